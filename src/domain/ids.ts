@@ -1,0 +1,54 @@
+/**
+ * Ids are TypeIDs: a prefix that names the resource, `_`, and a UUIDv7 in 26 characters of base32. They are branded so
+ * that the compiler refuses to mix two kinds; the database refuses it too (one domain type per prefix).
+ */
+export const ID_PREFIXES = {
+  account: 'acct',
+  app: 'app',
+  affiliate: 'aff',
+  link: 'lnk',
+  click: 'clk',
+  attribution: 'att',
+  event: 'evt',
+  delivery: 'del',
+  commission: 'com',
+  payout: 'pay',
+  key: 'key',
+  /** Internal: never leave the service. */
+  secret: 'sec',
+  payoutRequest: 'req',
+  payment: 'pmt',
+  adjustment: 'adj',
+  binding: 'bnd',
+} as const;
+
+export type IdKind = keyof typeof ID_PREFIXES;
+
+declare const kind: unique symbol;
+export type Id<K extends IdKind> = string & { readonly [kind]: K };
+
+export type AccountId = Id<'account'>;
+export type AppId = Id<'app'>;
+export type AffiliateId = Id<'affiliate'>;
+export type LinkId = Id<'link'>;
+export type ClickId = Id<'click'>;
+export type AttributionId = Id<'attribution'>;
+export type EventId = Id<'event'>;
+export type DeliveryId = Id<'delivery'>;
+export type CommissionId = Id<'commission'>;
+export type PayoutId = Id<'payout'>;
+export type KeyId = Id<'key'>;
+export type SecretId = Id<'secret'>;
+export type PayoutRequestId = Id<'payoutRequest'>;
+export type PaymentId = Id<'payment'>;
+export type AdjustmentId = Id<'adjustment'>;
+export type BindingId = Id<'binding'>;
+
+/** 26 base32 characters, the first of them at most 7: a UUID has 128 bits, 26 characters could hold 130. */
+const BODY = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
+
+/** Whether `text` is an id of that kind. Anything else is an id that does not exist: the caller answers 404. */
+export function isId<K extends IdKind>(idKind: K, text: string): text is Id<K> {
+  const prefix = `${ID_PREFIXES[idKind]}_`;
+  return text.startsWith(prefix) && BODY.test(text.slice(prefix.length));
+}

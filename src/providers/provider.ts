@@ -1,0 +1,39 @@
+import type { NormalizedEvent } from '../domain/events.ts';
+
+export const PROVIDER_NAMES = ['revenuecat', 'adapty', 'superwall', 'stripe', 'paddle'] as const;
+export type ProviderName = (typeof PROVIDER_NAMES)[number];
+
+/** Request headers as Node gives them: lower-case names, repeated headers as arrays. */
+export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** One webhook as it arrived. `body` are the raw bytes: parsing and printing again would break signatures. */
+export interface SignedRequest {
+  readonly headers: Headers;
+  readonly body: Buffer;
+  /** When the request arrived, epoch ms. Tolerances count from here, so a check repeated later says the same. */
+  readonly receivedAt: number;
+}
+
+/** What a body turned out to be. `ignored` and `failed` are final: the same bytes would read the same next time. */
+export type ParseResult =
+  | { readonly outcome: 'event'; readonly event: NormalizedEvent }
+  | { readonly outcome: 'ignored'; readonly reason: string; readonly event: NormalizedEvent | null }
+  | { readonly outcome: 'failed'; readonly reason: string };
+
+/** Everything the service needs to know of one billing provider. One file each in this folder. */
+export interface Provider {
+  readonly name: ProviderName;
+  /** How the sender proves itself. `static_token`: the service can make the secret up. */
+  readonly scheme: 'static_token' | 'hmac';
+  /**
+   * The headers that the proof needs, lower case: kept with the delivery so that it can be checked again. The header
+   * of a static token is the secret itself and is kept as a keyed hash only.
+   */
+  readonly proofHeaders: readonly string[];
+  /** Where the founder types the URL and the secret at the provider. One sentence each. */
+  readonly setupHint: string;
+  /** Whether `request` is proved by `secret`. Never throws: whatever a caller sends is a plain false. */
+  verify(request: SignedRequest, secret: string): boolean;
+  /** Reads a verified body. Never throws. */
+  parse(body: Buffer): ParseResult;
+}
