@@ -1,0 +1,121 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { Socket, createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorCode } from './startup-error.ts';
+
+/** How often a process or a file is looked at while waiting for it. */
+const POLL_MS = 20;
+
+/** What `ps` says about one process, on systems without /proc. Undefined when there is no such process. */
+function ps(pid: number, columns: string): string | undefined {
+  try {
+    return execFileSync('ps', ['-o', columns, '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * A text that tells this process from every other one that has had or will have the same pid: when it was started, and
+ * in which boot of the machine. Undefined when no such process runs; one that has ended and waits to be reaped does not.
+ */
+export function processIdentity(pid: number): string | undefined {
+  if (process.platform !== 'linux') {
+    const [state, ...startedAt] = (ps(pid, 'stat=,lstart=') ?? '').split(/\s+/);
+    return state === undefined || state === '' || state.startsWith('Z') ? undefined : startedAt.join(' ');
+  }
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    // The second field is the program's name in brackets and may hold anything, so count from the last bracket.
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    return fields[0] === 'Z' || fields[0] === 'X' ? undefined : `${boot}/${fields[19]}`;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The command line of a running process, its parts joined by spaces; empty when it cannot be read. */
+export function commandLine(pid: number): string {
+  if (process.platform !== 'linux') return ps(pid, 'command=') ?? '';
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').trim();
+  } catch {
+    return '';
+  }
+}
+
+/** Sends a signal to a process; one that is gone already is no error. */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if (errorCode(error) !== 'ESRCH') throw error;
+  }
+}
+
+/** Asks a process to end by `signal` and waits until it has; after `graceMs` it is killed. */
+export async function endProcess(pid: number, signal: NodeJS.Signals, graceMs: number): Promise<void> {
+  const identity = processIdentity(pid);
+  if (identity === undefined) return;
+  const runs = (): boolean => processIdentity(pid) === identity;
+  signalProcess(pid, signal);
+  if (await waitUntil(() => !runs(), graceMs)) return;
+  if (runs()) signalProcess(pid, 'SIGKILL');
+  await waitUntil(() => !runs(), graceMs);
+}
+
+/** Waits until `condition` holds and says whether it did within `timeoutMs`. */
+export async function waitUntil(
+  condition: () => boolean | Promise<boolean>,
+  timeoutMs: number,
+): Promise<boolean> {
+  const giveUpAt = performance.now() + timeoutMs;
+  while (!(await condition())) {
+    if (performance.now() >= giveUpAt) return false;
+    await sleep(POLL_MS);
+  }
+  return true;
+}
+
+/**
+ * Ends a server we started when this process dies in a way that leaves it no time to do so itself (SIGKILL, a crash).
+ * A small shell waits on a pipe whose other end only this process holds; the kernel closes it in every case. Works the
+ * same on Linux and macOS, and unlike a shared process group it leaves Ctrl-C to this process. Call the returned
+ * function once the server has ended in an orderly way.
+ */
+export function endWithThisProcess(pid: number, signal: 'TERM' | 'INT'): () => void {
+  const script = 'read -r _; kill -s "$1" "$2" && sleep 5 && kill -s KILL "$2"';
+  const watchdog = spawn('/bin/sh', ['-c', script, 'tributary-watchdog', signal, String(pid)], {
+    cwd: '/',
+    detached: true,
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  watchdog.on('error', () => undefined);
+  watchdog.stdin.on('error', () => undefined);
+  watchdog.unref();
+  // A pipe to a child is a socket, whatever its type says.
+  if (watchdog.stdin instanceof Socket) watchdog.stdin.unref();
+  return () => {
+    watchdog.kill('SIGKILL');
+  };
+}
+
+/** A free TCP port on the loopback address: the preferred one if it is free, else any. */
+export async function freePort(preferred?: number): Promise<number> {
+  const port = await tryListen(preferred ?? 0).catch(() => undefined);
+  return port ?? tryListen(0);
+}
+
+/** Opens a loopback port for a moment; rejects when it is taken. Zero stands for any free one. */
+export function tryListen(port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen({ host: '127.0.0.1', port, exclusive: true }, () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : port));
+    });
+  });
+}

@@ -1,0 +1,71 @@
+import { createHmac } from 'node:crypto';
+import type { SignedRequest } from './provider.ts';
+import { secureCompare } from './secure-compare.ts';
+
+/** How one provider spells a signature that covers a time: `t=1700000000,v1=<hex>` or `ts=1700000000;h1=<hex>`. */
+export interface TimestampedHmacScheme {
+  /** Lower case. */
+  readonly header: string;
+  readonly separator: ',' | ';';
+  readonly timeKey: string;
+  /** Elements under any other key, such as a scheme of the future, are passed over. */
+  readonly signatureKey: string;
+  /** What stands between the time and the raw body in the signed bytes. */
+  readonly joint: '.' | ':';
+  readonly toleranceMs: number;
+  /** The clock's step: 1000 counts the age in whole seconds (300.9 s are 300), 1 in milliseconds. */
+  readonly clockStepMs: 1 | 1000;
+}
+
+interface TimestampedSignatures {
+  /** Unix seconds, exactly as signed. */
+  readonly time: string;
+  readonly signatures: readonly string[];
+}
+
+const UNIX_SECONDS = /^\d{1,12}$/;
+
+/** Reads the header; null unless it states exactly one time in whole seconds and at least one signature. */
+export function parseTimestampedHeader(
+  header: string,
+  scheme: Pick<TimestampedHmacScheme, 'separator' | 'timeKey' | 'signatureKey'>,
+): TimestampedSignatures | null {
+  const times: string[] = [];
+  const signatures: string[] = [];
+  for (const element of header.split(scheme.separator)) {
+    const equals = element.indexOf('=');
+    const key = element.slice(0, Math.max(equals, 0)).trim();
+    const value = element.slice(equals + 1);
+    if (key === scheme.timeKey) times.push(value);
+    else if (key === scheme.signatureKey) signatures.push(value);
+  }
+  const [time, ...otherTimes] = times;
+  // Two times would leave open which of them was signed. A header sent twice reaches us joined, with two times.
+  if (time === undefined || otherTimes.length > 0 || !UNIX_SECONDS.test(time)) return null;
+  return signatures.length === 0 ? null : { time, signatures };
+}
+
+/**
+ * Whether one of the header's signatures is the HMAC-SHA256 of time, joint and raw body under `secret`, and the time
+ * is no older than the tolerance. A time in the future passes, as in the providers' own libraries: it is signed too,
+ * and a slow clock here must not lose money. Never throws.
+ */
+export function verifyTimestampedHmac(
+  request: SignedRequest,
+  secret: string,
+  scheme: TimestampedHmacScheme,
+): boolean {
+  const header = request.headers[scheme.header];
+  if (typeof header !== 'string' || secret.trim() === '') return false;
+  const parsed = parseTimestampedHeader(header, scheme);
+  if (parsed === null) return false;
+  const expected = createHmac('sha256', secret)
+    .update(`${parsed.time}${scheme.joint}`)
+    .update(request.body)
+    .digest('hex');
+  let matches = false;
+  for (const signature of parsed.signatures) matches = secureCompare(signature, expected) || matches;
+  const now = Math.floor(request.receivedAt / scheme.clockStepMs) * scheme.clockStepMs;
+  // Written so that a clock that is not a number refuses.
+  return matches && now - Number(parsed.time) * 1000 <= scheme.toleranceMs;
+}
