@@ -77,6 +77,18 @@ function safeInteger(text: string): number {
   return value;
 }
 
+/** The driver would ask every new connection for its array types; `text[]` is the only one used here. */
+function arrayLiteral(values: readonly string[]): string {
+  return `{${values.map((value) => `"${value.replaceAll(/[\\"]/g, '\\$&')}"`).join(',')}}`;
+}
+
+/** Reads a one-dimensional `text[]` without nulls, the only arrays that are stored here. */
+function parseArrayLiteral(text: string): string[] {
+  return [...text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^,]+)/g)].map(
+    ([, quoted, plain]) => plain ?? (quoted ?? '').replaceAll(/\\(.)/g, '$1'),
+  );
+}
+
 export interface SqlOptions {
   readonly url: string;
   /** Open connections at most. */
@@ -90,13 +102,15 @@ export interface SqlOptions {
   readonly onRetry?: (error: unknown) => void;
 }
 
+/** With pipelining, statements hang for ever when a connection dies (docs/database.md). Missing in the driver's types. */
+const NO_PIPELINING: object = { max_pipeline: 1 };
+
 /** Opens a pool. Connections are made when needed, so this never fails; the first statement may. */
 export function connect(options: SqlOptions): Sql {
   const { url, max = 16, patienceMs = 5_000, statementTimeoutMs = 30_000, applicationName = 'tributary', onRetry } = options;
   const pool = postgres(url, {
     max,
-    // With pipelining, statements hang for ever when a connection dies (docs/database.md).
-    max_pipeline: 1,
+    ...NO_PIPELINING,
     connect_timeout: 5,
     idle_timeout: 60,
     max_lifetime: 60 * 30,
@@ -112,6 +126,7 @@ export function connect(options: SqlOptions): Sql {
         serialize: (value: unknown) => (value instanceof Date ? value.toISOString() : String(value)),
         parse: (text: string) => Date.parse(text),
       },
+      textArray: { to: 1009, from: [1009], serialize: arrayLiteral, parse: parseArrayLiteral },
       date: { to: 1082, from: [1082], serialize: String, parse: (text: string) => text },
     },
   });

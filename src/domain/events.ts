@@ -59,7 +59,7 @@ export interface AdjustmentFact extends OriginalAmount {
   readonly reversesAll?: boolean;
 }
 
-/** Another name for a payment: a refund that names a payment intent finds the invoice it paid. */
+/** Another name for a payment: a refund that names a payment intent finds the invoice it paid. Names may chain. */
 export interface PaymentAliasFact {
   readonly store: string;
   readonly aliasRef: string;

@@ -1,6 +1,7 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { chmod, link, mkdir, open, readFile, rename, rm } from 'node:fs/promises';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { chmod, mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { processIdentity } from './processes.ts';
 import { StartupError, errorCode, errorText } from './startup-error.ts';
@@ -33,10 +34,6 @@ const serviceFileShape = z.object({
   temporalUiUrl: z.string().optional(),
 });
 
-const lockShape = z.object({ pid: z.int(), identity: z.string(), token: z.string() });
-type Lock = z.infer<typeof lockShape>;
-
-const lockFile = (dataDir: string): string => join(dataDir, 'lock');
 const serviceFile = (dataDir: string): string => join(dataDir, 'service.json');
 
 /**
@@ -46,10 +43,10 @@ const serviceFile = (dataDir: string): string => join(dataDir, 'service.json');
 export async function prepareDataDir(path: string): Promise<DataDir> {
   const dataDir = resolve(path);
   await openFolder(dataDir);
-  const lock = await takeLock(dataDir);
+  const claim = await claimFolder(dataDir);
   const release = async (): Promise<void> => {
     await removeServiceFile(dataDir);
-    if ((await readLock(dataDir))?.token === lock.token) await rm(lockFile(dataDir), { force: true });
+    await rm(claim, { force: true });
   };
   try {
     return { path: dataDir, secretsKey: await keepSecretsKey(dataDir), release };
@@ -60,12 +57,12 @@ export async function prepareDataDir(path: string): Promise<DataDir> {
 }
 
 /**
- * The pid of the living process that holds the data folder, if one does. A pid that was given to another process since
- * does not count: the lock also says when its holder was started.
+ * The pids of the living processes that claim the data folder: one when a service runs, more only for the moment in
+ * which others find that out. A pid that another process was given since does not count.
  */
-export async function dataDirHolder(dataDir: string): Promise<number | undefined> {
-  const lock = await readLock(dataDir);
-  return lock !== undefined && processIdentity(lock.pid) === lock.identity ? lock.pid : undefined;
+export async function dataDirHolders(dataDir: string): Promise<number[]> {
+  const claims = (await readdir(dataDir)).flatMap((name) => parseClaim(name) ?? []);
+  return claims.filter(({ alive }) => alive).map(({ pid }) => pid);
 }
 
 /** Tells the command line where this service is. The caller holds the data folder. */
@@ -76,7 +73,7 @@ export async function writeServiceFile(dataDir: string, service: ServiceFile): P
 /** Where the service of this data folder is, or undefined when none runs: what a crashed one left does not count. */
 export async function readServiceFile(dataDir: string): Promise<ServiceFile | undefined> {
   const service = parseJson(serviceFileShape, await readIfThere(serviceFile(dataDir)));
-  return service !== undefined && service.pid === (await dataDirHolder(dataDir)) ? service : undefined;
+  return service !== undefined && (await dataDirHolders(dataDir)).includes(service.pid) ? service : undefined;
 }
 
 /** Takes back what `writeServiceFile` told. */
@@ -136,51 +133,50 @@ async function openFolder(dataDir: string): Promise<void> {
 }
 
 /**
- * A hard link is made or refused in one step, and the lock has its content from the start. A stale lock is moved aside
- * first; should it turn out that a faster process had replaced it meanwhile, its lock is put back.
+ * Node has no lock that the kernel takes back, so every process that wants the folder makes an empty file named after
+ * itself and holds the folder if it then sees no living other. Of two, the one that looks last sees the file of the
+ * other, so there are never two holders; when each sees the other, both withdraw and try again after a random while.
+ * What a crash leaves is told by its name and removed; no other claim can ever have that name.
  */
-async function takeLock(dataDir: string): Promise<Lock> {
-  const lock: Lock = { pid: process.pid, identity: processIdentity(process.pid) ?? '', token: randomUUID() };
-  const mine = join(dataDir, `lock.${lock.token}`);
-  const aside = `${mine}.stale`;
-  try {
-    await writePrivateFile(mine, JSON.stringify(lock));
-    for (;;) {
-      if (await linked(mine, lockFile(dataDir))) return lock;
-      const found = await readIfThere(lockFile(dataDir));
-      const holder = await dataDirHolder(dataDir);
-      if (holder !== undefined) {
-        throw new StartupError(
-          `The data folder ${dataDir} is in use by process ${holder}: stop that one first, or set DATA_DIR to another folder.`,
-        );
-      }
-      await rm(aside, { force: true });
-      await rename(lockFile(dataDir), aside).catch(ignoreMissing);
-      const moved = await readIfThere(aside);
-      if (moved !== undefined && moved !== found) await linked(aside, lockFile(dataDir));
+async function claimFolder(dataDir: string): Promise<string> {
+  const claim = join(dataDir, claimName());
+  for (let attempt = 0; ; attempt += 1) {
+    await (await open(claim, 'wx', 0o600)).close();
+    const others: number[] = [];
+    for (const name of await readdir(dataDir)) {
+      const other = parseClaim(name);
+      if (other === undefined || join(dataDir, name) === claim) continue;
+      if (other.alive) others.push(other.pid);
+      else await rm(join(dataDir, name), { force: true });
     }
-  } finally {
-    await rm(mine, { force: true });
-    await rm(aside, { force: true });
+    const [holder] = others;
+    if (holder === undefined) return claim;
+    await rm(claim, { force: true });
+    if (attempt === CLAIM_ATTEMPTS) {
+      throw new StartupError(
+        `The data folder ${dataDir} is in use by process ${holder}: stop that one first, or set DATA_DIR to another folder.`,
+      );
+    }
+    await sleep(Math.random() * 2 ** attempt * 4);
   }
 }
 
-async function linked(from: string, to: string): Promise<boolean> {
-  try {
-    await link(from, to);
-    return true;
-  } catch (error) {
-    if (errorCode(error) === 'EEXIST') return false;
-    throw error;
-  }
+/** With seven, a refusal takes about a quarter of a second. */
+const CLAIM_ATTEMPTS = 7;
+
+function claimName(): string {
+  return `lock.${process.pid}.${fingerprint(processIdentity(process.pid) ?? '')}.${randomUUID()}`;
 }
 
-function ignoreMissing(error: unknown): void {
-  if (errorCode(error) !== 'ENOENT') throw error;
+function parseClaim(name: string): { pid: number; alive: boolean } | undefined {
+  const [, pid, identity] = /^lock\.(\d+)\.([0-9a-f]+)\./.exec(name) ?? [];
+  if (pid === undefined) return undefined;
+  const runs = processIdentity(Number(pid));
+  return { pid: Number(pid), alive: runs !== undefined && fingerprint(runs) === identity };
 }
 
-async function readLock(dataDir: string): Promise<Lock | undefined> {
-  return parseJson(lockShape, await readIfThere(lockFile(dataDir)));
+function fingerprint(identity: string): string {
+  return createHash('sha256').update(identity).digest('hex').slice(0, 16);
 }
 
 async function keepSecretsKey(dataDir: string): Promise<string> {

@@ -20,7 +20,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { z } from 'zod';
-import { dataDirHolder, parseJson, readIfThere, writePrivateFile } from './data-dir.ts';
+import { dataDirHolders, parseJson, readIfThere, writePrivateFile } from './data-dir.ts';
 import {
   commandLine,
   endProcess,
@@ -92,8 +92,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
 
   const found = await runningServer(place);
   if (found !== undefined) {
-    const holder = await dataDirHolder(dataDir);
-    const owned = holder === undefined || holder === process.pid;
+    const owned = (await dataDirHolders(dataDir)).every((pid) => pid === process.pid);
     progress(owned ? 'Taking over the Postgres an earlier run left' : 'Using the Postgres that already runs');
     const url = await openDatabase(place, found.port);
     return { url, owned, stop: stopper(found.pid, owned) };
@@ -178,18 +177,15 @@ async function initialise(
     await run(
       join(programs, 'initdb'),
       [
-        ...['-D', made, '--username', DATABASE, '--pwfile', passwordFile, '--auth', 'scram-sha-256'],
+        `--pgdata=${made}`,
+        `--username=${DATABASE}`,
+        `--pwfile=${passwordFile}`,
+        '--auth=scram-sha-256',
         // The same order and letter case rules on every machine, whatever its locales are.
-        ...[
-          '--encoding',
-          'UTF8',
-          '--locale',
-          'C',
-          '--locale-provider',
-          'builtin',
-          '--builtin-locale',
-          'C.UTF-8',
-        ],
+        '--encoding=UTF8',
+        '--locale=C',
+        '--locale-provider=builtin',
+        '--builtin-locale=C.UTF-8',
         ...(durable ? [] : ['--no-sync']),
       ],
       childOptions(runAs),
@@ -302,6 +298,9 @@ async function launch(place: Place, programs: string, port: number, durable: boo
     max_connections: 200,
     timezone: 'UTC',
     log_timezone: 'UTC',
+    // Above ERROR: a refused statement must not leave people's data in a log file.
+    log_min_messages: 'log',
+    log_checkpoints: 'off',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   };
   const log = await open(join(place.dataDir, 'postgres.log'), 'a', 0o600);

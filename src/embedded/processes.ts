@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { Socket, createServer } from 'node:net';
+import { Socket, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode } from './startup-error.ts';
 
@@ -117,5 +117,18 @@ export function tryListen(port: number): Promise<number> {
       const address = server.address();
       server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : port));
     });
+  });
+}
+
+/** Whether something accepts connections on a loopback port. */
+export function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: '127.0.0.1', port });
+    const answer = (listening: boolean) => () => {
+      socket.destroy();
+      resolve(listening);
+    };
+    socket.once('connect', answer(true));
+    socket.once('error', answer(false));
   });
 }

@@ -2,7 +2,8 @@ import * as z from 'zod';
 
 /** A body read as far as one step goes, or the reason why it could not be, fit to be shown. */
 export type Read<T> =
-  { readonly ok: true; readonly value: T } | { readonly ok: false; readonly reason: string };
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly reason: string };
 
 /**
  * Reads the bytes as a JSON object in UTF-8. The reason of a failure never quotes them: a parser's own message would,
@@ -46,6 +47,9 @@ function expectation(issue: z.core.$ZodIssue): string {
   return `${article} ${issue.expected === 'int' ? 'integer' : issue.expected}`;
 }
 
+/** A field that may be missing and may hold anything: what comes of it is decided by the reader. */
+export const anything = z.unknown().optional();
+
 /** Longer ids than any provider makes, short enough for an index. */
 const LONGEST_ID = 255;
 
@@ -62,16 +66,18 @@ function isId(value: unknown): value is string {
 export const id = z.custom<string>(isId, 'an id of 1 to 255 characters');
 
 /** An id that may be missing, and counts as missing when it is nothing that could be kept. */
-export const optionalId = z.unknown().transform((value) => (isId(value) ? value : null));
+export const optionalId = anything.transform((value) => (isId(value) ? value : null));
 
 /** The ids in a list; whatever else is in it is passed over. */
-export const ids = z.unknown().transform((value) => (Array.isArray(value) ? value.filter((item) => isId(item)) : []));
+export const ids = anything.transform((value) =>
+  Array.isArray(value) ? value.filter((item) => isId(item)) : [],
+);
 
 /** Text that steers the reading; anything else reads as null, since new values must never fail. */
-export const optionalText = z.unknown().transform((value) => (typeof value === 'string' ? value : null));
+export const optionalText = anything.transform((value) => (typeof value === 'string' ? value : null));
 
 /** A flag that is only ever true when it says so. */
-export const flag = z.unknown().transform((value) => value === true);
+export const flag = anything.transform((value) => value === true);
 
 /** The end of the year 9999: later instants are mistakes, and not every store could keep them. */
 const LATEST_MS = 253_402_300_799_999;
@@ -89,9 +95,9 @@ export const epochSeconds = z
   .transform((seconds) => seconds * 1000);
 
 /** The same where it may be missing. */
-export const optionalEpochSeconds = z
-  .unknown()
-  .transform((value) => (isInstant(value, 1000) ? value * 1000 : null));
+export const optionalEpochSeconds = anything.transform((value) =>
+  isInstant(value, 1000) ? value * 1000 : null,
+);
 
 /** An ISO 4217 code in any case, read in upper case. */
 export const currencyCode = z

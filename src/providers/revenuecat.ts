@@ -40,7 +40,8 @@ type Base = z.infer<typeof baseSchema>;
 const amountsSchema = z.object({
   price: z.number().nullish(),
   price_in_purchased_currency: z.number().nullish(),
-  currency: read.currencyCode.nullish(),
+  /** Only says what the amount was in; a code that cannot be read leaves the USD price. */
+  currency: read.currencyCode.nullish().catch(null),
 });
 type Amounts = z.infer<typeof amountsSchema>;
 
@@ -71,8 +72,13 @@ const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
 
 const PAID_TYPES: ReadonlySet<string> = new Set(['INITIAL_PURCHASE', 'NON_RENEWING_PURCHASE', 'RENEWAL']);
 
-/** Types that never move money, so that no price in them is looked at. */
-const MONEYLESS_TYPES: ReadonlySet<string> = new Set(['TEST', 'TRANSFER']);
+/** Types whose meaning hangs on the price: if it cannot be read, neither can the event. */
+const MONEY_TYPES: ReadonlySet<string> = new Set([
+  ...PAID_TYPES,
+  'CANCELLATION',
+  'REFUND',
+  'REFUND_REVERSED',
+]);
 
 function environmentOf(event: Base): Environment | null {
   if (event.store?.toUpperCase() === 'TEST_STORE') return 'sandbox';
@@ -247,9 +253,15 @@ function readTransfer(event: Base): ParseResult {
   return done({ ...eventOf(event, 'transfer'), transfer: { from, to } });
 }
 
-function readKnown(event: Base, raw: unknown, kind: EventKind, amounts: Amounts): ParseResult {
-  if (PAID_TYPES.has(event.type)) return readPaid(event, raw, amounts);
-  return kind === 'refund_reversed' ? readRefundReversal(event, raw, amounts) : done(eventOf(event, kind));
+function readMoney(event: Base, raw: unknown, kind: EventKind): ParseResult {
+  const amounts = read.readAs(amountsSchema, raw, 'event');
+  if (!amounts.ok) {
+    return MONEY_TYPES.has(event.type) ? failed(amounts.reason) : done(eventOf(event, kind));
+  }
+  if (isRefund(event, amounts.value)) return readRefund(event, raw, amounts.value);
+  if (PAID_TYPES.has(event.type)) return readPaid(event, raw, amounts.value);
+  if (kind === 'refund_reversed') return readRefundReversal(event, raw, amounts.value);
+  return done(eventOf(event, kind));
 }
 
 function parse(body: Buffer): ParseResult {
@@ -262,17 +274,15 @@ function parse(body: Buffer): ParseResult {
   const base = read.readAs(baseSchema, raw, 'event');
   const ignored = `events of type ${read.typeName(type.value.type)} carry nothing that counts here`;
   if (!base.ok) {
-    return kind === undefined
-      ? { outcome: 'ignored', reason: ignored, event: null }
-      : failed(base.reason);
+    return kind === undefined ? { outcome: 'ignored', reason: ignored, event: null } : failed(base.reason);
   }
   const event = base.value;
-  if (event.type === 'TRANSFER') return readTransfer(event);
-  if (MONEYLESS_TYPES.has(event.type)) return done(eventOf(event, kind ?? 'other'));
-  const amounts = read.readAs(amountsSchema, raw, 'event');
-  if (amounts.ok && isRefund(event, amounts.value)) return readRefund(event, raw, amounts.value);
-  if (kind === undefined) return { outcome: 'ignored', reason: ignored, event: eventOf(event, 'other') };
-  return amounts.ok ? readKnown(event, raw, kind, amounts.value) : failed(amounts.reason);
+  if (kind === 'transfer') return readTransfer(event);
+  if (kind === 'test') return done(eventOf(event, kind));
+  const result = readMoney(event, raw, kind ?? 'other');
+  // A type nobody has heard of yet still counts when it shows money going back.
+  if (kind !== undefined || result.outcome !== 'event' || result.event.kind === 'refund') return result;
+  return { outcome: 'ignored', reason: ignored, event: result.event };
 }
 
 /** RevenueCat: a static `Authorization` value, USD prices as decimal numbers, one event per body. */

@@ -22,6 +22,10 @@ create domain rate_bps      as integer check (value between 0 and 10000);
 -- Whole cents that a JavaScript number holds exactly.
 create domain cents         as bigint check (value between -9007199254740991 and 9007199254740991);
 create domain environment   as text collate "C" check (value in ('production', 'sandbox'));
+-- Instants inside JSON: whole milliseconds since 1970, as everywhere outside the database.
+create function epoch_ms(at timestamptz) returns bigint language sql immutable parallel safe as $$
+  select floor(extract(epoch from at) * 1000)::bigint
+$$;
 create domain provider      as text collate "C" check (value in ('revenuecat', 'adapty', 'superwall', 'stripe', 'paddle'));
 
 ---------------------------------------------------------------------------------------------------------------------

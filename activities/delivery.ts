@@ -1,0 +1,277 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { ApplicationFailure } from '@temporalio/activity';
+import type { Logger } from 'pino';
+import type { SecretBox } from '../src/config/secret-box.ts';
+import { finishDelivery, loadDelivery, markDeliveryProcessing, type StoredDelivery } from '../src/db/deliveries.ts';
+import { recordEventFacts } from '../src/db/events.ts';
+import {
+  bindTransfer,
+  findWaitingPayments,
+  loadPayments,
+  type NewCommission,
+  type StoredPayment,
+} from '../src/db/payments.ts';
+import type { Sql } from '../src/db/sql.ts';
+import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
+import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
+import { checkProof } from '../src/providers/proof.ts';
+import { providers } from '../src/providers/index.ts';
+import type { ParseResult, Provider } from '../src/providers/provider.ts';
+import { DELIVERY_STEPS, type DeliveryResult, type DeliveryStep } from '../workflows/types.ts';
+import { evaluateAndApply } from './evaluate.ts';
+
+export interface DeliveryActivityDeps {
+  readonly sql: Sql;
+  readonly secretBox: SecretBox;
+  readonly logger: Logger;
+  /** Told of an outcome after its commit: whoever waits for the answer gets it from here. */
+  readonly onOutcome: (deliveryId: DeliveryId, result: DeliveryResult) => void;
+  /** Told of commissions after their commit: their hold timers are started from here. */
+  readonly onCommissions: (commissions: readonly NewCommission[]) => void;
+  /** Told of bindings whose earlier payments have to be looked at. */
+  readonly onBindings: (bindings: readonly BindingId[]) => void;
+}
+
+/** All payments of one user key that wait are evaluated by the delivery that names the user, this many at most. */
+const LINKED_PAYMENTS_LIMIT = 200;
+
+/**
+ * One go through a delivery. It keeps what a step has read for the steps that follow; a step that runs on its own, in
+ * another process and days later, reads again. The rows are the truth either way.
+ */
+class DeliveryRun {
+  readonly #deps: DeliveryActivityDeps;
+  readonly #deliveryId: DeliveryId;
+  #stored: StoredDelivery | undefined;
+  #parsed: ParseResult | undefined;
+  #payments: readonly StoredPayment[] | undefined;
+
+  constructor(deps: DeliveryActivityDeps, deliveryId: DeliveryId) {
+    this.#deps = deps;
+    this.#deliveryId = deliveryId;
+  }
+
+  async stored(): Promise<StoredDelivery> {
+    this.#stored ??= await loadDelivery(this.#deps.sql, this.#deliveryId);
+    if (this.#stored === undefined) {
+      throw ApplicationFailure.nonRetryable(`no accepted delivery ${this.#deliveryId} in this database`, 'UnknownDelivery');
+    }
+    return this.#stored;
+  }
+
+  async provider(): Promise<Provider> {
+    const { provider } = await this.stored();
+    const known = providers[provider as keyof typeof providers];
+    if (known === undefined) throw new Error(`this version has no provider ${provider}`);
+    return known;
+  }
+
+  async parsed(): Promise<ParseResult> {
+    this.#parsed ??= (await this.provider()).parse(Buffer.from((await this.stored()).body));
+    return this.#parsed;
+  }
+
+  /** The event of a body that has one. Only for steps after `normalize`. */
+  async event(): Promise<{ event: NormalizedEvent; environment: Environment }> {
+    const parsed = await this.parsed();
+    if (parsed.outcome === 'failed' || parsed.event === null) throw new Error('the body has no event');
+    return { event: parsed.event, environment: parsed.event.environment ?? (await this.stored()).secret.environment };
+  }
+
+  async payments(): Promise<readonly StoredPayment[]> {
+    this.#payments ??= await this.#loadAffectedPayments();
+    return this.#payments;
+  }
+
+  async #loadAffectedPayments(): Promise<StoredPayment[]> {
+    const { sql } = this.#deps;
+    const { appId } = await this.stored();
+    const { event, environment } = await this.event();
+    const store = event.payment?.store ?? event.adjustment?.store ?? event.paymentAliases[0]?.store;
+    const refs = [event.payment?.ref, event.adjustment?.paymentRef, ...event.paymentAliases.map((a) => a.paymentRef)];
+    const known = refs.filter((ref) => ref !== undefined);
+    const named = store === undefined ? [] : await loadPayments(sql, { appId, environment, store, refs: known });
+    if (event.userLinks.length === 0) return named;
+    const linked = await findWaitingPayments(
+      sql,
+      appId,
+      { customerUserIds: [], userKeys: event.userLinks.map((link) => link.key) },
+      null,
+      LINKED_PAYMENTS_LIMIT,
+    );
+    const missing = linked.filter((id) => named.every((payment) => payment.paymentId !== id));
+    return missing.length === 0 ? named : [...named, ...(await loadPayments(sql, { paymentIds: missing }))];
+  }
+}
+
+type Step = (deps: DeliveryActivityDeps, run: DeliveryRun) => Promise<DeliveryResult | null>;
+
+/** An outcome that stands already: a step that runs again after the last commit has nothing left to do. */
+function outcomeOf(delivery: StoredDelivery): DeliveryResult | null {
+  switch (delivery.processingStatus) {
+    case 'received':
+    case 'processing':
+      return null;
+    case 'duplicate':
+      return { status: 'duplicate' };
+    case 'processed':
+    case 'ignored':
+    case 'failed':
+    case 'rejected':
+      return { status: 'done', eventId: delivery.eventId, commissionId: delivery.commissionId };
+  }
+}
+
+async function finish(
+  { sql }: DeliveryActivityDeps,
+  delivery: StoredDelivery,
+  outcome: Parameters<typeof finishDelivery>[2],
+): Promise<DeliveryResult> {
+  await finishDelivery(sql, delivery.id, outcome);
+  if (outcome.status === 'duplicate') return { status: 'duplicate' };
+  return { status: 'done', eventId: delivery.eventId, commissionId: null };
+}
+
+/**
+ * The six steps, in the order of the specification. Each one is safe to run twice and answers a result when the
+ * delivery ends with it, else null.
+ */
+const steps: Readonly<Record<DeliveryStep, Step>> = {
+  /** Checks the stored bytes against the secret version that accepted them, as of the time of receipt. */
+  verify: async (deps, run) => {
+    const delivery = await run.stored();
+    const done = outcomeOf(delivery);
+    if (done !== null) return done;
+    const { secret, appId, provider } = delivery;
+    const opened = deps.secretBox.decrypt(Buffer.from(secret.ciphertext), secret.encryptionKeyId, `${appId}:${provider}`);
+    const request = { body: Buffer.from(delivery.body), receivedAt: delivery.receivedAt };
+    if (checkProof(await run.provider(), delivery.proof, request, opened, deps.secretBox)) return null;
+    return await finish(deps, delivery, {
+      status: 'failed',
+      reason: 'the stored request no longer matches its proof: the row was changed after it was accepted',
+      sourceEventId: null,
+      eventCount: 0,
+    });
+  },
+
+  /** The bytes were stored before the workflow began; this reads them back and compares them with their hash. */
+  storeRaw: async (deps, run) => {
+    const delivery = await run.stored();
+    const sha256 = createHash('sha256').update(delivery.body).digest();
+    if (timingSafeEqual(sha256, delivery.bodySha256)) return null;
+    return await finish(deps, delivery, {
+      status: 'failed',
+      reason: 'the stored body does not have the SHA-256 that it was accepted with',
+      sourceEventId: null,
+      eventCount: 0,
+    });
+  },
+
+  /** Reads the body. What can't be read now can't be read later: that is an outcome, not an error. */
+  normalize: async (deps, run) => {
+    const delivery = await run.stored();
+    const parsed = await run.parsed();
+    if (parsed.outcome === 'failed') {
+      return await finish(deps, delivery, { status: 'failed', reason: parsed.reason, sourceEventId: null, eventCount: 0 });
+    }
+    if (parsed.event === null) {
+      const reason = parsed.outcome === 'ignored' ? parsed.reason : null;
+      return await finish(deps, delivery, { status: 'ignored', reason, sourceEventId: null, eventCount: 0 });
+    }
+    return null;
+  },
+
+  /** Commits what the event tells, once per `(app, source, sourceEventId)`. */
+  dedupe: async (deps, run) => {
+    const delivery = await run.stored();
+    const { event, environment } = await run.event();
+    const { id: deliveryId, eventId, appId, provider: source, receivedAt } = delivery;
+    const recorded = await recordEventFacts(deps.sql, { deliveryId, eventId, appId, source, environment, receivedAt, event });
+    if (recorded === 'recorded') return null;
+    const { sourceEventId } = event;
+    return await finish(deps, delivery, { status: 'duplicate', reason: null, sourceEventId, eventCount: 0 });
+  },
+
+  /** Finds the payments that this event says something of, and who is behind them, as of after the facts' commit. */
+  attribute: async (deps, run) => {
+    const { appId } = await run.stored();
+    const { event } = await run.event();
+    if (event.transfer !== null) deps.onBindings(await bindTransfer(deps.sql, appId, event.transfer));
+    await run.payments();
+    return null;
+  },
+
+  /** Appends what each payment's ledger lacks, and the delivery's outcome with the last of them. */
+  writeCommission: async (deps, run) => {
+    const delivery = await run.stored();
+    const done = outcomeOf(delivery);
+    if (done !== null) return done;
+    const parsed = await run.parsed();
+    const { event } = await run.event();
+    const { sourceEventId } = event;
+    const payments = await run.payments();
+    const own = { deliveryId: delivery.id, eventId: delivery.eventId, sourceEventId };
+    const ignoredReason = parsed.outcome === 'ignored' ? parsed.reason : null;
+    let outcome: { readonly commissionId: string | null } | null = null;
+    for (const [index, payment] of payments.entries()) {
+      const isLast = index === payments.length - 1 && ignoredReason === null;
+      const applied = await evaluateAndApply(deps.sql, payment, isLast ? own : null);
+      deps.onCommissions(applied.commissions);
+      outcome = applied.delivery;
+    }
+    if (payments.length === 0 || ignoredReason !== null) {
+      const status = ignoredReason === null ? 'processed' : 'ignored';
+      return await finish(deps, delivery, { status, reason: ignoredReason, sourceEventId, eventCount: 1 });
+    }
+    if (outcome !== null) return { status: 'done', eventId: delivery.eventId, commissionId: outcome.commissionId };
+    // Another run of the same delivery came first, or this one did and was not told: the row knows.
+    const after = await loadDelivery(deps.sql, delivery.id);
+    return (after && outcomeOf(after)) ?? { status: 'done', eventId: delivery.eventId, commissionId: null };
+  },
+};
+
+export type DeliveryActivities = Readonly<Record<DeliveryStep, (deliveryId: string) => Promise<DeliveryResult | null>>> & {
+  /** All six steps in one go. */
+  readonly processDelivery: (deliveryId: string) => Promise<DeliveryResult>;
+};
+
+/** The activities of the delivery workflow. */
+export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryActivities {
+  const settle = (deliveryId: DeliveryId, result: DeliveryResult): DeliveryResult => {
+    deps.logger.info({ deliveryId, ...result, msg: 'delivery finished' });
+    deps.onOutcome(deliveryId, result);
+    return result;
+  };
+
+  /** One step on its own: what went wrong is kept on the row too, for the diagnostic that founders read. */
+  const alone = (step: DeliveryStep) => async (id: string): Promise<DeliveryResult | null> => {
+    const deliveryId = id as DeliveryId;
+    try {
+      const result = await steps[step](deps, new DeliveryRun(deps, deliveryId));
+      return result === null ? null : settle(deliveryId, result);
+    } catch (error) {
+      const cause = error instanceof Error ? error.message : String(error);
+      deps.logger.warn({ deliveryId, step, err: error, msg: 'delivery step failed, it will be tried again' });
+      await markDeliveryProcessing(deps.sql, deliveryId, `${step}: ${cause}`).catch(() => {});
+      throw error;
+    }
+  };
+
+  return {
+    processDelivery: async (id) => {
+      const deliveryId = id as DeliveryId;
+      const run = new DeliveryRun(deps, deliveryId);
+      for (const step of DELIVERY_STEPS) {
+        const result = await steps[step](deps, run);
+        if (result !== null) return settle(deliveryId, result);
+      }
+      throw new Error('the last step always has a result');
+    },
+    verify: alone('verify'),
+    storeRaw: alone('storeRaw'),
+    normalize: alone('normalize'),
+    dedupe: alone('dedupe'),
+    attribute: alone('attribute'),
+    writeCommission: alone('writeCommission'),
+  };
+}

@@ -1,0 +1,25 @@
+import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
+import type { DeliveryId, EventId } from '../src/domain/ids.ts';
+import { applyEvaluation, loadPayments, type AppliedEvaluation, type StoredPayment } from '../src/db/payments.ts';
+import type { Sql } from '../src/db/sql.ts';
+
+/** Two evaluations that meet cost one of them another look. More than this in a row is no meeting but a fault. */
+const MAX_LOOKS = 50;
+
+/**
+ * Evaluates one payment and appends the difference. When another evaluation came between, it looks again: whichever
+ * fact was committed last is seen by somebody (docs/money.md, "Facts first").
+ */
+export async function evaluateAndApply(
+  sql: Sql,
+  payment: StoredPayment,
+  delivery: { deliveryId: DeliveryId; eventId: EventId; sourceEventId: string } | null,
+): Promise<AppliedEvaluation> {
+  let snapshot: StoredPayment | undefined = payment;
+  for (let look = 1; look <= MAX_LOOKS && snapshot !== undefined; look += 1) {
+    const applied = await applyEvaluation(sql, snapshot, evaluatePayment(snapshot), delivery);
+    if (applied !== null) return applied;
+    [snapshot] = await loadPayments(sql, { paymentIds: [payment.paymentId] });
+  }
+  throw new Error(`payment ${payment.paymentId} changed under ${MAX_LOOKS} evaluations in a row`);
+}

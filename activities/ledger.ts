@@ -1,0 +1,52 @@
+import type { Logger } from 'pino';
+import { findPayoutRequest, matureCommission, matureOverdue, settlePayoutRequest } from '../src/db/ledger.ts';
+import { sealPayoutCsv } from '../src/db/payout-csv.ts';
+import type { Sql } from '../src/db/sql.ts';
+import type { CommissionId, PayoutRequestId } from '../src/domain/ids.ts';
+
+export interface LedgerActivityDeps {
+  readonly sql: Sql;
+  readonly logger: Logger;
+  /** Told after the commit that a payout request has its outcome. */
+  readonly onSettled: (requestId: PayoutRequestId) => void;
+}
+
+/** One statement's worth of overdue commissions. */
+const SWEEP_PAGE = 1_000;
+/** Pages of one sweep; the next one goes on. */
+const SWEEP_PAGES = 100;
+
+export interface LedgerActivities {
+  matureCommission(commissionId: string): Promise<'matured' | 'unchanged'>;
+  sweepOverdue(): Promise<number>;
+  settlePayoutRequest(requestId: string): Promise<string>;
+}
+
+/** The activities of the hold, sweep and payout workflows. */
+export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivityDeps): LedgerActivities {
+  return {
+    matureCommission: async (commissionId) =>
+      (await matureCommission(sql, commissionId as CommissionId)) ? 'matured' : 'unchanged',
+
+    sweepOverdue: async () => {
+      let matured = 0;
+      for (let page = 0; page < SWEEP_PAGES; page += 1) {
+        const count = await matureOverdue(sql, SWEEP_PAGE);
+        matured += count;
+        if (count < SWEEP_PAGE) break;
+      }
+      if (matured > 0) logger.info({ matured, msg: 'the sweep matured overdue commissions' });
+      return matured;
+    },
+
+    settlePayoutRequest: async (id) => {
+      const requestId = id as PayoutRequestId;
+      await settlePayoutRequest(sql, requestId);
+      const request = await findPayoutRequest(sql, requestId);
+      if (request?.payoutId) await sealPayoutCsv(sql, request.appId, request.payoutId);
+      onSettled(requestId);
+      logger.info({ requestId, status: request?.status, payoutId: request?.payoutId, msg: 'payout request settled' });
+      return request?.status ?? 'unknown';
+    },
+  };
+}

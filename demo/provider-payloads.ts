@@ -1,0 +1,498 @@
+/**
+ * Bodies as the billing providers send them, with made-up values, and the proofs that go with them. The tests and the
+ * demo build their webhooks here. Every id that is not given is new, so two bodies never collide by accident.
+ */
+import { createHmac, randomUUID } from 'node:crypto';
+
+/** A JSON object on its way out. */
+export type Payload = Readonly<Record<string, unknown>>;
+
+/** The bytes of a body, as a provider would put them on the wire. */
+export function bodyOf(payload: Payload): Buffer {
+  return Buffer.from(JSON.stringify(payload));
+}
+
+/** A new id in Stripe's manner. */
+function made(prefix: string): string {
+  return `${prefix}_${randomUUID().replaceAll('-', '').slice(0, 24)}`;
+}
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1000);
+}
+
+/** 2026-03-02T09:30:00Z, when nothing else is said. */
+const A_MONDAY = 1_772_443_800_000;
+
+const APPROXIMATE_USD_RATES: Readonly<Record<string, number>> = { USD: 1, EUR: 1.1, JPY: 0.0067, KWD: 3.25 };
+
+export interface RevenuecatOverrides {
+  readonly type?: string;
+  readonly eventId?: string;
+  readonly userId?: string;
+  readonly originalUserId?: string;
+  readonly aliases?: readonly string[];
+  /** Dollars, e.g. 9.99; below zero for a refund, null when RevenueCat does not know. */
+  readonly usd?: number | null;
+  readonly currency?: string | null;
+  /** In `currency`; without it the dollars at a rough rate. */
+  readonly localPrice?: number | null;
+  readonly transactionId?: string | null;
+  readonly originalTransactionId?: string | null;
+  readonly productId?: string;
+  readonly store?: string;
+  readonly environment?: string | null;
+  readonly periodType?: string;
+  /** Epoch ms of the event, and of the purchase unless that is given. */
+  readonly occurredAt?: number;
+  readonly purchasedAt?: number;
+  /** Anything else in the event, or in place of what was built; undefined removes a field. */
+  readonly extra?: Payload;
+}
+
+function rough(usd: number | null, currency: string | null): number | null {
+  const rate = APPROXIMATE_USD_RATES[currency ?? 'USD'] ?? 1;
+  return usd === null ? null : Math.round((usd / rate) * 100) / 100;
+}
+
+/** One RevenueCat event; a first purchase of 9.99 USD in the App Store unless told otherwise. */
+export function revenuecatEvent(overrides: RevenuecatOverrides = {}): Payload {
+  const occurredAt = overrides.occurredAt ?? A_MONDAY;
+  const { usd = 9.99, currency = 'USD', userId = 'user-hazel', aliases = [userId] } = overrides;
+  const { transactionId = `9${randomUUID().replaceAll(/\D/g, '').padEnd(14, '7').slice(0, 14)}` } = overrides;
+  const { environment = 'PRODUCTION', originalTransactionId = transactionId } = overrides;
+  return {
+    api_version: '1.0',
+    event: {
+      aliases,
+      app_id: 'app_lanternnotes',
+      app_user_id: userId,
+      commission_percentage: 0.15,
+      country_code: 'US',
+      currency,
+      entitlement_id: null,
+      entitlement_ids: ['lantern_plus'],
+      environment,
+      event_timestamp_ms: occurredAt,
+      expiration_at_ms: occurredAt + 30 * 86_400_000,
+      id: overrides.eventId ?? randomUUID().toUpperCase(),
+      is_family_share: false,
+      offer_code: null,
+      original_app_user_id: overrides.originalUserId ?? userId,
+      original_transaction_id: originalTransactionId,
+      period_type: overrides.periodType ?? 'NORMAL',
+      presented_offering_id: 'spring_paywall',
+      price: usd,
+      price_in_purchased_currency:
+        overrides.localPrice === undefined ? rough(usd, currency) : overrides.localPrice,
+      product_id: overrides.productId ?? 'lantern.plus.monthly',
+      purchased_at_ms: overrides.purchasedAt ?? occurredAt,
+      store: overrides.store ?? 'APP_STORE',
+      subscriber_attributes: {
+        $email: { updated_at_ms: occurredAt - 60_000, value: 'hazel@example.com' },
+      },
+      takehome_percentage: 0.85,
+      tax_percentage: 0,
+      transaction_id: transactionId,
+      type: overrides.type ?? 'INITIAL_PURCHASE',
+      ...overrides.extra,
+    },
+  };
+}
+
+/** A refund as RevenueCat tells it: a cancellation with a price below zero. `usd` is what went back, above zero. */
+export function revenuecatRefund(
+  overrides: RevenuecatOverrides & { readonly usd?: number | null } = {},
+): Payload {
+  const { usd = 9.99, localPrice, extra } = overrides;
+  return revenuecatEvent({
+    ...overrides,
+    type: overrides.type ?? 'CANCELLATION',
+    usd: usd === null ? null : -usd,
+    ...(localPrice == null ? {} : { localPrice: -localPrice }),
+    extra: { cancel_reason: 'CUSTOMER_SUPPORT', ...extra },
+  });
+}
+
+export interface RevenuecatTransferOverrides {
+  readonly eventId?: string;
+  readonly from?: readonly string[];
+  readonly to?: readonly string[];
+  readonly environment?: string;
+  readonly occurredAt?: number;
+}
+
+/** Purchases moved from one user to another. */
+export function revenuecatTransfer(overrides: RevenuecatTransferOverrides = {}): Payload {
+  return {
+    api_version: '1.0',
+    event: {
+      app_id: 'app_lanternnotes',
+      environment: overrides.environment ?? 'PRODUCTION',
+      event_timestamp_ms: overrides.occurredAt ?? A_MONDAY,
+      id: overrides.eventId ?? randomUUID().toUpperCase(),
+      store: 'APP_STORE',
+      subscriber_attributes: {},
+      transferred_from: overrides.from ?? ['user-hazel'],
+      transferred_to: overrides.to ?? ['user-rowan'],
+      type: 'TRANSFER',
+    },
+  };
+}
+
+export interface StripeEventOverrides {
+  readonly eventId?: string;
+  readonly type?: string;
+  /** Epoch ms; Stripe states whole seconds. */
+  readonly occurredAt?: number;
+  /** `sandbox` is Stripe's test mode. */
+  readonly environment?: 'production' | 'sandbox';
+  readonly previousAttributes?: Payload;
+  /** Anything else in the object, or in place of what was built; undefined removes a field. */
+  readonly extra?: Payload;
+}
+
+/** The envelope around any Stripe object. */
+export function stripeEvent(type: string, object: Payload, overrides: StripeEventOverrides = {}): Payload {
+  const livemode = overrides.environment !== 'sandbox';
+  const { previousAttributes } = overrides;
+  return {
+    id: overrides.eventId ?? made('evt'),
+    object: 'event',
+    api_version: '2025-03-31.basil',
+    created: seconds(overrides.occurredAt ?? A_MONDAY),
+    data: {
+      object: { ...object, livemode, ...overrides.extra },
+      ...(previousAttributes === undefined ? {} : { previous_attributes: previousAttributes }),
+    },
+    livemode,
+    pending_webhooks: 1,
+    request: { id: null, idempotency_key: null },
+    type: overrides.type ?? type,
+  };
+}
+
+export interface StripeInvoiceOverrides extends StripeEventOverrides {
+  readonly userId?: string | null;
+  readonly invoiceId?: string;
+  /** Minor units of `currency`. */
+  readonly amount?: number;
+  /** As Stripe writes it, in lower case. */
+  readonly currency?: string;
+  readonly billingReason?: string;
+  readonly subscriptionId?: string;
+  readonly customerId?: string;
+  readonly productId?: string;
+  readonly lineDescription?: string;
+  /** Builds the shape from before API version 2025-03-31, which names the charge and the payment intent. */
+  readonly legacy?: { readonly chargeId: string; readonly paymentIntentId: string };
+}
+
+interface InvoiceContext {
+  readonly id: string;
+  readonly amount: number;
+  readonly currency: string;
+  readonly subscription: string;
+  readonly metadata: Payload;
+  readonly productId: string;
+  readonly description: string;
+  readonly at: number;
+}
+
+function invoiceLine(context: InvoiceContext, legacy: boolean): Payload {
+  const { subscription, amount, productId } = context;
+  const shape = legacy
+    ? { price: { id: 'price_LanternMonthly', product: productId }, subscription, proration: false }
+    : {
+        parent: {
+          subscription_item_details: { proration: false, subscription, subscription_item: 'si_Lantern01' },
+          type: 'subscription_item_details',
+        },
+        pricing: {
+          price_details: { price: 'price_LanternMonthly', product: productId },
+          type: 'price_details',
+          unit_amount_decimal: String(amount),
+        },
+      };
+  return {
+    id: `il_${context.id}`,
+    object: 'line_item',
+    amount,
+    currency: context.currency,
+    description: context.description,
+    invoice: context.id,
+    metadata: context.metadata,
+    period: { end: context.at + 30 * 86_400, start: context.at },
+    quantity: 1,
+    ...shape,
+  };
+}
+
+/** `invoice.paid` for the first month of a subscription, 12.00 USD, unless told otherwise. */
+export function stripeInvoicePaid(overrides: StripeInvoiceOverrides = {}): Payload {
+  const { amount = 1200, currency = 'usd', userId = 'user-hazel', legacy } = overrides;
+  const at = seconds(overrides.occurredAt ?? A_MONDAY);
+  const context: InvoiceContext = {
+    id: overrides.invoiceId ?? made('in'),
+    amount,
+    currency,
+    subscription: overrides.subscriptionId ?? made('sub'),
+    metadata: userId === null ? {} : { app_user_id: userId },
+    productId: overrides.productId ?? 'prod_LanternPlus',
+    description: overrides.lineDescription ?? '1 × Lantern Plus (per month)',
+    at,
+  };
+  const details = { metadata: context.metadata, subscription: context.subscription };
+  const shape =
+    legacy === undefined
+      ? { parent: { quote_details: null, subscription_details: details, type: 'subscription_details' } }
+      : {
+          charge: legacy.chargeId,
+          paid: true,
+          paid_out_of_band: false,
+          payment_intent: legacy.paymentIntentId,
+          subscription: context.subscription,
+          subscription_details: { metadata: context.metadata },
+        };
+  const invoice = {
+    id: context.id,
+    object: 'invoice',
+    amount_due: amount,
+    amount_paid: amount,
+    amount_remaining: 0,
+    billing_reason: overrides.billingReason ?? 'subscription_create',
+    collection_method: 'charge_automatically',
+    created: at,
+    currency,
+    customer: overrides.customerId ?? made('cus'),
+    customer_email: 'hazel@example.com',
+    lines: {
+      object: 'list',
+      data: [invoiceLine(context, legacy !== undefined)],
+      has_more: false,
+      total_count: 1,
+      url: `/v1/invoices/${context.id}/lines`,
+    },
+    metadata: {},
+    number: 'LANTERN-0001',
+    status: 'paid',
+    status_transitions: { finalized_at: at, marked_uncollectible_at: null, paid_at: at, voided_at: null },
+    subtotal: amount,
+    total: amount,
+    ...shape,
+  };
+  return stripeEvent('invoice.paid', invoice, overrides);
+}
+
+export interface StripeSessionOverrides extends StripeEventOverrides {
+  readonly userId?: string | null;
+  readonly sessionId?: string;
+  readonly mode?: 'payment' | 'subscription' | 'setup';
+  readonly paymentStatus?: string;
+  readonly amount?: number;
+  readonly currency?: string;
+  readonly customerId?: string | null;
+  readonly subscriptionId?: string | null;
+  readonly invoiceId?: string | null;
+  readonly paymentIntentId?: string | null;
+}
+
+/** `checkout.session.completed`: a one-off payment of 60.00 USD unless told otherwise. */
+export function stripeCheckoutSession(overrides: StripeSessionOverrides = {}): Payload {
+  const { mode = 'payment', amount = 6000, userId = 'user-hazel' } = overrides;
+  const { invoiceId = null, customerId = made('cus') } = overrides;
+  const { subscriptionId = mode === 'subscription' ? made('sub') : null } = overrides;
+  const { paymentIntentId = mode === 'payment' ? made('pi') : null } = overrides;
+  const session = {
+    id: overrides.sessionId ?? made('cs_live'),
+    object: 'checkout.session',
+    amount_subtotal: amount,
+    amount_total: amount,
+    cancel_url: 'https://example.com/back',
+    client_reference_id: userId,
+    created: seconds(overrides.occurredAt ?? A_MONDAY) - 40,
+    currency: overrides.currency ?? 'usd',
+    customer: customerId,
+    customer_details: { email: 'hazel@example.com', name: null },
+    invoice: invoiceId,
+    metadata: {},
+    mode,
+    payment_intent: paymentIntentId,
+    payment_method_types: ['card'],
+    payment_status: overrides.paymentStatus ?? 'paid',
+    status: 'complete',
+    subscription: subscriptionId,
+    success_url: 'https://example.com/thanks',
+    total_details: { amount_discount: 0, amount_shipping: 0, amount_tax: 0 },
+  };
+  return stripeEvent('checkout.session.completed', session, overrides);
+}
+
+export interface StripeInvoicePaymentOverrides extends StripeEventOverrides {
+  readonly invoiceId?: string;
+  readonly paymentIntentId?: string;
+  readonly amount?: number;
+  readonly currency?: string;
+}
+
+/** `invoice_payment.paid`: which payment intent paid which invoice. */
+export function stripeInvoicePaymentPaid(overrides: StripeInvoicePaymentOverrides = {}): Payload {
+  const { amount = 1200 } = overrides;
+  const at = seconds(overrides.occurredAt ?? A_MONDAY);
+  const invoicePayment = {
+    id: made('inpay'),
+    object: 'invoice_payment',
+    amount_paid: amount,
+    amount_requested: amount,
+    created: at,
+    currency: overrides.currency ?? 'usd',
+    invoice: overrides.invoiceId ?? made('in'),
+    is_default: true,
+    payment: { payment_intent: overrides.paymentIntentId ?? made('pi'), type: 'payment_intent' },
+    status: 'paid',
+    status_transitions: { canceled_at: null, paid_at: at },
+  };
+  return stripeEvent('invoice_payment.paid', invoicePayment, overrides);
+}
+
+export interface StripeChargeOverrides extends StripeEventOverrides {
+  readonly chargeId?: string;
+  readonly paymentIntentId?: string | null;
+  /** Only before API version 2025-03-31. */
+  readonly invoiceId?: string;
+  readonly amount?: number;
+  readonly amountRefunded?: number;
+  readonly currency?: string;
+}
+
+/** `charge.succeeded`, or with another `type` any event that carries a charge. */
+export function stripeCharge(overrides: StripeChargeOverrides = {}): Payload {
+  const { amount = 1200, amountRefunded = 0, invoiceId, paymentIntentId = made('pi') } = overrides;
+  const charge = {
+    id: overrides.chargeId ?? made('ch'),
+    object: 'charge',
+    amount,
+    amount_captured: amount,
+    amount_refunded: amountRefunded,
+    captured: true,
+    created: seconds(overrides.occurredAt ?? A_MONDAY),
+    currency: overrides.currency ?? 'usd',
+    metadata: {},
+    paid: true,
+    payment_intent: paymentIntentId,
+    refunded: amountRefunded === amount,
+    status: 'succeeded',
+    ...(invoiceId === undefined ? {} : { invoice: invoiceId }),
+  };
+  return stripeEvent('charge.succeeded', charge, overrides);
+}
+
+export interface StripeMoneyBackOverrides extends StripeEventOverrides {
+  /** The id of the refund or the dispute. */
+  readonly id?: string;
+  readonly amount?: number;
+  readonly currency?: string;
+  readonly status?: string;
+  readonly paymentIntentId?: string | null;
+  readonly chargeId?: string | null;
+}
+
+/** `refund.created`, or with another `type` and `status` what became of the refund. */
+export function stripeRefund(overrides: StripeMoneyBackOverrides = {}): Payload {
+  const { paymentIntentId = made('pi'), chargeId = made('ch') } = overrides;
+  const refund = {
+    id: overrides.id ?? made('re'),
+    object: 'refund',
+    amount: overrides.amount ?? 1200,
+    charge: chargeId,
+    created: seconds(overrides.occurredAt ?? A_MONDAY),
+    currency: overrides.currency ?? 'usd',
+    metadata: {},
+    payment_intent: paymentIntentId,
+    reason: 'requested_by_customer',
+    status: overrides.status ?? 'succeeded',
+  };
+  return stripeEvent('refund.created', refund, overrides);
+}
+
+/** `charge.dispute.created`, or with another `type` and `status` how the dispute went on. */
+export function stripeDispute(overrides: StripeMoneyBackOverrides = {}): Payload {
+  const { paymentIntentId = made('pi'), chargeId = made('ch') } = overrides;
+  const dispute = {
+    id: overrides.id ?? made('du'),
+    object: 'dispute',
+    amount: overrides.amount ?? 1200,
+    balance_transactions: [],
+    charge: chargeId,
+    created: seconds(overrides.occurredAt ?? A_MONDAY),
+    currency: overrides.currency ?? 'usd',
+    evidence_details: { due_by: null, has_evidence: false, past_due: false, submission_count: 0 },
+    is_charge_refundable: false,
+    metadata: {},
+    payment_intent: paymentIntentId,
+    reason: 'general',
+    status: overrides.status ?? 'needs_response',
+  };
+  return stripeEvent('charge.dispute.created', dispute, overrides);
+}
+
+export interface StripeSubscriptionOverrides extends StripeEventOverrides {
+  readonly userId?: string | null;
+  readonly subscriptionId?: string;
+  readonly customerId?: string;
+  readonly priceId?: string;
+  readonly productId?: string;
+  readonly status?: string;
+  readonly cancelAtPeriodEnd?: boolean;
+  readonly cancelAt?: number | null;
+}
+
+/** `customer.subscription.created` with a trial, or with another `type` a later state of the subscription. */
+export function stripeSubscription(overrides: StripeSubscriptionOverrides = {}): Payload {
+  const { userId = 'user-hazel', priceId = 'price_LanternMonthly' } = overrides;
+  const { productId = 'prod_LanternPlus', cancelAt = null } = overrides;
+  const at = seconds(overrides.occurredAt ?? A_MONDAY);
+  const subscription = {
+    id: overrides.subscriptionId ?? made('sub'),
+    object: 'subscription',
+    cancel_at: cancelAt === null ? null : seconds(cancelAt),
+    cancel_at_period_end: overrides.cancelAtPeriodEnd ?? false,
+    created: at,
+    currency: 'usd',
+    customer: overrides.customerId ?? made('cus'),
+    items: {
+      object: 'list',
+      data: [
+        {
+          id: 'si_Lantern01',
+          object: 'subscription_item',
+          current_period_end: at + 30 * 86_400,
+          current_period_start: at,
+          price: { id: priceId, object: 'price', product: productId, type: 'recurring' },
+          quantity: 1,
+        },
+      ],
+      has_more: false,
+      total_count: 1,
+    },
+    metadata: userId === null ? {} : { app_user_id: userId },
+    status: overrides.status ?? 'trialing',
+  };
+  return stripeEvent('customer.subscription.created', subscription, overrides);
+}
+
+/** The `Stripe-Signature` header for a body sent at `atSeconds`. */
+export function signStripe(body: Uint8Array | string, secret: string, atSeconds: number): string {
+  const mac = createHmac('sha256', secret).update(`${atSeconds}.`).update(body).digest('hex');
+  return `t=${atSeconds},v1=${mac}`;
+}
+
+/** The headers that prove a Stripe body. */
+export function stripeHeaders(body: Uint8Array | string, secret: string, atSeconds: number) {
+  return { 'content-type': 'application/json', 'stripe-signature': signStripe(body, secret, atSeconds) };
+}
+
+/** The headers that prove a RevenueCat body: the secret itself. */
+export function revenuecatHeaders(secret: string) {
+  return { 'content-type': 'application/json', authorization: secret };
+}

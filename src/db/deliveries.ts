@@ -1,0 +1,147 @@
+import type { AppId, CommissionId, DeliveryId, EventId, SecretId } from '../domain/ids.ts';
+import type { Environment } from '../domain/events.ts';
+import type { Proof } from '../providers/proof.ts';
+import { instant, type Sql } from './sql.ts';
+
+export type ProcessingStatus = 'received' | 'processing' | 'processed' | 'duplicate' | 'ignored' | 'failed' | 'rejected';
+
+export interface WebhookSecretRow {
+  readonly id: SecretId;
+  readonly environment: Environment;
+  readonly ciphertext: Uint8Array;
+  readonly encryptionKeyId: string;
+}
+
+/**
+ * The secrets that may prove a request to this app right now, newest first; null for an unknown app. An app without a
+ * secret for the provider gives an empty list.
+ */
+export async function findDoorSecrets(
+  sql: Sql,
+  appId: AppId,
+  provider: string,
+  at: number,
+): Promise<readonly WebhookSecretRow[] | null> {
+  const rows = await sql<{ appId: string } & { [K in keyof WebhookSecretRow]: WebhookSecretRow[K] | null }>`
+    select a.id as "appId", s.id, s.environment, s.ciphertext, s.encryption_key_id as "encryptionKeyId"
+      from apps a
+      left join webhook_secrets s on s.app_id = a.id and s.provider = ${provider}
+                                 and (s.expires_at is null or s.expires_at > ${instant(at)})
+     where a.id = ${appId}
+     order by s.created_at desc`;
+  if (rows.length === 0) return null;
+  return rows.filter((row): row is { appId: string } & WebhookSecretRow => row.id !== null);
+}
+
+export interface AcceptedDelivery {
+  readonly deliveryId: DeliveryId;
+  readonly eventId: EventId;
+  readonly appId: AppId;
+  readonly provider: string;
+  readonly receivedAt: number;
+  readonly secretId: SecretId;
+  readonly proof: Proof;
+  readonly bodySha256: Buffer;
+  readonly body: Buffer;
+}
+
+/** Puts a verified delivery into the inbox, bytes and all. From here on it is never lost. Safe to send twice. */
+export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<void> {
+  await sql`
+    with row as (
+      insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, proof,
+                              body_sha256, event_id)
+      values (${d.deliveryId}, ${d.appId}, ${d.provider}, ${instant(d.receivedAt)}, true, 'received', ${d.secretId},
+              ${sql.json(d.proof)}, ${d.bodySha256}, ${d.eventId})
+      on conflict (id) do nothing
+      returning id
+    )
+    insert into delivery_bodies (delivery_id, body) select id, ${d.body}::bytea from row`;
+}
+
+/**
+ * Records a refused request without its body. A flood is one row per app, provider and hour with a count; the row shows
+ * the latest one.
+ */
+export async function recordRefusedDelivery(
+  sql: Sql,
+  d: Pick<AcceptedDelivery, 'deliveryId' | 'eventId' | 'appId' | 'provider' | 'receivedAt' | 'bodySha256'> & { reason: string },
+): Promise<void> {
+  await sql`
+    insert into deliveries as old (id, app_id, provider, received_at, signature_valid, processing_status, body_sha256, event_id,
+                            last_error, completed_at, refused_count, refused_hour)
+    values (${d.deliveryId}, ${d.appId}, ${d.provider}, ${instant(d.receivedAt)}, false, 'rejected', ${d.bodySha256}, ${d.eventId},
+            ${d.reason}, ${instant(d.receivedAt)}, 1, date_trunc('hour', ${instant(d.receivedAt)}::timestamptz, 'UTC'))
+    on conflict (app_id, provider, refused_hour) where refused_hour is not null
+      do update set refused_count = old.refused_count + 1, received_at = excluded.received_at,
+                    completed_at = excluded.completed_at, body_sha256 = excluded.body_sha256, last_error = excluded.last_error
+    returning id`;
+}
+
+export interface StoredDelivery {
+  readonly id: DeliveryId;
+  readonly appId: AppId;
+  readonly provider: string;
+  readonly receivedAt: number;
+  readonly processingStatus: ProcessingStatus;
+  readonly eventId: EventId;
+  readonly commissionId: CommissionId | null;
+  readonly proof: Proof;
+  readonly bodySha256: Uint8Array;
+  readonly body: Uint8Array;
+  readonly secret: WebhookSecretRow;
+}
+
+/** A delivery with its bytes and the secret version that accepted it. Undefined for an unknown or refused one. */
+export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<StoredDelivery | undefined> {
+  const row = await sql.maybe<
+    Omit<StoredDelivery, 'secret'> & { secretId: SecretId; environment: Environment; ciphertext: Uint8Array; encryptionKeyId: string }
+  >`
+    select d.id, d.app_id as "appId", d.provider, d.received_at as "receivedAt", d.processing_status as "processingStatus",
+           d.event_id as "eventId", d.commission_id as "commissionId", d.proof, d.body_sha256 as "bodySha256", b.body,
+           s.id as "secretId", s.environment, s.ciphertext, s.encryption_key_id as "encryptionKeyId"
+      from deliveries d
+      join delivery_bodies b on b.delivery_id = d.id
+      join webhook_secrets s on s.id = d.secret_id
+     where d.id = ${deliveryId}`;
+  if (row === undefined) return undefined;
+  const { secretId, environment, ciphertext, encryptionKeyId, ...delivery } = row;
+  return { ...delivery, secret: { id: secretId, environment, ciphertext, encryptionKeyId } };
+}
+
+/** Ends a delivery that moves no money. The first outcome stays; a repeat changes nothing. */
+export async function finishDelivery(
+  sql: Sql,
+  deliveryId: DeliveryId,
+  outcome: { status: 'processed' | 'duplicate' | 'ignored' | 'failed'; reason: string | null; sourceEventId: string | null; eventCount: 0 | 1 },
+): Promise<void> {
+  await sql`
+    update deliveries
+       set processing_status = ${outcome.status}, last_error = ${outcome.reason}, completed_at = now(),
+           source_event_id = coalesce(${outcome.sourceEventId}::text, source_event_id), event_count = ${outcome.eventCount}
+     where id = ${deliveryId} and completed_at is null`;
+}
+
+/** Notes that a delivery is being worked on, and why its last try failed. */
+export async function markDeliveryProcessing(sql: Sql, deliveryId: DeliveryId, lastError: string): Promise<void> {
+  await sql`
+    update deliveries set processing_status = 'processing', last_error = ${lastError}
+     where id = ${deliveryId} and completed_at is null`;
+}
+
+/**
+ * Takes accepted deliveries that have had no outcome and no helping hand for `olderThanMs`, oldest first. Taking one
+ * puts it at the end of the line, so that a stuck one never starves the others.
+ */
+export async function claimUnfinishedDeliveries(sql: Sql, olderThanMs: number, limit: number): Promise<DeliveryId[]> {
+  const rows = await sql<{ id: DeliveryId }>`
+    update deliveries set relayed_at = now()
+     where completed_at is null and id in (
+       select id from deliveries
+        where completed_at is null and coalesce(relayed_at, received_at) < now() - ${olderThanMs} * interval '1 millisecond'
+        order by coalesce(relayed_at, received_at)
+        limit ${limit}
+        for update skip locked)
+    returning id`;
+  return rows.map((row) => row.id);
+}

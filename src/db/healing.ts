@@ -1,0 +1,25 @@
+import type { AppId, BindingId } from '../domain/ids.ts';
+import type { Sql } from './sql.ts';
+
+/** Whose earlier payments have to be looked at again. */
+export async function findBinding(
+  sql: Sql,
+  bindingId: BindingId,
+): Promise<{ appId: AppId; customerUserId: string } | undefined> {
+  return await sql.maybe<{ appId: AppId; customerUserId: string }>`
+    select app_id as "appId", customer_user_id as "customerUserId" from bindings where id = ${bindingId}`;
+}
+
+/** Notes that all payments from before the binding were looked at. Later ones see the binding by themselves. */
+export async function markHealed(sql: Sql, bindingId: BindingId): Promise<void> {
+  await sql`update bindings set healed_at = now() where id = ${bindingId} and healed_at is null`;
+}
+
+/** Bindings whose healing was never finished: the process died, or Temporal was away. Oldest first, at most `limit`. */
+export async function findBindingsToHeal(sql: Sql, olderThanMs: number, limit: number): Promise<BindingId[]> {
+  const rows = await sql<{ id: BindingId }>`
+    select id from bindings
+     where healed_at is null and created_at < now() - ${olderThanMs} * interval '1 millisecond'
+     order by created_at limit ${limit}`;
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,174 @@
+import type { AffiliateId, AppId, CommissionId, EventId, PayoutId, PayoutRequestId, KeyId, AccountId } from '../domain/ids.ts';
+import { newId } from './new-id.ts';
+import type { Sql } from './sql.ts';
+
+/** Matures one commission whose hold period is over. Doing it twice, too early or after its payout changes nothing. */
+export async function matureCommission(sql: Sql, commissionId: CommissionId): Promise<boolean> {
+  const row = await sql.maybe`
+    update commissions set status = 'matured', matured_at = now()
+     where id = ${commissionId} and status = 'pending' and due_at <= now()
+    returning id`;
+  return row !== undefined;
+}
+
+/** Matures overdue commissions, oldest due first, at most `limit`; answers how many. */
+export async function matureOverdue(sql: Sql, limit: number): Promise<number> {
+  const rows = await sql`
+    update commissions set status = 'matured', matured_at = now()
+     where status = 'pending' and id in (
+       select id from commissions where status = 'pending' and due_at <= now()
+        order by due_at limit ${limit} for update skip locked)
+    returning id`;
+  return rows.length;
+}
+
+export type PayoutRequestStatus = 'open' | 'paid' | 'empty' | 'total_changed' | 'closed';
+
+export interface PayoutRequest {
+  readonly id: PayoutRequestId;
+  readonly appId: AppId;
+  readonly affiliateId: AffiliateId;
+  readonly status: PayoutRequestStatus;
+  readonly payoutId: PayoutId | null;
+  readonly netCents: number | null;
+  readonly expectedTotalCents: number | null;
+}
+
+const REQUEST_COLUMNS = (sql: Sql) => sql.fragment`
+  id, app_id as "appId", affiliate_id as "affiliateId", status, payout_id as "payoutId", net_cents as "netCents",
+  expected_total_cents as "expectedTotalCents"`;
+
+/**
+ * Writes the request of an authorised call. With an idempotency key that the account has used before, it answers the
+ * earlier request instead, whatever that one was for: the caller compares. Undefined when the affiliate is not the app's.
+ */
+export async function openPayoutRequest(
+  sql: Sql,
+  r: {
+    readonly id: PayoutRequestId;
+    readonly appId: AppId;
+    readonly affiliateId: AffiliateId;
+    readonly accountId: AccountId;
+    readonly keyId: KeyId;
+    readonly idempotencyKey: string | null;
+    readonly expectedTotalCents: number | null;
+  },
+): Promise<PayoutRequest | undefined> {
+  await sql`
+    insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, idempotency_key, expected_total_cents)
+    select ${r.id}, f.app_id, f.id, ${r.accountId}, ${r.keyId}, ${r.idempotencyKey}, ${r.expectedTotalCents}
+      from affiliates f join apps a on a.id = f.app_id
+     where f.id = ${r.affiliateId} and f.app_id = ${r.appId} and a.account_id = ${r.accountId}
+    on conflict do nothing`;
+  return await sql.maybe<PayoutRequest>`
+    select ${REQUEST_COLUMNS(sql)} from payout_requests
+     where id = ${r.id} or (account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey})`;
+}
+
+/** A request by its id. */
+export async function findPayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<PayoutRequest | undefined> {
+  return await sql.maybe<PayoutRequest>`select ${REQUEST_COLUMNS(sql)} from payout_requests where id = ${requestId}`;
+}
+
+/**
+ * Closes a request whose caller gives up waiting, and lets go of its idempotency key, so that the caller may try again.
+ * True: it was still open, nothing will be paid for it. False: it was
+ * settled before, read it again.
+ */
+export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<boolean> {
+  await sql`
+    update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
+     where id = ${requestId} and status = 'open'`;
+  const row = await sql.one<{ status: PayoutRequestStatus }>`select status from payout_requests where id = ${requestId}`;
+  return row.status === 'closed';
+}
+
+/**
+ * The money part of an export, one statement: takes the open request, takes every commission of the affiliate that is
+ * matured or due, matures what is not, and, when the net is positive and the one that was expected, writes the payout
+ * and its items and marks them paid. A request that is not open any more moves nothing, so doing it twice is doing it
+ * once; a net of zero or less pays nothing and is carried forward.
+ */
+export async function settlePayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<void> {
+  await sql`
+    with req as (
+      select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name
+        from payout_requests r join affiliates f on f.id = r.affiliate_id
+       where r.id = ${requestId} and r.status = 'open'
+         for update of r
+    ), due as (
+      select c.id, c.amount_cents, c.occurred_at, c.status
+        from req join commissions c on c.app_id = req.app_id and c.affiliate_id = req.affiliate_id
+       where c.status = 'matured' or (c.status = 'pending' and c.due_at <= now())
+       order by c.id
+         for update of c
+    ), net as (
+      select coalesce(sum(amount_cents), 0)::bigint as cents, count(*)::int as items from due
+    ), verdict as (
+      select req.*, net.cents, net.items,
+             case when req.expected_total_cents is not null and req.expected_total_cents <> greatest(net.cents, 0) then 'total_changed'
+                  when net.cents > 0 then 'paid' else 'empty' end as status
+        from req, net
+    ), payout as (
+      insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents)
+      select ${newId('payout')}, app_id, affiliate_id, affiliate_name, items, cents from verdict where status = 'paid'
+      returning id, app_id, affiliate_id
+    ), items as (
+      insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
+      select payout.id, due.id, payout.app_id, payout.affiliate_id, due.amount_cents,
+             row_number() over (order by due.occurred_at, due.id)
+        from payout, due
+    ), moved as (
+      update commissions c
+         set status = case when payout.id is null then 'matured' else 'paid' end,
+             matured_at = coalesce(c.matured_at, now()),
+             paid_at = case when payout.id is not null then now() end,
+             payout_id = payout.id
+        from verdict left join payout on true, due
+       where c.id = due.id and (payout.id is not null or due.status = 'pending')
+    )
+    update payout_requests r
+       set status = verdict.status, payout_id = payout.id, net_cents = verdict.cents, settled_at = now()
+      from verdict left join payout on true
+     where r.id = verdict.id and r.status = 'open'`;
+}
+
+export interface StoredPayout {
+  readonly id: PayoutId;
+  readonly appId: AppId;
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly itemCount: number;
+  readonly totalCents: number;
+  readonly createdAt: number;
+  readonly csvSha256: Uint8Array | null;
+}
+
+/** A payout of the app, or undefined. */
+export async function findPayout(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<StoredPayout | undefined> {
+  return await sql.maybe<StoredPayout>`
+    select id, app_id as "appId", affiliate_id as "affiliateId", affiliate_name as "affiliateName", item_count as "itemCount",
+           total_cents as "totalCents", created_at as "createdAt", csv_sha256 as "csvSha256"
+      from payouts where id = ${payoutId} and app_id = ${appId}`;
+}
+
+export interface PayoutItem {
+  readonly commissionId: CommissionId;
+  readonly amountCents: number;
+  readonly eventId: EventId;
+  readonly occurredAt: number;
+}
+
+/** The items of a payout in their stored order. */
+export async function listPayoutItems(sql: Sql, payoutId: PayoutId): Promise<PayoutItem[]> {
+  return await sql<PayoutItem>`
+    select i.commission_id as "commissionId", i.amount_cents as "amountCents", c.event_id as "eventId", c.occurred_at as "occurredAt"
+      from payout_items i join commissions c on c.id = i.commission_id
+     where i.payout_id = ${payoutId}
+     order by i.position`;
+}
+
+/** Keeps the hash of a payout's CSV. The first one stays; the database refuses another. */
+export async function keepCsvHash(sql: Sql, payoutId: PayoutId, sha256: Buffer): Promise<void> {
+  await sql`update payouts set csv_sha256 = ${sha256} where id = ${payoutId} and csv_sha256 is null`;
+}

@@ -1,0 +1,257 @@
+import type { AppId, BindingId, CommissionId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
+import type { Environment } from '../domain/events.ts';
+import type { Evaluation, PaymentSnapshot } from '../domain/evaluate-payment.ts';
+import { newId } from './new-id.ts';
+import { instant, type Sql } from './sql.ts';
+
+/** A snapshot with what is needed to write its evaluation back. */
+export interface StoredPayment extends PaymentSnapshot {
+  readonly paymentId: PaymentId;
+  readonly appId: AppId;
+  readonly eventId: EventId;
+  readonly source: string;
+  readonly version: number;
+  readonly revenueEntries: number;
+}
+
+/** Which payments to look at: by id, or by their references at the store. Other names count, also those of names. */
+export type PaymentSelector =
+  | { readonly paymentIds: readonly PaymentId[] }
+  | { readonly appId: AppId; readonly environment: Environment; readonly store: string; readonly refs: readonly string[] };
+
+/** How far back a reference rate may be taken from when the day of the payment has none. */
+const RATE_MAX_AGE_DAYS = 7;
+
+/**
+ * Reads payments with all that is known about them, in one statement: call it after the newest fact was committed, and
+ * it sees every fact that could have been told before.
+ */
+export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise<StoredPayment[]> {
+  const which =
+    'paymentIds' in selector
+      ? sql.fragment`p.id = any(${[...selector.paymentIds]}::text[])`
+      : sql.fragment`p.app_id = ${selector.appId} and p.environment = ${selector.environment} and p.store = ${selector.store}
+          and p.ref = any(array(
+            with recursive names (ref) as (
+              select unnest(${[...selector.refs]}::text[])
+              union
+              select l.payment_ref from names n join payment_aliases l
+                  on l.app_id = ${selector.appId} and l.environment = ${selector.environment}
+                 and l.store = ${selector.store} and l.alias_ref = n.ref)
+            select ref from names))`;
+  return await sql<StoredPayment>`
+    select p.id as "paymentId", p.app_id as "appId", p.event_id as "eventId", e.source, p.version, p.environment, p.currency,
+           p.amount_minor as "amountMinor", p.usd_cents as "usdCents", p.occurred_at as "occurredAt",
+           p.only_anonymous_user as "onlyAnonymousUser", p.evaluated_at as "evaluatedAt", p.likely_cause as "likelyCause",
+           p.base_cents as "baseCents", p.binding_id as "bindingId", p.reversed_cents as "reversedCents",
+           r.net as "revenueCents", r.entries as "revenueEntries",
+           (select jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents)
+              from commissions c where c.payment_id = p.id and c.kind = 'earning') as earning,
+           coalesce((
+             select jsonb_agg(jsonb_build_object(
+                      'customerUserId', u.customer_user_id,
+                      'identified', exists (select from identities i
+                                             where i.app_id = p.app_id and i.customer_user_id = u.customer_user_id),
+                      'binding', case when b.id is not null then jsonb_build_object(
+                        'bindingId', b.id, 'touchedAt', epoch_ms(t.touched_at), 'matchMethod', t.match_method,
+                        'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
+                        'affiliateRateBps', f.default_commission_rate_bps) end)
+                    order by u.position)
+               from (select x.customer_user_id, min(x.position) as position
+                       from (select customer_user_id, position from payment_users where payment_id = p.id
+                             union all
+                             select l.customer_user_id, 1000 + k.position
+                               from payment_user_keys k
+                               join user_links l on l.app_id = p.app_id and l.environment = p.environment
+                                                and l.source = e.source and l.user_key = k.user_key
+                              where k.payment_id = p.id) x
+                      group by 1) u
+               left join bindings b on b.app_id = p.app_id and b.customer_user_id = u.customer_user_id
+               left join attributions t on t.id = b.attribution_id
+               left join affiliates f on f.id = t.affiliate_id), '[]') as candidates,
+           coalesce((
+             select jsonb_agg(jsonb_build_object(
+                      'adjustmentId', a.id, 'state', a.state, 'reversesAll', a.reverses_all, 'currency', a.currency,
+                      'amountMinor', a.amount_minor, 'usdCents', a.usd_cents, 'occurredAt', epoch_ms(a.occurred_at),
+                      'eventId', a.event_id, 'bookedMinor', a.booked_minor))
+               from adjustments a
+              where a.app_id = p.app_id and a.environment = p.environment and a.store = p.store
+                and a.payment_ref = any(array(
+                  with recursive names (ref) as (
+                    select p.ref
+                    union
+                    select l.alias_ref from names n join payment_aliases l
+                        on l.app_id = p.app_id and l.environment = p.environment
+                       and l.store = p.store and l.payment_ref = n.ref)
+                  select ref from names))), '[]') as adjustments,
+           jsonb_build_object('commissionRateBps', app.commission_rate_bps,
+                              'attributionWindowDays', app.attribution_window_days,
+                              'holdPeriodDays', app.hold_period_days) as app,
+           (select jsonb_build_object('usdRate', x.usd_rate::text, 'source', x.source || ' ' || x.day)
+              from exchange_rates x
+             where x.currency = p.currency and x.day <= (p.occurred_at at time zone 'UTC')::date
+               and x.day >= (p.occurred_at at time zone 'UTC')::date - ${RATE_MAX_AGE_DAYS}::int
+             order by x.day desc limit 1) as "referenceRate",
+           epoch_ms(now()) as now
+      from payments p
+      join apps app on app.id = p.app_id
+      join events e on e.id = p.event_id
+     cross join lateral (select sum(v.amount_cents)::bigint as net, count(*)::int as entries
+                           from revenue_entries v where v.payment_id = p.id) r
+     where ${which}
+     order by p.id`;
+}
+
+/** A commission row that was just written and has to be matured in time. */
+export interface NewCommission {
+  readonly commissionId: CommissionId;
+  readonly eventId: EventId;
+  readonly dueAt: number;
+}
+
+export interface AppliedEvaluation {
+  readonly commissions: readonly NewCommission[];
+  /** The outcome that the delivery got in the same statement; null when none was asked for or it had one already. */
+  readonly delivery: { readonly commissionId: CommissionId | null } | null;
+}
+
+/**
+ * Appends what an evaluation found missing, in one statement, on the condition that the payment is still as it was
+ * read. Null when it is not: read again and evaluate again. With `delivery`, the delivery that asked for it gets its
+ * outcome in the same statement.
+ */
+export async function applyEvaluation(
+  sql: Sql,
+  payment: StoredPayment,
+  evaluation: Evaluation,
+  delivery: { deliveryId: DeliveryId; eventId: EventId; sourceEventId: string } | null,
+): Promise<AppliedEvaluation | null> {
+  const { earning, binding } = evaluation;
+  const earningId = earning === null ? payment.earning?.commissionId : newId('commission');
+  const rows = [
+    ...(earning === null
+      ? []
+      : [{ id: earningId, kind: 'earning', eventId: payment.eventId, adjustmentId: null, amountCents: earning.amountCents,
+           baseCents: evaluation.baseCents, occurredAt: payment.occurredAt }]),
+    ...evaluation.reversals.map((r) => ({ id: newId('commission'), kind: 'reversal', ...r })),
+  ];
+  const revenue = evaluation.revenue.map((entry, index) => ({ ...entry, position: payment.revenueEntries + index + 1 }));
+  const own = rows.findLast((row) => row.eventId === delivery?.eventId)?.id ?? null;
+
+  const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`
+    with held as (
+      update payments
+         set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
+             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null})
+       where id = ${payment.paymentId} and version = ${payment.version}
+      returning id, app_id, event_id, binding_id, occurred_at
+    ), terms as (
+      -- What every row of this payment shares: fixed when the earning is written, copied by its reversals.
+      select c.affiliate_id, c.link_id, c.rate_bps, c.due_at, c.customer_user_id, c.match_method
+        from commissions c where c.payment_id = ${payment.paymentId} and c.kind = 'earning'
+      union all
+      select ${binding?.affiliateId ?? null}, ${binding?.linkId ?? null}, ${earning?.rateBps ?? null}::int,
+             ${earning === null ? null : instant(earning.dueAt)}::timestamptz, ${earning?.customerUserId ?? null},
+             ${binding?.matchMethod ?? null}
+       where ${earning !== null}::boolean
+    ), written as (
+      insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
+                               reverses_commission_id, rate_bps, base_cents, amount_cents, source, customer_user_id,
+                               match_method, occurred_at, due_at)
+      select r.id, held.app_id, t.affiliate_id, t.link_id, r."eventId", held.id, held.binding_id, r."adjustmentId", r.kind,
+             case r.kind when 'reversal' then ${earningId ?? null} end, t.rate_bps, r."baseCents", r."amountCents",
+             ${payment.source}, t.customer_user_id, t.match_method,
+             to_timestamp(r."occurredAt" / 1000.0), t.due_at
+        from held, terms t,
+             rows from (jsonb_to_recordset(${sql.json(rows)}) as (id text, kind text, "eventId" text, "adjustmentId" text,
+               "amountCents" bigint, "baseCents" bigint, "occurredAt" bigint)) with ordinality r
+       order by r.ordinality
+      returning id, event_id, due_at
+    ), earned as (
+      insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, adjustment_id, amount_cents, occurred_at)
+      select held.id, v.position, held.app_id, a.affiliate_id, a.link_id, v."adjustmentId", v."amountCents",
+             to_timestamp(v."occurredAt" / 1000.0)
+        from held
+        join bindings b on b.id = held.binding_id
+        join attributions a on a.id = b.attribution_id,
+             jsonb_to_recordset(${sql.json(revenue)}) v (position int, "adjustmentId" text, "amountCents" bigint, "occurredAt" bigint)
+       order by v.position
+    ), booked as (
+      update adjustments a set booked_minor = b."bookedMinor"
+        from held, jsonb_to_recordset(${sql.json(evaluation.booked)}) b ("adjustmentId" text, "bookedMinor" bigint)
+       where a.id = b."adjustmentId"
+    ), first_paid as (
+      update bindings b set first_paid_at = held.occurred_at
+        from held
+       where b.id = ${binding?.bindingId ?? null} and b.first_paid_at is null
+    ), priced as (
+      update events e
+         set likely_cause = case when e.id = held.event_id then ${evaluation.likelyCause} end,
+             amount_cents = case when e.id = held.event_id then coalesce(${evaluation.baseCents}, e.amount_cents) else e.amount_cents end,
+             fx_rate = case when e.id = held.event_id then coalesce(e.fx_rate, ${evaluation.fx?.rate ?? null}::numeric) else e.fx_rate end,
+             fx_source = case when e.id = held.event_id then coalesce(e.fx_source, ${evaluation.fx?.source ?? null}) else e.fx_source end,
+             customer_user_id = case when e.id = held.event_id then coalesce(${evaluation.customerUserId}, e.customer_user_id) else e.customer_user_id end
+        from held
+       where e.id in (held.event_id, ${delivery?.eventId ?? null}) and e.amount_minor is not null
+         and (e.likely_cause is distinct from (case when e.id = held.event_id then ${evaluation.likelyCause} end)
+              or (e.id = held.event_id and e.amount_cents is distinct from ${evaluation.baseCents}::bigint))
+    ), done as (
+      update deliveries d
+         set processing_status = 'processed', completed_at = now(), last_error = null, event_count = 1,
+             source_event_id = ${delivery?.sourceEventId ?? null},
+             commission_id = coalesce(${own}, (select c.id from commissions c where c.event_id = d.event_id
+                                                order by c.created_at desc, c.id desc limit 1))
+        from held
+       where d.id = ${delivery?.deliveryId ?? null} and d.completed_at is null
+      returning d.commission_id
+    )
+    select exists (select from held) as applied,
+           (select jsonb_build_object('commissionId', commission_id) from done) as delivery,
+           coalesce((select jsonb_agg(jsonb_build_object('commissionId', id, 'eventId', event_id, 'dueAt', epoch_ms(due_at)))
+                       from written), '[]') as commissions`;
+  return row.applied ? row : null;
+}
+
+/**
+ * A page of payments that may be waiting for one of these users, in the order of their ids: those that are not
+ * attributed yet.
+ */
+export async function findWaitingPayments(
+  sql: Sql,
+  appId: AppId,
+  users: { customerUserIds: readonly string[]; userKeys: readonly string[] },
+  after: PaymentId | null,
+  limit: number,
+): Promise<PaymentId[]> {
+  const rows = await sql<{ id: PaymentId }>`
+    select p.id from (
+      select payment_id from payment_users
+       where app_id = ${appId} and customer_user_id = any(${[...users.customerUserIds]}::text[]) and payment_id > ${after ?? ''}
+      union
+      select payment_id from payment_user_keys
+       where app_id = ${appId} and user_key = any(${[...users.userKeys]}::text[]) and payment_id > ${after ?? ''}
+    ) u join payments p on p.id = u.payment_id
+     where p.binding_id is null and p.environment = 'production'
+     order by p.id limit ${limit}`;
+  return rows.map((row) => row.id);
+}
+
+/** Binds the receiver of a transfer to the giver's attribution, when exactly one giver has one and the receiver has none. */
+export async function bindTransfer(
+  sql: Sql,
+  appId: AppId,
+  transfer: { from: readonly string[]; to: readonly string[] },
+): Promise<BindingId[]> {
+  const receivers = transfer.to.map((customerUserId) => ({ id: newId('binding'), customerUserId }));
+  await sql`
+    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+    select r.id, ${appId}, r."customerUserId", g.attribution_id, now()
+      from (select min(attribution_id) as attribution_id from bindings
+             where app_id = ${appId} and customer_user_id = any(${[...transfer.from]}::text[])
+            having count(*) = 1) g,
+           jsonb_to_recordset(${sql.json(receivers)}) r (id text, "customerUserId" text)
+    on conflict (app_id, customer_user_id) do nothing`;
+  const rows = await sql<{ id: BindingId }>`
+    select id from bindings where app_id = ${appId} and customer_user_id = any(${[...transfer.to]}::text[]) and healed_at is null`;
+  return rows.map((row) => row.id);
+}

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import { number, string } from '@json2csv/formatters';
+import { Parser } from '@json2csv/plainjs';
+import type { AppId, PayoutId } from '../domain/ids.ts';
+import { findPayout, keepCsvHash, listPayoutItems, type PayoutItem, type StoredPayout } from './ledger.ts';
+import type { Sql } from './sql.ts';
+
+export interface PayoutCsv {
+  readonly payoutId: PayoutId | null;
+  /** RFC 4180, CRLF after every line, UTF-8. */
+  readonly bytes: Buffer;
+  readonly sha256: Buffer;
+}
+
+/** The columns of the specification, in its order. */
+const COLUMNS = [
+  'payout_id',
+  'affiliate_id',
+  'affiliate_name',
+  'commission_id',
+  'amount_usd_cents',
+  'amount_usd',
+  'currency',
+  'event_id',
+  'occurred_at',
+] as const;
+
+const EOL = '\r\n';
+
+/** A text that a spreadsheet would run as a formula gets an apostrophe in front, which it shows as plain text. */
+export function neutralizeFormula(text: string): string {
+  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+}
+
+/** Cents as dollars with two decimals: -5 is `-0.05`. */
+export function formatUsd(cents: number): string {
+  const digits = String(Math.abs(cents)).padStart(3, '0');
+  return `${cents < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`;
+}
+
+const quoted = string();
+
+/** Quotes where RFC 4180 asks for it, a lone carriage return included. */
+function quoteWhereNeeded(text: string): string {
+  return /[",\r\n]/.test(text) ? quoted(text) : text;
+}
+
+const parser = new Parser({
+  fields: [...COLUMNS],
+  header: false,
+  eol: EOL,
+  formatters: { number: number(), string: quoteWhereNeeded },
+});
+
+function render(payout: StoredPayout | null, items: readonly PayoutItem[]): Buffer {
+  const rows = items.map((item) => ({
+    payout_id: payout?.id ?? '',
+    affiliate_id: payout?.affiliateId ?? '',
+    affiliate_name: neutralizeFormula(payout?.affiliateName ?? ''),
+    commission_id: item.commissionId,
+    amount_usd_cents: item.amountCents,
+    amount_usd: formatUsd(item.amountCents),
+    currency: 'USD',
+    event_id: item.eventId,
+    occurred_at: item.occurredAt,
+  }));
+  const body = rows.length === 0 ? '' : parser.parse(rows) + EOL;
+  return Buffer.from(COLUMNS.join(',') + EOL + body, 'utf8');
+}
+
+function withHash(payoutId: PayoutId | null, bytes: Buffer): PayoutCsv {
+  return { payoutId, bytes, sha256: createHash('sha256').update(bytes).digest() };
+}
+
+/** What an export with nothing due answers: the header line only. */
+export const EMPTY_PAYOUT_CSV: PayoutCsv = withHash(null, render(null, []));
+
+/** The CSV of a stored payout: the same bytes whenever it is asked for. Undefined for a payout of another app. */
+export async function buildPayoutCsv(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<PayoutCsv | undefined> {
+  const payout = await findPayout(sql, appId, payoutId);
+  if (payout === undefined) return undefined;
+  const csv = withHash(payout.id, render(payout, await listPayoutItems(sql, payout.id)));
+  if (payout.csvSha256 !== null && !csv.sha256.equals(payout.csvSha256)) {
+    throw new Error(`the CSV of payout ${payout.id} no longer has the hash it was paid with`);
+  }
+  return csv;
+}
+
+/** Builds the CSV of a new payout and keeps its hash with it. Doing it twice keeps the same. */
+export async function sealPayoutCsv(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<void> {
+  const csv = await buildPayoutCsv(sql, appId, payoutId);
+  if (csv !== undefined) await keepCsvHash(sql, payoutId, csv.sha256);
+}

@@ -1,0 +1,293 @@
+import { commissionCents, minorDecimals, roundHalfAwayFromZero, share } from './money.ts';
+import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId, LinkId } from './ids.ts';
+import type { Environment } from './events.ts';
+
+export const DAY_MS = 86_400_000;
+
+/** Why a paid event earned nothing (docs/contract.md, "Unattributed"). */
+export type LikelyCause =
+  | 'missing_user_id'
+  | 'anonymous_user_id'
+  | 'user_never_identified'
+  | 'user_id_mismatch'
+  | 'user_not_attributed'
+  | 'outside_attribution_window'
+  | 'affiliate_paused'
+  | 'affiliate_removed'
+  | 'rate_zero'
+  | 'missing_exchange_rate'
+  | 'price_unknown'
+  | 'processing';
+
+/** Causes that a later binding can cure. Every other cause was a decision, and decisions are not retroactive. */
+const IDENTITY_CAUSES: ReadonlySet<LikelyCause> = new Set([
+  'missing_user_id',
+  'anonymous_user_id',
+  'user_never_identified',
+  'user_id_mismatch',
+  'user_not_attributed',
+  'outside_attribution_window',
+]);
+
+export type AffiliateStatus = 'active' | 'paused' | 'removed';
+export type MatchMethod = 'claim_token' | 'code' | 'deferred';
+
+export interface BindingSnapshot {
+  readonly bindingId: BindingId;
+  readonly touchedAt: number;
+  readonly matchMethod: MatchMethod;
+  readonly affiliateId: AffiliateId;
+  readonly linkId: LinkId | null;
+  readonly affiliateStatus: AffiliateStatus;
+  /** Null: the affiliate inherits the app's rate. */
+  readonly affiliateRateBps: number | null;
+}
+
+export interface UserCandidate {
+  readonly customerUserId: string;
+  /** Whether any device ever told of this user. */
+  readonly identified: boolean;
+  readonly binding: BindingSnapshot | null;
+}
+
+export interface AdjustmentSnapshot {
+  readonly adjustmentId: AdjustmentId;
+  readonly state: 'applied' | 'reversed';
+  readonly reversesAll: boolean;
+  readonly currency: string;
+  readonly amountMinor: number;
+  readonly usdCents: number | null;
+  readonly occurredAt: number;
+  readonly eventId: EventId;
+  /** What the ledger already holds of it, in minor units of the payment's currency. */
+  readonly bookedMinor: number;
+}
+
+export interface EarningSnapshot {
+  readonly commissionId: CommissionId;
+  readonly amountCents: number;
+}
+
+/** A payment with everything that is known about it, read in one statement after the newest fact was committed. */
+export interface PaymentSnapshot {
+  readonly environment: Environment;
+  readonly currency: string;
+  readonly amountMinor: number;
+  readonly usdCents: number | null;
+  readonly occurredAt: number;
+  readonly onlyAnonymousUser: boolean;
+  readonly evaluatedAt: number | null;
+  readonly likelyCause: LikelyCause | null;
+  readonly baseCents: number | null;
+  /** The binding that the payment was attributed through; it never changes afterwards. */
+  readonly bindingId: BindingId | null;
+  readonly reversedCents: number;
+  /** Net of the revenue entries already written; null when there are none. */
+  readonly revenueCents: number | null;
+  readonly earning: EarningSnapshot | null;
+  readonly candidates: readonly UserCandidate[];
+  readonly adjustments: readonly AdjustmentSnapshot[];
+  readonly app: {
+    readonly commissionRateBps: number;
+    readonly attributionWindowDays: number;
+    readonly holdPeriodDays: number;
+  };
+  /** USD per one unit of the payment's currency, as decimal text, on the day of the payment or up to seven days before. */
+  readonly referenceRate: { readonly usdRate: string; readonly source: string } | null;
+  readonly now: number;
+}
+
+export interface EarningEntry {
+  readonly binding: BindingSnapshot;
+  readonly customerUserId: string;
+  readonly rateBps: number;
+  readonly amountCents: number;
+  readonly dueAt: number;
+}
+
+export interface ReversalEntry {
+  readonly adjustmentId: AdjustmentId;
+  readonly eventId: EventId;
+  readonly occurredAt: number;
+  /** Signed: negative takes back, positive gives again. */
+  readonly amountCents: number;
+  readonly baseCents: number;
+}
+
+export interface RevenueEntry {
+  readonly adjustmentId: AdjustmentId | null;
+  readonly amountCents: number;
+  readonly occurredAt: number;
+}
+
+/** What has to be appended so that the ledger says what it should. */
+export interface Evaluation {
+  readonly likelyCause: LikelyCause | null;
+  readonly customerUserId: string | null;
+  readonly baseCents: number | null;
+  readonly fx: { readonly rate: string; readonly source: string } | null;
+  readonly binding: BindingSnapshot | null;
+  readonly earning: EarningEntry | null;
+  readonly reversals: readonly ReversalEntry[];
+  readonly revenue: readonly RevenueEntry[];
+  /** Adjustments with the part that the ledger holds from now on. */
+  readonly booked: readonly { readonly adjustmentId: AdjustmentId; readonly bookedMinor: number }[];
+}
+
+/** `amountMinor` of `currency` in USD cents at `usdRate` (decimal text, USD per unit), rounded once. */
+export function convertToUsdCents(amountMinor: number, currency: string, usdRate: string): number {
+  const [whole = '0', fraction = ''] = usdRate.split('.');
+  const rate = BigInt(whole + fraction);
+  const denominator = 10n ** BigInt(fraction.length) * 10n ** BigInt(minorDecimals(currency));
+  return Number(roundHalfAwayFromZero(BigInt(amountMinor) * 100n * rate, denominator));
+}
+
+function baseOf(payment: PaymentSnapshot): { cents: number; fx: Evaluation['fx'] } | null {
+  if (payment.baseCents !== null) return { cents: payment.baseCents, fx: null };
+  if (payment.usdCents !== null) return { cents: payment.usdCents, fx: null };
+  if (payment.currency === 'USD') return { cents: payment.amountMinor, fx: null };
+  if (payment.referenceRate === null) return null;
+  const { usdRate, source } = payment.referenceRate;
+  return { cents: convertToUsdCents(payment.amountMinor, payment.currency, usdRate), fx: { rate: usdRate, source } };
+}
+
+/** The candidate that decides: the first with an attribution, else the first that was ever identified, else the first. */
+function chooseUser(candidates: readonly UserCandidate[]): UserCandidate | undefined {
+  return candidates.find((c) => c.binding !== null) ?? candidates.find((c) => c.identified) ?? candidates[0];
+}
+
+/**
+ * Whether a payment may be attributed through a binding. A first look takes any binding, whatever its date. A later
+ * look (late identify heals) asks that the payment came after the winning touch and is not older than the window.
+ */
+function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
+  const firstLook =
+    payment.evaluatedAt === null || payment.likelyCause === null || !IDENTITY_CAUSES.has(payment.likelyCause);
+  if (firstLook) return true;
+  return (
+    payment.occurredAt >= binding.touchedAt &&
+    payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS
+  );
+}
+
+function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined): LikelyCause {
+  if (user === undefined) return payment.onlyAnonymousUser ? 'anonymous_user_id' : 'missing_user_id';
+  if (user.binding !== null) return 'outside_attribution_window';
+  return user.identified ? 'user_not_attributed' : 'user_never_identified';
+}
+
+interface Change {
+  readonly adjustmentId: AdjustmentId;
+  readonly fromMinor: number;
+  readonly toMinor: number;
+  readonly eventId: EventId;
+  readonly occurredAt: number;
+}
+
+/** An adjustment's amount in minor units of the payment's currency; null when the two can't be compared. */
+function inPaymentCurrency(payment: PaymentSnapshot, adjustment: AdjustmentSnapshot): number | null {
+  if (adjustment.currency === payment.currency) return adjustment.amountMinor;
+  if (adjustment.usdCents === null || payment.usdCents === null) return null;
+  return share(payment.amountMinor, adjustment.usdCents, payment.usdCents);
+}
+
+/** What the adjustments ask to be booked or unbooked, in the order in which it happened. */
+function adjustmentChanges(payment: PaymentSnapshot): Change[] {
+  const { adjustments } = payment;
+  const undoings = adjustments
+    .filter((a) => a.reversesAll && a.state === 'reversed')
+    .toSorted((a, b) => a.occurredAt - b.occurredAt);
+  const changes: Change[] = [];
+  for (const adjustment of adjustments) {
+    if (adjustment.reversesAll) continue;
+    const undoneBy = undoings.find((u) => u.occurredAt >= adjustment.occurredAt);
+    const applies = adjustment.state === 'applied' && undoneBy === undefined;
+    const wanted = applies ? inPaymentCurrency(payment, adjustment) : 0;
+    if (wanted === null || wanted === adjustment.bookedMinor) continue;
+    const { eventId, occurredAt } = undoneBy ?? adjustment;
+    changes.push({ adjustmentId: adjustment.adjustmentId, fromMinor: adjustment.bookedMinor, toMinor: wanted, eventId, occurredAt });
+  }
+  return changes.toSorted((a, b) => a.occurredAt - b.occurredAt || (a.adjustmentId < b.adjustmentId ? -1 : 1));
+}
+
+/**
+ * Compares what the ledger should say of a payment with what it says, and answers the difference. Pure: the caller
+ * appends it on the condition that the payment's version is still the one that was read, and evaluates again if not.
+ *
+ * - The rate, the hold period and the affiliate's status are those of now, and stay fixed once a commission is written.
+ * - Reversed so far is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than the
+ *   commission; a reversal has the earning's due date, so that it nets in the same payout.
+ */
+export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
+  const nothing: Evaluation = {
+    likelyCause: null,
+    customerUserId: null,
+    baseCents: payment.baseCents,
+    fx: null,
+    binding: null,
+    earning: null,
+    reversals: [],
+    revenue: [],
+    booked: [],
+  };
+  if (payment.environment === 'sandbox') return nothing;
+
+  const user = chooseUser(payment.candidates);
+  const customerUserId = user?.customerUserId ?? null;
+  const alreadyAttributed = payment.bindingId !== null;
+  const unattributed = (likelyCause: LikelyCause): Evaluation => ({ ...nothing, likelyCause, customerUserId });
+
+  const binding = alreadyAttributed ? null : (user?.binding ?? null);
+  if (!alreadyAttributed && (binding === null || !mayAttribute(payment, binding))) {
+    return unattributed(identityCause(payment, user));
+  }
+  const base = baseOf(payment);
+  if (base === null) return unattributed('missing_exchange_rate');
+
+  let likelyCause = payment.likelyCause;
+  let earning: EarningEntry | null = null;
+  if (binding !== null && user !== undefined) {
+    const rateBps = binding.affiliateRateBps ?? payment.app.commissionRateBps;
+    const amountCents = commissionCents(base.cents, rateBps);
+    likelyCause =
+      binding.affiliateStatus === 'removed'
+        ? 'affiliate_removed'
+        : binding.affiliateStatus === 'paused'
+          ? 'affiliate_paused'
+          : amountCents === 0
+            ? 'rate_zero'
+            : null;
+    if (likelyCause === null) {
+      const dueAt = payment.occurredAt + payment.app.holdPeriodDays * DAY_MS;
+      earning = { binding, customerUserId: user.customerUserId, rateBps, amountCents, dueAt };
+    }
+  }
+
+  const earnedCents = payment.earning?.amountCents ?? earning?.amountCents ?? 0;
+  const revenue: RevenueEntry[] = [];
+  let netRevenueCents = payment.revenueCents;
+  if (netRevenueCents === null && base.cents > 0) {
+    revenue.push({ adjustmentId: null, amountCents: base.cents, occurredAt: payment.occurredAt });
+    netRevenueCents = base.cents;
+  }
+
+  const reversals: ReversalEntry[] = [];
+  const booked: { adjustmentId: AdjustmentId; bookedMinor: number }[] = [];
+  let bookedMinor = payment.adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
+  let reversedCents = payment.reversedCents;
+  let refundedCents = base.cents - (netRevenueCents ?? 0);
+  for (const change of adjustmentChanges(payment)) {
+    bookedMinor += change.toMinor - change.fromMinor;
+    booked.push({ adjustmentId: change.adjustmentId, bookedMinor: change.toMinor });
+    const { adjustmentId, eventId, occurredAt } = change;
+    const shouldReverse = share(earnedCents, bookedMinor, payment.amountMinor);
+    const shouldRefund = share(base.cents, bookedMinor, payment.amountMinor);
+    const reversalCents = reversedCents - shouldReverse;
+    const revenueCents = refundedCents - shouldRefund;
+    if (reversalCents !== 0) reversals.push({ adjustmentId, eventId, occurredAt, amountCents: reversalCents, baseCents: revenueCents });
+    if (revenueCents !== 0) revenue.push({ adjustmentId, amountCents: revenueCents, occurredAt });
+    reversedCents = shouldReverse;
+    refundedCents = shouldRefund;
+  }
+  return { likelyCause, customerUserId, baseCents: base.cents, fx: base.fx, binding, earning, reversals, revenue, booked };
+}

@@ -1,0 +1,184 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { NativeConnectionOptions, WorkflowBundle } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { createActivities } from '../activities/index.ts';
+import { createTemporalWork } from '../temporal/durable-work.ts';
+import { linkTemporal } from '../temporal/link.ts';
+import { startRelay, type Relay } from '../temporal/relay.ts';
+import type { SecretBox } from './config/secret-box.ts';
+import { connect, type Sql } from './db/sql.ts';
+import { migrate } from './db/migrate.ts';
+import { StartupError } from './embedded/startup-error.ts';
+import { createApp } from './http/app.ts';
+import type { ReadinessCheck } from './http/deps.ts';
+
+export type Role = 'all' | 'api' | 'worker';
+
+export interface ServiceSettings {
+  readonly role: Role;
+  readonly host: string;
+  readonly port: number;
+  /** Shown in URLs; from host and port when null. */
+  readonly publicUrl: string | null;
+  readonly trustProxy: number;
+  readonly databaseUrl: string;
+  readonly temporal: { readonly connection: NativeConnectionOptions; readonly namespace: string; readonly taskQueue: string };
+  readonly secretBox: SecretBox;
+  readonly logger: Logger;
+  readonly workflowBundle: () => Promise<WorkflowBundle>;
+  /** Tests share a Temporal server: they run the sweep themselves. */
+  readonly withSchedule?: boolean;
+  readonly relay?: { readonly overdueMs: number; readonly pauseMs: number };
+  /** Open database connections at most. */
+  readonly poolSize?: number;
+}
+
+export interface Service {
+  /** Base address of the API; null in a worker. */
+  readonly url: string | null;
+  readonly sql: Sql;
+  readonly relay: Relay | null;
+  readonly ready: () => Promise<readonly ReadinessCheck[]>;
+  /** Answers when everything that the role needs was there once, or throws after `timeoutMs`. */
+  readonly whenReady: (timeoutMs: number) => Promise<void>;
+  /** Ends in order and loses nothing: requests, then work, then connections. */
+  readonly stop: () => Promise<void>;
+}
+
+const DRAIN_CHECK_MS = 100;
+const DRAIN_LIMIT_MS = 10_000;
+
+async function checkDatabase(sql: Sql): Promise<ReadinessCheck> {
+  try {
+    await sql`select 1 as ok`;
+    return { name: 'database', ok: true, detail: null, optional: false };
+  } catch {
+    return { name: 'database', ok: false, detail: 'Postgres does not answer', optional: false };
+  }
+}
+
+/** A database that can't be reached, in one sentence without its password. */
+function unreachable(databaseUrl: string, error: unknown): StartupError {
+  const { host, pathname } = new URL(databaseUrl);
+  const reason = error instanceof Error ? error.message || String((error as { code?: string }).code) : String(error);
+  return new StartupError(
+    `Postgres at ${host}${pathname} can't be used (${reason}): check DATABASE_URL, or leave it unset for the built-in one.`,
+  );
+}
+
+/** Starts the whole service against a database and a Temporal server that somebody else runs. */
+export async function startService(settings: ServiceSettings): Promise<Service> {
+  const { logger, role, temporal } = settings;
+  try {
+    await migrate(settings.databaseUrl, (line) => logger.info({ msg: `migrations: ${line}` }));
+  } catch (error) {
+    throw unreachable(settings.databaseUrl, error);
+  }
+  const sql = connect({
+    url: settings.databaseUrl,
+    max: settings.poolSize ?? 20,
+    onRetry: (error) => logger.warn({ err: error, msg: 'a database connection failed, the statement is sent again' }),
+  });
+
+  const servesWork = role !== 'api';
+  const link = linkTemporal({
+    connection: temporal.connection,
+    namespace: temporal.namespace,
+    taskQueue: temporal.taskQueue,
+    withSchedule: settings.withSchedule ?? true,
+    logger,
+    worker: servesWork
+      ? {
+          bundle: settings.workflowBundle,
+          activities: () => createActivities({ sql, secretBox: settings.secretBox, logger, ...work }),
+        }
+      : null,
+  });
+  const work = createTemporalWork({ client: link.client, taskQueue: temporal.taskQueue, eager: servesWork, logger });
+  const relay = startRelay({ sql, work, logger, ...settings.relay });
+
+  const readiness = async (): Promise<ReadinessCheck[]> => {
+    const missing = link.missing();
+    return [
+      await checkDatabase(sql),
+      { name: 'temporal', ok: missing === null, detail: missing, optional: link.wasReady() },
+    ];
+  };
+
+  let stopping = false;
+  const url = { value: settings.publicUrl };
+  const server = createServer();
+  if (role !== 'worker') {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', (error: NodeJS.ErrnoException) => {
+        reject(
+          error.code === 'EADDRINUSE'
+            ? new StartupError(`Port ${settings.port} is in use: stop what listens there or set PORT to another one.`)
+            : new StartupError(`Can't listen on ${settings.host}:${settings.port} (${error.message}): check HOST and PORT.`),
+        );
+      });
+      server.listen(settings.port, settings.host, resolve);
+    }).catch(async (error: unknown) => {
+      await relay.stop();
+      await link.stop();
+      await sql.close();
+      throw error;
+    });
+    const { port } = server.address() as AddressInfo;
+    const local = `http://${settings.host.includes(':') ? `[${settings.host}]` : settings.host}:${port}`;
+    url.value ??= local;
+    const app = createApp({
+      sql,
+      logger,
+      now: Date.now,
+      publicUrl: url.value.replace(/\/$/, ''),
+      trustProxy: settings.trustProxy,
+      secretBox: settings.secretBox,
+      work,
+      readiness: async () =>
+        stopping ? [{ name: 'service', ok: false, detail: 'the service is stopping', optional: false }] : readiness(),
+    });
+    const handle = app.callback();
+    server.on('request', (request, response) => void handle(request, response));
+    logger.info({ url: local, role, msg: 'listening' });
+  }
+
+  async function closeHttp(): Promise<void> {
+    if (!server.listening) return;
+    const closed = new Promise<void>((resolve) => {
+      server.close(() => resolve());
+    });
+    const giveUpAt = Date.now() + DRAIN_LIMIT_MS;
+    const sweepIdle = setInterval(() => {
+      server.closeIdleConnections();
+      if (Date.now() > giveUpAt) server.closeAllConnections();
+    }, DRAIN_CHECK_MS);
+    server.closeIdleConnections();
+    await closed;
+    clearInterval(sweepIdle);
+  }
+
+  return {
+    url: role === 'worker' ? null : url.value,
+    sql,
+    relay,
+    ready: readiness,
+    whenReady: async (timeoutMs) => {
+      const giveUpAt = Date.now() + timeoutMs;
+      while (!link.wasReady()) {
+        if (Date.now() > giveUpAt) throw new StartupError(`${link.missing() ?? 'Temporal: not ready'} after ${timeoutMs / 1000} s.`);
+        await sleep(20);
+      }
+    },
+    stop: async () => {
+      stopping = true;
+      await closeHttp();
+      await relay.stop();
+      await work.drain();
+      await link.stop();
+      await sql.close();
+    },
+  };
+}

@@ -1,0 +1,195 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
+import {
+  DefaultLogger,
+  NativeConnection,
+  Runtime,
+  type NativeConnectionOptions,
+  type Worker,
+  type WorkflowBundle,
+} from '@temporalio/worker';
+import type { Logger } from 'pino';
+import type { Activities } from '../activities/index.ts';
+import { SWEEP_SCHEDULE_ID } from './names.ts';
+import { ensureSearchAttributes } from './search-attributes.ts';
+import { createWorker } from './worker.ts';
+
+const CONNECT_PAUSE_MS = 1_000;
+const HEALTH_PAUSE_MS = 2_000;
+const HEALTH_DEADLINE_MS = 2_000;
+/** How often search attributes and the sweep's schedule are made sure of, also after the server was wiped. */
+const SETUP_PAUSE_MS = 60_000;
+const RETENTION_SECONDS = 7 * 24 * 60 * 60;
+
+export interface TemporalLinkSettings {
+  readonly connection: NativeConnectionOptions;
+  readonly namespace: string;
+  readonly taskQueue: string;
+  /** Null in a process that only serves the API. */
+  readonly worker: {
+    readonly bundle: () => Promise<WorkflowBundle>;
+    readonly activities: () => Activities;
+  } | null;
+  /** Off in tests that share one server. */
+  readonly withSchedule: boolean;
+  readonly logger: Logger;
+}
+
+/** A process's tie to Temporal: it connects, sets up what is missing, runs the worker, and notices when the server is gone. */
+export interface TemporalLink {
+  /** Null while the server does not answer: callers keep their work for the relay instead of waiting. */
+  readonly client: () => Client | null;
+  /** What is missing, in words; null when all is well. */
+  readonly missing: () => string | null;
+  /** Whether the server was reached, set up and served by the worker at least once. */
+  readonly wasReady: () => boolean;
+  /** Ends the worker after its tasks, then the connection. */
+  readonly stop: () => Promise<void>;
+}
+
+let runtimeInstalled = false;
+
+/** The SDK's own signal handling off (the service drains in its own order) and its log lines through pino. */
+function installRuntime(logger: Logger): void {
+  if (runtimeInstalled) return;
+  runtimeInstalled = true;
+  Runtime.install({
+    shutdownSignals: [],
+    logger: new DefaultLogger('WARN', ({ level, message }) => {
+      logger[level === 'ERROR' ? 'error' : 'warn']({ msg: `temporal sdk: ${message}` });
+    }),
+  });
+}
+
+async function ensureNamespace(connection: NativeConnection, namespace: string): Promise<void> {
+  try {
+    await connection.workflowService.describeNamespace({ namespace });
+  } catch {
+    await connection.workflowService.registerNamespace({
+      namespace,
+      workflowExecutionRetentionPeriod: { seconds: RETENTION_SECONDS as never },
+    });
+  }
+}
+
+async function ensureSweepSchedule(client: Client, taskQueue: string): Promise<void> {
+  try {
+    await client.schedule.create({
+      scheduleId: SWEEP_SCHEDULE_ID,
+      spec: { intervals: [{ every: '1m' }] },
+      action: { type: 'startWorkflow', workflowType: 'sweep', taskQueue, args: [] },
+      policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1m' },
+    });
+  } catch (error) {
+    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
+  }
+}
+
+/** Ties the process to Temporal in the background; the service serves and keeps deliveries meanwhile. */
+export function linkTemporal(settings: TemporalLinkSettings): TemporalLink {
+  const { namespace, taskQueue, logger } = settings;
+  installRuntime(logger);
+  const stopping = new AbortController();
+  let connection: NativeConnection | undefined;
+  let client: Client | null = null;
+  let worker: Worker | undefined;
+  let workerDone: Promise<void> = Promise.resolve();
+  let healthy = false;
+  let wasReady = false;
+  let problem: string | null = 'Temporal: not connected yet';
+
+  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => {});
+
+  async function setUp(): Promise<void> {
+    if (connection === undefined || client === null) return;
+    const temporal = client;
+    await ensureSearchAttributes(connection, namespace, (line) => logger.warn({ msg: line }));
+    if (settings.withSchedule) {
+      await temporal.withDeadline(Date.now() + 10_000, () => ensureSweepSchedule(temporal, taskQueue));
+    }
+  }
+
+  async function runWorker(): Promise<void> {
+    if (settings.worker === null || connection === undefined) return;
+    const workflowBundle = await settings.worker.bundle();
+    worker = await createWorker({
+      connection,
+      namespace,
+      taskQueue,
+      workflowBundle,
+      activities: settings.worker.activities(),
+    });
+    workerDone = worker.run().catch((error: unknown) => {
+      worker = undefined;
+      problem = 'Temporal: the worker stopped, it is being started again';
+      logger.error({ err: error, msg: 'the worker stopped' });
+    });
+  }
+
+  async function connect(): Promise<void> {
+    connection ??= await NativeConnection.connect(settings.connection);
+    await ensureNamespace(connection, namespace);
+    client = new Client({ connection, namespace });
+    await setUp();
+    if (worker === undefined) await runWorker();
+    healthy = true;
+    wasReady = true;
+    problem = null;
+    logger.info({ namespace, taskQueue, worker: settings.worker !== null, msg: 'connected to Temporal' });
+  }
+
+  async function watch(): Promise<void> {
+    let setUpAt = Date.now();
+    while (!stopping.signal.aborted) {
+      if (client === null || (settings.worker !== null && worker === undefined)) {
+        try {
+          await connect();
+          setUpAt = Date.now();
+        } catch (error) {
+          problem = `Temporal: can't be reached at ${settings.connection.address ?? 'the default address'}`;
+          logger.warn({ err: error, msg: 'Temporal can not be reached, trying again' });
+          await pause(CONNECT_PAUSE_MS);
+        }
+        continue;
+      }
+      await pause(HEALTH_PAUSE_MS);
+      if (stopping.signal.aborted) return;
+      const { connection: link } = client;
+      try {
+        await link.withDeadline(Date.now() + HEALTH_DEADLINE_MS, () =>
+          link.workflowService.getSystemInfo({}),
+        );
+        const cameBack = !healthy;
+        healthy = true;
+        problem = null;
+        if (cameBack || Date.now() - setUpAt > SETUP_PAUSE_MS) {
+          await ensureNamespace(connection as NativeConnection, namespace);
+          await setUp();
+          setUpAt = Date.now();
+        }
+      } catch (error) {
+        if (healthy)
+          logger.warn({ err: error, msg: 'Temporal is gone; deliveries are kept until it is back' });
+        healthy = false;
+        problem = 'Temporal: the server does not answer';
+      }
+    }
+  }
+
+  const watching = watch();
+
+  return {
+    client: () => (healthy ? client : null),
+    missing: () => problem,
+    wasReady: () => wasReady,
+    stop: async () => {
+      stopping.abort();
+      await watching;
+      if (worker !== undefined) {
+        worker.shutdown();
+        await workerDone;
+      }
+      await connection?.close();
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Logger } from 'pino';
+import { findBindingsToHeal } from '../src/db/healing.ts';
+import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
+import type { Sql } from '../src/db/sql.ts';
+import type { TemporalWork } from './durable-work.ts';
+
+/** A delivery without an outcome for this long gets its workflow started again. */
+const OUTCOME_OVERDUE_MS = 30_000;
+const PAUSE_MS = 5_000;
+const PAGE = 200;
+/** Starts under way at one time. */
+const PARALLEL = 8;
+
+export interface RelaySettings {
+  readonly sql: Sql;
+  readonly work: TemporalWork;
+  readonly logger: Logger;
+  readonly overdueMs?: number;
+  readonly pauseMs?: number;
+}
+
+export interface Relay {
+  /** One round: starts what is overdue now. Answers how many workflows were asked for. */
+  readonly round: () => Promise<number>;
+  readonly stop: () => Promise<void>;
+}
+
+/**
+ * Starts the workflow of every accepted delivery that has had no outcome in time, whatever happened to Temporal: the
+ * inbox is in Postgres, so a wiped server loses nothing. A workflow that still runs is left alone.
+ */
+export function startRelay({
+  sql,
+  work,
+  logger,
+  overdueMs = OUTCOME_OVERDUE_MS,
+  pauseMs = PAUSE_MS,
+}: RelaySettings): Relay {
+  const stopping = new AbortController();
+
+  async function round(): Promise<number> {
+    if (!work.reachable()) return 0;
+    const deliveries = await claimUnfinishedDeliveries(sql, overdueMs, PAGE);
+    for (let at = 0; at < deliveries.length; at += PARALLEL) {
+      await Promise.all(deliveries.slice(at, at + PARALLEL).map((id) => work.startDelivery(id)));
+    }
+    const bindings = await findBindingsToHeal(sql, overdueMs, PAGE);
+    work.onBindings(bindings);
+    if (deliveries.length + bindings.length > 0) {
+      logger.info({
+        deliveries: deliveries.length,
+        bindings: bindings.length,
+        msg: 'the relay started overdue work',
+      });
+    }
+    return deliveries.length + bindings.length;
+  }
+
+  async function run(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      try {
+        await round();
+      } catch (error) {
+        logger.warn({ err: error, msg: 'a round of the relay failed, the next one will do its work' });
+      }
+      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {});
+    }
+  }
+
+  const running = run();
+  return {
+    round,
+    stop: async () => {
+      stopping.abort();
+      await running;
+    },
+  };
+}

@@ -1,0 +1,409 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import type { NormalizedEvent } from '../../src/domain/events.ts';
+import { isProviderName, providers } from '../../src/providers/index.ts';
+import type { Headers, ParseResult } from '../../src/providers/provider.ts';
+import { revenuecat } from '../../src/providers/revenuecat.ts';
+import { secureCompare } from '../../src/providers/secure-compare.ts';
+import { anyBody, readsSoundly } from '../support/garbage.ts';
+import {
+  bodyOf,
+  fixture,
+  fixtureNames,
+  revenuecatEvent,
+  revenuecatRefund,
+  revenuecatTransfer,
+} from '../support/provider-fixtures.ts';
+import type { RevenuecatOverrides } from '../support/provider-fixtures.ts';
+
+const DAY = 86_400_000;
+/** The fixtures' first purchase is made one day after this; each further fixture is a day later. */
+const START = 1_772_443_800_000;
+/** Events are told of four seconds after the purchase. */
+const TOLD = 4000;
+
+function sourceEventId(nth: number): string {
+  return `FA4E0000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}`;
+}
+
+/** The fixture of that number as it should read, but for what is given. */
+function reads(
+  nth: number,
+  kind: NormalizedEvent['kind'],
+  rest: Partial<NormalizedEvent> = {},
+): NormalizedEvent {
+  return {
+    sourceEventId: sourceEventId(nth),
+    kind,
+    environment: 'production',
+    occurredAt: START + nth * DAY + TOLD,
+    productId: 'lantern.plus.monthly',
+    userIds: ['user-hazel'],
+    onlyAnonymousUserIds: false,
+    userKeys: [],
+    payment: null,
+    adjustment: null,
+    paymentAliases: [],
+    userLinks: [],
+    transfer: null,
+    priceUnknown: false,
+    ...rest,
+  };
+}
+
+function usd(usdCents: number) {
+  return { currency: 'USD', amountMinor: usdCents, usdCents };
+}
+
+/** The money of a fixture counts from the purchase, not from the message. */
+function paid(
+  nth: number,
+  amount: Pick<NonNullable<NormalizedEvent['payment']>, 'currency' | 'amountMinor' | 'usdCents'>,
+  rest: { store?: string; ref?: string } = {},
+): Partial<NormalizedEvent> {
+  const payment = { store: 'app_store', ref: `70000000000${100 + nth}`, ...amount, ...rest };
+  return { occurredAt: START + nth * DAY, payment };
+}
+
+const refund = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
+
+const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
+  initial_purchase: reads(1, 'purchase', paid(1, usd(1149))),
+  initial_purchase_eur: reads(2, 'purchase', paid(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 })),
+  renewal: reads(3, 'renewal', paid(3, usd(1149))),
+  renewal_kwd: reads(4, 'renewal', {
+    ...paid(
+      4,
+      { currency: 'KWD', amountMinor: 2495, usdCents: 813 },
+      { store: 'play_store', ref: 'GPA.7777-7777-7777-77701..3' },
+    ),
+    productId: 'lantern.plus:monthly',
+  }),
+  trial_started: reads(5, 'trial_started'),
+  trial_converted: reads(
+    6,
+    'trial_converted',
+    paid(6, { currency: 'JPY', amountMinor: 2980, usdCents: 2003 }),
+  ),
+  non_renewing_purchase: reads(7, 'purchase', { ...paid(7, usd(402)), productId: 'lantern.oil.50' }),
+  non_renewing_purchase_promotional: reads(8, 'purchase', { productId: 'rc_promo_lantern_plus_monthly' }),
+  family_share: reads(9, 'purchase'),
+  price_unknown: reads(10, 'renewal', { priceUnknown: true }),
+  cancellation_unsubscribe: reads(11, 'cancellation'),
+  refund: reads(12, 'refund', {
+    occurredAt: START + 12 * DAY,
+    adjustment: { ...refund, ...usd(1149), ref: sourceEventId(12), paymentRef: '70000000000101' },
+  }),
+  refund_partial: reads(13, 'refund', {
+    occurredAt: START + 13 * DAY,
+    adjustment: {
+      ...refund,
+      currency: 'EUR',
+      amountMinor: 366,
+      usdCents: 412,
+      ref: sourceEventId(13),
+      paymentRef: '70000000000102',
+    },
+  }),
+  refund_amount_unknown: reads(14, 'refund', { priceUnknown: true }),
+  refund_reversed: reads(15, 'refund_reversed', {
+    occurredAt: START + 15 * DAY,
+    adjustment: {
+      ...refund,
+      ...usd(1149),
+      state: 'reversed',
+      reversesAll: true,
+      ref: sourceEventId(15),
+      paymentRef: '70000000000101',
+    },
+  }),
+  expiration: reads(16, 'expiration'),
+  product_change: reads(17, 'product_change'),
+  uncancellation: reads(18, 'other'),
+  billing_issue: reads(19, 'other'),
+  only_anonymous: reads(21, 'purchase', {
+    ...paid(21, usd(1149)),
+    userIds: [],
+    onlyAnonymousUserIds: true,
+  }),
+  sandbox_purchase: reads(22, 'purchase', { ...paid(22, usd(1149)), environment: 'sandbox' }),
+  test: reads(23, 'test', {
+    environment: 'sandbox',
+    productId: 'lantern_test_product',
+    userIds: ['test-button-user'],
+  }),
+  transfer: reads(24, 'transfer', {
+    occurredAt: START + 24 * DAY,
+    productId: null,
+    userIds: [],
+    transfer: { from: ['user-hazel'], to: ['user-rowan'] },
+  }),
+};
+
+const IGNORED: Readonly<Record<string, ParseResult>> = {
+  invoice_issuance: {
+    outcome: 'ignored',
+    reason: 'events of type INVOICE_ISSUANCE carry nothing that counts here',
+    event: reads(20, 'other'),
+  },
+};
+
+function parse(overrides: RevenuecatOverrides): ParseResult {
+  return revenuecat.parse(bodyOf(revenuecatEvent(overrides)));
+}
+
+function eventOf(result: ParseResult): NormalizedEvent {
+  if (result.outcome !== 'event') throw new Error(`${result.outcome}: ${result.reason}`);
+  return result.event;
+}
+
+describe('the proof', () => {
+  const secret = 'Bearer 5f0c-lantern';
+  function verifies(authorization: Headers[string], withSecret = secret): boolean {
+    const headers = authorization === undefined ? {} : { authorization };
+    return revenuecat.verify({ headers, body: Buffer.from('{}'), receivedAt: 0 }, withSecret);
+  }
+
+  test('the value typed into the dashboard is accepted exactly as typed', () => {
+    expect(verifies(secret)).toBe(true);
+    expect(verifies('lantern', 'lantern')).toBe(true);
+  });
+
+  test.each<[string, Headers[string]]>([
+    ['a missing header', undefined],
+    ['an empty header', ''],
+    ['a repeated header', [secret, secret]],
+    ['a value without its scheme', '5f0c-lantern'],
+    ['a value with another scheme', 'bearer 5f0c-lantern'],
+    ['a padded value', `${secret} `],
+    ['a longer value', `${secret}x`],
+    ['a shorter value', secret.slice(0, -1)],
+    ['a value of other characters', 'Bearer 5f0c-läntern'],
+  ])('%s is refused', (_, header) => {
+    expect(verifies(header)).toBe(false);
+  });
+
+  test('an empty secret proves nothing', () => {
+    expect(verifies('', '')).toBe(false);
+    expect(verifies(' ', ' ')).toBe(false);
+  });
+
+  test('texts and bytes compare equal exactly when they are', () => {
+    fc.assert(
+      fc.property(fc.string(), fc.string(), (left, right) => {
+        expect(secureCompare(left, right)).toBe(left === right);
+        expect(secureCompare(left, Buffer.from(left))).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('what a body means', () => {
+  test('every fixture has an expectation', () => {
+    expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('revenuecat'));
+  });
+
+  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+    expect(revenuecat.parse(fixture('revenuecat', name))).toEqual({ outcome: 'event', event });
+  });
+
+  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, result) => {
+    expect(revenuecat.parse(fixture('revenuecat', name))).toEqual(result);
+  });
+
+  test('a type nobody has heard of is ignored and keeps its user', () => {
+    const result = parse({ type: 'BRAND_NEW_THING', extra: { flavour: { odd: [1, null] } } });
+    expect(result).toMatchObject({
+      outcome: 'ignored',
+      reason: expect.stringContaining('BRAND_NEW_THING'),
+      event: { kind: 'other', userIds: ['user-hazel'], payment: null, adjustment: null },
+    });
+  });
+
+  test('an unknown type without id or time is ignored, not failed', () => {
+    const body = bodyOf({ event: { type: 'x' } });
+    expect(revenuecat.parse(body)).toMatchObject({ outcome: 'ignored', event: null });
+  });
+
+  test('a type that is free text is not repeated in the reason', () => {
+    const result = parse({ type: 'hazel@example.com bought 3' });
+    expect(JSON.stringify({ ...result, event: null })).not.toContain('hazel');
+  });
+
+  test('new fields and new values of known fields change nothing', () => {
+    const known = { eventId: 'E-1', transactionId: 'T-1' };
+    const plain = eventOf(parse(known));
+    const odd = eventOf(
+      parse({ ...known, periodType: 'LUNAR', extra: { surprise: [{}], renewal_number: 'x' } }),
+    );
+    expect(odd).toEqual(plain);
+  });
+
+  test.each<[string, RevenuecatOverrides]>([
+    ['a first purchase', {}],
+    ['a one-off purchase', { type: 'NON_RENEWING_PURCHASE' }],
+    ['a renewal', { type: 'RENEWAL' }],
+  ])('%s without a known price is of unknown price, which is not free', (_, overrides) => {
+    expect(eventOf(parse({ ...overrides, usd: null }))).toMatchObject({ payment: null, priceUnknown: true });
+    expect(eventOf(parse({ ...overrides, usd: null, localPrice: 5, currency: 'EUR' }))).toMatchObject({
+      payment: null,
+      priceUnknown: true,
+    });
+    expect(eventOf(parse({ ...overrides, usd: 0 }))).toMatchObject({ payment: null, priceUnknown: false });
+    expect(eventOf(parse({ ...overrides, extra: { price: undefined } })).priceUnknown).toBe(true);
+  });
+
+  test('a trial is free even where its price is not stated', () => {
+    expect(eventOf(parse({ periodType: 'TRIAL', usd: null }))).toMatchObject({
+      kind: 'trial_started',
+      payment: null,
+      priceUnknown: false,
+    });
+  });
+
+  test('a price in USD stands in where the local price is missing', () => {
+    const expected = usd(812);
+    expect(eventOf(parse({ usd: 8.12, currency: 'EUR', localPrice: null })).payment).toMatchObject(expected);
+    expect(eventOf(parse({ usd: 8.12, currency: null })).payment).toMatchObject(expected);
+    expect(eventOf(parse({ usd: 8.12, currency: 'dollars' })).payment).toMatchObject(expected);
+  });
+
+  test.each(['APP_STORE', 'MAC_APP_STORE', 'PLAY_STORE', 'STRIPE', 'MARS_STORE'])(
+    'the store %s is named in lower case',
+    (store) => {
+      expect(eventOf(parse({ store })).payment?.store).toBe(store.toLowerCase());
+    },
+  );
+
+  test.each<[string, RevenuecatOverrides, NormalizedEvent['environment']]>([
+    ['PRODUCTION', { environment: 'PRODUCTION' }, 'production'],
+    ['SANDBOX', { environment: 'SANDBOX' }, 'sandbox'],
+    ['a test store', { store: 'TEST_STORE' }, 'sandbox'],
+    ['an environment of another name', { environment: 'STAGING' }, 'sandbox'],
+    ['no environment', { environment: null }, null],
+  ])('%s reads as it must', (_, overrides, environment) => {
+    expect(eventOf(parse(overrides)).environment).toBe(environment);
+  });
+
+  test('user ids come best first, without repeats and without those the SDK made up', () => {
+    const anonymous = '$RCAnonymousID:00fa4e';
+    const overrides = { userId: anonymous, originalUserId: 'first', aliases: ['second', 'first', anonymous] };
+    expect(eventOf(parse(overrides)).userIds).toEqual(['first', 'second']);
+    expect(eventOf(parse({ ...overrides, userId: 'now' })).userIds).toEqual(['now', 'first', 'second']);
+  });
+
+  test('a body without any user id does not count as anonymous', () => {
+    const extra = { app_user_id: null, original_app_user_id: '', aliases: null };
+    expect(eventOf(parse({ extra }))).toMatchObject({ userIds: [], onlyAnonymousUserIds: false });
+  });
+});
+
+describe('money going back', () => {
+  test('any price below zero is a refund, whatever the event is called', () => {
+    for (const type of ['CANCELLATION', 'RENEWAL', 'EXPIRATION', 'REFUND', 'BRAND_NEW_THING']) {
+      const event = eventOf(parse({ type, usd: -3.5, transactionId: 'T-9', eventId: 'E-9' }));
+      expect(event).toMatchObject({
+        kind: 'refund',
+        payment: null,
+        adjustment: { ...refund, ...usd(350), ref: 'E-9', paymentRef: 'T-9' },
+      });
+    }
+  });
+
+  test('a refund counts when it was told, not when the purchase was made', () => {
+    const body = bodyOf(revenuecatRefund({ occurredAt: START + 9 * DAY, purchasedAt: START }));
+    expect(eventOf(revenuecat.parse(body)).occurredAt).toBe(START + 9 * DAY);
+  });
+
+  test('a refund whose USD price is unknown still goes back in the currency of the purchase', () => {
+    const body = bodyOf(revenuecatRefund({ usd: null, currency: 'EUR', localPrice: 4.5 }));
+    expect(eventOf(revenuecat.parse(body)).adjustment).toMatchObject({
+      currency: 'EUR',
+      amountMinor: 450,
+      usdCents: null,
+    });
+  });
+
+  test('switching off renewal takes nothing back', () => {
+    const event = eventOf(parse({ type: 'CANCELLATION', usd: 0, extra: { cancel_reason: 'UNSUBSCRIBE' } }));
+    expect(event).toMatchObject({ kind: 'cancellation', adjustment: null, priceUnknown: false });
+  });
+
+  test('a refund of a trial or of shared access takes nothing back and leaves no question', () => {
+    const cancelled = { type: 'CANCELLATION', usd: 0, extra: { cancel_reason: 'CUSTOMER_SUPPORT' } };
+    const nothing = { kind: 'refund', adjustment: null, priceUnknown: false };
+    expect(eventOf(parse({ ...cancelled, periodType: 'TRIAL' }))).toMatchObject(nothing);
+    const shared = { ...cancelled, usd: -9.99, extra: { is_family_share: true } };
+    expect(eventOf(parse(shared))).toMatchObject(nothing);
+  });
+
+  test('a refund reversal without an amount still undoes the refunds of its transaction', () => {
+    const event = eventOf(parse({ type: 'REFUND_REVERSED', usd: null, transactionId: 'T-5' }));
+    expect(event.adjustment).toMatchObject({
+      state: 'reversed',
+      reversesAll: true,
+      paymentRef: 'T-5',
+      amountMinor: 0,
+    });
+  });
+});
+
+describe('bodies that are not what they should be', () => {
+  const personal = 'hazel@example.com';
+  test.each<[string, Buffer, string]>([
+    ['no bytes', Buffer.alloc(0), 'not JSON'],
+    ['half a body', Buffer.from(`{"event":{"app_user_id":"${personal}"`), 'not JSON'],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'not UTF-8'],
+    ['a list', Buffer.from('[]'), 'not a JSON object'],
+    ['null', Buffer.from('null'), 'not a JSON object'],
+    ['a text', Buffer.from('"event"'), 'not a JSON object'],
+    ['an object without an event', bodyOf({ user: personal }), 'event is missing'],
+    ['an event that is a text', bodyOf({ event: personal }), 'event is missing or not an object'],
+    ['an event without a type', bodyOf({ event: { id: personal } }), 'event.type'],
+    ['an event without an id', bodyOf(revenuecatEvent({ extra: { id: undefined } })), 'event.id'],
+    ['an id that cannot be stored', bodyOf(revenuecatEvent({ eventId: 'a\u0000b' })), 'event.id'],
+    ['an id beyond all measure', bodyOf(revenuecatEvent({ eventId: 'x'.repeat(256) })), 'event.id'],
+    ['a time in the wrong unit', bodyOf(revenuecatEvent({ occurredAt: 1e18 })), 'event.event_timestamp_ms'],
+    ['a price that is a text', bodyOf(revenuecatEvent({ extra: { price: personal } })), 'event.price'],
+    ['a price beyond all measure', bodyOf(revenuecatEvent({ usd: 1e20 })), 'event.price'],
+    [
+      'a payment without a reference',
+      bodyOf(revenuecatEvent({ transactionId: null })),
+      'event.transaction_id',
+    ],
+    ['a payment without a store', bodyOf(revenuecatEvent({ extra: { store: 7 } })), 'event.store'],
+    [
+      'a refund without a reference',
+      bodyOf(revenuecatRefund({ transactionId: null })),
+      'event.transaction_id',
+    ],
+  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+    const result = revenuecat.parse(body);
+    expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
+    expect(JSON.stringify(result)).not.toContain(personal);
+  });
+
+  test('no body makes reading throw or money unsound', () => {
+    fc.assert(
+      fc.property(anyBody(revenuecat), (body) => {
+        expect(readsSoundly(revenuecat, body)).toBe(true);
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
+
+describe('the registry', () => {
+  test('knows five names and offers a provider under its own', () => {
+    expect(
+      ['revenuecat', 'adapty', 'superwall', 'stripe', 'paddle'].every((name) => isProviderName(name)),
+    ).toBe(true);
+    expect(['Stripe', 'toString', '__proto__', ''].some((name) => isProviderName(name))).toBe(false);
+    for (const [name, provider] of Object.entries(providers)) expect(provider.name).toBe(name);
+  });
+
+  test('a transfer built without lists still reads', () => {
+    const result = revenuecat.parse(bodyOf(revenuecatTransfer({ from: [], to: [] })));
+    expect(eventOf(result).transfer).toEqual({ from: [], to: [] });
+  });
+});

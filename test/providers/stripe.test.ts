@@ -1,0 +1,623 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { Stripe } from 'stripe';
+import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../../src/domain/events.ts';
+import type { Headers, ParseResult } from '../../src/providers/provider.ts';
+import { stripe } from '../../src/providers/stripe.ts';
+import { parseTimestampedHeader } from '../../src/providers/timestamped-hmac.ts';
+import { anyBody, readsSoundly } from '../support/garbage.ts';
+import {
+  bodyOf,
+  fixture,
+  fixtureNames,
+  signStripe,
+  stripeCharge,
+  stripeCheckoutSession,
+  stripeDispute,
+  stripeEvent,
+  stripeInvoicePaid,
+  stripeInvoicePaymentPaid,
+  stripeRefund,
+  stripeSubscription,
+} from '../support/provider-fixtures.ts';
+
+const reference = new Stripe('sk_test_fake').webhooks;
+
+const SECRET = 'whsec_test_secret';
+const AT = 1_700_000_000;
+const BODY = '{\n  "id": "evt_test_webhook",\n  "object": "event"\n}';
+const MAC = '4f1cd7feda9826e746b7d482c4badebb657398df1099e1046364f6196a230150';
+
+interface Attempt {
+  readonly header: Headers[string];
+  readonly body?: string | Uint8Array;
+  readonly secret?: string;
+  readonly receivedAt?: number;
+}
+
+function accepts({ header, body = BODY, secret = SECRET, receivedAt = AT * 1000 }: Attempt): boolean {
+  const headers = header === undefined ? {} : { 'stripe-signature': header };
+  return stripe.verify({ headers, body: Buffer.from(body), receivedAt }, secret);
+}
+
+/** What Stripe's own library says to the same request. */
+function referenceAccepts({
+  header = '',
+  body = BODY,
+  secret = SECRET,
+  receivedAt = AT * 1000,
+}: Attempt): boolean {
+  const given = typeof header === 'string' ? header : [...header];
+  try {
+    reference.constructEvent(Buffer.from(body), given, secret, 300, undefined, receivedAt);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe('the proof', () => {
+  test('the published scheme gives the known signature', () => {
+    expect(signStripe(BODY, SECRET, AT)).toBe(`t=${AT},v1=${MAC}`);
+    expect(accepts({ header: `t=${AT},v1=${MAC}` })).toBe(true);
+  });
+
+  const other = 'f'.repeat(64);
+  const good: readonly (readonly [string, Attempt])[] = [
+    ['a fresh signature', { header: `t=${AT},v1=${MAC}` }],
+    ['a time exactly at the tolerance', { header: `t=${AT},v1=${MAC}`, receivedAt: (AT + 300) * 1000 }],
+    ['a time within its last second', { header: `t=${AT},v1=${MAC}`, receivedAt: (AT + 300) * 1000 + 999 }],
+    ['a time in the near future', { header: `t=${AT},v1=${MAC}`, receivedAt: (AT - 5) * 1000 }],
+    ['a time in the far future', { header: `t=${AT},v1=${MAC}`, receivedAt: (AT - 86_400) * 1000 }],
+    ['a valid signature second in the list', { header: `t=${AT},v1=${other},v1=${MAC}` }],
+    ['a valid signature first in the list', { header: `t=${AT},v1=${MAC},v1=${other}` }],
+    ['a signature before its time', { header: `v1=${MAC},t=${AT}` }],
+    ['an unknown scheme next to a valid one', { header: `t=${AT},v0=${other},v1=${MAC},v2=x` }],
+  ];
+  test.each(good)('%s is accepted, as by Stripe’s library', (_, attempt) => {
+    expect(accepts(attempt)).toBe(true);
+    expect(referenceAccepts(attempt)).toBe(true);
+  });
+
+  const bad: readonly (readonly [string, Attempt])[] = [
+    [
+      'a time one second beyond the tolerance',
+      { header: `t=${AT},v1=${MAC}`, receivedAt: (AT + 301) * 1000 },
+    ],
+    ['only an unknown scheme', { header: `t=${AT},v0=${MAC}` }],
+    ['a body changed by one byte', { header: `t=${AT},v1=${MAC}`, body: BODY.replace('evt', 'ewt') }],
+    ['a body printed anew', { header: `t=${AT},v1=${MAC}`, body: JSON.stringify(JSON.parse(BODY)) }],
+    ['another time', { header: `t=${AT + 1},v1=${MAC}` }],
+    ['another secret', { header: `t=${AT},v1=${MAC}`, secret: 'whsec_other_secret' }],
+    ['a secret without its prefix', { header: `t=${AT},v1=${MAC}`, secret: 'test_secret' }],
+    ['an empty secret', { header: signStripe(BODY, '', AT), secret: '' }],
+    ['a blank secret', { header: signStripe(BODY, ' ', AT), secret: ' ' }],
+    ['a missing header', { header: undefined }],
+    ['an empty header', { header: '' }],
+    ['a header that is a list', { header: [`t=${AT},v1=${MAC}`] }],
+    ['a header without a time', { header: `v1=${MAC}` }],
+    ['a header without a signature', { header: `t=${AT}` }],
+    ['an empty signature', { header: `t=${AT},v1=` }],
+    ['a signature cut short', { header: `t=${AT},v1=${MAC.slice(0, -1)}` }],
+    ['a signature too long', { header: `t=${AT},v1=${MAC}0` }],
+    ['a signature in upper case', { header: `t=${AT},v1=${MAC.toUpperCase()}` }],
+    ['a time in words', { header: `t=now,v1=${MAC}` }],
+    ['an empty time', { header: `t=,v1=${MAC}` }],
+    ['a negative time', { header: `t=-${AT},v1=${MAC}` }],
+    ['another separator', { header: `t=${AT};v1=${MAC}` }],
+    ['only separators', { header: ',,=,=' }],
+  ];
+  test.each(bad)('%s is refused, as by Stripe’s library', (_, attempt) => {
+    expect(accepts(attempt)).toBe(false);
+    expect(referenceAccepts(attempt)).toBe(false);
+  });
+
+  test.each([
+    ['a header sent twice and joined on the way', `t=${AT},v1=${MAC}, t=${AT},v1=${MAC}`],
+    ['two times', `t=${AT - 1},t=${AT},v1=${MAC}`],
+    ['a time with something behind it', `t=${AT}x,v1=${MAC}`],
+    ['a time with a fraction', `t=${AT}.0,v1=${MAC}`],
+  ])('%s leaves doubt, so it is refused here though Stripe’s library reads it', (_, header) => {
+    expect(accepts({ header })).toBe(false);
+  });
+
+  test('a clock that is no number refuses', () => {
+    expect(accepts({ header: `t=${AT},v1=${MAC}`, receivedAt: Number.NaN })).toBe(false);
+  });
+
+  const secrets = fc.string({ minLength: 1, maxLength: 40 }).map((text) => `whsec_${text}`);
+  const times = fc.integer({ min: 1, max: 4_000_000_000 });
+
+  test('whatever Stripe’s library signs is accepted while it is fresh', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), secrets, times, (payload, secret, timestamp) => {
+        const header = reference.generateTestHeaderString({ payload, secret, timestamp });
+        expect(header).toBe(signStripe(payload, secret, timestamp));
+        expect(accepts({ header, body: payload, secret, receivedAt: timestamp * 1000 })).toBe(true);
+      }),
+    );
+  });
+
+  test('whatever is signed here, Stripe’s library turns into an event', () => {
+    fc.assert(
+      fc.property(fc.json(), secrets, (text, secret) => {
+        const payload = JSON.stringify({ id: 'evt_1', object: 'event', text });
+        const header = signStripe(payload, secret, AT);
+        const event = reference.constructEvent(payload, header, secret, 300, undefined, AT * 1000);
+        expect(event.id).toBe('evt_1');
+      }),
+    );
+  });
+
+  test('what is refused here is refused there: age, secret, body and signature decide alike', () => {
+    const age = fc.oneof(fc.integer({ min: -1000, max: 1000 }), fc.integer({ min: 298_000, max: 303_000 }));
+    const change = fc.constantFrom('none', 'body', 'secret', 'signature', 'scheme', 'time');
+    fc.assert(
+      fc.property(fc.json(), secrets, times, age, change, (payload, secret, timestamp, ms, what) => {
+        const signed = signStripe(payload, secret, timestamp);
+        const wrongDigit = signed.endsWith('0') ? '1' : '0';
+        const headers: Partial<Record<typeof what, string>> = {
+          signature: signed.slice(0, -1) + wrongDigit,
+          scheme: signed.replace('v1=', 'v0='),
+          time: signed.replace(/t=\d+/, `t=${timestamp + 1}`),
+        };
+        const attempt = {
+          header: headers[what] ?? signed,
+          body: what === 'body' ? `${payload} ` : payload,
+          secret: what === 'secret' ? `${secret}x` : secret,
+          receivedAt: timestamp * 1000 + ms,
+        };
+        expect(accepts(attempt)).toBe(referenceAccepts(attempt));
+      }),
+    );
+  });
+
+  test('a body changed by one byte is refused', () => {
+    const bytes = fc.uint8Array({ minLength: 1, maxLength: 200 });
+    fc.assert(
+      fc.property(bytes, fc.nat(), fc.integer({ min: 1, max: 255 }), (body, place, flip) => {
+        const header = signStripe(body, SECRET, AT);
+        expect(accepts({ header, body })).toBe(true);
+        const changed = body.map((byte, at) => (at === place % body.length ? byte ^ flip : byte));
+        expect(accepts({ header, body: changed })).toBe(false);
+      }),
+    );
+  });
+
+  test('no header makes the check throw', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.array(fc.string())), (header) => {
+        expect(accepts({ header })).toBe(false);
+      }),
+    );
+  });
+
+  test('the header reader serves other spellings of the same scheme', () => {
+    const scheme = { separator: ';', timeKey: 'ts', signatureKey: 'h1' } as const;
+    expect(parseTimestampedHeader('ts=17;h1=aa;h1=bb;h2=cc', scheme)).toEqual({
+      time: '17',
+      signatures: ['aa', 'bb'],
+    });
+    expect(parseTimestampedHeader('t=17,v1=aa', scheme)).toBeNull();
+  });
+});
+
+const DAY = 86_400_000;
+/** The first fixture is a day later than this, and so on. */
+const START = 1_772_443_800_000;
+
+/** The fixture of that number as it should read, but for what is given. */
+function reads(
+  nth: number,
+  kind: NormalizedEvent['kind'],
+  rest: Partial<NormalizedEvent> = {},
+): NormalizedEvent {
+  return {
+    sourceEventId: `evt_FakeLantern${String(nth).padStart(4, '0')}`,
+    kind,
+    environment: 'production',
+    occurredAt: START + nth * DAY,
+    productId: null,
+    userIds: [],
+    onlyAnonymousUserIds: false,
+    userKeys: [],
+    payment: null,
+    adjustment: null,
+    paymentAliases: [],
+    userLinks: [],
+    transfer: null,
+    priceUnknown: false,
+    ...rest,
+  };
+}
+
+function pay(ref: string, amountMinor: number, currency = 'USD'): PaymentFact {
+  return { store: 'stripe', ref, currency, amountMinor, usdCents: currency === 'USD' ? amountMinor : null };
+}
+
+function back(
+  fact: Pick<AdjustmentFact, 'kind' | 'ref' | 'state' | 'rank'> & { amount: number; from?: string },
+): AdjustmentFact {
+  const { amount, from = 'pi_FakeLantern11', ...rest } = fact;
+  return {
+    ...rest,
+    store: 'stripe',
+    paymentRef: from,
+    currency: 'USD',
+    amountMinor: amount,
+    usdCents: amount,
+  };
+}
+
+function alias(aliasRef: string, paymentRef: string) {
+  return { store: 'stripe', aliasRef, paymentRef };
+}
+
+const subscriber = {
+  productId: 'prod_LanternPlus',
+  userIds: ['user-hazel'],
+  userKeys: ['sub_FakeLantern01', 'cus_FakeLantern01'],
+};
+const shopper = { userIds: ['user-juniper'], userKeys: ['cus_FakeLantern11'] };
+const legacyAliases = [
+  alias('pi_FakeLantern09', 'in_FakeLantern09'),
+  alias('ch_FakeLantern09', 'in_FakeLantern09'),
+];
+const dispute = { kind: 'chargeback', ref: 'du_FakeLantern01', amount: 6450 } as const;
+
+const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
+  'invoice.paid.subscription_create': reads(1, 'purchase', {
+    ...subscriber,
+    payment: pay('in_FakeLantern01', 1875, 'EUR'),
+  }),
+  'invoice.paid.subscription_cycle': reads(2, 'renewal', {
+    ...subscriber,
+    payment: pay('in_FakeLantern02', 2149),
+  }),
+  'invoice.paid.subscription_update': reads(3, 'product_change', {
+    ...subscriber,
+    payment: pay('in_FakeLantern03', 777),
+  }),
+  'invoice.paid.manual': reads(4, 'purchase', {
+    userIds: ['user-juniper'],
+    userKeys: ['cus_FakeLantern01'],
+    payment: pay('in_FakeLantern04', 3100),
+  }),
+  'invoice.paid.trial_zero': reads(5, 'trial_started', subscriber),
+  'invoice.paid.discount_zero': reads(6, 'other', subscriber),
+  'invoice.paid.jpy': reads(7, 'renewal', { ...subscriber, payment: pay('in_FakeLantern07', 1650, 'JPY') }),
+  'invoice.paid.kwd': reads(8, 'renewal', {
+    ...subscriber,
+    environment: 'sandbox',
+    payment: pay('in_FakeLantern08', 3250, 'KWD'),
+  }),
+  'invoice.paid.before_basil': reads(9, 'renewal', {
+    ...subscriber,
+    payment: pay('in_FakeLantern09', 990),
+    paymentAliases: legacyAliases,
+  }),
+  'invoice.paid.no_user': reads(10, 'renewal', {
+    ...subscriber,
+    userIds: [],
+    payment: pay('in_FakeLantern10', 1200),
+  }),
+  'invoice_payment.paid': reads(12, 'other', {
+    paymentAliases: [alias('pi_FakeLantern01', 'in_FakeLantern01')],
+  }),
+  'checkout.session.completed.payment': reads(16, 'purchase', {
+    ...shopper,
+    payment: pay('pi_FakeLantern11', 6450),
+  }),
+  'checkout.session.completed.payment_with_invoice': reads(17, 'purchase', {
+    ...shopper,
+    payment: pay('in_FakeLantern12', 6450),
+    paymentAliases: [alias('pi_FakeLantern12', 'in_FakeLantern12')],
+  }),
+  'checkout.session.async_payment_succeeded': reads(19, 'purchase', {
+    ...shopper,
+    payment: pay('pi_FakeLantern13', 6450),
+  }),
+  'checkout.session.completed.free': reads(20, 'other', { userIds: ['user-juniper'] }),
+  'checkout.session.completed.subscription': reads(21, 'other', {
+    userIds: subscriber.userIds,
+    userKeys: subscriber.userKeys,
+    userLinks: [
+      { key: 'sub_FakeLantern01', customerUserId: 'user-hazel' },
+      { key: 'cus_FakeLantern01', customerUserId: 'user-hazel' },
+    ],
+  }),
+  'customer.subscription.created.trialing': reads(22, 'trial_started', subscriber),
+  'customer.subscription.updated.cancel_at_period_end': reads(23, 'cancellation', subscriber),
+  'customer.subscription.updated.new_price': reads(24, 'product_change', subscriber),
+  'customer.subscription.deleted': reads(26, 'cancellation', subscriber),
+  'refund.created': reads(27, 'refund', {
+    adjustment: back({ kind: 'refund', ref: 're_FakeLantern01', state: 'applied', rank: 1, amount: 1290 }),
+  }),
+  'refund.updated.succeeded': reads(29, 'refund', {
+    adjustment: back({ kind: 'refund', ref: 're_FakeLantern02', state: 'applied', rank: 1, amount: 1290 }),
+  }),
+  'refund.failed': reads(30, 'refund_reversed', {
+    adjustment: back({ kind: 'refund', ref: 're_FakeLantern02', state: 'reversed', rank: 2, amount: 1290 }),
+  }),
+  'charge.refund.updated.canceled': reads(31, 'refund_reversed', {
+    adjustment: back({
+      kind: 'refund',
+      ref: 're_FakeLantern03',
+      state: 'reversed',
+      rank: 2,
+      amount: 5,
+      from: 'ch_FakeLantern11',
+    }),
+  }),
+  'charge.dispute.created': reads(33, 'chargeback', {
+    adjustment: back({ ...dispute, state: 'applied', rank: 1 }),
+  }),
+  'charge.dispute.funds_withdrawn': reads(35, 'chargeback', {
+    adjustment: back({ ...dispute, state: 'applied', rank: 1 }),
+  }),
+  'charge.dispute.funds_reinstated': reads(36, 'chargeback_reversed', {
+    adjustment: back({ ...dispute, state: 'reversed', rank: 2 }),
+  }),
+  'charge.dispute.closed.won': reads(37, 'chargeback_reversed', {
+    adjustment: back({ ...dispute, state: 'reversed', rank: 3 }),
+  }),
+  'charge.dispute.closed.lost': reads(38, 'chargeback', {
+    adjustment: back({ ...dispute, state: 'applied', rank: 3 }),
+  }),
+};
+
+const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]>> = {
+  'invoice.payment_succeeded': ['counted instead', reads(11, 'other')],
+  'charge.succeeded': [
+    'counted instead',
+    reads(13, 'other', { paymentAliases: [alias('ch_FakeLantern01', 'pi_FakeLantern01')] }),
+  ],
+  'charge.succeeded.before_basil': ['counted instead', reads(14, 'other', { paymentAliases: legacyAliases })],
+  'payment_intent.succeeded': [
+    'counted instead',
+    reads(15, 'other', { paymentAliases: [alias('ch_FakeLantern01', 'pi_FakeLantern01')] }),
+  ],
+  'checkout.session.completed.unpaid': ['not paid yet', reads(18, 'other', shopper)],
+  'customer.subscription.updated.renewed': ['nothing that counts', reads(25, 'other', subscriber)],
+  'refund.created.pending': ['not done yet', reads(28, 'other')],
+  'charge.refunded': [
+    'refund.created',
+    reads(32, 'other', { paymentAliases: [alias('ch_FakeLantern11', 'pi_FakeLantern11')] }),
+  ],
+  'charge.dispute.created.inquiry': ['no money', reads(34, 'other')],
+  'charge.dispute.closed.inquiry': ['no money', reads(39, 'other')],
+  'invoice.upcoming': ['invoice.upcoming', reads(40, 'other')],
+  thin_event: ['thin', null],
+};
+
+function eventOf(result: ParseResult): NormalizedEvent {
+  if (result.outcome !== 'event') throw new Error(`${result.outcome}: ${result.reason}`);
+  return result.event;
+}
+
+function parse(payload: Parameters<typeof bodyOf>[0]): ParseResult {
+  return stripe.parse(bodyOf(payload));
+}
+
+describe('what a body means', () => {
+  test('every fixture has an expectation', () => {
+    expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('stripe'));
+  });
+
+  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+    expect(stripe.parse(fixture('stripe', name))).toEqual({ outcome: 'event', event });
+  });
+
+  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, [reason, event]) => {
+    const result = stripe.parse(fixture('stripe', name));
+    expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
+  });
+
+  test('a type nobody has heard of is ignored', () => {
+    const result = parse(stripeEvent('lantern.lit', { id: 'x', object: 'lantern' }));
+    expect(result).toMatchObject({ outcome: 'ignored', reason: expect.stringContaining('lantern.lit') });
+  });
+
+  test('new fields and new values of known fields change nothing', () => {
+    const known = { eventId: 'evt_1', invoiceId: 'in_1', subscriptionId: 'sub_1', customerId: 'cus_1' };
+    const extra = { surprise: [{}], collection_method: 'by_pigeon', number: 7, payment_settings: null };
+    expect(parse(stripeInvoicePaid({ ...known, extra }))).toEqual(parse(stripeInvoicePaid(known)));
+  });
+
+  test('a body without livemode leaves the environment open', () => {
+    const payload = { ...stripeInvoicePaid(), livemode: undefined };
+    expect(eventOf(parse(payload)).environment).toBeNull();
+  });
+});
+
+describe('money coming in', () => {
+  test.each([
+    ['subscription_create', 'purchase'],
+    ['subscription_cycle', 'renewal'],
+    ['subscription_update', 'product_change'],
+    ['subscription_threshold', 'product_change'],
+    ['manual', 'purchase'],
+    ['quote_accept', 'purchase'],
+    ['automatic_pending_invoice_item_invoice', 'purchase'],
+    ['a_reason_of_the_future', 'purchase'],
+  ])('an invoice with the reason %s is a %s', (billingReason, kind) => {
+    expect(eventOf(parse(stripeInvoicePaid({ billingReason }))).kind).toBe(kind);
+  });
+
+  test('an invoice counts when it was paid, not when the event was made', () => {
+    const extra = { status_transitions: { paid_at: 1_700_000_123 } };
+    expect(eventOf(parse(stripeInvoicePaid({ extra }))).occurredAt).toBe(1_700_000_123_000);
+    const without = stripeInvoicePaid({ occurredAt: START + 999, extra: { status_transitions: null } });
+    expect(eventOf(parse(without)).occurredAt).toBe(START);
+  });
+
+  test('an invoice marked as paid elsewhere is no payment', () => {
+    const legacy = { chargeId: 'ch_1', paymentIntentId: 'pi_1' };
+    const payload = stripeInvoicePaid({ legacy, extra: { paid_out_of_band: true } });
+    expect(eventOf(parse(payload))).toMatchObject({ kind: 'other', payment: null });
+  });
+
+  test('the user is looked for in the subscription, then in the lines, then in the invoice', () => {
+    const line = { metadata: { app_user_id: 'line' }, subscription: 'sub_line' };
+    const extra = {
+      parent: { subscription_details: { metadata: { app_user_id: 'parent' } } },
+      subscription_details: { metadata: { app_user_id: 'details' } },
+      lines: { data: [line] },
+      metadata: { app_user_id: 'invoice' },
+      customer: { id: 'cus_expanded', object: 'customer' },
+    };
+    const event = eventOf(parse(stripeInvoicePaid({ extra })));
+    expect(event.userIds).toEqual(['parent', 'details', 'line', 'invoice']);
+    expect(event.userKeys).toEqual(['sub_line', 'cus_expanded']);
+  });
+
+  test('a session names its user by reference first, then by metadata', () => {
+    const extra = { metadata: { app_user_id: 'second' } };
+    const event = eventOf(parse(stripeCheckoutSession({ userId: 'first', extra })));
+    expect(event.userIds).toEqual(['first', 'second']);
+  });
+
+  test('a session without invoice and payment intent is its own reference', () => {
+    const payload = stripeCheckoutSession({ sessionId: 'cs_1', paymentIntentId: null });
+    expect(eventOf(parse(payload)).payment?.ref).toBe('cs_1');
+  });
+
+  test('a session and the invoice it made are one payment', () => {
+    const session = eventOf(parse(stripeCheckoutSession({ invoiceId: 'in_1', amount: 500 })));
+    const invoice = eventOf(
+      parse(stripeInvoicePaid({ invoiceId: 'in_1', amount: 500, billingReason: 'manual' })),
+    );
+    expect(session.payment).toEqual(invoice.payment);
+  });
+
+  test('a session that only stores a card is ignored', () => {
+    expect(parse(stripeCheckoutSession({ mode: 'setup' })).outcome).toBe('ignored');
+  });
+
+  test('a subscription’s session without a user links nothing', () => {
+    const payload = stripeCheckoutSession({ mode: 'subscription', userId: null });
+    expect(eventOf(parse(payload)).userLinks).toEqual([]);
+  });
+
+  test('a charge without a payment intent has no other name', () => {
+    const result = parse(stripeCharge({ paymentIntentId: null }));
+    expect(result).toMatchObject({ outcome: 'ignored', event: { paymentAliases: [] } });
+  });
+
+  test('an invoice payment by other means names no payment intent', () => {
+    const extra = { payment: { type: 'payment_record', payment_record: 'pr_1' } };
+    expect(eventOf(parse(stripeInvoicePaymentPaid({ extra }))).paymentAliases).toEqual([]);
+  });
+});
+
+describe('money going back', () => {
+  test.each([
+    ['pending', 'ignored'],
+    ['requires_action', 'ignored'],
+    ['a_status_of_the_future', 'ignored'],
+    ['succeeded', 'event'],
+    ['failed', 'event'],
+    ['canceled', 'event'],
+  ])('a refund that is %s is %s', (status, outcome) => {
+    expect(parse(stripeRefund({ status })).outcome).toBe(outcome);
+  });
+
+  test('a failed refund outranks its success, so the order of arrival does not matter', () => {
+    const id = 're_1';
+    const success = eventOf(parse(stripeRefund({ id }))).adjustment;
+    const failure = eventOf(parse(stripeRefund({ id, type: 'refund.failed', status: 'failed' }))).adjustment;
+    expect(success?.ref).toBe(failure?.ref);
+    expect(failure?.rank).toBeGreaterThan(success?.rank ?? Infinity);
+  });
+
+  test.each([
+    ['warning_closed', 'ignored'],
+    ['prevented', 'ignored'],
+    ['won', 'event'],
+    ['lost', 'event'],
+  ])('a dispute closed as %s is %s', (status, outcome) => {
+    expect(parse(stripeDispute({ type: 'charge.dispute.closed', status })).outcome).toBe(outcome);
+  });
+
+  test('a dispute’s end outranks everything that happened on the way', () => {
+    const steps = [
+      stripeDispute({}),
+      stripeDispute({ type: 'charge.dispute.funds_withdrawn' }),
+      stripeDispute({ type: 'charge.dispute.funds_reinstated' }),
+      stripeDispute({ type: 'charge.dispute.closed', status: 'won' }),
+    ];
+    expect(steps.map((step) => eventOf(parse(step)).adjustment?.rank)).toEqual([1, 1, 2, 3]);
+  });
+
+  test('news of a dispute that move no money are ignored', () => {
+    expect(parse(stripeDispute({ type: 'charge.dispute.updated' })).outcome).toBe('ignored');
+  });
+});
+
+describe('subscriptions', () => {
+  const updated = { type: 'customer.subscription.updated', status: 'active' };
+
+  test('a cancellation at a date counts like one at the end of the period', () => {
+    const set = stripeSubscription({ ...updated, cancelAt: START, previousAttributes: { cancel_at: null } });
+    expect(eventOf(parse(set)).kind).toBe('cancellation');
+    const moved = stripeSubscription({ ...updated, cancelAt: START, previousAttributes: { cancel_at: 5 } });
+    expect(parse(moved).outcome).toBe('ignored');
+  });
+
+  test('taking a cancellation back is not a cancellation', () => {
+    const previousAttributes = { cancel_at_period_end: true, cancel_at: 5 };
+    expect(parse(stripeSubscription({ ...updated, previousAttributes })).outcome).toBe('ignored');
+  });
+
+  test('a new subscription without a trial waits for its invoice', () => {
+    expect(parse(stripeSubscription({ status: 'active' })).outcome).toBe('ignored');
+  });
+});
+
+describe('bodies that are not what they should be', () => {
+  const personal = 'hazel@example.com';
+  test.each<[string, Buffer, string]>([
+    ['no bytes', Buffer.alloc(0), 'not JSON'],
+    ['half a body', bodyOf(stripeInvoicePaid()).subarray(0, 300), 'not JSON'],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0xc3, 0x28, 0x7d]), 'not UTF-8'],
+    ['a list', Buffer.from('[]'), 'not a JSON object'],
+    ['an object without anything', bodyOf({}), 'id is missing'],
+    ['an event without data', bodyOf({ ...stripeInvoicePaid(), data: personal }), 'data is missing or not'],
+    ['an event made in no time', bodyOf({ ...stripeInvoicePaid(), created: personal }), 'created'],
+    ['an event made in milliseconds', bodyOf({ ...stripeInvoicePaid(), created: START }), 'created'],
+    ['an invoice without an id', bodyOf(stripeInvoicePaid({ extra: { id: 5 } })), 'data.object.id'],
+    ['a broken amount', bodyOf(stripeInvoicePaid({ amount: 1.5 })), 'data.object.amount_paid'],
+    ['a negative amount', bodyOf(stripeInvoicePaid({ amount: -1 })), 'data.object.amount_paid'],
+    ['an amount in words', bodyOf(stripeInvoicePaid({ extra: { amount_paid: personal } })), 'amount_paid'],
+    ['an unreadable currency', bodyOf(stripeInvoicePaid({ currency: personal })), 'data.object.currency'],
+    [
+      'a paid session without an amount',
+      bodyOf(stripeCheckoutSession({ extra: { amount_total: null } })),
+      'amount_total',
+    ],
+    [
+      'an invoice payment without invoice',
+      bodyOf(stripeInvoicePaymentPaid({ invoiceId: '' })),
+      'data.object.invoice',
+    ],
+    ['a refund of nothing', bodyOf(stripeRefund({ paymentIntentId: null, chargeId: null })), 'neither'],
+    [
+      'a dispute without an amount',
+      bodyOf(stripeDispute({ extra: { amount: undefined } })),
+      'data.object.amount',
+    ],
+  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+    const result = stripe.parse(body);
+    expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
+    expect(JSON.stringify(result)).not.toContain(personal);
+  });
+
+  test('no body makes reading throw or money unsound', () => {
+    fc.assert(
+      fc.property(anyBody(stripe), (body) => {
+        expect(readsSoundly(stripe, body)).toBe(true);
+      }),
+      { numRuns: 400 },
+    );
+  });
+});

@@ -1,0 +1,136 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { bodyOf, revenuecatEvent, revenuecatRefund, signStripe } from './provider-fixtures.ts';
+import { createFounder, type TestService } from './service.ts';
+
+export const DAY_MS = 86_400_000;
+
+interface Answer<T> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly body: T;
+}
+
+type Json = Record<string, never>;
+
+/** A founder with an app, an affiliate and a link, who talks to a running service over HTTP alone. */
+export class Founder {
+  readonly revenuecatToken = `Bearer rc-${randomBytes(8).toString('hex')}`;
+  readonly stripeSecret = `whsec_test_${randomBytes(8).toString('hex')}`;
+  constructor(
+    public url: string,
+    readonly key: string,
+    readonly accountId: string,
+    public app: { id: string; sdkKey: string } = { id: '', sdkKey: '' },
+    public affiliateId = '',
+    public slug = '',
+  ) {}
+
+  async call<T = Json>(method: string, path: string, options: { body?: unknown; key?: string | null; headers?: Record<string, string> } = {}): Promise<Answer<T>> {
+    const key = options.key === undefined ? this.key : options.key;
+    const response = await fetch(this.url + path, {
+      method,
+      headers: {
+        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+        ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
+        ...options.headers,
+      },
+      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
+    });
+    const text = await response.text();
+    const isJson = (response.headers.get('content-type') ?? '').includes('json');
+    return { status: response.status, headers: response.headers, body: (isJson ? JSON.parse(text) : text) as T };
+  }
+
+  async ok<T = Json>(method: string, path: string, body?: unknown, key?: string | null): Promise<T> {
+    const answer = await this.call<T>(method, path, { body, ...(key === undefined ? {} : { key }) });
+    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    return answer.body;
+  }
+
+  async newAffiliate(name = 'Test creator'): Promise<{ affiliateId: string; slug: string }> {
+    const affiliate = await this.ok<{ id: string }>('POST', `/apps/${this.app.id}/affiliates`, { name });
+    const slug = `s-${randomBytes(5).toString('hex')}`;
+    await this.ok('POST', `/apps/${this.app.id}/links`, { affiliateId: affiliate.id, slug, destinationUrl: 'https://example.com/app' });
+    return { affiliateId: affiliate.id, slug };
+  }
+
+  /** Click and install: a device that belongs to the affiliate. */
+  async install(slug = this.slug, at = Date.now()): Promise<string> {
+    const deviceId = `device-${randomUUID()}`;
+    const claimToken = randomUUID();
+    await this.ok('POST', '/clicks', { customerAppId: this.app.id, slug, claimToken, clickedAt: at }, null);
+    await this.ok('POST', '/sdk/install', { deviceId, claimToken, firstOpenAt: at + 1 }, this.app.sdkKey);
+    return deviceId;
+  }
+
+  async identify(deviceId: string, customerUserId: string): Promise<void> {
+    await this.ok('POST', '/sdk/identify', { deviceId, customerUserId, identifiedAt: Date.now() }, this.app.sdkKey);
+  }
+
+  /** A user whose purchases earn for the affiliate. */
+  async customer(slug = this.slug, at = Date.now() - 60 * DAY_MS): Promise<string> {
+    const userId = `user-${randomUUID()}`;
+    await this.identify(await this.install(slug, at), userId);
+    return userId;
+  }
+
+  async revenuecat<T = WebhookAnswer>(body: Buffer | string): Promise<Answer<T>> {
+    return await this.#webhook<T>('revenuecat', body, { authorization: this.revenuecatToken });
+  }
+
+  async stripe<T = WebhookAnswer>(body: Buffer | string, secret = this.stripeSecret): Promise<Answer<T>> {
+    const signature = signStripe(body, secret, Math.floor(Date.now() / 1000));
+    return await this.#webhook<T>('stripe', body, { 'stripe-signature': signature });
+  }
+
+  /** A RevenueCat purchase of `usd` dollars, long enough ago to be due. */
+  async purchase(userId: string, usd: number, over: { occurredAt?: number; transactionId?: string; eventId?: string } = {}): Promise<Answer<WebhookAnswer>> {
+    return await this.revenuecat(bodyOf(revenuecatEvent({ userId, usd, occurredAt: Date.now() - 40 * DAY_MS, ...over })));
+  }
+
+  async refund(userId: string, usd: number, transactionId: string): Promise<Answer<WebhookAnswer>> {
+    return await this.revenuecat(bodyOf(revenuecatRefund({ userId, usd, transactionId, occurredAt: Date.now() - DAY_MS })));
+  }
+
+  async exportCsv(affiliateId = this.affiliateId, options: { body?: unknown; headers?: Record<string, string> } = {}): Promise<Answer<string>> {
+    return await this.call<string>('POST', `/apps/${this.app.id}/affiliates/${affiliateId}/payouts/export`, options);
+  }
+
+  async #webhook<T>(provider: string, body: Buffer | string, headers: Record<string, string>): Promise<Answer<T>> {
+    const response = await fetch(`${this.url}/webhooks/${provider}/${this.app.id}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: body as never,
+    });
+    return { status: response.status, headers: response.headers, body: (await response.json()) as T };
+  }
+}
+
+export interface WebhookAnswer {
+  readonly eventId?: string;
+  readonly commissionId?: string | null;
+  readonly duplicate?: true;
+  readonly pending?: true;
+}
+
+/** A founder with an app whose webhooks of RevenueCat and Stripe are set up, an affiliate and a link. */
+export async function setUpFounder(service: Pick<TestService, 'sql' | 'url'>, settings: object = {}): Promise<Founder> {
+  const { accountId, key } = await createFounder(service);
+  const founder = new Founder(service.url, key, accountId);
+  founder.app = await founder.ok('POST', '/apps', { name: 'Test app', ...settings });
+  await founder.ok('PUT', `/apps/${founder.app.id}/webhooks/revenuecat/secret`, { secret: founder.revenuecatToken });
+  await founder.ok('PUT', `/apps/${founder.app.id}/webhooks/stripe/secret`, { secret: founder.stripeSecret });
+  Object.assign(founder, await founder.newAffiliate());
+  return founder;
+}
+
+/** Asks until the answer is true; fails after `timeoutMs` with what was waited for. */
+export async function eventually(what: string, check: () => Promise<boolean>, timeoutMs = 15_000): Promise<void> {
+  const giveUpAt = Date.now() + timeoutMs;
+  while (!(await check())) {
+    if (Date.now() > giveUpAt) throw new Error(`did not happen in ${timeoutMs} ms: ${what}`);
+    await sleep(25);
+  }
+}
+

@@ -1,0 +1,81 @@
+import * as fc from 'fast-check';
+import type { Provider } from '../../src/providers/provider.ts';
+import { fixture, fixtureNames } from './provider-fixtures.ts';
+
+/** Something else in the place of `value`'s part at `path`; each step picks a key by its index. */
+function replacedAt(value: unknown, path: readonly number[], by: unknown): unknown {
+  const [step, ...rest] = path;
+  if (step === undefined || typeof value !== 'object' || value === null) return by;
+  const entries = Object.entries(value);
+  const picked = entries[step % Math.max(entries.length, 1)];
+  if (picked === undefined) return by;
+  const [key, child] = picked;
+  const changed = replacedAt(child, rest, by);
+  if (Array.isArray(value)) return value.map((item: unknown, at) => (String(at) === key ? changed : item));
+  return { ...value, [key]: changed };
+}
+
+/** Bodies that are almost right: a fixture with one place, somewhere, holding something else. */
+export function mutatedFixtures(provider: Provider): fc.Arbitrary<Buffer> {
+  const bodies = fixtureNames(provider.name).map((name): unknown =>
+    JSON.parse(fixture(provider.name, name).toString()),
+  );
+  const path = fc.array(fc.nat(60), { minLength: 1, maxLength: 6 });
+  const something = fc.oneof(
+    fc.jsonValue({ maxDepth: 2 }),
+    fc.constantFrom<unknown>(
+      null,
+      undefined,
+      '',
+      -1,
+      0.5,
+      1e300,
+      '\u0000',
+      '\ud800',
+      [],
+      {},
+      'x'.repeat(2000),
+    ),
+  );
+  return fc
+    .tuple(fc.constantFrom(...bodies), path, something)
+    .map(([body, at, by]) => Buffer.from(JSON.stringify(replacedAt(body, at, by)) ?? ''));
+}
+
+/** Anything that could arrive: bytes, JSON of any shape, and bodies that are almost right. */
+export function anyBody(provider: Provider): fc.Arbitrary<Buffer> {
+  return fc.oneof(
+    fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
+    fc.json({ maxDepth: 4 }).map((text) => Buffer.from(text)),
+    mutatedFixtures(provider),
+  );
+}
+
+function isSound(amount: { amountMinor: number; usdCents: number | null; currency: string } | null): boolean {
+  if (amount === null) return true;
+  const { amountMinor, usdCents, currency } = amount;
+  return (
+    Number.isSafeInteger(amountMinor) &&
+    amountMinor >= 0 &&
+    (usdCents === null || (Number.isSafeInteger(usdCents) && usdCents >= 0)) &&
+    /^[A-Z]{3}$/.test(currency)
+  );
+}
+
+/** What every reading promises, whatever was read: money is whole and positive, ids can be stored. */
+export function readsSoundly(provider: Provider, body: Buffer): boolean {
+  const result = provider.parse(body);
+  if (result.outcome === 'failed') return result.reason.length > 0 && result.reason.length < 400;
+  const { event } = result;
+  if (event === null) return result.outcome === 'ignored';
+  const texts = [event.sourceEventId, ...event.userIds, ...event.userKeys, event.productId ?? 'none'];
+  return (
+    isSound(event.payment) &&
+    isSound(event.adjustment) &&
+    (event.payment === null || event.payment.amountMinor > 0) &&
+    !(event.payment !== null && event.adjustment !== null) &&
+    Number.isSafeInteger(event.occurredAt) &&
+    Number.isFinite(new Date(event.occurredAt).getTime()) &&
+    texts.every((text) => text.length > 0 && text.length <= 255 && !/[\p{Surrogate}\p{Cc}]/u.test(text))
+  );
+}

@@ -1,0 +1,25 @@
+import pg from 'pg';
+
+/** The same server, another database. */
+export function inDatabase(serverUrl: string, database: string): string {
+  const url = new URL(serverUrl);
+  url.pathname = `/${database}`;
+  return url.toString();
+}
+
+/** Runs one statement on its own connection. */
+export async function runOn(url: string, statement: string): Promise<void> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Makes a database, empty or as a copy of a template. */
+export async function createDatabase(serverUrl: string, name: string, template?: string): Promise<void> {
+  const from = template === undefined ? '' : ` template "${template}" strategy file_copy`;
+  await runOn(serverUrl, `create database "${name}"${from}`);
+}

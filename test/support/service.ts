@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { Client, Connection } from '@temporalio/client';
+import { pino, type Logger } from 'pino';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import { createAccount } from '../../src/db/accounts.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { projectRoot } from '../../src/config/project-root.ts';
+import type { AccountId } from '../../src/domain/ids.ts';
+import { startService, type Service, type ServiceSettings } from '../../src/service.ts';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+
+/** Plainly fake: 32 bytes of a fixed value. */
+export const TEST_SECRETS_KEY = Buffer.alloc(32, 7);
+
+export const temporalAddress = (): string => process.env['TEST_TEMPORAL_ADDRESS'] ?? '';
+
+export interface TestService extends Service {
+  readonly url: string;
+  readonly database: TestDatabase;
+  readonly taskQueue: string;
+  readonly temporal: Client;
+  /** Stops the service, keeps database and task queue, and starts it anew. */
+  readonly restart: () => Promise<TestService>;
+  readonly close: () => Promise<void>;
+}
+
+export interface TestServiceOptions {
+  readonly logger?: Logger;
+  readonly settings?: Partial<ServiceSettings>;
+  readonly temporalAddress?: string;
+}
+
+/** A whole service in this process: its own database and task queue on the run's shared servers. */
+export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
+  const database = await createTestDatabase();
+  const taskQueue = `test-${randomBytes(6).toString('hex')}`;
+  const address = options.temporalAddress ?? temporalAddress();
+  const connection = await Connection.connect({ address: temporalAddress() });
+  const temporal = new Client({ connection });
+
+  const start = async (): Promise<TestService> => {
+    const service = await startService({
+      role: 'all',
+      host: '127.0.0.1',
+      port: 0,
+      publicUrl: null,
+      trustProxy: 0,
+      databaseUrl: database.url,
+      temporal: { connection: { address }, namespace: 'default', taskQueue },
+      secretBox: createSecretBox([TEST_SECRETS_KEY]),
+      logger: options.logger ?? pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' }),
+      workflowBundle: async () => ({ code: await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8') }),
+      withSchedule: false,
+      ...options.settings,
+    });
+    if (options.temporalAddress === undefined) await service.whenReady(20_000);
+    return {
+      ...service,
+      url: service.url ?? '',
+      database,
+      taskQueue,
+      temporal,
+      restart: async () => {
+        await service.stop();
+        return await start();
+      },
+      close: async () => {
+        await service.stop();
+        await connection.close();
+        await database.drop();
+      },
+    };
+  };
+  return await start();
+}
+
+/** An account with a key of every permission. */
+export async function createFounder(service: Pick<Service, 'sql'>): Promise<{ accountId: AccountId; key: string }> {
+  const account = await createAccount(service.sql, 'Test account');
+  const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup', 'payout']);
+  return { accountId: account.id, key };
+}

@@ -1,0 +1,17 @@
+import { proxyActivities } from '@temporalio/workflow';
+import type { HealingActivities } from '../activities/healing.ts';
+import { UNTIL_DONE } from './options.ts';
+import type { HealInput } from './types.ts';
+
+const { healPage } = proxyActivities<HealingActivities>(UNTIL_DONE);
+
+/** Looks again, page by page, at the payments that a user made before the service knew whose user it was. */
+export async function heal({ bindingId }: HealInput): Promise<{ pages: number }> {
+  let after: string | null = null;
+  let pages = 0;
+  do {
+    after = await healPage(bindingId, after);
+    pages += 1;
+  } while (after !== null);
+  return { pages };
+}
