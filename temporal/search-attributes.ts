@@ -4,6 +4,9 @@ import { encodeSearchAttributeIndexedValueType } from '@temporalio/common/lib/se
 /** The search attributes that our workflows set, and their types. Without them a stuck delivery cannot be marked. */
 export const SEARCH_ATTRIBUTES = { DeliveryState: 'Keyword' } as const;
 
+/** Their numbers in Temporal's protocol. */
+const PROTOCOL_TYPES = { Keyword: encodeSearchAttributeIndexedValueType('KEYWORD') ?? 0 };
+
 const DEADLINE_MS = 10_000;
 
 /** gRPC: already exists, permission denied, unimplemented, unauthenticated. */
@@ -27,7 +30,7 @@ export async function ensureSearchAttributes(
       if (missing.length === 0) return;
       await connection.operatorService.addSearchAttributes({
         namespace,
-        searchAttributes: Object.fromEntries(missing.map(([name, type]) => [name, indexedType(type)])),
+        searchAttributes: Object.fromEntries(missing.map(([name, type]) => [name, PROTOCOL_TYPES[type]])),
       });
     });
   } catch (error) {
@@ -39,10 +42,6 @@ export async function ensureSearchAttributes(
       `This Temporal server does not let us look after search attributes: make sure that namespace ${namespace} has ${list}.`,
     );
   }
-}
-
-function indexedType(type: 'Keyword'): number {
-  return encodeSearchAttributeIndexedValueType(type === 'Keyword' ? 'KEYWORD' : type) ?? 0;
 }
 
 function grpcCode(error: unknown): number | undefined {

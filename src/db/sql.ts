@@ -115,7 +115,7 @@ export function connect(options: SqlOptions): Sql {
     idle_timeout: 60,
     max_lifetime: 60 * 30,
     fetch_types: false,
-    backoff: (attempt: number) => Math.min(0.05 * 2 ** attempt, 1),
+    backoff: (attempt: number) => Math.min(0.01 * 2 ** attempt, 0.25),
     onnotice: () => {},
     connection: { application_name: applicationName, statement_timeout: statementTimeoutMs },
     types: {

@@ -17,6 +17,7 @@ import {
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import postgres from 'postgres';
 import { z } from 'zod';
@@ -61,7 +62,8 @@ const DATABASE = 'tributary';
 const START_TIMEOUT_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
 /** A start can fail for passing reasons: the port was taken meanwhile, or children of a killed server still end. */
-const START_ATTEMPTS = 3;
+const START_ATTEMPTS = 4;
+const ATTEMPT_PAUSE_MS = 500;
 
 /** Root-owned and open to all: what Postgres's own user needs when it cannot enter the folders of this project. */
 const OPEN_FOLDER = '/var/lib/tributary';
@@ -234,10 +236,19 @@ async function runningServer(place: Place): Promise<{ pid: number; port: number 
       `The Postgres with process id ${first.pid} on ${place.cluster} neither becomes ready nor ends: stop it and start again.`,
     );
   }
-  // Postgres would refuse to start when another process of its user has that pid now.
-  if (processIdentity(first.pid) !== undefined)
-    await rm(join(place.cluster, 'postmaster.pid'), { force: true });
+  await disownPidFile(place.cluster);
   return undefined;
+}
+
+/**
+ * Postgres refuses to start while the pid that a killed server left belongs to any process of its user, be it a new one
+ * or the remains of the old. The pid of its own parent, though, it takes for stale. Taking the file away would also do,
+ * but the file also names the shared memory by which Postgres sees that children of the killed server still write.
+ */
+async function disownPidFile(cluster: string): Promise<void> {
+  const path = join(cluster, 'postmaster.pid');
+  const [, ...rest] = (await readIfThere(path))?.split('\n') ?? [];
+  if (rest.length > 0) await writeFile(path, [process.pid, ...rest].join('\n'));
 }
 
 /** Postgres keeps its process id, port and state in the lines 1, 4 and 8 of this file. */
@@ -283,6 +294,7 @@ async function startServer(
         `The embedded Postgres did not start (${lastLine(await readIfThere(log)) ?? 'it said nothing'}): see ${log}, or set DATABASE_URL to a Postgres of your own.`,
       );
     }
+    await sleep(attempt * ATTEMPT_PAUSE_MS);
   }
 }
 

@@ -26,7 +26,9 @@ test('a local Temporal starts, gets the search attributes it lacks, and stops', 
     await connection.close();
     await server.stop();
   }
-  await expect(Connection.connect({ address: server.address, connectTimeout: 200 })).rejects.toThrow();
+  await expect(Connection.connect({ address: server.address, connectTimeout: 200 })).rejects.toThrow(
+    'Failed to connect',
+  );
 });
 
 test('a server that outlived its service makes way for the next one', async () => {

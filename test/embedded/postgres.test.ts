@@ -1,6 +1,6 @@
 import { chmod, mkdir, readFile, readlink, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { afterAll, expect, test } from '@jest/globals';
+import { afterAll, describe, expect, test } from '@jest/globals';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { cleanUp, deadPid, query, startChild, temporaryFolder } from './helpers.ts';
 
@@ -43,6 +43,19 @@ test('a server that outlived its killed service is taken over; one of a living s
   await expect(query(heir.url, 'select 1')).rejects.toThrow('ECONNREFUSED');
 });
 
+test('a server that was itself killed is started again on its data', async () => {
+  const dataDir = await temporaryFolder();
+  const killed = await startEmbeddedPostgres({ dataDir, durable: true });
+  await query(killed.url, 'create table kept as select 42 as n');
+  process.kill(
+    Number.parseInt(await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10),
+    'SIGKILL',
+  );
+  const next = await startEmbeddedPostgres({ dataDir, durable: true });
+  expect(await query(next.url, 'select n from kept')).toEqual([{ n: 42 }]);
+  await next.stop();
+});
+
 test('a pid file that a crash left blocks no start, whoever has that pid now', async () => {
   const dataDir = await temporaryFolder();
   await (await startEmbeddedPostgres({ dataDir, durable: false })).stop();
@@ -63,21 +76,23 @@ test('a missing password is reported with what to do about it', async () => {
   );
 });
 
-(asRoot ? test : test.skip)('root can run it below a folder that nobody else may enter', async () => {
-  const dataDir = join(await temporaryFolder(), 'clone/.data');
-  await mkdir(dataDir, { recursive: true });
-  await chmod(join(dataDir, '../..'), 0o700);
-  const server = await startEmbeddedPostgres({ dataDir, durable: false });
-  const elsewhere = await readlink(join(dataDir, 'postgres'));
-  try {
-    await query(server.url, 'create table kept as select 42 as n');
-    await server.stop();
-    const again = await startEmbeddedPostgres({ dataDir, durable: false });
-    expect(await query(again.url, 'select n from kept')).toEqual([{ n: 42 }]);
-    await again.stop();
-    expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).toContain('shut down');
-  } finally {
-    await server.stop();
-    await rm(dirname(elsewhere), { recursive: true });
-  }
+(asRoot ? describe : describe.skip)('as root', () => {
+  test('it runs below a folder that nobody else may enter', async () => {
+    const dataDir = join(await temporaryFolder(), 'clone/.data');
+    await mkdir(dataDir, { recursive: true });
+    await chmod(join(dataDir, '../..'), 0o700);
+    const server = await startEmbeddedPostgres({ dataDir, durable: false });
+    const elsewhere = await readlink(join(dataDir, 'postgres'));
+    try {
+      await query(server.url, 'create table kept as select 42 as n');
+      await server.stop();
+      const again = await startEmbeddedPostgres({ dataDir, durable: false });
+      expect(await query(again.url, 'select n from kept')).toEqual([{ n: 42 }]);
+      await again.stop();
+      expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).toContain('shut down');
+    } finally {
+      await server.stop();
+      await rm(dirname(elsewhere), { recursive: true });
+    }
+  });
 });

@@ -1,0 +1,123 @@
+import * as z from 'zod';
+
+/** What the operator's environment says, read once at start. */
+export interface Config {
+  readonly host: string;
+  readonly port: number;
+  /** Without a trailing slash. */
+  readonly publicUrl: string;
+  readonly role: 'all' | 'api' | 'worker';
+  /** Undefined: Postgres is started in the data folder. */
+  readonly databaseUrl: string | undefined;
+  /** Undefined address: a Temporal server is started in the data folder. TLS is read by Temporal's own names. */
+  readonly temporal: {
+    readonly address: string | undefined;
+    readonly namespace: string;
+    readonly apiKey: string | undefined;
+  };
+  readonly dataDir: string;
+  /** 32 bytes each; the first encrypts. Empty: the embedded mode makes one and keeps it in the data folder. */
+  readonly secretsKeys: readonly Buffer[];
+  readonly trustProxy: number;
+  readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
+  /** Undefined: no metrics. */
+  readonly metricsPort: number | undefined;
+}
+
+/** The environment can't be used. The message has one sentence per variable. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+}
+
+function wholeNumber(name: string, least: number, most: number) {
+  const message = `${name} must be a whole number from ${least} to ${most}.`;
+  return z
+    .string()
+    .regex(/^\d{1,9}$/, message)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, message);
+}
+
+function oneOf<const T extends readonly [string, ...string[]]>(name: string, values: T) {
+  return z.enum(values, `${name} must be one of ${values.join(', ')}.`);
+}
+
+function isUrl(text: string, protocols: readonly string[]): boolean {
+  return URL.canParse(text) && protocols.includes(new URL(text).protocol);
+}
+
+/** The 32 bytes that a base64 text stands for, with or without padding and in either alphabet; null for anything else. */
+function keyBytes(text: string): Buffer | null {
+  const bytes = Buffer.from(text, 'base64');
+  return /^[A-Za-z0-9+/_-]{43}=?$/.test(text) && bytes.length === 32 ? bytes : null;
+}
+
+const secretsKeys = z.string().transform((text, context) => {
+  const keys = text.split(',').map((part) => keyBytes(part.trim()));
+  if (keys.includes(null)) {
+    context.addIssue({
+      code: 'custom',
+      message: 'SECRETS_KEY must be 32 bytes in base64 (openssl rand -base64 32), or several of them with commas between.',
+    });
+    return z.NEVER;
+  }
+  return keys.filter((key) => key !== null);
+});
+
+const environment = z.object({
+  HOST: z.string().default('127.0.0.1'),
+  PORT: wholeNumber('PORT', 0, 65_535).default(3000),
+  PUBLIC_URL: z
+    .string()
+    .refine(
+      (text) => isUrl(text, ['http:', 'https:']) && new URL(text).search === '' && new URL(text).hash === '',
+      'PUBLIC_URL must be an http or https address without a query.',
+    )
+    .transform((text) => text.replace(/\/+$/, ''))
+    .optional(),
+  ROLE: oneOf('ROLE', ['all', 'api', 'worker']).default('all'),
+  DATABASE_URL: z
+    .string()
+    .refine(
+      (text) => isUrl(text, ['postgres:', 'postgresql:']),
+      'DATABASE_URL must be a Postgres address (postgres://user:password@host:5432/database).',
+    )
+    .optional(),
+  TEMPORAL_ADDRESS: z
+    .string()
+    .regex(/^[^\s/]+:\d{1,5}$/, 'TEMPORAL_ADDRESS must be a host and a port (temporal.example.com:7233).')
+    .optional(),
+  TEMPORAL_NAMESPACE: z.string().default('default'),
+  TEMPORAL_API_KEY: z.string().optional(),
+  DATA_DIR: z.string().default('.data'),
+  SECRETS_KEY: secretsKeys.optional(),
+  TRUST_PROXY: wholeNumber('TRUST_PROXY', 0, 100).default(0),
+  LOG_LEVEL: oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  METRICS_PORT: wholeNumber('METRICS_PORT', 1, 65_535).optional(),
+});
+
+function baseUrl(host: string, port: number): string {
+  const reachable = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}
+
+/** Reads the environment. A variable that is empty counts as not set. Throws `ConfigError`. */
+export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value.trim() !== ''));
+  const parsed = environment.safeParse(set);
+  if (!parsed.success) throw new ConfigError(z.prettifyError(parsed.error), { cause: parsed.error });
+  const value = parsed.data;
+  return {
+    host: value.HOST,
+    port: value.PORT,
+    publicUrl: value.PUBLIC_URL ?? baseUrl(value.HOST, value.PORT),
+    role: value.ROLE,
+    databaseUrl: value.DATABASE_URL,
+    temporal: { address: value.TEMPORAL_ADDRESS, namespace: value.TEMPORAL_NAMESPACE, apiKey: value.TEMPORAL_API_KEY },
+    dataDir: value.DATA_DIR,
+    secretsKeys: value.SECRETS_KEY ?? [],
+    trustProxy: value.TRUST_PROXY,
+    logLevel: value.LOG_LEVEL,
+    metricsPort: value.METRICS_PORT,
+  };
+}

@@ -1,0 +1,79 @@
+import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/** Keeps secrets that must be read again, and proves secrets that must not. */
+export interface SecretBox {
+  /** Encrypts under the first key. `context` says whose secret it is; it must be given again to decrypt. */
+  encrypt(plain: string, context: string): { readonly ciphertext: Buffer; readonly encryptionKeyId: string };
+  /** Throws `SecretUnreadable` when the key is gone, or when anything was changed or belongs to another context. */
+  decrypt(ciphertext: Buffer, encryptionKeyId: string, context: string): string;
+  /** A keyed hash that names its key, so that it can still be checked after another key has become the first. */
+  tokenHash(token: string): string;
+  /** Whether `hash` was made of `token` under one of the keys. Takes the same time wherever they differ. */
+  matchesTokenHash(token: string, hash: string): boolean;
+}
+
+/** A stored secret that none of the configured keys opens. */
+export class SecretUnreadable extends Error {
+  override readonly name = 'SecretUnreadable';
+}
+
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+interface BoxKey {
+  readonly id: string;
+  readonly encryption: Buffer;
+  readonly hashing: Buffer;
+}
+
+function derive(key: Buffer, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, '', `tributary ${purpose}`, 32));
+}
+
+function boxKey(key: Buffer): BoxKey {
+  if (key.length !== 32) throw new RangeError('a key of the secret box has 32 bytes');
+  const id = createHash('sha256').update(derive(key, 'key id')).digest('hex').slice(0, 12);
+  return { id, encryption: derive(key, 'encryption'), hashing: derive(key, 'token hash') };
+}
+
+/** A box that encrypts with the first of `keys` and opens what any of them closed. AES-256-GCM; each key 32 bytes. */
+export function createSecretBox(keys: readonly Buffer[]): SecretBox {
+  const all = keys.map(boxKey);
+  const [first] = all;
+  if (first === undefined) throw new RangeError('the secret box needs at least one key');
+  const keyOf = (id: string): BoxKey | undefined => all.find((key) => key.id === id);
+  const hash = (key: BoxKey, token: string): Buffer => createHmac('sha256', key.hashing).update(token).digest();
+
+  return {
+    encrypt(plain, context) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', first.encryption, nonce, { authTagLength: TAG_BYTES });
+      cipher.setAAD(Buffer.from(context));
+      const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
+      return { ciphertext: Buffer.concat([nonce, sealed, cipher.getAuthTag()]), encryptionKeyId: first.id };
+    },
+    decrypt(ciphertext, encryptionKeyId, context) {
+      const key = keyOf(encryptionKeyId);
+      if (key === undefined) {
+        throw new SecretUnreadable(`SECRETS_KEY lacks the key ${encryptionKeyId}, which a stored secret needs`);
+      }
+      try {
+        const nonce = ciphertext.subarray(0, NONCE_BYTES);
+        const decipher = createDecipheriv('aes-256-gcm', key.encryption, nonce, { authTagLength: TAG_BYTES });
+        decipher.setAAD(Buffer.from(context));
+        decipher.setAuthTag(ciphertext.subarray(-TAG_BYTES));
+        const sealed = ciphertext.subarray(NONCE_BYTES, -TAG_BYTES);
+        return Buffer.concat([decipher.update(sealed), decipher.final()]).toString('utf8');
+      } catch (error) {
+        throw new SecretUnreadable('a stored secret was changed, or belongs elsewhere', { cause: error });
+      }
+    },
+    tokenHash: (token) => `${first.id}:${hash(first, token).toString('hex')}`,
+    matchesTokenHash(token, tokenHash) {
+      const [id = '', hex = ''] = tokenHash.split(':');
+      const key = keyOf(id);
+      const expected = Buffer.from(hex, 'hex');
+      return key !== undefined && expected.length === 32 && timingSafeEqual(hash(key, token), expected);
+    },
+  };
+}

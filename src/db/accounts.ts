@@ -1,0 +1,28 @@
+import type { AccountId } from '../domain/ids.ts';
+import { newId } from './new-id.ts';
+import type { Sql } from './sql.ts';
+
+export interface Account {
+  readonly id: AccountId;
+  readonly name: string;
+  readonly createdAt: number;
+}
+
+/** Makes an account. Names need not differ. */
+export async function createAccount(sql: Sql, name: string): Promise<Account> {
+  const id = newId('account');
+  return await sql.one<Account>`
+    with added as (
+      insert into accounts (id, name) values (${id}, ${name})
+      on conflict (id) do nothing
+      returning *
+    )
+    select id, name, created_at as "createdAt" from added
+    union all
+    select id, name, created_at from accounts where id = ${id}`;
+}
+
+/** All accounts, oldest first. */
+export async function listAccounts(sql: Sql): Promise<Account[]> {
+  return await sql<Account>`select id, name, created_at as "createdAt" from accounts order by created_at, id`;
+}

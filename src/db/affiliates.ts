@@ -1,0 +1,165 @@
+import type { AffiliateStatus } from '../domain/attribution.ts';
+import type { AffiliateId, AppId } from '../domain/ids.ts';
+import { newId } from './new-id.ts';
+import { pageOf, positionInstant } from './page.ts';
+import type { Page, Position } from './page.ts';
+import type { Sql } from './sql.ts';
+
+export interface Affiliate {
+  readonly id: AffiliateId;
+  readonly name: string;
+  readonly email: string | null;
+  readonly status: AffiliateStatus;
+  readonly defaultCommissionRateBps: number | null;
+  readonly createdAt: number;
+}
+
+export interface AffiliateListRow extends Affiliate {
+  readonly clicks: number;
+  readonly installs: number;
+  readonly commissionCents: number;
+}
+
+const columns = (sql: Sql) => sql.fragment`
+  id, name, email, status, default_commission_rate_bps as "defaultCommissionRateBps", created_at as "createdAt"`;
+
+export interface NewAffiliate {
+  readonly name: string;
+  readonly email: string | null;
+  readonly defaultCommissionRateBps: number | null;
+}
+
+/** Makes an affiliate of an app that is known to exist. */
+export async function createAffiliate(sql: Sql, appId: AppId, affiliate: NewAffiliate): Promise<Affiliate> {
+  const id = newId('affiliate');
+  return await sql.one<Affiliate>`
+    with added as (
+      insert into affiliates (id, app_id, name, email, default_commission_rate_bps)
+      values (${id}, ${appId}, ${affiliate.name}, ${affiliate.email}, ${affiliate.defaultCommissionRateBps})
+      on conflict (id) do nothing
+      returning *
+    )
+    select ${columns(sql)} from (select * from added union all select * from affiliates where id = ${id}) a`;
+}
+
+export interface AffiliateChange {
+  readonly name?: string | undefined;
+  /** Null clears it. */
+  readonly email?: string | null | undefined;
+  readonly status?: AffiliateStatus | undefined;
+  /** Null clears it: the app's rate then holds. */
+  readonly defaultCommissionRateBps?: number | null | undefined;
+}
+
+/** Changes the named fields and leaves the others. Undefined when the app has no such affiliate. */
+export async function updateAffiliate(
+  sql: Sql,
+  appId: AppId,
+  id: AffiliateId,
+  change: AffiliateChange,
+): Promise<Affiliate | undefined> {
+  const { name, email, status, defaultCommissionRateBps } = change;
+  return await sql.maybe<Affiliate>`
+    update affiliates
+       set name = coalesce(${name ?? null}::text, name),
+           email = case when ${email === undefined} then email else ${email ?? null}::text end,
+           status = coalesce(${status ?? null}::text, status),
+           default_commission_rate_bps = case when ${defaultCommissionRateBps === undefined}
+                                              then default_commission_rate_bps
+                                              else ${defaultCommissionRateBps ?? null}::integer end
+     where app_id = ${appId} and id = ${id}
+    returning ${columns(sql)}`;
+}
+
+/** How often an affiliate's links were clicked, how many installs came of it, what all of it earned. */
+const totals = (sql: Sql, appId: AppId) => sql.fragment`
+  left join lateral (
+    select sum(clicks)::bigint as clicks, sum(installs)::bigint as installs,
+           sum(commission_cents)::bigint as commission_cents
+      from rollups
+     where app_id = ${appId} and scope = 'affiliate' and scope_id = p.id and bucket_at = '-infinity') t on true`;
+
+const listColumns = (sql: Sql) => sql.fragment`
+  p.id, p.name, p.email, p.status, p.default_commission_rate_bps as "defaultCommissionRateBps",
+  p.created_at as "createdAt", coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
+  coalesce(t.commission_cents, 0) as "commissionCents"`;
+
+const withStatus = (sql: Sql, status: AffiliateStatus | null) =>
+  status === null ? sql.fragment`` : sql.fragment`and a.status = ${status}`;
+
+/** The affiliates of an app, oldest first. */
+export async function listAffiliatesByCreated(
+  sql: Sql,
+  appId: AppId,
+  filter: { readonly status: AffiliateStatus | null },
+  after: Position<number> | null,
+  limit: number,
+): Promise<Page<AffiliateListRow, number>> {
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (a.created_at, a.id) > (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+  const rows = await sql<AffiliateListRow & Position<number>>`
+    with p as (
+      select * from affiliates a where a.app_id = ${appId} ${withStatus(sql, filter.status)} ${from}
+       order by a.created_at, a.id limit ${limit + 1}
+    )
+    select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as "sortKey"
+      from p ${totals(sql, appId)}
+     order by p.created_at, p.id`;
+  return pageOf(rows, limit);
+}
+
+/** The affiliates of an app by name, without regard to case. */
+export async function listAffiliatesByName(
+  sql: Sql,
+  appId: AppId,
+  filter: { readonly status: AffiliateStatus | null },
+  after: Position<string> | null,
+  limit: number,
+): Promise<Page<AffiliateListRow, string>> {
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (lower(a.name) collate "C", a.id) > (${after.sortKey}, ${after.id})`;
+  const rows = await sql<AffiliateListRow & Position<string>>`
+    with p as (
+      select * from affiliates a where a.app_id = ${appId} ${withStatus(sql, filter.status)} ${from}
+       order by lower(a.name) collate "C", a.id limit ${limit + 1}
+    )
+    select ${listColumns(sql)}, lower(p.name) as "sortKey"
+      from p ${totals(sql, appId)}
+     order by lower(p.name) collate "C", p.id`;
+  return pageOf(rows, limit);
+}
+
+/**
+ * Those who earned most in all time. Where fewer than `limit` earned anything, the oldest of the others follow; they are
+ * looked for only then.
+ */
+export async function listTopEarners(
+  sql: Sql,
+  appId: AppId,
+  filter: { readonly status: AffiliateStatus | null },
+  limit: number,
+): Promise<AffiliateListRow[]> {
+  return await sql<AffiliateListRow>`
+    with earners as (
+      select a.*, r.commission_cents as earned
+        from rollups r join affiliates a on a.app_id = r.app_id and a.id = r.scope_id
+       where r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity' and r.shard = 0
+         and r.commission_cents > 0 ${withStatus(sql, filter.status)}
+       order by r.commission_cents desc, r.scope_id limit ${limit}
+    ), others as (
+      select a.*, 0::bigint as earned
+        from affiliates a
+       where a.app_id = ${appId} ${withStatus(sql, filter.status)}
+         and not exists (select from rollups r
+                          where r.app_id = ${appId} and r.scope = 'affiliate' and r.scope_id = a.id
+                            and r.bucket_at = '-infinity' and r.shard = 0 and r.commission_cents > 0)
+       order by a.created_at, a.id limit ${limit} - (select count(*) from earners)
+    ), p as (select * from earners union all select * from others)
+    select ${listColumns(sql)}
+      from p ${totals(sql, appId)}
+     order by p.earned desc, case when p.earned > 0 then null else p.created_at end, p.id`;
+}

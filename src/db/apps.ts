@@ -1,0 +1,86 @@
+import type { AccountId, AppId } from '../domain/ids.ts';
+import { makeKey } from './account-keys.ts';
+import { newId } from './new-id.ts';
+import { violatedConstraint } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+export interface AppSettings {
+  readonly name: string;
+  readonly commissionRateBps: number;
+  readonly attributionWindowDays: number;
+  readonly holdPeriodDays: number;
+  readonly deferredWindowMinutes: number;
+  readonly linkSubdomain: string;
+}
+
+export interface App extends AppSettings {
+  readonly id: AppId;
+}
+
+const columns = (sql: Sql) => sql.fragment`
+  id, name, commission_rate_bps as "commissionRateBps", attribution_window_days as "attributionWindowDays",
+  hold_period_days as "holdPeriodDays", deferred_window_minutes as "deferredWindowMinutes",
+  link_subdomain as "linkSubdomain"`;
+
+/** An app of that account. An app of another account is as good as none. */
+export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
+  return await sql.maybe<App>`select ${columns(sql)} from apps where id = ${appId} and account_id = ${accountId}`;
+}
+
+/** All apps of an account, oldest first. */
+export async function listApps(sql: Sql, accountId: AccountId): Promise<Pick<App, 'id' | 'name'>[]> {
+  return await sql<Pick<App, 'id' | 'name'>>`
+    select id, name from apps where account_id = ${accountId} order by created_at, id`;
+}
+
+/** Makes an app together with its first SDK key. Answers `subdomain_taken` when another app has the subdomain. */
+export async function createApp(
+  sql: Sql,
+  accountId: AccountId,
+  settings: AppSettings,
+): Promise<{ readonly app: App; readonly sdkKey: string } | 'subdomain_taken'> {
+  const id = newId('app');
+  const { key, display, sha256 } = makeKey('sdk');
+  try {
+    const app = await sql.one<App>`
+      with added as (
+        insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
+                          deferred_window_minutes, link_subdomain)
+        values (${id}, ${accountId}, ${settings.name}, ${settings.commissionRateBps}, ${settings.attributionWindowDays},
+                ${settings.holdPeriodDays}, ${settings.deferredWindowMinutes}, ${settings.linkSubdomain})
+        on conflict (id) do nothing
+        returning *
+      ), key as (
+        insert into sdk_keys (id, app_id, key_sha256, display)
+        select ${newId('key')}::text, id, ${sha256}::bytea, ${display}::text from added
+      )
+      select ${columns(sql)} from (select * from added union all select * from apps where id = ${id}) a`;
+    return { app, sdkKey: key };
+  } catch (error) {
+    if (violatedConstraint(error) === 'apps_link_subdomain_key') return 'subdomain_taken';
+    throw error;
+  }
+}
+
+/** Changes the named settings and leaves the others. Nothing that was calculated before changes. */
+export async function updateApp(
+  sql: Sql,
+  appId: AppId,
+  change: { readonly [K in keyof AppSettings]?: AppSettings[K] | undefined },
+): Promise<App | 'subdomain_taken'> {
+  try {
+    return await sql.one<App>`
+      update apps
+         set name = coalesce(${change.name ?? null}::text, name),
+             commission_rate_bps = coalesce(${change.commissionRateBps ?? null}::integer, commission_rate_bps),
+             attribution_window_days = coalesce(${change.attributionWindowDays ?? null}::integer, attribution_window_days),
+             hold_period_days = coalesce(${change.holdPeriodDays ?? null}::integer, hold_period_days),
+             deferred_window_minutes = coalesce(${change.deferredWindowMinutes ?? null}::integer, deferred_window_minutes),
+             link_subdomain = coalesce(${change.linkSubdomain ?? null}::text, link_subdomain)
+       where id = ${appId}
+      returning ${columns(sql)}`;
+  } catch (error) {
+    if (violatedConstraint(error) === 'apps_link_subdomain_key') return 'subdomain_taken';
+    throw error;
+  }
+}

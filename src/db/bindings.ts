@@ -1,0 +1,130 @@
+import type { AppId, AttributionId, BindingId } from '../domain/ids.ts';
+import { newId } from './new-id.ts';
+import { lookUntilSeen } from './repeat-after-race.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** How many remembered users of one device are bound with one statement. */
+const BATCH = 200;
+
+/** Remembers that a user was seen on a device. The first time it was said stays. */
+export async function rememberIdentity(
+  sql: Sql,
+  appId: AppId,
+  deviceId: string,
+  customerUserId: string,
+  identifiedAt: number,
+): Promise<void> {
+  await sql`
+    insert into identities (app_id, device_id, customer_user_id, identified_at)
+    values (${appId}, ${deviceId}, ${customerUserId}, ${instant(identifiedAt)})
+    on conflict do nothing`;
+}
+
+/** A user's binding, seen from a device. */
+export interface UserBinding {
+  readonly bindingId: BindingId;
+  readonly attributionId: AttributionId;
+  /** Whether this call made it. */
+  readonly isNew: boolean;
+}
+
+/**
+ * Binds a remembered user of a device to the device's attribution, unless the user has a binding already: the first one
+ * committed stays, also when it leads to another device. Undefined when the device has no attribution.
+ */
+export async function bindUser(
+  sql: Sql,
+  appId: AppId,
+  deviceId: string,
+  customerUserId: string,
+): Promise<UserBinding | undefined> {
+  const id = newId('binding');
+  const { binding } = await lookUntilSeen(async () => {
+    const row = await sql.one<{
+      deviceAttributionId: AttributionId | null;
+      bindingId: BindingId | null;
+      attributionId: AttributionId | null;
+    }>`
+      with device as (
+        select t.id, i.identified_at
+          from attributions t
+          join identities i on i.app_id = t.app_id and i.device_id = t.device_id
+         where t.app_id = ${appId} and t.device_id = ${deviceId} and i.customer_user_id = ${customerUserId}
+      ), stored as (
+        select id, attribution_id from bindings where app_id = ${appId} and customer_user_id = ${customerUserId}
+      ), added as (
+        insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+        select ${id}::text, ${appId}::text, ${customerUserId}::text, id, identified_at
+          from device where not exists (select from stored)
+        on conflict (app_id, customer_user_id) do nothing
+        returning id, attribution_id
+      )
+      select (select id from device) as "deviceAttributionId", b.id as "bindingId", b.attribution_id as "attributionId"
+        from (select 1) always left join (select * from stored union all select * from added) b on true`;
+    if (row.deviceAttributionId === null) return { binding: undefined };
+    if (row.bindingId === null || row.attributionId === null) return undefined;
+    return { binding: { bindingId: row.bindingId, attributionId: row.attributionId, isNew: row.bindingId === id } };
+  });
+  return binding;
+}
+
+/**
+ * Binds all remembered users of a device that have no binding yet to the device's attribution. To be called after the
+ * attribution was committed: a user remembered before that is seen here, one remembered later sees the attribution.
+ * Answers the new bindings.
+ */
+export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: string): Promise<BindingId[]> {
+  const made: BindingId[] = [];
+  for (;;) {
+    const waiting = await sql<{ customerUserId: string }>`
+      select i.customer_user_id as "customerUserId"
+        from identities i
+        join attributions t on t.app_id = i.app_id and t.device_id = i.device_id
+       where i.app_id = ${appId} and i.device_id = ${deviceId}
+         and not exists (select from bindings b
+                          where b.app_id = i.app_id and b.customer_user_id = i.customer_user_id)
+       limit ${BATCH}`;
+    if (waiting.length === 0) return made;
+    const pairs = waiting.map(({ customerUserId }) => ({ id: newId('binding'), user: customerUserId }));
+    const bound = await sql<{ id: BindingId }>`
+      with wanted as (
+        select w.id, w."user", t.id as attribution_id, i.identified_at
+          from jsonb_to_recordset(${sql.json(pairs)}) w (id text, "user" text)
+          join attributions t on t.app_id = ${appId} and t.device_id = ${deviceId}
+          join identities i on i.app_id = t.app_id and i.device_id = t.device_id and i.customer_user_id = w."user"
+      ), added as (
+        insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+        select id, ${appId}::text, "user", attribution_id, identified_at from wanted order by "user"
+        on conflict (app_id, customer_user_id) do nothing
+        returning id
+      )
+      select id from added
+      union
+      select b.id from bindings b join wanted w on w.id = b.id`;
+    made.push(...bound.map((row) => row.id));
+    // Fewer than a batch: nobody else was waiting when this began.
+    if (waiting.length < BATCH) return made;
+  }
+}
+
+/**
+ * Whether a new binding has nothing to heal, and notes that at once: no earlier payment of the user waits for it. To be
+ * called after the binding was committed, so that a payment recorded meanwhile has either seen it or is seen here.
+ */
+export async function markHealedIfNothingWaits(sql: Sql, bindingId: BindingId): Promise<boolean> {
+  const row = await sql.one<{ healed: boolean }>`
+    with marked as (
+      update bindings b set healed_at = now()
+       where b.id = ${bindingId} and b.healed_at is null
+         and not exists (
+           select from payment_users pu join payments p on p.id = pu.payment_id
+            where pu.app_id = b.app_id and pu.customer_user_id = b.customer_user_id
+              and p.environment = 'production' and p.earned_cents = 0
+              and (p.likely_cause is not null or p.evaluated_at is null))
+      returning id
+    )
+    select exists (select from marked)
+           or exists (select from bindings where id = ${bindingId} and healed_at is not null) as healed`;
+  return row.healed;
+}

@@ -1,0 +1,71 @@
+import type { MatchMethod } from '../domain/attribution.ts';
+import type { AffiliateId, AppId, CommissionId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
+import { pageOf, positionInstant } from './page.ts';
+import type { Page, Position } from './page.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+export const COMMISSION_STATUSES = ['pending', 'matured', 'paid'] as const;
+export type CommissionStatus = (typeof COMMISSION_STATUSES)[number];
+
+export interface CommissionListRow {
+  readonly id: CommissionId;
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly linkId: LinkId | null;
+  readonly eventId: EventId;
+  readonly kind: 'earning' | 'reversal';
+  readonly reversesCommissionId: CommissionId | null;
+  readonly status: CommissionStatus;
+  readonly rateBps: number;
+  readonly baseCents: number;
+  readonly amountCents: number;
+  readonly source: string;
+  readonly customerUserId: string;
+  readonly matchMethod: MatchMethod;
+  readonly occurredAt: number;
+  readonly dueAt: number;
+  readonly maturedAt: number | null;
+  readonly paidAt: number | null;
+  readonly payoutId: PayoutId | null;
+  readonly createdAt: number;
+}
+
+/** The commissions of an app, the latest purchase first. `from` and `to` are half-open and mean the purchase. */
+export async function listCommissions(
+  sql: Sql,
+  appId: AppId,
+  filter: {
+    readonly affiliateId: AffiliateId | null;
+    readonly status: CommissionStatus | null;
+    readonly from: number | null;
+    readonly to: number | null;
+  },
+  after: Position<number> | null,
+  limit: number,
+): Promise<Page<CommissionListRow, number>> {
+  const ofAffiliate =
+    filter.affiliateId === null ? sql.fragment`` : sql.fragment`and c.affiliate_id = ${filter.affiliateId}`;
+  const withStatus = filter.status === null ? sql.fragment`` : sql.fragment`and c.status = ${filter.status}`;
+  const notBefore = filter.from === null ? sql.fragment`` : sql.fragment`and c.occurred_at >= ${instant(filter.from)}`;
+  const before = filter.to === null ? sql.fragment`` : sql.fragment`and c.occurred_at < ${instant(filter.to)}`;
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (c.occurred_at, c.id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+  const rows = await sql<CommissionListRow & Position<number>>`
+    with p as (
+      select * from commissions c
+       where c.app_id = ${appId} ${ofAffiliate} ${withStatus} ${notBefore} ${before} ${from}
+       order by c.occurred_at desc, c.id desc limit ${limit + 1}
+    )
+    select p.id, p.affiliate_id as "affiliateId", a.name as "affiliateName", p.link_id as "linkId",
+           p.event_id as "eventId", p.kind, p.reverses_commission_id as "reversesCommissionId", p.status,
+           p.rate_bps as "rateBps", p.base_cents as "baseCents", p.amount_cents as "amountCents", p.source,
+           p.customer_user_id as "customerUserId", p.match_method as "matchMethod", p.occurred_at as "occurredAt",
+           p.due_at as "dueAt", p.matured_at as "maturedAt", p.paid_at as "paidAt", p.payout_id as "payoutId",
+           p.created_at as "createdAt", (extract(epoch from p.occurred_at) * 1000000)::bigint as "sortKey"
+      from p join affiliates a on a.id = p.affiliate_id
+     order by p.occurred_at desc, p.id desc`;
+  return pageOf(rows, limit);
+}

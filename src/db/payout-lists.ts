@@ -1,0 +1,68 @@
+import type { AffiliateId, AppId, PayoutId } from '../domain/ids.ts';
+import { pageOf, positionInstant } from './page.ts';
+import type { Page, Position } from './page.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+export interface PayoutListRow {
+  readonly id: PayoutId;
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly itemCount: number;
+  readonly totalCents: number;
+  readonly createdAt: number;
+  readonly csvSha256: string | null;
+}
+
+/** The payouts of an app, the latest first. An affiliate's name is the one it was paid under. */
+export async function listPayouts(
+  sql: Sql,
+  appId: AppId,
+  filter: { readonly affiliateId: AffiliateId | null },
+  after: Position<number> | null,
+  limit: number,
+): Promise<Page<PayoutListRow, number>> {
+  const ofAffiliate =
+    filter.affiliateId === null ? sql.fragment`` : sql.fragment`and affiliate_id = ${filter.affiliateId}`;
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+  const rows = await sql<PayoutListRow & Position<number>>`
+    select id, affiliate_id as "affiliateId", affiliate_name as "affiliateName", item_count as "itemCount",
+           total_cents as "totalCents", created_at as "createdAt", encode(csv_sha256, 'hex') as "csvSha256",
+           (extract(epoch from created_at) * 1000000)::bigint as "sortKey"
+      from payouts
+     where app_id = ${appId} ${ofAffiliate} ${from}
+     order by created_at desc, id desc limit ${limit + 1}`;
+  return pageOf(rows, limit);
+}
+
+export interface PreviewRow {
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly count: number;
+  readonly totalCents: number;
+}
+
+/**
+ * What an export would pay each affiliate at `asOf`: what has matured, which is kept summed up, and what is pending and
+ * due, net of reversals. Affiliates whose net is zero or less are left out. The largest first.
+ */
+export async function previewPayouts(sql: Sql, appId: AppId, asOf: number): Promise<PreviewRow[]> {
+  return await sql<PreviewRow>`
+    with payable as (
+      select scope_id as affiliate_id, matured_cents as cents, matured_count as items
+        from rollups
+       where app_id = ${appId} and scope = 'affiliate' and bucket_at = '-infinity' and shard = 0 and matured_count > 0
+      union all
+      select affiliate_id, amount_cents, 1 from commissions
+       where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)}
+    ), nets as (
+      select affiliate_id, sum(cents)::bigint as cents, sum(items)::bigint as items
+        from payable group by affiliate_id having sum(cents) > 0
+    )
+    select a.id as "affiliateId", a.name as "affiliateName", n.items as count, n.cents as "totalCents"
+      from nets n join affiliates a on a.id = n.affiliate_id
+     order by n.cents desc, a.id`;
+}

@@ -1,0 +1,119 @@
+import type { AppId } from '../domain/ids.ts';
+import type { Sql } from './sql.ts';
+
+/** Sums that differ from the facts they should sum up. */
+export interface RollupDifference {
+  readonly appId: AppId;
+  readonly scope: 'app' | 'affiliate' | 'link';
+  readonly scopeId: string;
+  /** Start of the quarter hour; null for all time. */
+  readonly bucketAt: number | null;
+  /** What each sum that differs lacks or has too much. */
+  readonly differs: readonly string[];
+}
+
+/** The sums that the facts of one app give: one row for each scope and bucket. The counterpart of the triggers. */
+const expected = (sql: Sql, appId: AppId) => sql.fragment`
+  select s.scope, s.scope_id, b.bucket_at, sum(f.clicks) as clicks, sum(f.installs) as installs,
+         sum(f.identified) as identified, sum(f.paid_users) as paid_users, sum(f.revenue_cents) as revenue_cents,
+         sum(f.commission_cents) as commission_cents, sum(f.matured_cents * b.is_total) as matured_cents,
+         sum(f.paid_cents * b.is_total) as paid_cents, sum(f.matured_count * b.is_total) as matured_count
+    from rollup_facts f
+   cross join lateral (values ('app', f.app_id::text), ('affiliate', f.affiliate_id::text), ('link', f.link_id::text))
+              s (scope, scope_id)
+   cross join lateral (values (timestamptz '-infinity', 1), (rollup_bucket(f.at), 0)) b (bucket_at, is_total)
+   where f.app_id = ${appId} and s.scope_id is not null
+   group by 1, 2, 3`;
+
+/** What is stored. Money of an affiliate counts in shard 0 only, where the lists by earnings look for it. */
+const stored = (sql: Sql, appId: AppId) => sql.fragment`
+  select scope, scope_id, bucket_at, sum(clicks) as clicks, sum(installs) as installs, sum(identified) as identified,
+         sum(paid_users) as paid_users, sum(revenue_cents) as revenue_cents,
+         sum(commission_cents) filter (where scope <> 'affiliate' or shard = 0) as commission_cents,
+         sum(matured_cents) filter (where scope <> 'affiliate' or shard = 0) as matured_cents,
+         sum(paid_cents) filter (where scope <> 'affiliate' or shard = 0) as paid_cents,
+         sum(matured_count) filter (where scope <> 'affiliate' or shard = 0) as matured_count
+    from rollups where app_id = ${appId}
+   group by 1, 2, 3`;
+
+/** What has to be added to the stored sums. */
+const deltas = (sql: Sql, appId: AppId) => sql.fragment`
+  select scope, scope_id, bucket_at,
+         coalesce(e.clicks, 0) - coalesce(s.clicks, 0) as clicks,
+         coalesce(e.installs, 0) - coalesce(s.installs, 0) as installs,
+         coalesce(e.identified, 0) - coalesce(s.identified, 0) as identified,
+         coalesce(e.paid_users, 0) - coalesce(s.paid_users, 0) as paid_users,
+         coalesce(e.revenue_cents, 0) - coalesce(s.revenue_cents, 0) as revenue_cents,
+         coalesce(e.commission_cents, 0) - coalesce(s.commission_cents, 0) as commission_cents,
+         coalesce(e.matured_cents, 0) - coalesce(s.matured_cents, 0) as matured_cents,
+         coalesce(e.paid_cents, 0) - coalesce(s.paid_cents, 0) as paid_cents,
+         coalesce(e.matured_count, 0) - coalesce(s.matured_count, 0) as matured_count
+    from (${expected(sql, appId)}) e full join (${stored(sql, appId)}) s using (scope, scope_id, bucket_at)`;
+
+const isUnequal = (sql: Sql) => sql.fragment`
+  (clicks, installs, identified, paid_users, revenue_cents, commission_cents, matured_cents, paid_cents, matured_count)
+  <> (0, 0, 0, 0, 0, 0, 0, 0, 0)`;
+
+async function appIds(sql: Sql): Promise<AppId[]> {
+  return (await sql<{ id: AppId }>`select id from apps order by id`).map((row) => row.id);
+}
+
+/** Compares all stored sums with the facts, app by app, and names those that differ. */
+export async function checkRollups(sql: Sql): Promise<RollupDifference[]> {
+  const found: RollupDifference[] = [];
+  for (const appId of await appIds(sql)) {
+    const rows = await sql<Omit<RollupDifference, 'differs'> & { off: Record<string, number> }>`
+      select ${appId}::text as "appId", scope, scope_id as "scopeId",
+             case when isfinite(bucket_at) then bucket_at end as "bucketAt",
+             to_jsonb(d) - '{scope,scope_id,bucket_at}'::text[] as off
+        from (${deltas(sql, appId)}) d
+       where ${isUnequal(sql)}
+       order by scope, scope_id, bucket_at`;
+    for (const { off, ...row } of rows) {
+      const differs = Object.entries(off)
+        .filter(([, missing]) => missing !== 0)
+        .map(([column, missing]) => `${column} ${missing > 0 ? 'lacks' : 'has'} ${Math.abs(missing)}${missing > 0 ? '' : ' too much'}`);
+      found.push({ ...row, differs });
+    }
+  }
+  return found;
+}
+
+/**
+ * Makes the stored sums equal to the facts and answers how many rows were put right. Each app takes one statement, which
+ * adds what is missing as seen by one snapshot: facts that arrive meanwhile add their own part, so nothing needs a lock.
+ */
+export async function repairRollups(sql: Sql): Promise<number> {
+  let repaired = 0;
+  for (const appId of await appIds(sql)) {
+    const row = await sql.one<{ repaired: number }>`
+      with misplaced as (
+        select scope, scope_id, bucket_at, shard, 0, 0, 0, 0, 0, -commission_cents, -matured_cents, -paid_cents,
+               -matured_count
+          from rollups
+         where app_id = ${appId} and scope = 'affiliate' and shard <> 0
+           and (commission_cents, matured_cents, paid_cents, matured_count) <> (0, 0, 0, 0)
+      ), missing as (
+        select scope, scope_id, bucket_at, 0::smallint as shard, clicks, installs, identified, paid_users,
+               revenue_cents, commission_cents, matured_cents, paid_cents, matured_count
+          from (${deltas(sql, appId)}) d
+         where ${isUnequal(sql)}
+      ), added as (
+        insert into rollups as r (app_id, scope, scope_id, bucket_at, shard, clicks, installs, identified, paid_users,
+                                  revenue_cents, commission_cents, matured_cents, paid_cents, matured_count)
+        select ${appId}::text, x.* from (select * from missing union all select * from misplaced) x
+         order by scope, scope_id, bucket_at, shard
+        on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
+          clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
+          identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
+          revenue_cents = r.revenue_cents + excluded.revenue_cents,
+          commission_cents = r.commission_cents + excluded.commission_cents,
+          matured_cents = r.matured_cents + excluded.matured_cents, paid_cents = r.paid_cents + excluded.paid_cents,
+          matured_count = r.matured_count + excluded.matured_count
+        returning 1
+      )
+      select count(*) as repaired from added`;
+    repaired += row.repaired;
+  }
+  return repaired;
+}

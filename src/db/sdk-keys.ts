@@ -1,0 +1,43 @@
+import type { AppId } from '../domain/ids.ts';
+import { keySha256, makeKey } from './account-keys.ts';
+import { newId } from './new-id.ts';
+import { repeatAfterRace } from './repeat-after-race.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** Which app this SDK key speaks for, or undefined when there is no such key or it is not valid at `now`. */
+export async function findAppOfSdkKey(sql: Sql, key: string, now: number): Promise<AppId | undefined> {
+  const row = await sql.maybe<{ appId: AppId }>`
+    select app_id as "appId" from sdk_keys
+     where key_sha256 = ${keySha256(key)} and (expires_at is null or expires_at > ${instant(now)})`;
+  return row?.appId;
+}
+
+/**
+ * Gives an app a new SDK key. All earlier ones end at `previousEndsAt`, or earlier if they would have; so a rotation
+ * without grace also ends those that an earlier rotation left alive. An app has one current key: of two rotations at
+ * once the later one ends what the earlier one made.
+ */
+export async function rotateSdkKey(
+  sql: Sql,
+  appId: AppId,
+  previousEndsAt: number,
+): Promise<{ readonly sdkKey: string; readonly previousKeyExpiresAt: number }> {
+  const id = newId('key');
+  const { key, display, sha256 } = makeKey('sdk');
+  // The insert reads what the update returned, so it comes after it, and the row that was current is out of its way.
+  await repeatAfterRace(
+    'sdk_keys_one_current',
+    () => sql`
+      with ended as (
+        update sdk_keys set expires_at = ${instant(previousEndsAt)}
+         where app_id = ${appId} and id <> ${id} and (expires_at is null or expires_at > ${instant(previousEndsAt)})
+           and not exists (select from sdk_keys where id = ${id})
+        returning id
+      )
+      insert into sdk_keys (id, app_id, key_sha256, display)
+      select ${id}::text, ${appId}::text, ${sha256}::bytea, ${display}::text from (select count(*) from ended) n
+      on conflict (id) do nothing`,
+  );
+  return { sdkKey: key, previousKeyExpiresAt: previousEndsAt };
+}

@@ -1,0 +1,73 @@
+import type { Environment } from '../domain/events.ts';
+import type { AppId } from '../domain/ids.ts';
+import type { ProcessingStatus } from './deliveries.ts';
+import { newId } from './new-id.ts';
+import { repeatAfterRace } from './repeat-after-race.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** Whose secret an encrypted one is: it can't be moved to another app or provider. */
+export function secretContext(appId: AppId, provider: string): string {
+  return `${appId}:${provider}`;
+}
+
+export interface NewWebhookSecret {
+  readonly appId: AppId;
+  readonly provider: string;
+  readonly environment: Environment;
+  readonly ciphertext: Buffer;
+  readonly encryptionKeyId: string;
+  /** When all earlier secrets of this app and provider end, unless they end earlier anyway. */
+  readonly previousEndsAt: number;
+}
+
+/** Makes a secret the current one. Answers when the ones before end, or null when there was none before. */
+export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Promise<number | null> {
+  const { appId, provider, environment, ciphertext, encryptionKeyId, previousEndsAt } = secret;
+  const id = newId('secret');
+  // The insert reads what the update returned, so it comes after it, and the row that was current is out of its way.
+  const row = await repeatAfterRace(
+    'webhook_secrets_one_current',
+    () => sql.one<{ hadPrevious: boolean }>`
+      with ended as (
+        update webhook_secrets set expires_at = ${instant(previousEndsAt)}
+         where app_id = ${appId} and provider = ${provider} and id <> ${id}
+           and (expires_at is null or expires_at > ${instant(previousEndsAt)})
+           and not exists (select from webhook_secrets where id = ${id})
+        returning id
+      ), added as (
+        insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
+        select ${id}::text, ${appId}::text, ${provider}::text, ${environment}::text, ${ciphertext}::bytea,
+               ${encryptionKeyId}::text
+          from (select count(*) from ended) n
+        on conflict (id) do nothing
+      )
+      select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id})
+             as "hadPrevious"`,
+  );
+  return row.hadPrevious ? previousEndsAt : null;
+}
+
+/** What a founder may see of a provider's webhooks. */
+export interface WebhookState {
+  readonly provider: string;
+  /** Null when no secret is set. */
+  readonly environment: Environment | null;
+  readonly receivedAt: number | null;
+  readonly signatureValid: boolean | null;
+  readonly processingStatus: ProcessingStatus | null;
+}
+
+/** The state of each of `providers` for an app, in the same order. */
+export async function listWebhookStates(sql: Sql, appId: AppId, providers: readonly string[]): Promise<WebhookState[]> {
+  return await sql<WebhookState>`
+    select p.name as provider, s.environment, d.received_at as "receivedAt", d.signature_valid as "signatureValid",
+           d.processing_status as "processingStatus"
+      from unnest(${providers}::text[]) with ordinality p (name, position)
+      left join webhook_secrets s on s.app_id = ${appId} and s.provider = p.name and s.expires_at is null
+      left join lateral (
+        select received_at, signature_valid, processing_status from deliveries
+         where app_id = ${appId} and provider = p.name
+         order by received_at desc limit 1) d on true
+     order by p.position`;
+}

@@ -1,0 +1,28 @@
+const SLUG = /^[A-Za-z0-9_-]{2,64}$/;
+
+/** Whether `text` has the form of a link's slug. Anything else is a slug that no link has. */
+export function isSlug(text: string): boolean {
+  return SLUG.test(text);
+}
+
+const SUBDOMAIN = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+
+/** Whether `text` is a DNS label in lower case. */
+export function isSubdomain(text: string): boolean {
+  return SUBDOMAIN.test(text);
+}
+
+/**
+ * A link subdomain made of an app's name: its letters and digits, then the suffix, which makes it unlike the subdomain
+ * of another app with the same name.
+ */
+export function subdomainOf(name: string, suffix: string): string {
+  const words = name
+    .normalize('NFKD')
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9\s-]/g, '')
+    .replaceAll(/[\s-]+/g, '-')
+    .slice(0, 40)
+    .replaceAll(/^-+|-+$/g, '');
+  return words === '' ? `app-${suffix}` : `${words}-${suffix}`;
+}

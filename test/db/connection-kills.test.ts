@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { connect, DatabaseUnavailable, type Sql } from '../../src/db/sql.ts';
+import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let sql: Sql;
+let killer: pg.Client;
+const escaped: unknown[] = [];
+const note = (error: unknown) => {
+  escaped.push(error);
+};
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  sql = connect({ url: database.url, max: 8, applicationName: 'victim', patienceMs: 20_000 });
+  killer = new pg.Client(database.url);
+  await killer.connect();
+  process.on('uncaughtException', note);
+  process.on('unhandledRejection', note);
+});
+afterAll(async () => {
+  process.off('uncaughtException', note);
+  process.off('unhandledRejection', note);
+  await killer.end();
+  await sql.close();
+  await database.drop();
+});
+
+const KILLS = 3_000;
+const CALLERS = 16;
+/** Longer than any statement here may take, patience included. */
+const HANG_MS = 25_000;
+
+async function withinTime<T>(work: Promise<T>): Promise<T | 'hung'> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'hung'>((resolve) => {
+    timer = setTimeout(() => resolve('hung'), HANG_MS);
+  });
+  const result = await Promise.race([work, late]);
+  clearTimeout(timer);
+  return result;
+}
+
+describe('the statement wrapper while connections are killed under load', () => {
+  test(`${KILLS} kills: no wrong row, no hang, no uncaught error, nothing written twice`, async () => {
+    await sql`create table counted (id bigint primary key, value text not null)`;
+    let killed = 0;
+    let done = 0;
+    let unavailable = 0;
+    const wrong: unknown[] = [];
+    const hung: number[] = [];
+
+    const kill = async () => {
+      while (killed < KILLS) {
+        const { rowCount } = await killer.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity
+            where application_name = 'victim' and datname = current_database() order by random() limit 1`,
+        );
+        killed += rowCount ?? 0;
+        await sleep(2);
+      }
+    };
+    const call = async (caller: number) => {
+      for (let n = 0; killed < KILLS; n += 1) {
+        const id = caller * 10_000_000 + n;
+        try {
+          const write = await withinTime(
+            sql.one<{ id: number }>`
+              insert into counted (id, value) values (${id}, ${`v${id}`})
+              on conflict (id) do update set value = excluded.value returning id`,
+          );
+          const read = await withinTime(sql.one<{ id: number; value: string }>`select id, value from counted where id = ${id}`);
+          const none = await withinTime(sql.maybe`select id from counted where id = ${-id - 1}`);
+          if (write === 'hung' || read === 'hung' || none === 'hung') hung.push(id);
+          else if (write.id !== id || read.value !== `v${id}` || none !== undefined) wrong.push({ id, write, read, none });
+          done += 1;
+        } catch (error) {
+          if (!(error instanceof DatabaseUnavailable)) throw error;
+          unavailable += 1;
+        }
+      }
+    };
+    await Promise.all([kill(), ...Array.from({ length: CALLERS }, (_, caller) => call(caller))]);
+
+    expect({ wrong, hung, escaped }).toEqual({ wrong: [], hung: [], escaped: [] });
+    expect(killed).toBeGreaterThanOrEqual(KILLS);
+    expect(done).toBeGreaterThan(100);
+    const { n } = await sql.one<{ n: number }>`select count(*)::int as n from counted where value = 'v' || id`;
+    expect(n).toBeGreaterThanOrEqual(done);
+    process.stderr.write(`connection kills: ${killed} killed, ${done} rounds done, ${unavailable} given up\n`);
+  }, 120_000);
+});

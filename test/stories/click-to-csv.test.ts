@@ -1,0 +1,203 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createHash, randomUUID } from 'node:crypto';
+import { DAY_MS, eventually, setUpFounder, type Founder } from '../support/founder.ts';
+import { bodyOf, stripeInvoicePaid, stripeRefund } from '../support/provider-fixtures.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService();
+  founder = await setUpFounder(service, { commissionRateBps: 2_500, holdPeriodDays: 30 });
+});
+afterAll(async () => {
+  await service.close();
+});
+
+interface CommissionRow {
+  id: string;
+  status: string;
+  amountCents: number;
+  kind: string;
+  payoutId: string | null;
+}
+
+async function commissionsOf(affiliateId: string): Promise<CommissionRow[]> {
+  const { items } = await founder.ok<{ items: CommissionRow[] }>('GET', `/apps/${founder.app.id}/commissions?affiliateId=${affiliateId}`);
+  return items;
+}
+
+const CSV_HEADER = 'payout_id,affiliate_id,affiliate_name,commission_id,amount_usd_cents,amount_usd,currency,event_id,occurred_at';
+
+describe('from a click to a payout CSV', () => {
+  test('the whole story: two providers, a refund, one payout, a repeat that pays nothing', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate('Story creator');
+    const user = await founder.customer(slug);
+
+    const bought = await founder.purchase(user, 10, { transactionId: '900001' });
+    expect(bought).toMatchObject({ status: 200, body: { eventId: expect.stringMatching(/^evt_/), commissionId: expect.stringMatching(/^com_/) } });
+
+    const invoice = stripeInvoicePaid({ userId: user, amount: 2_000, invoiceId: 'in_story', occurredAt: Date.now() - 35 * DAY_MS });
+    const paid = await founder.stripe(bodyOf(invoice));
+    expect(paid).toMatchObject({ status: 200, body: { commissionId: expect.stringMatching(/^com_/) } });
+
+    const refund = await founder.refund(user, 4, '900001');
+    expect(refund.body.commissionId).toMatch(/^com_/);
+
+    const preview = await founder.ok<{ rows: object[] }>('GET', `/apps/${founder.app.id}/payouts/preview`);
+    expect(preview.rows).toContainEqual({ affiliateId, affiliateName: 'Story creator', count: 3, totalCents: 250 + 500 - 100 });
+
+    const csv = await founder.exportCsv(affiliateId);
+    expect(csv.status).toBe(200);
+    expect(csv.headers.get('content-type')).toMatch(/^text\/csv/);
+    const [header, ...rows] = csv.body.trimEnd().split('\r\n');
+    expect(header).toBe(CSV_HEADER);
+    expect(rows).toHaveLength(3);
+    expect(rows.map((row) => Number(row.split(',')[4])).reduce((a, b) => a + b)).toBe(650);
+    expect(csv.headers.get('x-payout-sha256')).toBe(createHash('sha256').update(csv.body).digest('hex'));
+    const payoutId = csv.headers.get('x-payout-id');
+    expect(rows.every((row) => row.startsWith(`${payoutId},${affiliateId},Story creator,com_`))).toBe(true);
+
+    const commissions = await commissionsOf(affiliateId);
+    expect(commissions.map((c) => c.status)).toEqual(['paid', 'paid', 'paid']);
+    expect(commissions.every((c) => c.payoutId === payoutId)).toBe(true);
+
+    const again = await founder.exportCsv(affiliateId);
+    expect(again.status).toBe(200);
+    expect(again.body).toBe(`${CSV_HEADER}\r\n`);
+    expect(again.headers.get('x-payout-id')).toBeNull();
+
+    const stored = await founder.call<string>('GET', `/apps/${founder.app.id}/payouts/${payoutId}/csv`);
+    expect(stored.body).toBe(csv.body);
+    const { items: payouts } = await founder.ok<{ items: object[] }>('GET', `/apps/${founder.app.id}/payouts?affiliateId=${affiliateId}`);
+    expect(payouts).toMatchObject([{ id: payoutId, itemCount: 3, totalCents: 650, currency: 'USD', csvSha256: csv.headers.get('x-payout-sha256') }]);
+  });
+
+  test('the hold timer matures a commission at its due date, and not before', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    await founder.purchase(user, 10, { occurredAt: Date.now() - 30 * DAY_MS + 1_500 });
+    await founder.purchase(user, 10, { occurredAt: Date.now() - 20 * DAY_MS });
+    expect((await commissionsOf(affiliateId)).map((c) => c.status)).toEqual(['pending', 'pending']);
+    await eventually('one of two has matured', async () => {
+      const statuses = (await commissionsOf(affiliateId)).map((c) => c.status);
+      return statuses.includes('matured');
+    });
+    expect((await commissionsOf(affiliateId)).map((c) => c.status)).toEqual(['pending', 'matured']);
+  });
+
+  test('a repeated event is a duplicate and earns once', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 5_000 }));
+    expect((await founder.stripe(body)).body.commissionId).toMatch(/^com_/);
+    expect((await founder.stripe(body)).body).toEqual({ duplicate: true });
+    expect(await commissionsOf(affiliateId)).toHaveLength(1);
+  });
+
+  test('the same event sent twenty times at once earns once', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 5_000 }));
+    const answers = await Promise.all(Array.from({ length: 20 }, () => founder.stripe(body)));
+    expect(answers.every((a) => a.status === 200)).toBe(true);
+    expect(answers.filter((a) => a.body.commissionId)).toHaveLength(1);
+    expect(await commissionsOf(affiliateId)).toHaveLength(1);
+  });
+
+  test('two providers that report one store payment pay once', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    await founder.purchase(user, 10, { transactionId: '700700' });
+    const second = await founder.purchase(user, 10, { transactionId: '700700' });
+    expect(second.body).toMatchObject({ commissionId: null });
+    expect(await commissionsOf(affiliateId)).toHaveLength(1);
+  });
+
+  test('a sandbox purchase is stored and earns nothing', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 5_000, environment: 'sandbox' })));
+    expect(answer.body).toMatchObject({ commissionId: null });
+    expect(await commissionsOf(affiliateId)).toEqual([]);
+  });
+
+  test('a Stripe refund that names only the payment intent finds its invoice once the link is known', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const { stripeInvoicePaymentPaid } = await import('../support/provider-fixtures.ts');
+    const invoiceId = `in_${randomUUID()}`;
+    const paymentIntentId = `pi_${randomUUID()}`;
+    await founder.stripe(bodyOf(stripeRefund({ paymentIntentId, amount: 1_000, occurredAt: Date.now() })));
+    await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 4_000, invoiceId })));
+    expect((await commissionsOf(affiliateId)).map((c) => c.amountCents)).toEqual([1_000]);
+    await founder.stripe(bodyOf(stripeInvoicePaymentPaid({ invoiceId, paymentIntentId, amount: 4_000 })));
+    expect((await commissionsOf(affiliateId)).map((c) => c.amountCents).toSorted((a, b) => a - b)).toEqual([-250, 1_000]);
+  });
+
+  test('a late identify heals a purchase that was not attributed', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const at = Date.now() - 5 * DAY_MS;
+    const user = `user-${randomUUID()}`;
+    const device = await founder.install(slug, at);
+    const first = await founder.purchase(user, 10, { occurredAt: at + 1_000 });
+    expect(first.body.commissionId).toBeNull();
+    await founder.identify(device, user);
+    await eventually('the commission is there', async () => (await commissionsOf(affiliateId)).length === 1);
+  });
+});
+
+describe('what is refused at the door', () => {
+  test('a forged signature is a 401, leaves a refused delivery without its body, and starts no workflow', async () => {
+    const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ amount: 100 })), 'whsec_test_of_somebody_else');
+    expect(answer.status).toBe(401);
+    const rows = await service.sql<{ id: string; refused_count: number; hasBody: boolean }>`
+      select d.id, d.refused_count, exists (select from delivery_bodies b where b.delivery_id = d.id) as "hasBody"
+        from deliveries d where app_id = ${founder.app.id} and processing_status = 'rejected'`;
+    expect(rows).toEqual([expect.objectContaining({ refused_count: 1, hasBody: false })]);
+    await expect(service.temporal.workflow.getHandle(`delivery:${rows[0]?.id}`).describe()).rejects.toThrow();
+  });
+
+  test('a flood of forged requests is counted in one row', async () => {
+    await Promise.all(Array.from({ length: 30 }, () => founder.stripe('{}', 'whsec_test_flood')));
+    const rows = await service.sql<{ refusedCount: number }>`
+      select refused_count as "refusedCount" from deliveries where app_id = ${founder.app.id} and processing_status = 'rejected'`;
+    expect(rows).toHaveLength(1);
+    expect(rows[0]?.refusedCount).toBeGreaterThanOrEqual(31);
+  });
+
+  test('unknown app, app without a secret and bad token answer the same body', async () => {
+    const post = async (path: string) => {
+      const response = await fetch(service.url + path, { method: 'POST', body: '{}', headers: { authorization: 'no' } });
+      const { requestId: _, ...body } = (await response.json()) as Record<string, unknown>;
+      return { status: response.status, body };
+    };
+    const other = await setUpFounder(service);
+    const bare = await other.ok<{ id: string }>('POST', '/apps', { name: 'No secrets' });
+    const answers = await Promise.all([
+      post(`/webhooks/revenuecat/${founder.app.id}`),
+      post(`/webhooks/revenuecat/${bare.id}`),
+      post(`/webhooks/revenuecat/app_01h455vb4pex5vsknk084sn02q`),
+      post('/webhooks/revenuecat/nonsense'),
+    ]);
+    expect(answers[0]?.status).toBe(401);
+    expect(new Set(answers.map((a) => JSON.stringify(a))).size).toBe(1);
+  });
+
+  test('an unknown provider is a 404, a body over 1 MiB a 413', async () => {
+    const unknown = await fetch(`${service.url}/webhooks/nobody/${founder.app.id}`, { method: 'POST', body: '{}' });
+    expect(unknown.status).toBe(404);
+    const large = await founder.stripe(Buffer.alloc(1_048_577, 32));
+    expect(large.status).toBe(413);
+  });
+
+  test('a verified body that can not be read is kept as failed with a reason, and answered 200', async () => {
+    const answer = await founder.stripe('{"id": 5');
+    expect(answer).toMatchObject({ status: 200, body: { eventId: expect.stringMatching(/^evt_/), commissionId: null } });
+    const row = await service.sql.one<{ status: string; error: string }>`
+      select processing_status as status, last_error as error from deliveries where event_id = ${answer.body.eventId}`;
+    expect(row.status).toBe('failed');
+    expect(row.error).not.toBe('');
+  });
+});

@@ -1,0 +1,233 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import { newId } from '../../src/db/new-id.ts';
+import type { AccountId, AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
+import { setUpFounder, type Founder } from '../support/founder.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService();
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await service.close();
+});
+
+async function earningAffiliate(...usd: number[]): Promise<string> {
+  const { affiliateId, slug } = await founder.newAffiliate();
+  const user = await founder.customer(slug);
+  for (const amount of usd) expect((await founder.purchase(user, amount)).body.commissionId).toMatch(/^com_/);
+  return affiliateId;
+}
+
+async function payoutsOf(affiliateId: string): Promise<{ total: number; payouts: number }> {
+  return await service.sql.one<{ total: number; payouts: number }>`
+    select coalesce(sum(total_cents), 0)::bigint as total, count(*)::int as payouts from payouts where affiliate_id = ${affiliateId}`;
+}
+
+const rowsOf = (csv: string) => csv.trimEnd().split('\r\n').slice(1);
+
+describe('every cent in exactly one payout', () => {
+  test('ten exports at once make one payout', async () => {
+    const affiliateId = await earningAffiliate(10, 20, 30);
+    const answers = await Promise.all(Array.from({ length: 10 }, () => founder.exportCsv(affiliateId)));
+    expect(answers.map((a) => a.status)).toEqual(Array.from({ length: 10 }, () => 200));
+    const paying = answers.filter((a) => rowsOf(a.body).length > 0);
+    expect(paying).toHaveLength(1);
+    expect(await payoutsOf(affiliateId)).toEqual({ total: 1_200, payouts: 1 });
+  });
+
+  test('ten settlements of one request at once, beside the workflow, make one payout', async () => {
+    const affiliateId = await earningAffiliate(10, 20);
+    const key = await service.sql.one<{ id: KeyId }>`select id from account_keys where account_id = ${founder.accountId}`;
+    const id = newId('payoutRequest');
+    await openPayoutRequest(service.sql, {
+      id,
+      appId: founder.app.id as AppId,
+      affiliateId: affiliateId as AffiliateId,
+      accountId: founder.accountId as AccountId,
+      keyId: key.id,
+      idempotencyKey: null,
+      expectedTotalCents: null,
+    });
+    await Promise.all(Array.from({ length: 10 }, () => settlePayoutRequest(service.sql, id)));
+    expect(await payoutsOf(affiliateId)).toEqual({ total: 600, payouts: 1 });
+  });
+
+  test('ten different requests settled at once pay once between them', async () => {
+    const affiliateId = await earningAffiliate(10, 20);
+    const key = await service.sql.one<{ id: KeyId }>`select id from account_keys where account_id = ${founder.accountId}`;
+    const ids = Array.from({ length: 10 }, () => newId('payoutRequest'));
+    for (const id of ids) {
+      await openPayoutRequest(service.sql, {
+        id,
+        appId: founder.app.id as AppId,
+        affiliateId: affiliateId as AffiliateId,
+        accountId: founder.accountId as AccountId,
+        keyId: key.id,
+        idempotencyKey: null,
+        expectedTotalCents: null,
+      });
+    }
+    await Promise.all(ids.map((id) => settlePayoutRequest(service.sql, id)));
+    expect(await payoutsOf(affiliateId)).toEqual({ total: 600, payouts: 1 });
+    const open = await service.sql`select id from payout_requests where affiliate_id = ${affiliateId} and status = 'open'`;
+    expect(open).toEqual([]);
+  });
+
+  test('exports that race purchases and refunds pay each commission at most once, and all of them in the end', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const work: Promise<unknown>[] = [];
+    for (let n = 0; n < 20; n += 1) {
+      const transactionId = `55${n}${Date.now()}`;
+      work.push(founder.purchase(user, 10, { transactionId }));
+      if (n % 4 === 0) work.push(founder.refund(user, 5, transactionId));
+      if (n % 3 === 0) work.push(founder.exportCsv(affiliateId));
+      await sleep(5);
+    }
+    await Promise.all(work);
+    await founder.exportCsv(affiliateId);
+    const sums = await service.sql.one<{ unpaid: number; paid: number; items: number }>`
+      select coalesce(sum(amount_cents) filter (where status <> 'paid'), 0)::bigint as unpaid,
+             coalesce(sum(amount_cents) filter (where status = 'paid'), 0)::bigint as paid,
+             (select count(*)::int from payout_items where affiliate_id = ${affiliateId}) as items
+        from commissions where affiliate_id = ${affiliateId}`;
+    expect(sums.unpaid + sums.paid).toBe(20 * 200 - 5 * 100);
+    expect(sums.paid).toBe((await payoutsOf(affiliateId)).total);
+    expect(sums.unpaid).toBeLessThanOrEqual(0);
+  });
+});
+
+describe('what an export promises its caller', () => {
+  test('the same Idempotency-Key answers the same bytes, also after more has become due', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    await founder.purchase(user, 10);
+    const headers = { 'idempotency-key': randomUUID() };
+    const first = await founder.exportCsv(affiliateId, { headers });
+    await founder.purchase(user, 20);
+    const again = await founder.exportCsv(affiliateId, { headers });
+    expect(again.body).toBe(first.body);
+    expect(again.headers.get('x-payout-id')).toBe(first.headers.get('x-payout-id'));
+    expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
+  });
+
+  test('the same Idempotency-Key at ten callers at once pays once, and all ten get the CSV', async () => {
+    const affiliateId = await earningAffiliate(10);
+    const headers = { 'idempotency-key': randomUUID() };
+    const answers = await Promise.all(Array.from({ length: 10 }, () => founder.exportCsv(affiliateId, { headers })));
+    expect(answers.map((a) => a.status)).toEqual(Array.from({ length: 10 }, () => 200));
+    expect(new Set(answers.map((a) => a.body)).size).toBe(1);
+    expect(rowsOf(answers[0]!.body)).toHaveLength(1);
+  });
+
+  test('the same Idempotency-Key for another affiliate is a 409', async () => {
+    const [one, two] = [await earningAffiliate(10), await earningAffiliate(10)];
+    const headers = { 'idempotency-key': randomUUID() };
+    await founder.exportCsv(one, { headers });
+    expect((await founder.exportCsv(two, { headers })).status).toBe(409);
+    expect(await payoutsOf(two)).toEqual({ total: 0, payouts: 0 });
+  });
+
+  test('another net than expected is a 409 that pays nothing; the expected one pays', async () => {
+    const affiliateId = await earningAffiliate(10, 20);
+    const refused = await founder.exportCsv(affiliateId, { body: { expectedTotalCents: 599 } });
+    expect(refused).toMatchObject({ status: 409, body: expect.objectContaining({ code: 'total_changed' }) });
+    expect(await payoutsOf(affiliateId)).toEqual({ total: 0, payouts: 0 });
+    expect((await founder.exportCsv(affiliateId, { body: { expectedTotalCents: 600 } })).status).toBe(200);
+  });
+
+  test('a net below zero pays nothing, marks nothing paid, and is carried into the next payout', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const transactionId = `77${Date.now()}`;
+    await founder.purchase(user, 10, { transactionId });
+    await founder.exportCsv(affiliateId);
+    await founder.refund(user, 10, transactionId);
+    const empty = await founder.exportCsv(affiliateId);
+    expect(rowsOf(empty.body)).toEqual([]);
+    await founder.purchase(user, 30);
+    const next = await founder.exportCsv(affiliateId);
+    expect(rowsOf(next.body).map((row) => Number(row.split(',')[4])).toSorted((a, b) => a - b)).toEqual([-200, 600]);
+  });
+
+  test('a key without the payout permission is a 403, before the affiliate is looked up', async () => {
+    const { createAccountKey } = await import('../../src/db/account-keys.ts');
+    const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['read', 'write', 'setup']);
+    const answer = await founder.call('POST', `/apps/${founder.app.id}/affiliates/aff_none/payouts/export`, { key });
+    expect(answer.status).toBe(403);
+  });
+
+  test("another account's affiliate is a 404 and nothing is written", async () => {
+    const affiliateId = await earningAffiliate(10);
+    const other = await setUpFounder(service);
+    const answer = await other.call('POST', `/apps/${founder.app.id}/affiliates/${affiliateId}/payouts/export`);
+    expect(answer.status).toBe(404);
+    expect(await service.sql`select id from payout_requests where affiliate_id = ${affiliateId}`).toEqual([]);
+  });
+});
+
+test('a signal sent by hand pays nothing', async () => {
+  const affiliateId = await earningAffiliate(10);
+  const handle = await service.temporal.workflow.signalWithStart('payout', {
+    workflowId: `payout:${affiliateId}`,
+    taskQueue: service.taskQueue,
+    args: [{ affiliateId }],
+    signal: 'payoutRequested',
+    signalArgs: [newId('payoutRequest') as PayoutRequestId],
+  });
+  await handle.result();
+  expect(await payoutsOf(affiliateId)).toEqual({ total: 0, payouts: 0 });
+});
+
+describe('what the database itself refuses', () => {
+  test.each([
+    ['un-paying a commission', `update commissions set status = 'matured', paid_at = null, payout_id = null where status = 'paid'`],
+    ['changing an amount', `update commissions set amount_cents = amount_cents + 1`],
+    ['deleting a commission', `delete from commissions`],
+    ['changing a payout', `update payouts set total_cents = total_cents + 1`],
+    ['moving a payout item', `update payout_items set amount_cents = 1`],
+    ['marking paid without a payout', `update commissions set status = 'paid', matured_at = now(), paid_at = now() where status <> 'paid'`],
+    [
+      'a payout that is not the sum of its items',
+      `insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents)
+       select 'pay_01h455vb4pex5vsknk084sn02q', app_id, id, name, 1, 5 from affiliates limit 1`,
+    ],
+    [
+      'a second earning of one payment',
+      `insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, kind, rate_bps, base_cents,
+                                amount_cents, source, customer_user_id, match_method, occurred_at, due_at)
+       select 'com_01h455vb4pex5vsknk084sn02q', app_id, affiliate_id, link_id, event_id, payment_id, binding_id, kind, rate_bps,
+              base_cents, amount_cents, source, customer_user_id, match_method, occurred_at, due_at
+         from commissions where kind = 'earning' limit 1`,
+    ],
+    [
+      'reversing more than was earned',
+      `insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
+                                reverses_commission_id, rate_bps, base_cents, amount_cents, source, customer_user_id, match_method,
+                                occurred_at, due_at)
+       select 'com_01h455vb4pex5vsknk084sn02q', r.app_id, r.affiliate_id, r.link_id, r.event_id, r.payment_id, r.binding_id,
+              r.adjustment_id, r.kind, r.reverses_commission_id, r.rate_bps, r.base_cents, -100000, r.source, r.customer_user_id,
+              r.match_method, r.occurred_at, r.due_at
+         from commissions r where kind = 'reversal' limit 1`,
+    ],
+    [
+      "a commission of another app's affiliate",
+      `insert into commissions (id, app_id, affiliate_id, event_id, payment_id, binding_id, kind, rate_bps, base_cents, amount_cents,
+                                source, customer_user_id, match_method, occurred_at, due_at)
+       select 'com_01h455vb4pex5vsknk084sn02q', app_id, (select id from affiliates f where f.app_id <> c.app_id limit 1), event_id,
+              payment_id, binding_id, kind, rate_bps, base_cents, amount_cents, source, customer_user_id, match_method, occurred_at, due_at
+         from commissions c where kind = 'earning' limit 1`,
+    ],
+  ])('%s', async (_title, statement) => {
+    const { runOn } = await import('../support/postgres-admin.ts');
+    await earningAffiliate(10);
+    await expect(runOn(service.database.url, statement)).rejects.toMatchObject({ code: expect.stringMatching(/^23/) });
+  });
+});

@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { DAY_MS, eventually, setUpFounder, type Founder } from '../support/founder.ts';
+import { bodyOf, stripeInvoicePaid, stripeInvoicePaymentPaid, stripeRefund } from '../support/provider-fixtures.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService();
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await service.close();
+});
+
+const RACES = 200;
+const AT_ONCE = 10;
+
+/** Runs many races, some side by side, and answers what each left behind. */
+async function race(run: (n: number) => Promise<void>): Promise<void> {
+  for (let n = 0; n < RACES; n += AT_ONCE) {
+    await Promise.all(Array.from({ length: AT_ONCE }, (_, k) => run(n + k)));
+  }
+}
+
+/** Up to a few milliseconds, so that both orders and the overlap happen. */
+const jitter = () => sleep(Math.random() * 6);
+
+describe('two facts at the same moment do not miss each other', () => {
+  test('an identify and a purchase: exactly one commission, hundreds of times', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    await race(async () => {
+      const user = `user-${randomUUID()}`;
+      const device = await founder.install(slug, Date.now() - 2 * DAY_MS);
+      const buy = async () => {
+        await jitter();
+        const answer = await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
+        expect(answer.status).toBe(200);
+      };
+      const identify = async () => {
+        await jitter();
+        await founder.identify(device, user);
+      };
+      await Promise.all([buy(), identify()]);
+    });
+    await eventually(
+      `${RACES} commissions`,
+      async () => {
+        const { n } = await service.sql.one<{ n: number }>`
+          select count(*)::int as n from commissions where affiliate_id = ${affiliateId}`;
+        return n === RACES;
+      },
+      20_000,
+    );
+    const { events } = await service.sql.one<{ events: number }>`
+      select count(*)::int as events from events where app_id = ${founder.app.id} and likely_cause is not null`;
+    expect(events).toBe(0);
+  }, 60_000);
+
+  test('a refund and its payment, and the news that ties them: never more and never less than the share', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    await race(async () => {
+      const invoiceId = `in_${randomUUID()}`;
+      const paymentIntentId = `pi_${randomUUID()}`;
+      const occurredAt = Date.now() - DAY_MS;
+      const bodies = [
+        stripeInvoicePaid({ userId: user, amount: 1_000, invoiceId, occurredAt }),
+        stripeRefund({ paymentIntentId, amount: 400, occurredAt }),
+        stripeInvoicePaymentPaid({ invoiceId, paymentIntentId, amount: 1_000, occurredAt }),
+      ];
+      await Promise.all(
+        bodies.map(async (body) => {
+          await jitter();
+          expect((await founder.stripe(bodyOf(body))).status).toBe(200);
+        }),
+      );
+    });
+    await eventually('all deliveries have their outcome', async () => {
+      const { open } = await service.sql.one<{ open: number }>`
+        select count(*)::int as open from deliveries where app_id = ${founder.app.id} and completed_at is null`;
+      return open === 0;
+    });
+    const sums = await service.sql.one<{ earned: number; reversed: number; payments: number }>`
+      select sum(amount_cents) filter (where kind = 'earning')::bigint as earned,
+             sum(amount_cents) filter (where kind = 'reversal')::bigint as reversed,
+             count(distinct payment_id)::int as payments
+        from commissions where affiliate_id = ${affiliateId}`;
+    expect(sums).toEqual({ earned: RACES * 200, reversed: RACES * -80, payments: RACES });
+  }, 60_000);
+
+  test('an install and an identify in any order bind the user', async () => {
+    const { slug } = await founder.newAffiliate();
+    const users: string[] = [];
+    await race(async () => {
+      const user = `user-${randomUUID()}`;
+      users.push(user);
+      const deviceId = `device-${randomUUID()}`;
+      const claimToken = randomUUID();
+      await founder.ok('POST', '/clicks', { customerAppId: founder.app.id, slug, claimToken }, null);
+      const install = async () => {
+        await jitter();
+        await founder.ok('POST', '/sdk/install', { deviceId, claimToken, firstOpenAt: Date.now() }, founder.app.sdkKey);
+      };
+      const identify = async () => {
+        await jitter();
+        const body = { deviceId, customerUserId: user, identifiedAt: Date.now() };
+        const { status } = await founder.call('POST', '/sdk/identify', { body, key: founder.app.sdkKey });
+        expect([200, 404]).toContain(status);
+      };
+      await Promise.all([install(), identify()]);
+    });
+    const { bound } = await service.sql.one<{ bound: number }>`
+      select count(*)::int as bound from bindings where customer_user_id = any(${users}::text[])`;
+    expect(bound).toBe(RACES);
+  }, 60_000);
+
+  test('afterwards every roll-up equals the facts', async () => {
+    const { findRollupDifferences } = await import('../../src/db/rollups.ts');
+    expect(await findRollupDifferences(service.sql)).toEqual([]);
+  });
+});

@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { eventually, setUpFounder, type Founder } from '../support/founder.ts';
+import { runOn } from '../support/postgres-admin.ts';
+import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService();
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await service.close();
+});
+
+/** Makes the commission step fail in the database, as a bug or a full disk would. */
+async function breakCommissions(): Promise<void> {
+  await runOn(
+    service.database.url,
+    `create function test_breaks() returns trigger language plpgsql as $$ begin raise exception 'the test broke this step'; end $$;
+     create trigger test_breaks before insert on commissions for each row execute function test_breaks();`,
+  );
+}
+async function mendCommissions(): Promise<void> {
+  await runOn(service.database.url, `drop trigger test_breaks on commissions; drop function test_breaks();`);
+}
+
+describe('a delivery whose commission step fails', () => {
+  test('is answered pending, stands in the UI with step, attempt and cause, and heals by itself', async () => {
+    const user = await founder.customer();
+    await breakCommissions();
+    const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
+    expect(answer).toMatchObject({ status: 200, body: { pending: true, commissionId: null, eventId: expect.stringMatching(/^evt_/) } });
+
+    const { id } = await service.sql.one<{ id: string }>`select id from deliveries where event_id = ${answer.body.eventId}`;
+    const found: string[] = [];
+    await eventually('the delivery is found by its search attribute', async () => {
+      found.length = 0;
+      const query = `DeliveryState STARTS_WITH 'stuck:' and TaskQueue = '${service.taskQueue}'`;
+      for await (const workflow of service.temporal.workflow.list({ query })) found.push(workflow.workflowId);
+      return found.includes(`delivery:${id}`);
+    });
+    const handle = service.temporal.workflow.getHandle(`delivery:${id}`);
+    await eventually('the pending step shows a second attempt', async () => {
+      const { raw } = await handle.describe();
+      return (raw.pendingActivities?.[0]?.attempt ?? 0) >= 2;
+    });
+    const description = await handle.describe();
+    expect(description.searchAttributes['DeliveryState']).toEqual(['stuck:writeCommission']);
+    const [pending] = description.raw.pendingActivities ?? [];
+    expect(pending?.activityType?.name).toBe('writeCommission');
+    expect(pending?.lastFailure?.message).toContain('the test broke this step');
+    const row = await service.sql.one<{ status: string; lastError: string }>`
+      select processing_status as status, last_error as "lastError" from deliveries where id = ${id}`;
+    expect(row).toEqual({ status: 'processing', lastError: expect.stringContaining('writeCommission: ') });
+
+    await mendCommissions();
+    await expect(handle.result()).resolves.toMatchObject({ status: 'done', commissionId: expect.stringMatching(/^com_/) });
+    const healed = await handle.describe();
+    expect(healed.searchAttributes['DeliveryState']).toEqual(['healed']);
+    const after = await service.sql.one<{ status: string; lastError: string | null }>`
+      select processing_status as status, last_error as "lastError" from deliveries where id = ${id}`;
+    expect(after).toEqual({ status: 'processed', lastError: null });
+  });
+});

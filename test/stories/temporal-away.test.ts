@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startLocalTemporal, type LocalTemporal } from '../../temporal/local-server.ts';
+import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
+import { eventually, setUpFounder, type Founder } from '../support/founder.ts';
+import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import { startTestService, type TestService } from '../support/service.ts';
+
+let server: LocalTemporal;
+let port: number;
+let service: TestService;
+let founder: Founder;
+
+const startServer = async () =>
+  await startLocalTemporal({ ...(port === undefined ? {} : { port }), searchAttributes: SEARCH_ATTRIBUTES, onProgress: () => {} });
+
+beforeAll(async () => {
+  server = await startServer();
+  port = Number(server.address.split(':')[1]);
+  service = await startTestService({ temporalAddress: server.address, settings: { relay: { overdueMs: 1_000, pauseMs: 200 } } });
+  await service.whenReady(20_000);
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await service.close();
+  await server.stop();
+});
+
+describe('while Temporal is away', () => {
+  test('a verified delivery is kept and answered pending; a wiped server later finishes it', async () => {
+    const user = await founder.customer();
+    await server.stop();
+    const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
+    expect(answer).toMatchObject({ status: 200, body: { pending: true, commissionId: null } });
+    const ready = await fetch(`${service.url}/readyz`);
+    expect(ready.status).toBe(200);
+    await eventually('readyz names Temporal as degraded', async () => (await (await fetch(`${service.url}/readyz`)).text()).includes('degraded'));
+
+    // A new server in memory: everything the old one knew is gone.
+    server = await startServer();
+    await eventually(
+      'the relay had the delivery finished',
+      async () => {
+        const row = await service.sql.one<{ commissionId: string | null }>`
+          select commission_id as "commissionId" from deliveries where event_id = ${answer.body.eventId}`;
+        return row.commissionId !== null;
+      },
+      25_000,
+    );
+  }, 60_000);
+
+  test('a commission whose hold timer was wiped away is matured by the sweep', async () => {
+    const user = await founder.customer();
+    const { body } = await founder.purchase(user, 10, { occurredAt: Date.now() - 20 * 86_400_000 });
+    await service.sql`update commissions set due_at = now() where id = ${body.commissionId ?? ''}`;
+    const { matured } = await service.temporal.connection.withDeadline(Date.now() + 20_000, async () => {
+      const { Client, Connection } = await import('@temporalio/client');
+      const connection = await Connection.connect({ address: server.address });
+      const client = new Client({ connection });
+      const result = await client.workflow.execute('sweep', { workflowId: 'sweep-test', taskQueue: service.taskQueue });
+      await connection.close();
+      return result as { matured: number };
+    });
+    expect(matured).toBeGreaterThanOrEqual(1);
+    const row = await service.sql.one<{ status: string }>`select status from commissions where id = ${body.commissionId ?? ''}`;
+    expect(row.status).toBe('matured');
+  }, 40_000);
+});

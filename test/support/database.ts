@@ -1,0 +1,27 @@
+import { randomBytes } from 'node:crypto';
+import { connect, type Sql } from '../../src/db/sql.ts';
+import { createDatabase, inDatabase, runOn } from './postgres-admin.ts';
+
+export interface TestDatabase {
+  readonly url: string;
+  readonly sql: Sql;
+  readonly drop: () => Promise<void>;
+}
+
+/** A migrated database of its own, cloned from the run's template. */
+export async function createTestDatabase(): Promise<TestDatabase> {
+  const server = process.env['TEST_POSTGRES_URL'];
+  if (server === undefined) throw new Error('TEST_POSTGRES_URL is not set: run the tests with `npm test`');
+  const name = `test_${randomBytes(6).toString('hex')}`;
+  await createDatabase(server, name, 'tributary_template');
+  const url = inDatabase(server, name);
+  const sql = connect({ url, max: 4 });
+  return {
+    url,
+    sql,
+    drop: async () => {
+      await sql.close();
+      await runOn(server, `drop database "${name}" with (force)`);
+    },
+  };
+}

@@ -1,0 +1,79 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { projectRoot } from '../../src/config/project-root.ts';
+import { newId } from '../../src/db/new-id.ts';
+import globalSetup from './global-setup.ts';
+import globalTeardown from './global-teardown.ts';
+import { DAY_MS, eventually, setUpFounder } from './founder.ts';
+import { runOn } from './postgres-admin.ts';
+import { bodyOf, stripeEvent, stripeInvoicePaid } from './provider-fixtures.ts';
+import { startTestService } from './service.ts';
+
+const folder = path.join(projectRoot, 'test/fixtures/histories');
+
+/** `npm run histories:record`: plays every workflow and branch on a live server and keeps their histories. */
+await globalSetup();
+const service = await startTestService();
+try {
+  await mkdir(folder, { recursive: true });
+  const founder = await setUpFounder(service);
+  const keep = async (name: string, workflowId: string) => {
+    const handle = service.temporal.workflow.getHandle(workflowId);
+    await handle.result();
+    await writeFile(path.join(folder, `${name}.json`), `${historyToJSON(await handle.fetchHistory())}\n`);
+    process.stdout.write(`${name}: ${workflowId}\n`);
+  };
+  const deliveryOf = async (eventId: string | undefined) =>
+    `delivery:${(await service.sql.one<{ id: string }>`select id from deliveries where event_id = ${eventId ?? ''}`).id}`;
+  const latestDelivery = async () =>
+    `delivery:${(await service.sql.one<{ id: string }>`select id from deliveries order by received_at desc limit 1`).id}`;
+
+  const user = await founder.customer();
+  const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000, occurredAt: Date.now() - 40 * DAY_MS }));
+  const happy = await founder.stripe(body);
+  await keep('delivery-happy', await deliveryOf(happy.body.eventId));
+  await keep('hold-matured', `hold:${happy.body.commissionId}`);
+  await founder.stripe(body);
+  await keep('delivery-duplicate', await latestDelivery());
+  const ignored = await founder.stripe(bodyOf(stripeEvent('price.created', { id: 'price_test', object: 'price' })));
+  await keep('delivery-ignored', await deliveryOf(ignored.body.eventId));
+
+  await founder.exportCsv();
+  await keep('payout-one-request', `payout:${founder.affiliateId}`);
+
+  const several = `payout:${founder.affiliateId}`;
+  const signal = { workflowId: several, taskQueue: service.taskQueue, args: [{ affiliateId: founder.affiliateId }], signal: 'payoutRequested' };
+  await runOn(service.database.url, 'begin; lock table payout_requests in access exclusive mode; select pg_sleep(1); commit')
+    .catch(() => {});
+  const lock = runOn(service.database.url, 'begin; lock table payout_requests in access exclusive mode; select pg_sleep(1); commit');
+  await Promise.all([1, 2, 3].map(() => service.temporal.workflow.signalWithStart('payout', { ...signal, signalArgs: [newId('payoutRequest')] })));
+  await lock;
+  await keep('payout-several-requests', several);
+
+  const late = `user-late-${Date.now()}`;
+  const device = await founder.install(founder.slug, Date.now() - 2 * DAY_MS);
+  await founder.purchase(late, 10, { occurredAt: Date.now() - DAY_MS });
+  await founder.identify(device, late);
+  const binding = await service.sql.one<{ id: string }>`select id from bindings where customer_user_id = ${late}`;
+  await eventually('the heal workflow began', async () =>
+    service.temporal.workflow.getHandle(`heal:${binding.id}`).describe().then(() => true, () => false),
+  );
+  await keep('heal', `heal:${binding.id}`);
+
+  await runOn(
+    service.database.url,
+    `create function test_breaks() returns trigger language plpgsql as $$ begin raise exception 'broken for the recording'; end $$;
+     create trigger test_breaks before insert on commissions for each row execute function test_breaks();`,
+  );
+  const stuck = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 3_000 })));
+  await runOn(service.database.url, 'drop trigger test_breaks on commissions');
+  await keep('delivery-fallback', await deliveryOf(stuck.body.eventId));
+
+  await service.temporal.workflow.execute('sweep', { workflowId: `sweep:${service.taskQueue}`, taskQueue: service.taskQueue });
+  await keep('sweep', `sweep:${service.taskQueue}`);
+} finally {
+  await service.close();
+  await globalTeardown();
+}
+process.exit(0);
