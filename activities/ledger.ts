@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { findPayoutRequest, matureCommission, matureOverdue, settlePayoutRequest } from '../src/db/ledger.ts';
+import { closeAbandonedRequests, findPayoutRequest, matureCommission, matureOverdue, settlePayoutRequest } from '../src/db/ledger.ts';
 import { sealPayoutCsv } from '../src/db/payout-csv.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { CommissionId, PayoutRequestId } from '../src/domain/ids.ts';
@@ -15,6 +15,8 @@ export interface LedgerActivityDeps {
 const SWEEP_PAGE = 1_000;
 /** Pages of one sweep; the next one goes on. */
 const SWEEP_PAGES = 100;
+/** Far longer than any call waits for its payout. */
+const ABANDONED_AFTER_MS = 15 * 60_000;
 
 export interface LedgerActivities {
   matureCommission(commissionId: string): Promise<'matured' | 'unchanged'>;
@@ -35,6 +37,7 @@ export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivit
         matured += count;
         if (count < SWEEP_PAGE) break;
       }
+      await closeAbandonedRequests(sql, ABANDONED_AFTER_MS);
       if (matured > 0) logger.info({ matured, msg: 'the sweep matured overdue commissions' });
       return matured;
     },

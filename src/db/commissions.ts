@@ -1,6 +1,6 @@
 import type { MatchMethod } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, CommissionId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
-import { pageOf, positionInstant } from './page.ts';
+import { pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -49,10 +49,11 @@ export async function listCommissions(
   const withStatus = filter.status === null ? sql.fragment`` : sql.fragment`and c.status = ${filter.status}`;
   const notBefore = filter.from === null ? sql.fragment`` : sql.fragment`and c.occurred_at >= ${instant(filter.from)}`;
   const before = filter.to === null ? sql.fragment`` : sql.fragment`and c.occurred_at < ${instant(filter.to)}`;
+  // Purchases happen at whole milliseconds, so that is how their positions count.
   const from =
     after === null
       ? sql.fragment``
-      : sql.fragment`and (c.occurred_at, c.id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+      : sql.fragment`and (c.occurred_at, c.id) < (${instant(after.sortKey)}, ${after.id})`;
   const rows = await sql<CommissionListRow & Position<number>>`
     with p as (
       select * from commissions c
@@ -64,7 +65,7 @@ export async function listCommissions(
            p.rate_bps as "rateBps", p.base_cents as "baseCents", p.amount_cents as "amountCents", p.source,
            p.customer_user_id as "customerUserId", p.match_method as "matchMethod", p.occurred_at as "occurredAt",
            p.due_at as "dueAt", p.matured_at as "maturedAt", p.paid_at as "paidAt", p.payout_id as "payoutId",
-           p.created_at as "createdAt", (extract(epoch from p.occurred_at) * 1000000)::bigint as "sortKey"
+           p.created_at as "createdAt", epoch_ms(p.occurred_at) as "sortKey"
       from p join affiliates a on a.id = p.affiliate_id
      order by p.occurred_at desc, p.id desc`;
   return pageOf(rows, limit);

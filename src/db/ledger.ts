@@ -84,6 +84,18 @@ export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): 
 }
 
 /**
+ * Closes requests that have stayed open for longer than any caller waits: their process died before it could hand them
+ * to a workflow. Nothing is paid for them. Answers how many.
+ */
+export async function closeAbandonedRequests(sql: Sql, olderThanMs: number): Promise<number> {
+  const rows = await sql`
+    update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
+     where status = 'open' and created_at < now() - ${olderThanMs} * interval '1 millisecond'
+    returning id`;
+  return rows.length;
+}
+
+/**
  * The money part of an export, one statement: takes the open request, takes every commission of the affiliate that is
  * matured or due, matures what is not, and, when the net is positive and the one that was expected, writes the payout
  * and its items and marks them paid. A request that is not open any more moves nothing, so doing it twice is doing it

@@ -59,7 +59,7 @@ async function appIds(sql: Sql): Promise<AppId[]> {
 }
 
 /** Compares all stored sums with the facts, app by app, and names those that differ. */
-export async function checkRollups(sql: Sql): Promise<RollupDifference[]> {
+export async function findRollupDifferences(sql: Sql): Promise<RollupDifference[]> {
   const found: RollupDifference[] = [];
   for (const appId of await appIds(sql)) {
     const rows = await sql<Omit<RollupDifference, 'differs'> & { off: Record<string, number> }>`

@@ -17,14 +17,18 @@ type Json = Record<string, never>;
 export class Founder {
   readonly revenuecatToken = `Bearer rc-${randomBytes(8).toString('hex')}`;
   readonly stripeSecret = `whsec_test_${randomBytes(8).toString('hex')}`;
-  constructor(
-    public url: string,
-    readonly key: string,
-    readonly accountId: string,
-    public app: { id: string; sdkKey: string } = { id: '', sdkKey: '' },
-    public affiliateId = '',
-    public slug = '',
-  ) {}
+  url: string;
+  readonly key: string;
+  readonly accountId: string;
+  app = { id: '', sdkKey: '' };
+  affiliateId = '';
+  slug = '';
+
+  constructor(url: string, key: string, accountId: string) {
+    this.url = url;
+    this.key = key;
+    this.accountId = accountId;
+  }
 
   async call<T = Json>(method: string, path: string, options: { body?: unknown; key?: string | null; headers?: Record<string, string> } = {}): Promise<Answer<T>> {
     const key = options.key === undefined ? this.key : options.key;

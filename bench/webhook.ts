@@ -1,0 +1,162 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import Koa from 'koa';
+import getRawBody from 'raw-body';
+import { createActivities } from '../activities/index.ts';
+import { bodyOf, signStripe, stripeInvoicePaid } from '../demo/provider-payloads.ts';
+import { readConfig } from '../src/config/config.ts';
+import { createLogger } from '../src/config/logger.ts';
+import { createSecretBox } from '../src/config/secret-box.ts';
+import { createAccountKey } from '../src/db/account-keys.ts';
+import { createAccount } from '../src/db/accounts.ts';
+import { connect } from '../src/db/sql.ts';
+import { receiveWebhook } from '../src/http/webhook-door.ts';
+import { runServer } from '../src/server.ts';
+
+const WARM_UP = 200;
+const ONE_BY_ONE = 500;
+const SIDE_BY_SIDE = 4_000;
+const IN_FLIGHT = 16;
+const ROUNDS = 3;
+
+interface Figures {
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly perSecond: number;
+}
+
+function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+const median = (values: readonly number[]) => percentile(values.toSorted((a, b) => a - b), 0.5);
+
+/** Posts `count` new signed purchases, `inFlight` at a time; every answer has to carry a commission. */
+async function load(url: string, secret: string, users: readonly string[], count: number, inFlight: number): Promise<{ times: number[]; seconds: number }> {
+  const times: number[] = [];
+  let next = 0;
+  const begin = performance.now();
+  const caller = async () => {
+    while (next < count) {
+      const n = next;
+      next += 1;
+      const body = bodyOf(stripeInvoicePaid({ userId: users[n % users.length] ?? '', amount: 1_999, occurredAt: Date.now() }));
+      const headers = { 'content-type': 'application/json', 'stripe-signature': signStripe(body, secret, Math.floor(Date.now() / 1000)) };
+      const sent = performance.now();
+      const response = await fetch(url, { method: 'POST', body: body as never, headers });
+      const answer = (await response.json()) as { commissionId?: string };
+      times.push(performance.now() - sent);
+      if (!answer.commissionId) throw new Error(`no commission: ${response.status} ${JSON.stringify(answer)}`);
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, caller));
+  return { times, seconds: (performance.now() - begin) / 1000 };
+}
+
+async function measure(url: string, secret: string, users: readonly string[]): Promise<Figures> {
+  const single = (await load(url, secret, users, ONE_BY_ONE, 1)).times.toSorted((a, b) => a - b);
+  const { seconds } = await load(url, secret, users, SIDE_BY_SIDE, IN_FLIGHT);
+  return { p50Ms: percentile(single, 0.5), p99Ms: percentile(single, 0.99), perSecond: SIDE_BY_SIDE / seconds };
+}
+
+/** `npm run bench:webhook`: the whole service beside a plain Koa handler that runs the same SQL without Temporal. */
+const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
+const config = readConfig({ LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0' });
+const { service, backends, stop } = await runServer(config);
+const base = service.url ?? '';
+
+const { id: accountId } = await createAccount(service.sql, 'Bench');
+const { key } = await createAccountKey(service.sql, accountId, ['read', 'write', 'setup']);
+const call = async (method: string, route: string, body: object, bearer = key) => {
+  const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' };
+  const response = await fetch(base + route, { method, headers, body: JSON.stringify(body) });
+  if (!response.ok) throw new Error(`${route}: ${await response.text()}`);
+  return (await response.json()) as Record<string, string>;
+};
+const app = await call('POST', '/apps', { name: 'Bench' });
+const secret = `whsec_bench_${randomBytes(8).toString('hex')}`;
+await call('PUT', `/apps/${app['id']}/webhooks/stripe/secret`, { secret });
+const users: string[] = [];
+for (let n = 0; n < 40; n += 1) {
+  const affiliate = await call('POST', `/apps/${app['id']}/affiliates`, { name: `Creator ${n}` });
+  const slug = `bench-${n}`;
+  await call('POST', `/apps/${app['id']}/links`, { affiliateId: affiliate['id'], slug, destinationUrl: 'https://example.com' });
+  const claimToken = randomUUID();
+  await call('POST', '/clicks', { customerAppId: app['id'], slug, claimToken });
+  await call('POST', '/sdk/install', { deviceId: `device-${n}`, claimToken, firstOpenAt: Date.now() }, app['sdkKey']);
+  await call('POST', '/sdk/identify', { deviceId: `device-${n}`, customerUserId: `user-${n}`, identifiedAt: Date.now() }, app['sdkKey']);
+  users.push(`user-${n}`);
+}
+
+const logger = createLogger('error');
+const secretBox = createSecretBox(backends.secretsKeys);
+const sql = connect({ url: backends.databaseUrl, max: 20 });
+const activities = createActivities({
+  sql,
+  secretBox,
+  logger,
+  onOutcome: () => {},
+  onSettled: () => {},
+  onCommissions: () => {},
+  onBindings: () => {},
+});
+const plain = new Koa();
+plain.use(async (ctx) => {
+  const body = await getRawBody(ctx.req, { limit: '1mb' });
+  const work = {
+    processDelivery: async (id: string) => {
+      const result = await activities.processDelivery(id);
+      return result as never;
+    },
+    healBinding: () => {},
+    settlePayout: async () => {},
+  };
+  const answer = await receiveWebhook({ sql, secretBox, work, logger }, 'stripe', app['id'] ?? '', {
+    headers: ctx.headers,
+    body,
+    receivedAt: Date.now(),
+  });
+  ctx.body = answer;
+});
+const handle = plain.callback();
+const plainServer = createServer((request, response) => void handle(request, response)).listen(0, '127.0.0.1');
+await new Promise((resolve) => {
+  plainServer.once('listening', resolve);
+});
+
+const subjects = [
+  { name: 'Tributary', url: `${base}/webhooks/stripe/${app['id']}` },
+  { name: 'plain Koa, same SQL', url: `http://127.0.0.1:${(plainServer.address() as AddressInfo).port}/` },
+];
+const results = new Map<string, Figures[]>(subjects.map(({ name }) => [name, []]));
+for (const { url } of subjects) await load(url, secret, users, WARM_UP, IN_FLIGHT);
+for (let round = 1; round <= ROUNDS; round += 1) {
+  for (const { name, url } of subjects) {
+    process.stderr.write(`round ${round} of ${ROUNDS}: ${name}\n`);
+    results.get(name)?.push(await measure(url, secret, users));
+  }
+}
+const summary = subjects.map(({ name }) => {
+  const rounds = results.get(name) ?? [];
+  return { name, p50Ms: median(rounds.map((r) => r.p50Ms)), p99Ms: median(rounds.map((r) => r.p99Ms)), perSecond: median(rounds.map((r) => r.perSecond)) };
+});
+for (const { name, p50Ms, p99Ms, perSecond } of summary) {
+  process.stdout.write(
+    `${name.padEnd(22)} p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms one by one; ${perSecond.toFixed(0)} per second at ${IN_FLIGHT} in flight\n`,
+  );
+}
+const [ours, theirs] = summary;
+if (ours !== undefined && theirs !== undefined) {
+  process.stdout.write(
+    `ratio                  p50 × ${(ours.p50Ms / theirs.p50Ms).toFixed(2)}, throughput × ${(ours.perSecond / theirs.perSecond).toFixed(2)}\n`,
+  );
+}
+plainServer.close();
+plainServer.closeAllConnections();
+await sql.close();
+await stop();
+await rm(dataDir, { recursive: true, force: true });

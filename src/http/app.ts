@@ -1,0 +1,72 @@
+import cors from '@koa/cors';
+import Router from '@koa/router';
+import Koa from 'koa';
+import type { HttpContext, HttpState } from './context.ts';
+import type { HttpDeps } from './deps.ts';
+import { ApiError, notFound } from './errors.ts';
+import { problem } from './middleware/problem.ts';
+import { requestId } from './middleware/request-id.ts';
+import { requestLog } from './middleware/request-log.ts';
+import type { Route } from './route.ts';
+import { routes as allRoutes } from './routes/index.ts';
+
+/** Paths that browsers and apps of any origin call. */
+const OPEN_PATH = /^\/(clicks|sdk)(\/|$)/;
+
+const allowAnyOrigin = cors({
+  origin: '*',
+  allowMethods: 'POST',
+  exposeHeaders: ['X-Request-Id', 'Retry-After'],
+  maxAge: 86_400,
+});
+
+/** Nothing here is a page, and answers may hold keys. */
+async function safeHeaders(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
+  ctx.set('X-Content-Type-Options', 'nosniff');
+  ctx.set('Cache-Control', 'no-store');
+  await next();
+}
+
+async function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
+  await (OPEN_PATH.test(ctx.path) ? allowAnyOrigin(ctx as Parameters<typeof allowAnyOrigin>[0], async () => next()) : next());
+}
+
+/** What is left of a request that no route has taken: its method is not one of the path's, or nothing is there. */
+function answerUnrouted(ctx: HttpContext, matched: readonly { readonly methods: readonly string[] }[]): void {
+  if (matched.length === 0) throw notFound();
+  const methods = new Set([...matched.flatMap((layer) => layer.methods), 'OPTIONS']);
+  const allow = [...methods].toSorted().join(', ');
+  if (ctx.method !== 'OPTIONS') throw new ApiError('method_not_allowed', { headers: { Allow: allow } });
+  ctx.set('Allow', allow);
+  ctx.status = 204;
+}
+
+function createRouter(deps: HttpDeps, routes: readonly Route[]): Router<HttpState> {
+  const router = new Router<HttpState>({ sensitive: true });
+  for (const { method, path, run } of routes) {
+    router.register(path, [method], async (ctx) => {
+      ctx.state.route = path;
+      await run(ctx, deps, ctx.params);
+    });
+  }
+  return router;
+}
+
+/** The HTTP interface over its dependencies. Listening, and ending, is the caller's. */
+export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes): Koa<HttpState> {
+  const app = new Koa<HttpState>({ proxy: deps.trustProxy > 0, maxIpsCount: deps.trustProxy });
+  const router = createRouter(deps, routes);
+  app.use(requestId);
+  app.use(requestLog(deps.logger));
+  app.use(safeHeaders);
+  app.use(openToAnyOrigin);
+  app.use(problem(deps.logger));
+  app.use(router.routes());
+  app.use((ctx) => {
+    const { matched } = ctx as { matched?: readonly { readonly methods: readonly string[] }[] };
+    answerUnrouted(ctx, matched ?? []);
+  });
+  // Errors of requests were answered above; what comes here is a connection that broke while an answer was on its way.
+  app.on('error', (error: unknown) => deps.logger.debug({ err: error, msg: 'connection failed' }));
+  return app;
+}

@@ -1,0 +1,43 @@
+import { findAccountCaller } from '../../db/account-keys.ts';
+import type { AccountCaller } from '../../db/account-keys.ts';
+import { findAppOfSdkKey } from '../../db/sdk-keys.ts';
+import type { AppId } from '../../domain/ids.ts';
+import { keyKind } from '../../domain/keys.ts';
+import type { KeyKind, Permission } from '../../domain/keys.ts';
+import type { HttpContext } from '../context.ts';
+import type { HttpDeps } from '../deps.ts';
+import { ApiError } from '../errors.ts';
+
+function unauthorized(): ApiError {
+  return new ApiError('unauthorized', { headers: { 'WWW-Authenticate': 'Bearer' } });
+}
+
+/** The key that the request carries, if it has the form of one of that kind. */
+function bearerKey(ctx: HttpContext, kind: KeyKind): string {
+  const [, key] = /^Bearer +(\S+) *$/i.exec(ctx.get('Authorization')) ?? [];
+  if (key === undefined || keyKind(key) !== kind) throw unauthorized();
+  return key;
+}
+
+/** Who calls with an account key, and may do what `permission` names. 401 for no valid key, else 403. */
+export async function authenticateAccount(
+  ctx: HttpContext,
+  deps: HttpDeps,
+  permission: Permission,
+): Promise<AccountCaller> {
+  const caller = await findAccountCaller(deps.sql, bearerKey(ctx, 'account'), deps.now());
+  if (caller === undefined) throw unauthorized();
+  ctx.state.accountId = caller.accountId;
+  if (!caller.permissions.includes(permission)) {
+    throw new ApiError('forbidden', { detail: `This needs a key with the permission "${permission}".` });
+  }
+  return caller;
+}
+
+/** Which app the SDK key belongs to. 401 for no valid key. */
+export async function authenticateSdk(ctx: HttpContext, deps: HttpDeps): Promise<{ readonly appId: AppId }> {
+  const appId = await findAppOfSdkKey(deps.sql, bearerKey(ctx, 'sdk'), deps.now());
+  if (appId === undefined) throw unauthorized();
+  ctx.state.appId = appId;
+  return { appId };
+}

@@ -1,0 +1,42 @@
+import type { Logger } from 'pino';
+import { DatabaseUnavailable } from '../../db/sql.ts';
+import type { HttpContext } from '../context.ts';
+import { ApiError } from '../errors.ts';
+
+/** How long a caller should wait for a database that is away, seconds. */
+const RETRY_AFTER_SECONDS = 2;
+
+function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  if (error instanceof DatabaseUnavailable) {
+    return new ApiError('unavailable', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) }, cause: error });
+  }
+  return new ApiError('internal_error', { cause: error });
+}
+
+/** Turns whatever is thrown into a problem document (RFC 9457). What is not an `ApiError` is logged and not shown. */
+export function problem(logger: Logger) {
+  return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
+    try {
+      await next();
+    } catch (error) {
+      const { code, status, title, detail, errors, headers, cause } = toApiError(error);
+      const { requestId, route } = ctx.state;
+      if (status >= 500) {
+        logger[status === 500 ? 'error' : 'warn']({ err: cause ?? error, requestId, route, code, msg: 'request failed' });
+      }
+      ctx.set(headers);
+      ctx.status = status;
+      ctx.body = JSON.stringify({
+        type: `urn:tributary:error:${code}`,
+        title,
+        status,
+        ...(detail === undefined ? {} : { detail }),
+        code,
+        requestId,
+        ...(errors === undefined ? {} : { errors }),
+      });
+      ctx.type = 'application/problem+json';
+    }
+  };
+}

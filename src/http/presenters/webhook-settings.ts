@@ -1,0 +1,30 @@
+import type { WebhookState } from '../../db/webhook-secrets.ts';
+import type { AppId } from '../../domain/ids.ts';
+import { providers } from '../../providers/index.ts';
+import type { ProviderName } from '../../providers/provider.ts';
+
+/** Where a provider posts an app's webhooks. */
+export function webhookUrl(publicUrl: string, provider: ProviderName, appId: AppId): string {
+  return `${publicUrl}/webhooks/${provider}/${appId}`;
+}
+
+/** How an app's webhooks of one provider are set up. Never shows a secret. */
+export function presentWebhookState(
+  publicUrl: string,
+  appId: AppId,
+  provider: ProviderName,
+  state: WebhookState | undefined,
+) {
+  const { environment = null, receivedAt = null, signatureValid = null, processingStatus = null } = state ?? {};
+  return {
+    provider,
+    url: webhookUrl(publicUrl, provider, appId),
+    configured: environment !== null,
+    environment,
+    setupHint: providers[provider]?.setupHint ?? null,
+    lastDelivery:
+      receivedAt === null || signatureValid === null || processingStatus === null
+        ? null
+        : { receivedAt, signatureValid, processingStatus },
+  };
+}

@@ -1,0 +1,99 @@
+import { randomBytes } from 'node:crypto';
+import * as z from 'zod';
+import { createApp, listApps, updateApp } from '../../db/apps.ts';
+import { rotateSdkKey } from '../../db/sdk-keys.ts';
+import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
+import { subdomainOf } from '../../domain/slugs.ts';
+import { ApiError } from '../errors.ts';
+import { presentApp, presentAppSummary } from '../presenters/app.ts';
+import { route } from '../route.ts';
+import * as schemas from '../schemas/apps.ts';
+
+/** How often a subdomain that was made up here may turn out to be taken. */
+const SUBDOMAIN_ATTEMPTS = 5;
+
+/** What an app gets that was not told otherwise. */
+const DEFAULTS = {
+  commissionRateBps: 2000,
+  attributionWindowDays: 30,
+  holdPeriodDays: 30,
+  deferredWindowMinutes: 60,
+};
+
+/** The settings of a new app, but for its subdomain. */
+function settingsOf(given: z.output<typeof schemas.newApp>) {
+  return {
+    name: given.name,
+    commissionRateBps: given.commissionRateBps ?? DEFAULTS.commissionRateBps,
+    attributionWindowDays: given.attributionWindowDays ?? DEFAULTS.attributionWindowDays,
+    holdPeriodDays: given.holdPeriodDays ?? DEFAULTS.holdPeriodDays,
+    deferredWindowMinutes: given.deferredWindowMinutes ?? DEFAULTS.deferredWindowMinutes,
+  };
+}
+
+export const appRoutes = [
+  route({
+    method: 'GET',
+    path: '/apps',
+    auth: 'account',
+    permission: 'read',
+    summary: "Lists the account's apps.",
+    response: { status: 200, schema: z.array(schemas.appSummary) },
+    handler: async ({ deps, caller }) => (await listApps(deps.sql, caller.accountId)).map(presentAppSummary),
+  }),
+
+  route({
+    method: 'POST',
+    path: '/apps',
+    auth: 'account',
+    permission: 'setup',
+    summary: 'Creates an app. Its SDK key is shown once.',
+    body: schemas.newApp,
+    response: { status: 201, schema: schemas.createdApp },
+    handler: async ({ deps, caller, body }) => {
+      for (let attempt = 1; ; attempt += 1) {
+        const linkSubdomain = body.linkSubdomain ?? subdomainOf(body.name, randomBytes(3).toString('hex'));
+        const made = await createApp(deps.sql, caller.accountId, { ...settingsOf(body), linkSubdomain });
+        if (made !== 'subdomain_taken') return { ...presentApp(made.app), sdkKey: made.sdkKey };
+        if (body.linkSubdomain !== undefined || attempt === SUBDOMAIN_ATTEMPTS) throw new ApiError('subdomain_taken');
+      }
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/apps/:appId',
+    auth: 'account',
+    permission: 'read',
+    summary: 'Shows an app and its settings.',
+    response: { status: 200, schema: schemas.app },
+    handler: async ({ app }) => presentApp(app),
+  }),
+
+  route({
+    method: 'PATCH',
+    path: '/apps/:appId/settings',
+    auth: 'account',
+    permission: 'write',
+    summary: 'Changes settings. Nothing that was calculated before changes.',
+    body: schemas.settingsPatch,
+    response: { status: 200, schema: schemas.app },
+    handler: async ({ deps, app, body }) => {
+      const updated = await updateApp(deps.sql, app.id, body);
+      if (updated === 'subdomain_taken') throw new ApiError('subdomain_taken');
+      return presentApp(updated);
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/apps/:appId/sdk-key/rotate',
+    auth: 'account',
+    permission: 'setup',
+    summary: 'Makes a new SDK key; the old one stays valid for a grace period.',
+    body: schemas.rotateSdkKey,
+    response: { status: 200, schema: schemas.rotatedSdkKey },
+    handler: async ({ deps, app, body, now }) =>
+      await rotateSdkKey(deps.sql, app.id, now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000),
+  }),
+];

@@ -1,0 +1,37 @@
+import { isbot } from 'isbot';
+import { recordClick } from '../../db/clicks.ts';
+import { isInFuture } from '../../domain/attribution.ts';
+import { isId } from '../../domain/ids.ts';
+import { isSlug } from '../../domain/slugs.ts';
+import { foundOrThrow, invalidField, notFound } from '../errors.ts';
+import { route } from '../route.ts';
+import * as schemas from '../schemas/tracking.ts';
+
+export const clickRoutes = [
+  route({
+    method: 'POST',
+    path: '/clicks',
+    auth: 'none',
+    permission: null,
+    summary: 'Records a click on a link and answers where the link leads.',
+    body: schemas.click,
+    response: { status: 200, schema: schemas.recordedClick },
+    handler: async ({ deps, body, now }) => {
+      const { customerAppId, slug, claimToken, ipHash = null, userAgent = null } = body;
+      const clickedAt = body.clickedAt ?? now;
+      if (isInFuture(clickedAt, now)) throw invalidField('clickedAt', 'Lies in the future.');
+      if (!isId('app', customerAppId) || !isSlug(slug)) throw notFound();
+      const recorded = await recordClick(deps.sql, {
+        appId: customerAppId,
+        slug,
+        claimToken,
+        ipHash,
+        userAgent,
+        isBot: isbot(userAgent),
+        clickedAt,
+      });
+      const { clickId, affiliateId, destinationUrl } = foundOrThrow(recorded);
+      return { clickId, affiliateId, destinationUrl };
+    },
+  }),
+];

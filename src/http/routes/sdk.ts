@@ -1,0 +1,94 @@
+import { attributeDevice, findInstallCandidates, recordLosingTouch } from '../../db/attributions.ts';
+import type { Attribution } from '../../db/attributions.ts';
+import { bindRememberedUsers, bindUser, markHealedIfNothingWaits, rememberIdentity } from '../../db/bindings.ts';
+import { lookUntilSeen } from '../../db/repeat-after-race.ts';
+import { chooseTouch, isInFuture, isSameTouch } from '../../domain/attribution.ts';
+import type { AppId, BindingId } from '../../domain/ids.ts';
+import { isSlug } from '../../domain/slugs.ts';
+import type { HttpDeps } from '../deps.ts';
+import { ApiError, invalidField } from '../errors.ts';
+import { route } from '../route.ts';
+import * as schemas from '../schemas/tracking.ts';
+
+interface Install {
+  readonly appId: AppId;
+  readonly deviceId: string;
+  readonly claimToken: string | null;
+  readonly affiliateCode: string | null;
+  readonly firstOpenAt: number;
+}
+
+/**
+ * The attribution of a device: the one it has, or the one that this install gives it; undefined when there is nothing to
+ * attribute it to. Each statement may lose against another install of the same device or with the same token, so what
+ * counts is what the next look shows.
+ */
+async function attribute({ sql }: HttpDeps, install: Install): Promise<Attribution | undefined> {
+  const { appId, deviceId, firstOpenAt } = install;
+  const { attribution } = await lookUntilSeen(async () => {
+    const candidates = await findInstallCandidates(sql, install);
+    const touch = chooseTouch({ ...candidates, deviceId, firstOpenAt });
+    const winner = candidates.attribution;
+    if (winner !== null) {
+      if (touch !== null && !isSameTouch(winner, touch)) await recordLosingTouch(sql, appId, deviceId, touch);
+      return { attribution: winner };
+    }
+    if (touch === null) return { attribution: undefined };
+    await attributeDevice(sql, appId, deviceId, touch, firstOpenAt);
+    return undefined;
+  });
+  return attribution;
+}
+
+/** Has the earlier payments of a user looked at again where there may be some. Runs after the binding was committed. */
+async function heal({ sql, work }: HttpDeps, bindingId: BindingId): Promise<void> {
+  if (!(await markHealedIfNothingWaits(sql, bindingId))) work.healBinding(bindingId);
+}
+
+export const sdkRoutes = [
+  route({
+    method: 'POST',
+    path: '/sdk/install',
+    auth: 'sdk',
+    permission: null,
+    summary: 'Attributes an install to an affiliate. The first attribution of a device stays.',
+    body: schemas.install,
+    response: { status: 200, schema: schemas.attributed },
+    handler: async ({ deps, caller, body, now }) => {
+      const { deviceId, firstOpenAt } = body;
+      if (isInFuture(firstOpenAt, now)) throw invalidField('firstOpenAt', 'Lies in the future.');
+      const code = body.affiliateCode ?? null;
+      const attribution = await attribute(deps, {
+        appId: caller.appId,
+        deviceId,
+        claimToken: body.claimToken ?? null,
+        // Affiliate ids have the form of a slug, too; whatever has not is a code that nobody has.
+        affiliateCode: code !== null && isSlug(code) ? code : null,
+        firstOpenAt,
+      });
+      if (attribution === undefined) throw new ApiError('no_attributable_click');
+      for (const bindingId of await bindRememberedUsers(deps.sql, caller.appId, deviceId)) await heal(deps, bindingId);
+      const { attributionId, affiliateId, matchMethod } = attribution;
+      return { attributionId, affiliateId, matchMethod };
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/sdk/identify',
+    auth: 'sdk',
+    permission: null,
+    summary: "Binds the app's user id to the device's attribution, now or when its install arrives.",
+    body: schemas.identify,
+    response: { status: 200, schema: schemas.identified },
+    handler: async ({ deps, caller, body, now }) => {
+      const { deviceId, customerUserId, identifiedAt } = body;
+      if (isInFuture(identifiedAt, now)) throw invalidField('identifiedAt', 'Lies in the future.');
+      await rememberIdentity(deps.sql, caller.appId, deviceId, customerUserId, identifiedAt);
+      const binding = await bindUser(deps.sql, caller.appId, deviceId, customerUserId);
+      if (binding === undefined) throw new ApiError('no_attribution');
+      if (binding.isNew) await heal(deps, binding.bindingId);
+      return { attributionId: binding.attributionId, customerUserId };
+    },
+  }),
+];

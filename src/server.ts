@@ -1,0 +1,109 @@
+import { loadWorkflowBundle } from '../temporal/bundle.ts';
+import { TASK_QUEUE } from '../temporal/names.ts';
+import { ConfigError, type Config } from './config/config.ts';
+import { createLogger } from './config/logger.ts';
+import { createSecretBox } from './config/secret-box.ts';
+import { openBackends, type Backends } from './embedded/backends.ts';
+import { writeServiceFile } from './embedded/data-dir.ts';
+import { StartupError } from './embedded/startup-error.ts';
+import { startService, type Service } from './service.ts';
+
+const READY_WITHIN_MS = 60_000;
+
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
+export interface RunningServer {
+  readonly service: Service;
+  readonly backends: Backends;
+  readonly stop: () => Promise<void>;
+}
+
+/** Starts servers where none are named, then the service; writes down where it can be found. */
+export async function runServer(config: Config, taskQueue = TASK_QUEUE): Promise<RunningServer> {
+  const backends = await openBackends(config, say);
+  const logger = createLogger(config.logLevel);
+  let service: Service | undefined;
+  const stop = async () => {
+    await service?.stop();
+    await backends.stop();
+  };
+  try {
+    service = await startService({
+      role: config.role,
+      host: config.host,
+      port: config.port,
+      publicUrl: config.publicUrl ?? null,
+      trustProxy: config.trustProxy,
+      databaseUrl: backends.databaseUrl,
+      temporal: { ...backends.temporal, taskQueue },
+      secretBox: createSecretBox(backends.secretsKeys),
+      logger,
+      workflowBundle: loadWorkflowBundle,
+    });
+    await service.whenReady(READY_WITHIN_MS);
+    if (backends.dataDir !== null) {
+      await writeServiceFile(backends.dataDir.path, {
+        pid: process.pid,
+        apiUrl: service.url ?? '',
+        databaseUrl: backends.databaseUrl,
+        temporalAddress: backends.temporal.connection.address ?? '',
+        ...(backends.temporalUiUrl === null ? {} : { temporalUiUrl: backends.temporalUiUrl }),
+      });
+    }
+    return { service, backends, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** What a person needs next, in a few lines. */
+export function banner({ service, backends }: RunningServer): string {
+  const database = new URL(backends.databaseUrl);
+  return [
+    '',
+    `  Tributary is up${service.url === null ? ' (worker)' : ` at ${service.url}`}`,
+    '',
+    `  Postgres     ${database.host}${database.pathname}${backends.dataDir === null ? '' : ` (kept in ${backends.dataDir.path})`}`,
+    `  Temporal     ${backends.temporal.connection.address ?? ''}, namespace ${backends.temporal.namespace}`,
+    ...(backends.temporalUiUrl === null ? [] : [`  Temporal UI  ${backends.temporalUiUrl}`]),
+    '',
+    '  Next, in another terminal:',
+    '    npm run -s admin -- accounts create --name "My company"',
+    '    npm run -s admin -- keys create --account ACCOUNT_ID --permissions read,write,setup,payout',
+    '',
+    '  Ctrl-C stops everything that was started here and keeps the data.',
+    '',
+  ].join('\n');
+}
+
+/** Stops once on the first signal; a second one ends the process at once. */
+export function stopOnSignal(stop: () => Promise<void>): void {
+  let stopping = false;
+  const onSignal = (signal: NodeJS.Signals) => {
+    if (stopping) process.exit(1);
+    stopping = true;
+    say(`\n${signal}: finishing what is under way …`);
+    stop().then(
+      () => {
+        say('Stopped. Nothing was lost.');
+        process.exit(0);
+      },
+      (error: unknown) => {
+        say(`Stopping failed: ${error instanceof Error ? error.message : String(error)}`);
+        process.exit(1);
+      },
+    );
+  };
+  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', onSignal);
+}
+
+/** Ends with one clear sentence for what an operator can put right, and with the whole error for what is a fault. */
+export function exitWith(error: unknown): never {
+  const isExpected = error instanceof StartupError || error instanceof ConfigError;
+  say(isExpected ? error.message : `Tributary could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  process.exit(1);
+}

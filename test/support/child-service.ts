@@ -1,0 +1,65 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import path from 'node:path';
+import { projectRoot } from '../../src/config/project-root.ts';
+import { TEST_SECRETS_KEY, temporalAddress } from './service.ts';
+
+export interface ChildService {
+  readonly url: string;
+  readonly process: ChildProcess;
+  /** Everything the process has written to standard error. */
+  readonly stderr: () => string;
+  /** SIGKILL, and the end of the process. */
+  readonly kill: () => Promise<void>;
+  /** SIGTERM, and the exit status. */
+  readonly stop: () => Promise<number | null>;
+}
+
+const START_TIMEOUT_MS = 30_000;
+
+/** The built service as a process of its own, on the given database and the run's Temporal server. */
+export async function startChildService(databaseUrl: string, env: Record<string, string> = {}): Promise<ChildService> {
+  const child = spawn(process.execPath, ['--enable-source-maps', path.join(projectRoot, 'dist/src/main.js')], {
+    cwd: projectRoot,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      DATABASE_URL: databaseUrl,
+      TEMPORAL_ADDRESS: temporalAddress(),
+      SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
+      PORT: '0',
+      LOG_LEVEL: 'error',
+      ...env,
+    },
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let stderr = '';
+  const ended = new Promise<number | null>((resolve) => {
+    child.once('exit', resolve);
+  });
+  const url = await new Promise<string>((resolve, reject) => {
+    const timer = setTimeout(() => reject(new Error(`not up in time: ${stderr}`)), START_TIMEOUT_MS);
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      stderr += chunk;
+      const [, found] = /is up at (\S+)/.exec(stderr) ?? [];
+      if (found === undefined) return;
+      clearTimeout(timer);
+      resolve(found);
+    });
+    void ended.then((status) => {
+      clearTimeout(timer);
+      reject(new Error(`ended with ${status}: ${stderr}`));
+    });
+  });
+  return {
+    url,
+    process: child,
+    stderr: () => stderr,
+    kill: async () => {
+      child.kill('SIGKILL');
+      await ended;
+    },
+    stop: async () => {
+      child.kill('SIGTERM');
+      return await ended;
+    },
+  };
+}
