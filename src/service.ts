@@ -47,6 +47,8 @@ export interface Service {
   readonly stop: () => Promise<void>;
 }
 
+/** After readiness is off, new requests are still taken for this long: some are on their way already. */
+const LINGER_MS = 150;
 const DRAIN_CHECK_MS = 100;
 const DRAIN_LIMIT_MS = 10_000;
 
@@ -147,6 +149,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 
   async function closeHttp(): Promise<void> {
     if (!server.listening) return;
+    await sleep(LINGER_MS);
     const closed = new Promise<void>((resolve) => {
       server.close(() => resolve());
     });

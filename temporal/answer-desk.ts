@@ -1,23 +1,29 @@
 /**
- * Where a request waits for the outcome of durable work that runs in the same process: the activity settles it right
+ * Where requests wait for the outcome of durable work that runs in the same process: the activity settles it right
  * after its database commit, so the answer does not wait for the workflow to close. Work that ran elsewhere settles
  * nothing here; the caller has another source for that.
  */
 export class AnswerDesk<T> {
-  readonly #waiting = new Map<string, (value: T) => void>();
+  readonly #waiting = new Map<string, Set<(value: T) => void>>();
 
-  /** Begins to wait. Call it before the work is started, so that no outcome can slip by. */
+  /** Begins to wait. Call it before the work is started, so that no outcome can slip by; several may wait for one. */
   expect(id: string): { readonly answer: Promise<T>; readonly forget: () => void } {
     let resolve: (value: T) => void = () => {};
-    const promise = new Promise<T>((settle) => {
+    const answer = new Promise<T>((settle) => {
       resolve = settle;
     });
-    this.#waiting.set(id, resolve);
-    return { answer: promise, forget: () => this.#waiting.delete(id) };
+    const waiting = this.#waiting.get(id) ?? new Set();
+    waiting.add(resolve);
+    this.#waiting.set(id, waiting);
+    const forget = () => {
+      waiting.delete(resolve);
+      if (waiting.size === 0) this.#waiting.delete(id);
+    };
+    return { answer, forget };
   }
 
   settle(id: string, value: T): void {
-    this.#waiting.get(id)?.(value);
+    for (const resolve of this.#waiting.get(id) ?? []) resolve(value);
     this.#waiting.delete(id);
   }
 }

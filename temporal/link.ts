@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import {
-  DefaultLogger,
-  NativeConnection,
+  DefaultLogger, makeTelemetryFilterString, NativeConnection,
   Runtime,
   type NativeConnectionOptions,
   type Worker,
@@ -55,6 +54,7 @@ function installRuntime(logger: Logger): void {
   runtimeInstalled = true;
   Runtime.install({
     shutdownSignals: [],
+    telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) } },
     logger: new DefaultLogger('WARN', ({ level, message }) => {
       logger[level === 'ERROR' ? 'error' : 'warn']({ msg: `temporal sdk: ${message}` });
     }),

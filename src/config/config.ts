@@ -4,8 +4,8 @@ import * as z from 'zod';
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Without a trailing slash. */
-  readonly publicUrl: string;
+  /** Without a trailing slash. Undefined: the address that the service listens on. */
+  readonly publicUrl: string | undefined;
   readonly role: 'all' | 'api' | 'worker';
   /** Undefined: Postgres is started in the data folder. */
   readonly databaseUrl: string | undefined;
@@ -96,11 +96,6 @@ const environment = z.object({
   METRICS_PORT: wholeNumber('METRICS_PORT', 1, 65_535).optional(),
 });
 
-function baseUrl(host: string, port: number): string {
-  const reachable = host === '0.0.0.0' || host === '::' ? 'localhost' : host;
-  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
-}
-
 /** Reads the environment. A variable that is empty counts as not set. Throws `ConfigError`. */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value.trim() !== ''));
@@ -110,7 +105,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
   return {
     host: value.HOST,
     port: value.PORT,
-    publicUrl: value.PUBLIC_URL ?? baseUrl(value.HOST, value.PORT),
+    publicUrl: value.PUBLIC_URL,
     role: value.ROLE,
     databaseUrl: value.DATABASE_URL,
     temporal: { address: value.TEMPORAL_ADDRESS, namespace: value.TEMPORAL_NAMESPACE, apiKey: value.TEMPORAL_API_KEY },

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Client, Connection } from '@temporalio/client';
 import { startLocalTemporal, type LocalTemporal } from '../../temporal/local-server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
 import { eventually, setUpFounder, type Founder } from '../support/founder.ts';
@@ -51,17 +52,17 @@ describe('while Temporal is away', () => {
   test('a commission whose hold timer was wiped away is matured by the sweep', async () => {
     const user = await founder.customer();
     const { body } = await founder.purchase(user, 10, { occurredAt: Date.now() - 20 * 86_400_000 });
-    await service.sql`update commissions set due_at = now() where id = ${body.commissionId ?? ''}`;
-    const { matured } = await service.temporal.connection.withDeadline(Date.now() + 20_000, async () => {
-      const { Client, Connection } = await import('@temporalio/client');
-      const connection = await Connection.connect({ address: server.address });
-      const client = new Client({ connection });
-      const result = await client.workflow.execute('sweep', { workflowId: 'sweep-test', taskQueue: service.taskQueue });
-      await connection.close();
-      return result as { matured: number };
+    await eventually('the commission is written', async () => {
+      const row = await service.sql.maybe`select id from commissions where event_id = ${body.eventId}`;
+      return row !== undefined;
     });
-    expect(matured).toBeGreaterThanOrEqual(1);
-    const row = await service.sql.one<{ status: string }>`select status from commissions where id = ${body.commissionId ?? ''}`;
+    await service.sql`update commissions set due_at = now() where event_id = ${body.eventId}`;
+    const connection = await Connection.connect({ address: server.address });
+    const client = new Client({ connection });
+    const result: unknown = await client.workflow.execute('sweep', { workflowId: 'sweep-test', taskQueue: service.taskQueue });
+    await connection.close();
+    expect(result).toEqual({ matured: 1 });
+    const row = await service.sql.one<{ status: string }>`select status from commissions where event_id = ${body.eventId}`;
     expect(row.status).toBe('matured');
   }, 40_000);
 });

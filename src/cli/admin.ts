@@ -1,0 +1,235 @@
+import Table from 'cli-table3';
+import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { listAccountKeys, mintAccountKey, revokeAccountKey, rotateAccountKey } from '../db/account-keys.ts';
+import { createAccount, listAccounts } from '../db/accounts.ts';
+import { migrate } from '../db/migrate.ts';
+import { findRollupDifferences, repairRollups } from '../db/rollups.ts';
+import { connect } from '../db/sql.ts';
+import type { Sql } from '../db/sql.ts';
+import { isId } from '../domain/ids.ts';
+import { DEFAULT_GRACE_SECONDS, DEFAULT_PERMISSIONS, PERMISSIONS } from '../domain/keys.ts';
+import type { Permission } from '../domain/keys.ts';
+
+/** What the command line needs of its surroundings. */
+export interface AdminDeps {
+  /** Finds the database, or starts it for the moment. Called only by a command that is well formed. */
+  readonly openDatabase: () => Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
+  /** The answer, and nothing else. */
+  readonly stdout: (text: string) => void;
+  /** Messages to a person. */
+  readonly stderr: (text: string) => void;
+}
+
+/** A command that was understood and can't be done. Its message is one sentence. */
+class Refused extends Error {
+  override readonly name = 'Refused';
+}
+
+const EXIT = { ok: 0, refused: 1, usage: 2 } as const;
+
+type Cell = string | number | null | readonly string[];
+type Answer = Readonly<Record<string, Cell>>;
+
+function cellText(name: string, cell: Cell): string {
+  if (cell === null) return '';
+  if (typeof cell === 'number') return name.endsWith('At') ? new Date(cell).toISOString() : String(cell);
+  return typeof cell === 'string' ? cell : cell.join(', ');
+}
+
+/** Rows for people: a table with one line per row. */
+function tableOf(rows: readonly Answer[]): string {
+  const [first] = rows;
+  if (first === undefined) return 'None.';
+  const head = Object.keys(first);
+  const table = new Table({ head, style: { head: [], border: [] } });
+  table.push(...rows.map((row) => head.map((name) => cellText(name, row[name] ?? null))));
+  return table.toString();
+}
+
+function parsePermissions(text: string): Permission[] {
+  const names = [...new Set(text.split(',').map((name) => name.trim()))];
+  const known = PERMISSIONS.filter((permission) => names.includes(permission));
+  if (known.length !== names.length) {
+    throw new InvalidArgumentError(`Permissions are ${PERMISSIONS.join(', ')}, with commas between.`);
+  }
+  return known;
+}
+
+function parseSeconds(text: string): number {
+  if (!/^\d{1,8}$/.test(text)) throw new InvalidArgumentError('Must be a whole number of seconds.');
+  return Number(text);
+}
+
+function parseName(text: string): string {
+  const name = text.trim();
+  if (name.length < 1 || name.length > 200 || /[\p{Cc}\p{Surrogate}]/u.test(name)) {
+    throw new InvalidArgumentError('Must be 1 to 200 characters on one line.');
+  }
+  return name;
+}
+
+/**
+ * Runs the operator's command line and answers its exit status: 0 for done, 1 for refused or failed, 2 for wrong usage.
+ * `args` is what follows the program's name.
+ */
+export async function runAdmin(args: readonly string[], deps: AdminDeps): Promise<number> {
+  let status: number = EXIT.ok;
+
+  /** Runs `work` on the database, which is set up first where it is still empty. */
+  async function onDatabase<T>(work: (sql: Sql, url: string) => Promise<T>): Promise<T> {
+    const { url, close } = await deps.openDatabase();
+    const sql = connect({ url, max: 2, statementTimeoutMs: 0, applicationName: 'tributary-admin' });
+    try {
+      const { isEmpty } = await sql.one<{ isEmpty: boolean }>`select to_regclass('migrations') is null as "isEmpty"`;
+      if (isEmpty) {
+        deps.stderr('Setting up the empty database.\n');
+        await migrate(url);
+      }
+      return await work(sql, url);
+    } finally {
+      await sql.close();
+      await close();
+    }
+  }
+
+  const print = (json: unknown, rows: readonly Answer[], options: { readonly json?: boolean }): void =>
+    deps.stdout(`${options.json === true ? JSON.stringify(json) : tableOf(rows)}\n`);
+
+  /** Commands inherit these at their making. */
+  const program = new Command('admin')
+    .description('Accounts, keys and the database of a Tributary service.')
+    .configureOutput({ writeOut: deps.stdout, writeErr: deps.stderr })
+    .exitOverride()
+    .showHelpAfterError('(--help shows what is possible)');
+  const JSON_OPTION = ['--json', 'answer in JSON'] as const;
+
+  const accounts = program.command('accounts').description('who owns apps');
+  accounts
+    .command('create')
+    .description('make an account')
+    .requiredOption('--name <name>', 'what to call it', parseName)
+    .option(...JSON_OPTION)
+    .action(async (options: { name: string; json?: boolean }) => {
+      const { id, name } = await onDatabase((sql) => createAccount(sql, options.name));
+      print({ id, name }, [{ id, name }], options);
+    });
+  accounts
+    .command('list')
+    .description('list all accounts')
+    .option(...JSON_OPTION)
+    .action(async (options: { json?: boolean }) => {
+      const rows = (await onDatabase(listAccounts)).map(({ id, name, createdAt }) => ({ id, name, createdAt }));
+      print(rows, rows, options);
+    });
+
+  const keys = program.command('keys').description('what an account calls the API with');
+  keys
+    .command('create')
+    .description('make a key; it is shown once')
+    .requiredOption('--account <id>', 'whose key it is')
+    .option('--permissions <list>', PERMISSIONS.join(','), parsePermissions, [...DEFAULT_PERMISSIONS])
+    .option(...JSON_OPTION)
+    .action(async (options: { account: string; permissions: Permission[]; json?: boolean }) => {
+      const { account } = options;
+      if (!isId('account', account)) throw new Refused(`There is no account ${account}.`);
+      const made = await onDatabase((sql) => mintAccountKey(sql, account, options.permissions));
+      if (made === undefined) throw new Refused(`There is no account ${account}.`);
+      const answer = { id: made.id, key: made.key, permissions: made.permissions };
+      print(answer, [answer], options);
+    });
+  keys
+    .command('list')
+    .description("list an account's keys, without their text")
+    .requiredOption('--account <id>', 'whose keys')
+    .option(...JSON_OPTION)
+    .action(async (options: { account: string; json?: boolean }) => {
+      const { account } = options;
+      const found = isId('account', account) ? await onDatabase((sql) => listAccountKeys(sql, account)) : undefined;
+      if (found === undefined) throw new Refused(`There is no account ${account}.`);
+      const rows = found.map(({ id, display, permissions, createdAt, expiresAt, revokedAt }) => ({
+        id,
+        display,
+        permissions,
+        createdAt,
+        expiresAt,
+        revokedAt,
+      }));
+      print(rows, rows, options);
+    });
+  keys
+    .command('revoke')
+    .description('make a key worthless at once')
+    .argument('<id>', "the key's id")
+    .option(...JSON_OPTION)
+    .action(async (id: string, options: { json?: boolean }) => {
+      const done = isId('key', id) && (await onDatabase((sql) => revokeAccountKey(sql, id)));
+      if (!done) throw new Refused(`There is no key ${id}.`);
+      print({ id, revoked: true }, [{ id, revoked: 'yes' }], options);
+    });
+  keys
+    .command('rotate')
+    .description('make a key with the same permissions; the old one ends after a grace period')
+    .argument('<id>', "the old key's id")
+    .option('--grace-seconds <n>', 'how long the old key still works', parseSeconds, DEFAULT_GRACE_SECONDS)
+    .option(...JSON_OPTION)
+    .action(async (id: string, options: { graceSeconds: number; json?: boolean }) => {
+      const now = Date.now();
+      const previousKeyExpiresAt = now + options.graceSeconds * 1000;
+      const made = isId('key', id)
+        ? await onDatabase((sql) => rotateAccountKey(sql, id, now, previousKeyExpiresAt))
+        : undefined;
+      if (made === undefined) throw new Refused(`There is no valid key ${id}.`);
+      const answer = { id: made.id, key: made.key, permissions: made.permissions, previousKeyExpiresAt };
+      print(answer, [answer], options);
+    });
+
+  program
+    .command('migrate')
+    .description('bring the database schema up to date')
+    .option(...JSON_OPTION)
+    .action(async (options: { json?: boolean }) => {
+      const { url, close } = await deps.openDatabase();
+      try {
+        const migrations = await migrate(url);
+        print({ migrations }, migrations.map((name) => ({ migration: name })), options);
+      } finally {
+        await close();
+      }
+    });
+
+  const rollups = program.command('rollups').description('the sums that dashboards show');
+  rollups
+    .command('check')
+    .description('compare all sums with the facts; exit status 1 when any differs')
+    .option(...JSON_OPTION)
+    .action(async (options: { json?: boolean }) => {
+      const differences = await onDatabase(findRollupDifferences);
+      const rows = differences.map(({ appId, scope, scopeId, bucketAt, differs }) => ({
+        appId,
+        scope,
+        scopeId,
+        bucketAt,
+        differs,
+      }));
+      print({ equal: rows.length === 0, differences: rows }, rows, options);
+      if (rows.length > 0) status = EXIT.refused;
+      deps.stderr(rows.length === 0 ? 'All sums equal the facts.\n' : `${rows.length} sums differ from the facts.\n`);
+    });
+  rollups
+    .command('repair')
+    .description('make all sums equal to the facts')
+    .option(...JSON_OPTION)
+    .action(async (options: { json?: boolean }) => {
+      const repaired = await onDatabase(repairRollups);
+      print({ repaired }, [{ repaired }], options);
+    });
+
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return status;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+    deps.stderr(`${error instanceof Error && error.message !== '' ? error.message : String(error)}\n`);
+    return EXIT.refused;
+  }
+}

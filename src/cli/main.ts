@@ -1,0 +1,21 @@
+#!/usr/bin/env node
+import { ConfigError, readConfig } from '../config/config.ts';
+import { openDatabase } from '../embedded/database.ts';
+import { StartupError } from '../embedded/startup-error.ts';
+import { runAdmin } from './admin.ts';
+
+const stderr = (text: string): void => {
+  process.stderr.write(text);
+};
+
+try {
+  process.exitCode = await runAdmin(process.argv.slice(2), {
+    openDatabase: async () => await openDatabase(readConfig(process.env), (line) => stderr(`${line}\n`)),
+    stdout: (text) => process.stdout.write(text),
+    stderr,
+  });
+} catch (error) {
+  if (!(error instanceof ConfigError) && !(error instanceof StartupError)) throw error;
+  stderr(`${error.message}\n`);
+  process.exitCode = 1;
+}

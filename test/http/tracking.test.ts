@@ -1,0 +1,320 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { DAY_MS } from '../../src/domain/attribution.ts';
+import { newAffiliate, newApp, newLink, startTestApi, type TestApi, type TestApp } from '../support/api.ts';
+
+let api: TestApi;
+let app: TestApp;
+let affiliateId: string;
+let slug: string;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+  affiliateId = await newAffiliate(api, app);
+  ({ slug } = await newLink(api, app, affiliateId, { slug: 'Spring_Sale' }));
+});
+afterAll(async () => {
+  await api.close();
+});
+
+interface Recorded {
+  clickId: string;
+  affiliateId: string;
+  destinationUrl: string;
+}
+interface Attributed {
+  attributionId: string;
+  affiliateId: string;
+  matchMethod: string;
+}
+
+const click = (fields: object = {}) =>
+  api.call<Recorded>('POST', '/clicks', { body: { customerAppId: app.appId, slug, claimToken: randomUUID(), ...fields } });
+
+const install = (fields: object, key = app.sdkKey) =>
+  api.call<Attributed>('POST', '/sdk/install', { key, body: { firstOpenAt: api.clock.now, ...fields } });
+
+const identify = (deviceId: string, customerUserId: string, key = app.sdkKey) =>
+  api.call<{ attributionId: string }>('POST', '/sdk/identify', {
+    key,
+    body: { deviceId, customerUserId, identifiedAt: api.clock.now },
+  });
+
+async function clicksOf(linkSlug: string): Promise<number> {
+  const { clicks } = await api.sql.one<{ clicks: number }>`
+    select coalesce(sum(r.clicks), 0)::bigint as clicks from links l
+      left join rollups r on r.scope = 'link' and r.scope_id = l.id and r.bucket_at = '-infinity'
+     where l.app_id = ${app.appId} and l.slug = ${linkSlug}`;
+  return clicks;
+}
+
+describe('POST /clicks', () => {
+  test('answers the click, its affiliate and where the link leads, without regard to case', async () => {
+    const { status, body } = await click({ slug: 'SPRING_sale', ipHash: 'h', userAgent: 'Safari', clickedAt: 1 });
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      clickId: expect.stringMatching(/^clk_/),
+      affiliateId,
+      destinationUrl: 'https://example.com/get',
+    });
+  });
+
+  test('the same claim token answers the same click and counts once, also when sent at once and with another slug', async () => {
+    const other = await newLink(api, app, affiliateId);
+    const before = await clicksOf(slug);
+    const claimToken = randomUUID();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => click({ claimToken })));
+    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
+    expect(new Set(answers.map((answer) => answer.body.clickId)).size).toBe(1);
+    const again = await click({ claimToken, slug: other.slug });
+    expect(again.body.clickId).toBe(answers[0]?.body.clickId);
+    expect(await clicksOf(slug)).toBe(before + 1);
+  });
+
+  test('a bot is answered and not counted; a missing user agent is no bot', async () => {
+    const before = await clicksOf(slug);
+    expect((await click({ userAgent: 'Mozilla/5.0 (compatible; Googlebot/2.1)' })).status).toBe(200);
+    expect(await clicksOf(slug)).toBe(before);
+    await click();
+    expect(await clicksOf(slug)).toBe(before + 1);
+  });
+
+  test('unknown fields are tolerated', async () => {
+    expect((await click({ somethingNew: { a: 1 } })).status).toBe(200);
+  });
+
+  test.each([
+    ['an unknown slug', { slug: 'nobody' }],
+    ['a slug that can be none', { slug: 'a b' }],
+    ['an unknown app', { customerAppId: 'app_01h455vb4pex5vsknk084sn02q' }],
+    ['no app id at all', { customerAppId: 'x' }],
+  ])('%s is a 404', async (_, fields) => {
+    expect((await click(fields)).status).toBe(404);
+  });
+
+  test('an inactive link and a removed affiliate are a 404, a paused affiliate is not', async () => {
+    const inactive = await newLink(api, app, affiliateId);
+    await api.call('PATCH', `/apps/${app.appId}/links/${inactive.id}`, { key: app.key, body: { active: false } });
+    expect((await click({ slug: inactive.slug })).status).toBe(404);
+    for (const [status, expected] of [['removed', 404], ['paused', 200]] as const) {
+      const someone = await newAffiliate(api, app);
+      const link = await newLink(api, app, someone);
+      await api.call('PATCH', `/apps/${app.appId}/affiliates/${someone}`, { key: app.key, body: { status } });
+      expect((await click({ slug: link.slug })).status).toBe(expected);
+    }
+  });
+
+  test.each([
+    ['no slug', { slug: undefined }],
+    ['no claim token', { claimToken: undefined }],
+    ['a claim token that is no UUID', { claimToken: 'x' }],
+    ['a click further in the future than clocks differ', { clickedAt: Date.UTC(2026, 5, 15, 12) + 300_001 }],
+    ['a fraction of a millisecond', { clickedAt: 1.5 }],
+    ['an absurd instant', { clickedAt: 1e300 }],
+    ['NUL in a string', { userAgent: 'a\u0000b' }],
+    ['NUL in an unknown field', { deep: [{ er: '\u0000' }] }],
+    ['half a character', { ipHash: '\ud800' }],
+  ])('%s is a 400 that says where', async (_, fields) => {
+    const { status, body } = await click(fields);
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: 'invalid_request', errors: [{ path: expect.any(String) }] });
+  });
+
+  test('a click at the edge of the clocks is taken', async () => {
+    expect((await click({ clickedAt: api.clock.now + 300_000 })).status).toBe(200);
+  });
+});
+
+describe('POST /sdk/install', () => {
+  test('a claim token attributes the install, and a repeat answers the same', async () => {
+    const claimToken = randomUUID();
+    await click({ claimToken });
+    const deviceId = randomUUID();
+    const first = await install({ deviceId, claimToken: claimToken.toUpperCase() });
+    expect(first.status).toBe(200);
+    expect(first.body).toEqual({
+      attributionId: expect.stringMatching(/^att_/),
+      affiliateId,
+      matchMethod: 'claim_token',
+    });
+    expect((await install({ deviceId, claimToken })).body).toEqual(first.body);
+    expect((await install({ deviceId, deferred: true })).body).toEqual(first.body);
+  });
+
+  test.each([
+    ['a slug in another case', () => 'sPRING_sALE'],
+    ['an affiliate id', () => affiliateId],
+    ['a code with spaces around it', () => ` ${slug} `],
+  ])('%s is a code', async (_, code) => {
+    const { status, body } = await install({ deviceId: randomUUID(), affiliateCode: code() });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ affiliateId, matchMethod: 'code' });
+  });
+
+  test('an unknown token falls back to the code', async () => {
+    const fields = { deviceId: randomUUID(), claimToken: randomUUID(), affiliateCode: slug };
+    expect((await install(fields)).body).toMatchObject({ affiliateId, matchMethod: 'code' });
+  });
+
+  test('the window ends where the app says, to the millisecond', async () => {
+    const clickedAt = api.clock.now - 30 * DAY_MS;
+    const [inside, outside] = [randomUUID(), randomUUID()];
+    await click({ claimToken: inside, clickedAt });
+    await click({ claimToken: outside, clickedAt: clickedAt - 1 });
+    expect((await install({ deviceId: randomUUID(), claimToken: inside })).status).toBe(200);
+    expect((await install({ deviceId: randomUUID(), claimToken: outside })).status).toBe(404);
+  });
+
+  test('a token belongs to the first device that redeems it, whichever of many that is', async () => {
+    const claimToken = randomUUID();
+    await click({ claimToken });
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, () => install({ deviceId: randomUUID(), claimToken })),
+    );
+    expect(answers.map((answer) => answer.status).toSorted()).toEqual([200, ...Array.from({ length: 11 }, () => 404)]);
+    expect(answers.find((answer) => answer.status === 404)?.body).toMatchObject({ code: 'no_attributable_click' });
+  });
+
+  test('of many touches at once one wins, all are answered the same, and the others are kept as lost', async () => {
+    const deviceId = randomUUID();
+    const touches = await Promise.all(
+      Array.from({ length: 8 }, async () => {
+        const someone = await newAffiliate(api, app);
+        const link = await newLink(api, app, someone);
+        const claimToken = randomUUID();
+        await click({ slug: link.slug, claimToken });
+        return { claimToken };
+      }),
+    );
+    const answers = await Promise.all(touches.map((touch) => install({ deviceId, ...touch })));
+    expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
+    const { lost } = await api.sql.one<{ lost: number }>`
+      select count(*) as lost from losing_touches where device_id = ${deviceId}`;
+    expect(lost).toBe(7);
+    const { claimed } = await api.sql.one<{ claimed: number }>`
+      select count(*) as claimed from clicks where claimed_by_device = ${deviceId}`;
+    expect(claimed).toBe(8);
+  });
+
+  test('old clicks of a link that was switched off still count, those of a removed affiliate do not', async () => {
+    for (const [path, body, expected] of [
+      ['links', { active: false }, 200],
+      ['affiliates', { status: 'removed' }, 404],
+    ] as const) {
+      const someone = await newAffiliate(api, app);
+      const link = await newLink(api, app, someone);
+      const claimToken = randomUUID();
+      await click({ slug: link.slug, claimToken });
+      const id = path === 'links' ? link.id : someone;
+      await api.call('PATCH', `/apps/${app.appId}/${path}/${id}`, { key: app.key, body });
+      expect((await install({ deviceId: randomUUID(), claimToken })).status).toBe(expected);
+      expect((await install({ deviceId: randomUUID(), affiliateCode: link.slug })).status).toBe(404);
+    }
+  });
+
+  test("another app's token and code are a 404", async () => {
+    const other = await newApp(api);
+    const claimToken = randomUUID();
+    await click({ claimToken });
+    for (const touch of [{ claimToken }, { affiliateCode: slug }, { affiliateCode: affiliateId }]) {
+      expect((await install({ deviceId: randomUUID(), ...touch }, other.sdkKey)).status).toBe(404);
+    }
+  });
+
+  test('without a touch it is a 400, with a deferred one a 404', async () => {
+    expect((await install({ deviceId: 'd' })).status).toBe(400);
+    expect((await install({ deviceId: 'd', deferred: false })).status).toBe(400);
+    const deferred = await install({ deviceId: 'd', deferred: true });
+    expect(deferred.status).toBe(404);
+    expect(deferred.body).toMatchObject({ code: 'no_attributable_click' });
+  });
+
+  test.each([
+    ['an empty device id', { deviceId: '' }],
+    ['a long device id', { deviceId: 'x'.repeat(201) }],
+    ['a control character', { deviceId: 'a\nb' }],
+    ['a first open in the future', { firstOpenAt: Date.UTC(2026, 5, 15, 12) + 300_001 }],
+    ['a first open as a string', { firstOpenAt: '1' }],
+  ])('%s is a 400', async (_, fields) => {
+    expect((await install({ deviceId: 'd', affiliateCode: slug, ...fields })).status).toBe(400);
+  });
+});
+
+describe('POST /sdk/identify', () => {
+  async function attributed(): Promise<{ deviceId: string; attributionId: string }> {
+    const deviceId = randomUUID();
+    const { body } = await install({ deviceId, affiliateCode: slug });
+    return { deviceId, attributionId: body.attributionId };
+  }
+
+  test('binds a user to the attribution of the device, once', async () => {
+    const { deviceId, attributionId } = await attributed();
+    const user = randomUUID();
+    const answers = await Promise.all(Array.from({ length: 10 }, () => identify(deviceId, user)));
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ status: 200, body: { attributionId, customerUserId: user } });
+    }
+    const { bound } = await api.sql.one<{ bound: number }>`
+      select count(*) as bound from bindings where customer_user_id = ${user} and healed_at is not null`;
+    expect(bound).toBe(1);
+    expect(api.healed).toEqual([]);
+  });
+
+  test('several users may share a device; a user stays with the first attribution', async () => {
+    const [one, two] = [await attributed(), await attributed()];
+    const [ann, bob] = [randomUUID(), randomUUID()];
+    expect((await identify(one.deviceId, ann)).body.attributionId).toBe(one.attributionId);
+    expect((await identify(one.deviceId, bob)).body.attributionId).toBe(one.attributionId);
+    expect((await identify(two.deviceId, ann)).body.attributionId).toBe(one.attributionId);
+  });
+
+  test('without an attribution it is a 404, and the install that comes later binds the user', async () => {
+    const [deviceId, user] = [randomUUID(), randomUUID()];
+    expect(await identify(deviceId, user)).toMatchObject({ status: 404, body: { code: 'no_attribution' } });
+    const { body } = await install({ deviceId, affiliateCode: slug });
+    const bound = await api.sql.one`select attribution_id from bindings where customer_user_id = ${user}`;
+    expect(bound).toEqual({ attribution_id: body.attributionId });
+  });
+
+  test('an install and an identify at the same moment always end bound', async () => {
+    const users = await Promise.all(
+      Array.from({ length: 40 }, async () => {
+        const [deviceId, user] = [randomUUID(), randomUUID()];
+        await Promise.all([identify(deviceId, user), install({ deviceId, affiliateCode: slug })]);
+        return user;
+      }),
+    );
+    const { bound } = await api.sql.one<{ bound: number }>`
+      select count(*) as bound from bindings where customer_user_id = any(${users}::text[])`;
+    expect(bound).toBe(40);
+  });
+
+  test('a user id that no index could hold is a 400', async () => {
+    expect((await identify('d', '😀'.repeat(256))).status).toBe(404);
+    expect((await identify('d', '😀'.repeat(500))).status).toBe(400);
+    expect((await identify('d', '')).status).toBe(400);
+  });
+});
+
+describe('who may call', () => {
+  test.each([['/sdk/install'], ['/sdk/identify']])('%s answers 401 to no key, a broken one and an account key', async (path) => {
+    for (const key of [undefined, 'x', `${app.sdkKey.slice(0, -1)}!`, app.key]) {
+      const answer = await api.call('POST', path, { body: {}, ...(key === undefined ? {} : { key }) });
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+    }
+  });
+
+  test.each([['/clicks'], ['/sdk/install']])('%s lets pages of any origin call, also for its errors', async (path) => {
+    const preflight = await api.call('OPTIONS', path, {
+      headers: { origin: 'https://shop.example', 'access-control-request-method': 'POST' },
+    });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
+    const refused = await api.call('POST', path, { body: {}, headers: { origin: 'https://shop.example' } });
+    expect(refused.status).toBeGreaterThanOrEqual(400);
+    expect(refused.headers.get('access-control-allow-origin')).toBe('*');
+    expect(refused.headers.get('access-control-allow-credentials')).toBeNull();
+  });
+});

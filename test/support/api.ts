@@ -1,0 +1,152 @@
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import { createAccount } from '../../src/db/accounts.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import type { AccountId, BindingId } from '../../src/domain/ids.ts';
+import { PERMISSIONS, type Permission } from '../../src/domain/keys.ts';
+import { createApp } from '../../src/http/app.ts';
+import type { HttpDeps } from '../../src/http/deps.ts';
+import { createTestDatabase, type TestDatabase } from './database.ts';
+
+export interface Answer<T = Record<string, unknown>> {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: T;
+}
+
+export interface CallOptions {
+  readonly body?: unknown;
+  readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** The HTTP layer on a loopback port over a database of its own. Durable work is only written down. */
+export interface TestApi {
+  readonly url: string;
+  readonly database: TestDatabase;
+  readonly sql: Sql;
+  readonly healed: BindingId[];
+  readonly clock: { now: number };
+  readonly call: <T = Record<string, unknown>>(method: string, path: string, options?: CallOptions) => Promise<Answer<T>>;
+  readonly close: () => Promise<void>;
+}
+
+/** Plainly fake. */
+export const TEST_KEY = Buffer.alloc(32, 9);
+
+/** Starts the API; `overrides` replace dependencies. */
+export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<TestApi> {
+  const database = await createTestDatabase();
+  const healed: BindingId[] = [];
+  const clock = { now: Date.UTC(2026, 5, 15, 12) };
+  const app = createApp({
+    sql: database.sql,
+    logger: pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' }),
+    now: () => clock.now,
+    publicUrl: 'https://api.example.test',
+    trustProxy: 0,
+    secretBox: createSecretBox([TEST_KEY]),
+    work: {
+      processDelivery: async () => null,
+      healBinding: (bindingId) => void healed.push(bindingId),
+      settlePayout: async () => {},
+    },
+    readiness: async () => [],
+    ...overrides,
+  });
+  const handle = app.callback();
+  const server = createServer((request, response) => void handle(request, response));
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+
+  return {
+    url,
+    database,
+    sql: database.sql,
+    healed,
+    clock,
+    call: async <T>(method: string, path: string, { body, key, headers }: CallOptions = {}) => {
+      const response = await fetch(url + path, {
+        method,
+        headers: {
+          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      });
+      const text = await response.text();
+      const isJson = (response.headers.get('content-type') ?? '').includes('json') && text !== '';
+      return { status: response.status, headers: response.headers, text, body: (isJson ? JSON.parse(text) : null) as T };
+    },
+    close: async () => {
+      await new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      });
+      await database.drop();
+    },
+  };
+}
+
+export interface TestAccount {
+  readonly accountId: AccountId;
+  readonly key: string;
+}
+
+/** A new account with a key of these permissions. */
+export async function newAccount(
+  api: TestApi,
+  permissions: readonly Permission[] = PERMISSIONS,
+): Promise<TestAccount> {
+  const { id } = await createAccount(api.sql, 'Account');
+  const { key } = await createAccountKey(api.sql, id, permissions);
+  return { accountId: id, key };
+}
+
+export interface TestApp extends TestAccount {
+  readonly appId: string;
+  readonly sdkKey: string;
+}
+
+/** A new app, of a new account unless one is given. */
+export async function newApp(api: TestApi, account?: TestAccount, settings: object = {}): Promise<TestApp> {
+  const owner = account ?? (await newAccount(api));
+  const { status, body } = await api.call<{ id: string; sdkKey: string }>('POST', '/apps', {
+    key: owner.key,
+    body: { name: 'App', ...settings },
+  });
+  if (status !== 201) throw new Error(`POST /apps: ${status} ${JSON.stringify(body)}`);
+  return { ...owner, appId: body.id, sdkKey: body.sdkKey };
+}
+
+/** A new affiliate of an app. */
+export async function newAffiliate(api: TestApi, app: TestApp, fields: object = {}): Promise<string> {
+  const { status, body } = await api.call<{ id: string }>('POST', `/apps/${app.appId}/affiliates`, {
+    key: app.key,
+    body: { name: 'Creator', ...fields },
+  });
+  if (status !== 201) throw new Error(`POST affiliates: ${status} ${JSON.stringify(body)}`);
+  return body.id;
+}
+
+/** A new link of an affiliate. */
+export async function newLink(
+  api: TestApi,
+  app: TestApp,
+  affiliateId: string,
+  fields: object = {},
+): Promise<{ id: string; slug: string }> {
+  const { status, body } = await api.call<{ id: string; slug: string }>('POST', `/apps/${app.appId}/links`, {
+    key: app.key,
+    body: { affiliateId, destinationUrl: 'https://example.com/get', ...fields },
+  });
+  if (status !== 201) throw new Error(`POST links: ${status} ${JSON.stringify(body)}`);
+  return body;
+}
