@@ -18,8 +18,8 @@ import { receiveWebhook } from '../src/http/webhook-door.ts';
 import { runServer } from '../src/server.ts';
 
 const WARM_UP = 200;
-const ONE_BY_ONE = 500;
-const SIDE_BY_SIDE = 4_000;
+const ONE_BY_ONE = 200;
+const SIDE_BY_SIDE = 1_500;
 const IN_FLIGHT = 16;
 const ROUNDS = 3;
 
@@ -136,8 +136,11 @@ const results = new Map<string, Figures[]>(subjects.map(({ name }) => [name, []]
 for (const { url } of subjects) await load(url, secret, users, WARM_UP, IN_FLIGHT);
 for (let round = 1; round <= ROUNDS; round += 1) {
   for (const { name, url } of subjects) {
-    process.stderr.write(`round ${round} of ${ROUNDS}: ${name}\n`);
-    results.get(name)?.push(await measure(url, secret, users));
+    const figures = await measure(url, secret, users);
+    process.stderr.write(
+      `round ${round} of ${ROUNDS}: ${name}: p50 ${figures.p50Ms.toFixed(1)} ms, ${figures.perSecond.toFixed(0)} per second\n`,
+    );
+    results.get(name)?.push(figures);
   }
 }
 const summary = subjects.map(({ name }) => {

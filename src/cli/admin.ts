@@ -80,7 +80,9 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
     const { url, close } = await deps.openDatabase();
     const sql = connect({ url, max: 2, statementTimeoutMs: 0, applicationName: 'tributary-admin' });
     try {
-      const { isEmpty } = await sql.one<{ isEmpty: boolean }>`select to_regclass('migrations') is null as "isEmpty"`;
+      const { isEmpty } = await sql.one<{
+        isEmpty: boolean;
+      }>`select to_regclass('migrations') is null as "isEmpty"`;
       if (isEmpty) {
         deps.stderr('Setting up the empty database.\n');
         await migrate(url);
@@ -118,7 +120,11 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
     .description('list all accounts')
     .option(...JSON_OPTION)
     .action(async (options: { json?: boolean }) => {
-      const rows = (await onDatabase(listAccounts)).map(({ id, name, createdAt }) => ({ id, name, createdAt }));
+      const rows = (await onDatabase(listAccounts)).map(({ id, name, createdAt }) => ({
+        id,
+        name,
+        createdAt,
+      }));
       print(rows, rows, options);
     });
 
@@ -144,7 +150,9 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
     .option(...JSON_OPTION)
     .action(async (options: { account: string; json?: boolean }) => {
       const { account } = options;
-      const found = isId('account', account) ? await onDatabase((sql) => listAccountKeys(sql, account)) : undefined;
+      const found = isId('account', account)
+        ? await onDatabase((sql) => listAccountKeys(sql, account))
+        : undefined;
       if (found === undefined) throw new Refused(`There is no account ${account}.`);
       const rows = found.map(({ id, display, permissions, createdAt, expiresAt, revokedAt }) => ({
         id,
@@ -191,7 +199,11 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
       const { url, close } = await deps.openDatabase();
       try {
         const migrations = await migrate(url);
-        print({ migrations }, migrations.map((name) => ({ migration: name })), options);
+        print(
+          { migrations },
+          migrations.map((name) => ({ migration: name })),
+          options,
+        );
       } finally {
         await close();
       }
@@ -213,7 +225,9 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
       }));
       print({ equal: rows.length === 0, differences: rows }, rows, options);
       if (rows.length > 0) status = EXIT.refused;
-      deps.stderr(rows.length === 0 ? 'All sums equal the facts.\n' : `${rows.length} sums differ from the facts.\n`);
+      deps.stderr(
+        rows.length === 0 ? 'All sums equal the facts.\n' : `${rows.length} sums differ from the facts.\n`,
+      );
     });
   rollups
     .command('repair')

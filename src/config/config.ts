@@ -57,7 +57,8 @@ const secretsKeys = z.string().transform((text, context) => {
   if (keys.includes(null)) {
     context.addIssue({
       code: 'custom',
-      message: 'SECRETS_KEY must be 32 bytes in base64 (openssl rand -base64 32), or several of them with commas between.',
+      message:
+        'SECRETS_KEY must be 32 bytes in base64 (openssl rand -base64 32), or several of them with commas between.',
     });
     return z.NEVER;
   }
@@ -92,13 +93,17 @@ const environment = z.object({
   DATA_DIR: z.string().default('.data'),
   SECRETS_KEY: secretsKeys.optional(),
   TRUST_PROXY: wholeNumber('TRUST_PROXY', 0, 100).default(0),
-  LOG_LEVEL: oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
+  LOG_LEVEL: oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default(
+    'info',
+  ),
   METRICS_PORT: wholeNumber('METRICS_PORT', 1, 65_535).optional(),
 });
 
 /** Reads the environment. A variable that is empty counts as not set. Throws `ConfigError`. */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
-  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== undefined && value.trim() !== ''));
+  const set = Object.fromEntries(
+    Object.entries(env).filter(([, value]) => value !== undefined && value.trim() !== ''),
+  );
   const parsed = environment.safeParse(set);
   if (!parsed.success) throw new ConfigError(z.prettifyError(parsed.error), { cause: parsed.error });
   const value = parsed.data;
@@ -108,7 +113,11 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     publicUrl: value.PUBLIC_URL,
     role: value.ROLE,
     databaseUrl: value.DATABASE_URL,
-    temporal: { address: value.TEMPORAL_ADDRESS, namespace: value.TEMPORAL_NAMESPACE, apiKey: value.TEMPORAL_API_KEY },
+    temporal: {
+      address: value.TEMPORAL_ADDRESS,
+      namespace: value.TEMPORAL_NAMESPACE,
+      apiKey: value.TEMPORAL_API_KEY,
+    },
     dataDir: value.DATA_DIR,
     secretsKeys: value.SECRETS_KEY ?? [],
     trustProxy: value.TRUST_PROXY,

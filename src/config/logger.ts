@@ -64,7 +64,12 @@ export function createLogger(level: Config['logLevel'], destination?: Destinatio
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     redact: { paths: PRIVATE.flatMap((name) => [name, `*.${name}`]), censor: '…' },
-    serializers: { err: (error: unknown) => loggedError(error) },
+    // Under its usual key pino would copy an error's message, with whatever it quotes, into the line's own.
+    errorKey: 'fault',
+    serializers: {
+      err: (error: unknown) => loggedError(error),
+      fault: (error: unknown) => loggedError(error),
+    },
   };
   return destination === undefined ? pino(options) : pino(options, destination);
 }

@@ -1,4 +1,12 @@
-import { createCipheriv, createDecipheriv, createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto';
 
 /** Keeps secrets that must be read again, and proves secrets that must not. */
 export interface SecretBox {
@@ -36,13 +44,16 @@ function boxKey(key: Buffer): BoxKey {
   return { id, encryption: derive(key, 'encryption'), hashing: derive(key, 'token hash') };
 }
 
+function hash(key: BoxKey, token: string): Buffer {
+  return createHmac('sha256', key.hashing).update(token).digest();
+}
+
 /** A box that encrypts with the first of `keys` and opens what any of them closed. AES-256-GCM; each key 32 bytes. */
 export function createSecretBox(keys: readonly Buffer[]): SecretBox {
   const all = keys.map(boxKey);
   const [first] = all;
   if (first === undefined) throw new RangeError('the secret box needs at least one key');
   const keyOf = (id: string): BoxKey | undefined => all.find((key) => key.id === id);
-  const hash = (key: BoxKey, token: string): Buffer => createHmac('sha256', key.hashing).update(token).digest();
 
   return {
     encrypt(plain, context) {
@@ -55,7 +66,9 @@ export function createSecretBox(keys: readonly Buffer[]): SecretBox {
     decrypt(ciphertext, encryptionKeyId, context) {
       const key = keyOf(encryptionKeyId);
       if (key === undefined) {
-        throw new SecretUnreadable(`SECRETS_KEY lacks the key ${encryptionKeyId}, which a stored secret needs`);
+        throw new SecretUnreadable(
+          `SECRETS_KEY lacks the key ${encryptionKeyId}, which a stored secret needs`,
+        );
       }
       try {
         const nonce = ciphertext.subarray(0, NONCE_BYTES);

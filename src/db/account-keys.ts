@@ -35,13 +35,21 @@ export function keySha256(key: string): Buffer {
 }
 
 /** A new random key. */
-export function makeKey(kind: KeyKind): { readonly key: string; readonly display: string; readonly sha256: Buffer } {
+export function makeKey(kind: KeyKind): {
+  readonly key: string;
+  readonly display: string;
+  readonly sha256: Buffer;
+} {
   const key = formatKey(kind, randomBytes(KEY_RANDOM_BYTES));
   return { key, display: displayKey(kind, key), sha256: keySha256(key) };
 }
 
 /** Whose key this is, or undefined when there is no such key or it is not valid at `now`. */
-export async function findAccountCaller(sql: Sql, key: string, now: number): Promise<AccountCaller | undefined> {
+export async function findAccountCaller(
+  sql: Sql,
+  key: string,
+  now: number,
+): Promise<AccountCaller | undefined> {
   return await sql.maybe<AccountCaller>`
     select id as "keyId", account_id as "accountId", permissions
       from account_keys

@@ -135,7 +135,7 @@ export async function listAffiliatesByName(
 
 /**
  * Those who earned most in all time. Where fewer than `limit` earned anything, the oldest of the others follow; they are
- * looked for only then.
+ * looked for only then, so whoever is not among the earners found has earned nothing.
  */
 export async function listTopEarners(
   sql: Sql,
@@ -154,9 +154,7 @@ export async function listTopEarners(
       select a.*, 0::bigint as earned
         from affiliates a
        where a.app_id = ${appId} ${withStatus(sql, filter.status)}
-         and not exists (select from rollups r
-                          where r.app_id = ${appId} and r.scope = 'affiliate' and r.scope_id = a.id
-                            and r.bucket_at = '-infinity' and r.shard = 0 and r.commission_cents > 0)
+         and not exists (select from earners e where e.id = a.id)
        order by a.created_at, a.id limit ${limit} - (select count(*) from earners)
     ), p as (select * from earners union all select * from others)
     select ${listColumns(sql)}

@@ -135,7 +135,12 @@ export async function attributeDevice(
 }
 
 /** Keeps a touch that came after its device had an attribution. A click that it names now belongs to the device. */
-export async function recordLosingTouch(sql: Sql, appId: AppId, deviceId: string, touch: Touch): Promise<void> {
+export async function recordLosingTouch(
+  sql: Sql,
+  appId: AppId,
+  deviceId: string,
+  touch: Touch,
+): Promise<void> {
   const { affiliateId, linkId, clickId, matchMethod, touchedAt } = touch;
   await sql`
     with claimed as (

@@ -64,7 +64,9 @@ export async function bindUser(
         from (select 1) always left join (select * from stored union all select * from added) b on true`;
     if (row.deviceAttributionId === null) return { binding: undefined };
     if (row.bindingId === null || row.attributionId === null) return undefined;
-    return { binding: { bindingId: row.bindingId, attributionId: row.attributionId, isNew: row.bindingId === id } };
+    return {
+      binding: { bindingId: row.bindingId, attributionId: row.attributionId, isNew: row.bindingId === id },
+    };
   });
   return binding;
 }

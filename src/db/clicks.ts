@@ -28,7 +28,9 @@ export interface RecordedClick {
 export async function recordClick(sql: Sql, click: ClickFact): Promise<RecordedClick | undefined> {
   const id = newId('click');
   const { found } = await lookUntilSeen(async () => {
-    const row = await sql.one<{ linkFound: boolean } & { [K in keyof RecordedClick]: RecordedClick[K] | null }>`
+    const row = await sql.one<
+      { linkFound: boolean } & { [K in keyof RecordedClick]: RecordedClick[K] | null }
+    >`
       with stored as (
         select id, affiliate_id, link_id from clicks where app_id = ${click.appId} and claim_token = ${click.claimToken}::uuid
       ), link as (

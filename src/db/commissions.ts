@@ -47,8 +47,10 @@ export async function listCommissions(
   const ofAffiliate =
     filter.affiliateId === null ? sql.fragment`` : sql.fragment`and c.affiliate_id = ${filter.affiliateId}`;
   const withStatus = filter.status === null ? sql.fragment`` : sql.fragment`and c.status = ${filter.status}`;
-  const notBefore = filter.from === null ? sql.fragment`` : sql.fragment`and c.occurred_at >= ${instant(filter.from)}`;
-  const before = filter.to === null ? sql.fragment`` : sql.fragment`and c.occurred_at < ${instant(filter.to)}`;
+  const notBefore =
+    filter.from === null ? sql.fragment`` : sql.fragment`and c.occurred_at >= ${instant(filter.from)}`;
+  const before =
+    filter.to === null ? sql.fragment`` : sql.fragment`and c.occurred_at < ${instant(filter.to)}`;
   // Purchases happen at whole milliseconds, so that is how their positions count.
   const from =
     after === null
@@ -60,13 +62,14 @@ export async function listCommissions(
        where c.app_id = ${appId} ${ofAffiliate} ${withStatus} ${notBefore} ${before} ${from}
        order by c.occurred_at desc, c.id desc limit ${limit + 1}
     )
-    select p.id, p.affiliate_id as "affiliateId", a.name as "affiliateName", p.link_id as "linkId",
+    select p.id, p.affiliate_id as "affiliateId",
+           (select a.name from affiliates a where a.id = p.affiliate_id) as "affiliateName", p.link_id as "linkId",
            p.event_id as "eventId", p.kind, p.reverses_commission_id as "reversesCommissionId", p.status,
            p.rate_bps as "rateBps", p.base_cents as "baseCents", p.amount_cents as "amountCents", p.source,
            p.customer_user_id as "customerUserId", p.match_method as "matchMethod", p.occurred_at as "occurredAt",
            p.due_at as "dueAt", p.matured_at as "maturedAt", p.paid_at as "paidAt", p.payout_id as "payoutId",
            p.created_at as "createdAt", epoch_ms(p.occurred_at) as "sortKey"
-      from p join affiliates a on a.id = p.affiliate_id
+      from p
      order by p.occurred_at desc, p.id desc`;
   return pageOf(rows, limit);
 }

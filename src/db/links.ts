@@ -85,7 +85,12 @@ export interface LinkChange {
 }
 
 /** Changes the named fields and leaves the others. Undefined when the app has no such link. */
-export async function updateLink(sql: Sql, appId: AppId, id: LinkId, change: LinkChange): Promise<Link | undefined> {
+export async function updateLink(
+  sql: Sql,
+  appId: AppId,
+  id: LinkId,
+  change: LinkChange,
+): Promise<Link | undefined> {
   const { destinationUrl, campaign, active } = change;
   return await sql.maybe<Link>`
     update links
@@ -117,10 +122,9 @@ export async function listLinks(
        order by l.created_at, l.id limit ${limit + 1}
     )
     select p.id, p.slug, p.destination_url as "destinationUrl", p.campaign, p.active,
-           p.affiliate_id as "affiliateId", p.created_at as "createdAt", a.name as "affiliateName",
+           p.affiliate_id as "affiliateId", p.created_at as "createdAt", (select a.name from affiliates a where a.id = p.affiliate_id) as "affiliateName",
            coalesce(t.clicks, 0) as clicks, (extract(epoch from p.created_at) * 1000000)::bigint as "sortKey"
       from p
-      join affiliates a on a.id = p.affiliate_id
       left join lateral (
         select sum(clicks)::bigint as clicks from rollups
          where app_id = ${appId} and scope = 'link' and scope_id = p.id and bucket_at = '-infinity') t on true

@@ -72,7 +72,10 @@ export async function findRollupDifferences(sql: Sql): Promise<RollupDifference[
     for (const { off, ...row } of rows) {
       const differs = Object.entries(off)
         .filter(([, missing]) => missing !== 0)
-        .map(([column, missing]) => `${column} ${missing > 0 ? 'lacks' : 'has'} ${Math.abs(missing)}${missing > 0 ? '' : ' too much'}`);
+        .map(
+          ([column, missing]) =>
+            `${column} ${missing > 0 ? 'lacks' : 'has'} ${Math.abs(missing)}${missing > 0 ? '' : ' too much'}`,
+        );
       found.push({ ...row, differs });
     }
   }

@@ -59,7 +59,11 @@ export interface WebhookState {
 }
 
 /** The state of each of `providers` for an app, in the same order. */
-export async function listWebhookStates(sql: Sql, appId: AppId, providers: readonly string[]): Promise<WebhookState[]> {
+export async function listWebhookStates(
+  sql: Sql,
+  appId: AppId,
+  providers: readonly string[],
+): Promise<WebhookState[]> {
   return await sql<WebhookState>`
     select p.name as provider, s.environment, d.received_at as "receivedAt", d.signature_valid as "signatureValid",
            d.processing_status as "processingStatus"

@@ -89,6 +89,8 @@ export function chooseTouch(install: {
  */
 export function isSameTouch(winner: Omit<Touch, 'touchedAt'>, touch: Touch): boolean {
   return (
-    winner.clickId === touch.clickId && winner.affiliateId === touch.affiliateId && winner.linkId === touch.linkId
+    winner.clickId === touch.clickId &&
+    winner.affiliateId === touch.affiliateId &&
+    winner.linkId === touch.linkId
   );
 }

@@ -19,5 +19,7 @@ export function isDestinationUrl(text: string): boolean {
   if (UNPRINTABLE.test(text) || !URL.canParse(text)) return false;
   const url = new URL(text);
   if (REFUSED_SCHEMES.has(url.protocol)) return false;
-  return url.protocol === 'http:' || url.protocol === 'https:' ? url.hostname !== '' : text.length > url.protocol.length;
+  return url.protocol === 'http:' || url.protocol === 'https:'
+    ? url.hostname !== ''
+    : text.length > url.protocol.length;
 }

@@ -27,7 +27,8 @@ export function crc32(ascii: string): number {
 
 function base62(value: bigint, length: number): string {
   let text = '';
-  for (let rest = value; text.length < length; rest /= 62n) text = (ALPHABET[Number(rest % 62n)] ?? '') + text;
+  for (let rest = value; text.length < length; rest /= 62n)
+    text = (ALPHABET[Number(rest % 62n)] ?? '') + text;
   return text;
 }
 
@@ -37,7 +38,8 @@ function checksum(text: string): string {
 
 /** The key that 32 random bytes make. */
 export function formatKey(kind: KeyKind, random: Uint8Array): string {
-  if (random.length !== KEY_RANDOM_BYTES) throw new RangeError(`a key needs ${KEY_RANDOM_BYTES} random bytes`);
+  if (random.length !== KEY_RANDOM_BYTES)
+    throw new RangeError(`a key needs ${KEY_RANDOM_BYTES} random bytes`);
   let value = 0n;
   for (const byte of random) value = value * 256n + BigInt(byte);
   const text = KEY_PREFIXES[kind] + base62(value, RANDOM_LENGTH);

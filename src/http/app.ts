@@ -1,5 +1,5 @@
 import cors from '@koa/cors';
-import Router from '@koa/router';
+import { Router } from '@koa/router';
 import Koa from 'koa';
 import type { HttpContext, HttpState } from './context.ts';
 import type { HttpDeps } from './deps.ts';
@@ -28,11 +28,12 @@ async function safeHeaders(ctx: HttpContext, next: () => Promise<unknown>): Prom
 }
 
 async function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
-  await (OPEN_PATH.test(ctx.path) ? allowAnyOrigin(ctx as Parameters<typeof allowAnyOrigin>[0], async () => next()) : next());
+  await (OPEN_PATH.test(ctx.path) ? allowAnyOrigin(ctx, async () => next()) : next());
 }
 
 /** What is left of a request that no route has taken: its method is not one of the path's, or nothing is there. */
-function answerUnrouted(ctx: HttpContext, matched: readonly { readonly methods: readonly string[] }[]): void {
+function answerUnrouted(ctx: HttpContext, router: Router<HttpState>): void {
+  const matched = router.stack.filter((layer) => layer.match(ctx.path));
   if (matched.length === 0) throw notFound();
   const methods = new Set([...matched.flatMap((layer) => layer.methods), 'OPTIONS']);
   const allow = [...methods].toSorted().join(', ');
@@ -62,10 +63,7 @@ export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes):
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));
   app.use(router.routes());
-  app.use((ctx) => {
-    const { matched } = ctx as { matched?: readonly { readonly methods: readonly string[] }[] };
-    answerUnrouted(ctx, matched ?? []);
-  });
+  app.use((ctx) => answerUnrouted(ctx, router));
   // Errors of requests were answered above; what comes here is a connection that broke while an answer was on its way.
   app.on('error', (error: unknown) => deps.logger.debug({ err: error, msg: 'connection failed' }));
   return app;

@@ -44,7 +44,9 @@ export function decodeCursor<K extends string | number>(
     const [key_, rowId, sum] = parsed.data;
     if (sum === check(key, [key_, rowId])) return { sortKey: key_, id: rowId };
   }
-  throw new ApiError('invalid_cursor', { detail: 'Pass the nextCursor of the same list with the same filters.' });
+  throw new ApiError('invalid_cursor', {
+    detail: 'Pass the nextCursor of the same list with the same filters.',
+  });
 }
 
 function parseJson(cursor: string): unknown {

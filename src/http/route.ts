@@ -53,8 +53,14 @@ interface RouteText<A extends Auth, P extends string> {
   readonly summary: string;
 }
 
-interface RouteSpec<A extends Auth, P extends string, I extends Ids, Q extends z.ZodType, B extends z.ZodType, R>
-  extends RouteText<A, P> {
+interface RouteSpec<
+  A extends Auth,
+  P extends string,
+  I extends Ids,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R,
+> extends RouteText<A, P> {
   /** Path parameters that are ids, and of what. `appId` of an account's route needs no mention. */
   readonly ids?: I;
   readonly query?: Q;
@@ -79,7 +85,11 @@ export interface Route extends RouteText<Auth, string> {
   readonly ids: Ids;
   readonly query: z.ZodType | null;
   readonly body: z.ZodType | null;
-  readonly response: { readonly status: number; readonly schema: z.ZodType | null; readonly contentType: string };
+  readonly response: {
+    readonly status: number;
+    readonly schema: z.ZodType | null;
+    readonly contentType: string;
+  };
   /** Checks a request in the order that the contract promises, and answers it. */
   readonly run: (ctx: HttpContext, deps: HttpDeps, params: Readonly<Record<string, string>>) => Promise<void>;
 }
@@ -132,15 +142,36 @@ export function rawRoute<
   };
 }
 
-function described<A extends Auth, P extends string, I extends Ids, Q extends z.ZodType, B extends z.ZodType, R>(
-  spec: RouteSpec<A, P, I, Q, B, R>,
-): Omit<Route, 'response' | 'run'> {
+function described<
+  A extends Auth,
+  P extends string,
+  I extends Ids,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R,
+>(spec: RouteSpec<A, P, I, Q, B, R>): Omit<Route, 'response' | 'run'> {
   const { method, path, auth, permission, summary, ids, query, body } = spec;
-  return { method, path, auth, permission, summary, ids: ids ?? {}, query: query ?? null, body: body ?? null };
+  return {
+    method,
+    path,
+    auth,
+    permission,
+    summary,
+    ids: ids ?? {},
+    query: query ?? null,
+    body: body ?? null,
+  };
 }
 
 /** The contract's order: 401, 403, 400, 404. What comes after needs the handler. */
-async function check<A extends Auth, P extends string, I extends Ids, Q extends z.ZodType, B extends z.ZodType, R>(
+async function check<
+  A extends Auth,
+  P extends string,
+  I extends Ids,
+  Q extends z.ZodType,
+  B extends z.ZodType,
+  R,
+>(
   spec: RouteSpec<A, P, I, Q, B, R>,
   ctx: HttpContext,
   deps: HttpDeps,
@@ -158,7 +189,10 @@ async function check<A extends Auth, P extends string, I extends Ids, Q extends 
     if (!isId(kind, text)) throw notFound();
     return [name, text] as const;
   });
-  const app = caller !== undefined && 'accountId' in caller ? await appOf(caller, ctx, deps, params['appId']) : undefined;
+  const app =
+    caller !== undefined && 'accountId' in caller
+      ? await appOf(caller, ctx, deps, params['appId'])
+      : undefined;
   // What the three conditional types say is what was just computed from the same spec; the compiler can't follow that.
   const call = { ctx, deps, now: deps.now(), caller, app, params, ids: Object.fromEntries(ids), query, body };
   return call as unknown as Call<A, P, I, z.output<Q>, z.output<B>>;
@@ -172,7 +206,11 @@ async function appOf(caller: AccountCaller, ctx: HttpContext, deps: HttpDeps, te
   return app;
 }
 
-async function checkShape(querySchema: z.ZodType | undefined, bodySchema: z.ZodType | undefined, ctx: HttpContext) {
+async function checkShape(
+  querySchema: z.ZodType | undefined,
+  bodySchema: z.ZodType | undefined,
+  ctx: HttpContext,
+) {
   const json = bodySchema === undefined ? undefined : ((await parseBody(ctx)) ?? {});
   const unstorable = [...findUnstorableText(ctx.query), ...findUnstorableText(json)];
   if (unstorable.length > 0) throw new ApiError('invalid_request', { errors: unstorable });

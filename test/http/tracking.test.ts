@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DAY_MS } from '../../src/domain/attribution.ts';
-import { newAffiliate, newApp, newLink, startTestApi, type TestApi, type TestApp } from '../support/api.ts';
+import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -30,7 +31,9 @@ interface Attributed {
 }
 
 const click = (fields: object = {}) =>
-  api.call<Recorded>('POST', '/clicks', { body: { customerAppId: app.appId, slug, claimToken: randomUUID(), ...fields } });
+  api.call<Recorded>('POST', '/clicks', {
+    body: { customerAppId: app.appId, slug, claimToken: randomUUID(), ...fields },
+  });
 
 const install = (fields: object, key = app.sdkKey) =>
   api.call<Attributed>('POST', '/sdk/install', { key, body: { firstOpenAt: api.clock.now, ...fields } });
@@ -51,7 +54,12 @@ async function clicksOf(linkSlug: string): Promise<number> {
 
 describe('POST /clicks', () => {
   test('answers the click, its affiliate and where the link leads, without regard to case', async () => {
-    const { status, body } = await click({ slug: 'SPRING_sale', ipHash: 'h', userAgent: 'Safari', clickedAt: 1 });
+    const { status, body } = await click({
+      slug: 'SPRING_sale',
+      ipHash: 'h',
+      userAgent: 'Safari',
+      clickedAt: 1,
+    });
     expect(status).toBe(200);
     expect(body).toEqual({
       clickId: expect.stringMatching(/^clk_/),
@@ -95,9 +103,15 @@ describe('POST /clicks', () => {
 
   test('an inactive link and a removed affiliate are a 404, a paused affiliate is not', async () => {
     const inactive = await newLink(api, app, affiliateId);
-    await api.call('PATCH', `/apps/${app.appId}/links/${inactive.id}`, { key: app.key, body: { active: false } });
+    await api.call('PATCH', `/apps/${app.appId}/links/${inactive.id}`, {
+      key: app.key,
+      body: { active: false },
+    });
     expect((await click({ slug: inactive.slug })).status).toBe(404);
-    for (const [status, expected] of [['removed', 404], ['paused', 200]] as const) {
+    for (const [status, expected] of [
+      ['removed', 404],
+      ['paused', 200],
+    ] as const) {
       const someone = await newAffiliate(api, app);
       const link = await newLink(api, app, someone);
       await api.call('PATCH', `/apps/${app.appId}/affiliates/${someone}`, { key: app.key, body: { status } });
@@ -118,7 +132,10 @@ describe('POST /clicks', () => {
   ])('%s is a 400 that says where', async (_, fields) => {
     const { status, body } = await click(fields);
     expect(status).toBe(400);
-    expect(body).toMatchObject({ code: 'invalid_request', errors: [{ path: expect.any(String) }] });
+    expect(body).toMatchObject({
+      code: 'invalid_request',
+      errors: expect.arrayContaining([expect.objectContaining({ path: expect.any(String) })]),
+    });
   });
 
   test('a click at the edge of the clocks is taken', async () => {
@@ -172,8 +189,13 @@ describe('POST /sdk/install', () => {
     const answers = await Promise.all(
       Array.from({ length: 12 }, () => install({ deviceId: randomUUID(), claimToken })),
     );
-    expect(answers.map((answer) => answer.status).toSorted()).toEqual([200, ...Array.from({ length: 11 }, () => 404)]);
-    expect(answers.find((answer) => answer.status === 404)?.body).toMatchObject({ code: 'no_attributable_click' });
+    expect(answers.map((answer) => answer.status).toSorted()).toEqual([
+      200,
+      ...Array.from({ length: 11 }, () => 404),
+    ]);
+    expect(answers.find((answer) => answer.status === 404)?.body).toMatchObject({
+      code: 'no_attributable_click',
+    });
   });
 
   test('of many touches at once one wins, all are answered the same, and the others are kept as lost', async () => {
@@ -298,23 +320,29 @@ describe('POST /sdk/identify', () => {
 });
 
 describe('who may call', () => {
-  test.each([['/sdk/install'], ['/sdk/identify']])('%s answers 401 to no key, a broken one and an account key', async (path) => {
-    for (const key of [undefined, 'x', `${app.sdkKey.slice(0, -1)}!`, app.key]) {
-      const answer = await api.call('POST', path, { body: {}, ...(key === undefined ? {} : { key }) });
-      expect(answer.status).toBe(401);
-      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
-    }
-  });
+  test.each([['/sdk/install'], ['/sdk/identify']])(
+    '%s answers 401 to no key, a broken one and an account key',
+    async (path) => {
+      for (const key of [undefined, 'x', `${app.sdkKey.slice(0, -1)}!`, app.key]) {
+        const answer = await api.call('POST', path, { body: {}, ...(key === undefined ? {} : { key }) });
+        expect(answer.status).toBe(401);
+        expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+      }
+    },
+  );
 
-  test.each([['/clicks'], ['/sdk/install']])('%s lets pages of any origin call, also for its errors', async (path) => {
-    const preflight = await api.call('OPTIONS', path, {
-      headers: { origin: 'https://shop.example', 'access-control-request-method': 'POST' },
-    });
-    expect(preflight.status).toBe(204);
-    expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
-    const refused = await api.call('POST', path, { body: {}, headers: { origin: 'https://shop.example' } });
-    expect(refused.status).toBeGreaterThanOrEqual(400);
-    expect(refused.headers.get('access-control-allow-origin')).toBe('*');
-    expect(refused.headers.get('access-control-allow-credentials')).toBeNull();
-  });
+  test.each([['/clicks'], ['/sdk/install']])(
+    '%s lets pages of any origin call, also for its errors',
+    async (path) => {
+      const preflight = await api.call('OPTIONS', path, {
+        headers: { origin: 'https://shop.example', 'access-control-request-method': 'POST' },
+      });
+      expect(preflight.status).toBe(204);
+      expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
+      const refused = await api.call('POST', path, { body: {}, headers: { origin: 'https://shop.example' } });
+      expect(refused.status).toBeGreaterThanOrEqual(400);
+      expect(refused.headers.get('access-control-allow-origin')).toBe('*');
+      expect(refused.headers.get('access-control-allow-credentials')).toBeNull();
+    },
+  );
 });

@@ -6,10 +6,12 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AccountId, BindingId } from '../../src/domain/ids.ts';
-import { PERMISSIONS, type Permission } from '../../src/domain/keys.ts';
+import { PERMISSIONS } from '../../src/domain/keys.ts';
+import type { Permission } from '../../src/domain/keys.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
-import { createTestDatabase, type TestDatabase } from './database.ts';
+import { createTestDatabase } from './database.ts';
+import type { TestDatabase } from './database.ts';
 
 export interface Answer<T = Record<string, unknown>> {
   readonly status: number;
@@ -31,7 +33,11 @@ export interface TestApi {
   readonly sql: Sql;
   readonly healed: BindingId[];
   readonly clock: { now: number };
-  readonly call: <T = Record<string, unknown>>(method: string, path: string, options?: CallOptions) => Promise<Answer<T>>;
+  readonly call: <T = Record<string, unknown>>(
+    method: string,
+    path: string,
+    options?: CallOptions,
+  ) => Promise<Answer<T>>;
   readonly close: () => Promise<void>;
 }
 
@@ -83,7 +89,12 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
       });
       const text = await response.text();
       const isJson = (response.headers.get('content-type') ?? '').includes('json') && text !== '';
-      return { status: response.status, headers: response.headers, text, body: (isJson ? JSON.parse(text) : null) as T };
+      return {
+        status: response.status,
+        headers: response.headers,
+        text,
+        body: (isJson ? JSON.parse(text) : null) as T,
+      };
     },
     close: async () => {
       await new Promise((resolve) => {

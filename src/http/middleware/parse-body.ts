@@ -27,11 +27,13 @@ export async function parseBody(ctx: HttpContext): Promise<unknown> {
   if (isJson === null) return undefined;
   if (isJson === false) throw new ApiError('unsupported_media_type', { detail: 'Send application/json.' });
   try {
-    await parse(ctx as Parameters<typeof parse>[0], async () => {});
+    await parse(ctx, async () => {});
   } catch (error) {
     const status = statusOf(error);
-    if (status === 413) throw new ApiError('payload_too_large', { detail: `At most ${LIMIT_BYTES} bytes.`, cause: error });
-    if (status === 415) throw new ApiError('unsupported_media_type', { detail: 'Unknown content encoding.', cause: error });
+    if (status === 413)
+      throw new ApiError('payload_too_large', { detail: `At most ${LIMIT_BYTES} bytes.`, cause: error });
+    if (status === 415)
+      throw new ApiError('unsupported_media_type', { detail: 'Unknown content encoding.', cause: error });
     // Broken JSON, a broken compression, fewer bytes than announced: all of it is the caller's.
     throw new ApiError('invalid_request', {
       errors: [{ path: '', message: 'The body is not valid JSON (an object).' }],

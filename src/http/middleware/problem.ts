@@ -9,7 +9,10 @@ const RETRY_AFTER_SECONDS = 2;
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof DatabaseUnavailable) {
-    return new ApiError('unavailable', { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) }, cause: error });
+    return new ApiError('unavailable', {
+      headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+      cause: error,
+    });
   }
   return new ApiError('internal_error', { cause: error });
 }
@@ -23,7 +26,13 @@ export function problem(logger: Logger) {
       const { code, status, title, detail, errors, headers, cause } = toApiError(error);
       const { requestId, route } = ctx.state;
       if (status >= 500) {
-        logger[status === 500 ? 'error' : 'warn']({ err: cause ?? error, requestId, route, code, msg: 'request failed' });
+        logger[status === 500 ? 'error' : 'warn']({
+          err: cause ?? error,
+          requestId,
+          route,
+          code,
+          msg: 'request failed',
+        });
       }
       ctx.set(headers);
       ctx.status = status;

@@ -2,8 +2,24 @@ import type { App } from '../../db/apps.ts';
 
 /** An app with its settings, as it leaves. */
 export function presentApp(app: App) {
-  const { id, name, commissionRateBps, attributionWindowDays, holdPeriodDays, deferredWindowMinutes, linkSubdomain } = app;
-  return { id, name, commissionRateBps, attributionWindowDays, holdPeriodDays, deferredWindowMinutes, linkSubdomain };
+  const {
+    id,
+    name,
+    commissionRateBps,
+    attributionWindowDays,
+    holdPeriodDays,
+    deferredWindowMinutes,
+    linkSubdomain,
+  } = app;
+  return {
+    id,
+    name,
+    commissionRateBps,
+    attributionWindowDays,
+    holdPeriodDays,
+    deferredWindowMinutes,
+    linkSubdomain,
+  };
 }
 
 /** An app in the list of an account's apps. */

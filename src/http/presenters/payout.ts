@@ -3,7 +3,16 @@ import type { PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
 /** A payout in a list. */
 export function presentPayout(row: PayoutListRow) {
   const { id, affiliateId, affiliateName, itemCount, totalCents, createdAt, csvSha256 } = row;
-  return { id, affiliateId, affiliateName, itemCount, totalCents, currency: 'USD' as const, createdAt, csvSha256 };
+  return {
+    id,
+    affiliateId,
+    affiliateName,
+    itemCount,
+    totalCents,
+    currency: 'USD' as const,
+    createdAt,
+    csvSha256,
+  };
 }
 
 /** What an export would pay at that moment. */

@@ -15,7 +15,12 @@ export function presentWebhookState(
   provider: ProviderName,
   state: WebhookState | undefined,
 ) {
-  const { environment = null, receivedAt = null, signatureValid = null, processingStatus = null } = state ?? {};
+  const {
+    environment = null,
+    receivedAt = null,
+    signatureValid = null,
+    processingStatus = null,
+  } = state ?? {};
   return {
     provider,
     url: webhookUrl(publicUrl, provider, appId),

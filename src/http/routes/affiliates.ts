@@ -35,7 +35,11 @@ export const affiliateRoutes = [
         }
         case 'name': {
           const after = decodeCursor(key, nameKey, cursor);
-          return presentPage(key, await listAffiliatesByName(deps.sql, app.id, filter, after, limit), presentAffiliateRow);
+          return presentPage(
+            key,
+            await listAffiliatesByName(deps.sql, app.id, filter, after, limit),
+            presentAffiliateRow,
+          );
         }
         case 'earnings': {
           // There is one page only, so no cursor can be of this list.

@@ -55,7 +55,8 @@ export const appRoutes = [
         const linkSubdomain = body.linkSubdomain ?? subdomainOf(body.name, randomBytes(3).toString('hex'));
         const made = await createApp(deps.sql, caller.accountId, { ...settingsOf(body), linkSubdomain });
         if (made !== 'subdomain_taken') return { ...presentApp(made.app), sdkKey: made.sdkKey };
-        if (body.linkSubdomain !== undefined || attempt === SUBDOMAIN_ATTEMPTS) throw new ApiError('subdomain_taken');
+        if (body.linkSubdomain !== undefined || attempt === SUBDOMAIN_ATTEMPTS)
+          throw new ApiError('subdomain_taken');
       }
     },
   }),

@@ -21,7 +21,12 @@ export const healthRoutes = [
     summary: 'Answers 200 when everything that is needed is there, else 503 with what is missing.',
     response: { status: 200, schema: schemas.readiness },
     handler: async ({ deps }) => {
-      const checks = (await deps.readiness()).map(({ name, ok, detail, optional }) => ({ name, ok, detail, optional }));
+      const checks = (await deps.readiness()).map(({ name, ok, detail, optional }) => ({
+        name,
+        ok,
+        detail,
+        optional,
+      }));
       const missing = checks.filter((check) => !check.ok && !check.optional);
       if (missing.length > 0) {
         throw new ApiError('not_ready', {

@@ -18,7 +18,11 @@ export const linkRoutes = [
     response: { status: 200, schema: schemas.linksPage },
     handler: async ({ deps, app, query }) => {
       const active = query.active ?? null;
-      const key = { list: 'links', appId: app.id, filters: { affiliateId: query.affiliateId ?? null, active } };
+      const key = {
+        list: 'links',
+        appId: app.id,
+        filters: { affiliateId: query.affiliateId ?? null, active },
+      };
       const after = decodeCursor(key, timeKey, query.cursor);
       const affiliateId = filterId('affiliate', query.affiliateId);
       if (affiliateId === 'none') return EMPTY_PAGE;
@@ -46,7 +50,9 @@ export const linkRoutes = [
         case 'unknown_affiliate':
           throw notFound();
         case 'slug_taken':
-          throw new ApiError('slug_taken', { detail: 'Another link of this app has that slug, perhaps in another case.' });
+          throw new ApiError('slug_taken', {
+            detail: 'Another link of this app has that slug, perhaps in another case.',
+          });
         default:
           return presentLink(made);
       }

@@ -19,7 +19,11 @@ export const payoutListRoutes = [
       const after = decodeCursor(key, timeKey, query.cursor);
       const affiliateId = filterId('affiliate', query.affiliateId);
       if (affiliateId === 'none') return EMPTY_PAGE;
-      return presentPage(key, await listPayouts(deps.sql, app.id, { affiliateId }, after, query.limit), presentPayout);
+      return presentPage(
+        key,
+        await listPayouts(deps.sql, app.id, { affiliateId }, after, query.limit),
+        presentPayout,
+      );
     },
   }),
 

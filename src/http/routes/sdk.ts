@@ -1,6 +1,11 @@
 import { attributeDevice, findInstallCandidates, recordLosingTouch } from '../../db/attributions.ts';
 import type { Attribution } from '../../db/attributions.ts';
-import { bindRememberedUsers, bindUser, markHealedIfNothingWaits, rememberIdentity } from '../../db/bindings.ts';
+import {
+  bindRememberedUsers,
+  bindUser,
+  markHealedIfNothingWaits,
+  rememberIdentity,
+} from '../../db/bindings.ts';
 import { lookUntilSeen } from '../../db/repeat-after-race.ts';
 import { chooseTouch, isInFuture, isSameTouch } from '../../domain/attribution.ts';
 import type { AppId, BindingId } from '../../domain/ids.ts';
@@ -67,7 +72,8 @@ export const sdkRoutes = [
         firstOpenAt,
       });
       if (attribution === undefined) throw new ApiError('no_attributable_click');
-      for (const bindingId of await bindRememberedUsers(deps.sql, caller.appId, deviceId)) await heal(deps, bindingId);
+      for (const bindingId of await bindRememberedUsers(deps.sql, caller.appId, deviceId))
+        await heal(deps, bindingId);
       const { attributionId, affiliateId, matchMethod } = attribution;
       return { attributionId, affiliateId, matchMethod };
     },

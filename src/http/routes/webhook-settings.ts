@@ -10,7 +10,10 @@ import { route } from '../route.ts';
 import * as schemas from '../schemas/webhook-settings.ts';
 
 /** The secret to keep, and the part of it that is told: only one that was made here, and only now. */
-function secretOf(provider: ProviderName, given: string | undefined): { secret: string; told: { secret?: string } } {
+function secretOf(
+  provider: ProviderName,
+  given: string | undefined,
+): { secret: string; told: { secret?: string } } {
   if (given !== undefined) return { secret: given, told: {} };
   if (providers[provider]?.scheme !== 'static_token') {
     throw invalidField('secret', `${provider} makes the secret: copy it from there.`);
@@ -61,7 +64,12 @@ export const webhookSettingsRoutes = [
         ...deps.secretBox.encrypt(secret, secretContext(app.id, provider)),
         previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
       });
-      return { provider, url: webhookUrl(deps.publicUrl, provider, app.id), ...told, previousSecretExpiresAt };
+      return {
+        provider,
+        url: webhookUrl(deps.publicUrl, provider, app.id),
+        ...told,
+        previousSecretExpiresAt,
+      };
     },
   }),
 ];

@@ -35,4 +35,6 @@ export const affiliatesQuery = z.object({
   sort: z.enum(['created', 'name', 'earnings']).default('created'),
 });
 
-export const affiliatesPage = pageOf(affiliate.extend({ clicks: count, installs: count, commissionCents: cents }));
+export const affiliatesPage = pageOf(
+  affiliate.extend({ clicks: count, installs: count, commissionCents: cents }),
+);

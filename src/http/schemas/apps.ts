@@ -5,7 +5,9 @@ import { anyId, epochMs, graceSeconds, label, rateBps } from './common.ts';
 const attributionWindowDays = z.int().min(1).max(365);
 const holdPeriodDays = z.int().min(0).max(365);
 const deferredWindowMinutes = z.int().min(0).max(1440);
-const linkSubdomain = z.string().refine(isSubdomain, 'Must be a DNS label: a-z, 0-9 and -, at most 63 characters.');
+const linkSubdomain = z
+  .string()
+  .refine(isSubdomain, 'Must be a DNS label: a-z, 0-9 and -, at most 63 characters.');
 
 export const appSummary = z.object({ id: anyId, name: z.string() });
 

@@ -47,10 +47,16 @@ export const customerUserId = z
   .min(1)
   .max(512)
   .regex(/^\P{Cc}*$/u, 'Must not contain control characters.')
-  .refine((text) => Buffer.byteLength(text) <= USER_ID_BYTES, `Must not be longer than ${USER_ID_BYTES} bytes.`);
+  .refine(
+    (text) => Buffer.byteLength(text) <= USER_ID_BYTES,
+    `Must not be longer than ${USER_ID_BYTES} bytes.`,
+  );
 
 /** How long an old key or secret stays valid beside the new one. */
-export const graceSeconds = z.int().min(0).max(30 * 86_400);
+export const graceSeconds = z
+  .int()
+  .min(0)
+  .max(30 * 86_400);
 
 /** `limit` of a list. */
 const limit = z

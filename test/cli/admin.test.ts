@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { runAdmin } from '../../src/cli/admin.ts';
+import { findAccountCaller } from '../../src/db/account-keys.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(async () => {
+  await database.drop();
+});
+
+async function admin(...args: string[]) {
+  let [out, err, opened, closed] = ['', '', 0, 0];
+  const status = await runAdmin(args, {
+    openDatabase: async () => {
+      opened += 1;
+      return { url: database.url, close: async () => void (closed += 1) };
+    },
+    stdout: (text) => void (out += text),
+    stderr: (text) => void (err += text),
+  });
+  expect(closed).toBe(opened);
+  return { status, out, err, opened };
+}
+
+async function answer<T>(...args: string[]): Promise<T> {
+  const { status, out, err } = await admin(...args, '--json');
+  expect({ status, err }).toEqual({ status: 0, err: expect.any(String) });
+  return JSON.parse(out) as T;
+}
+
+interface Key {
+  id: string;
+  key: string;
+  permissions: string[];
+}
+
+const caller = (key: string, now = Date.now()) => findAccountCaller(database.sql, key, now);
+
+describe('accounts and keys', () => {
+  test('an account is made, listed, and given a key that reads and writes', async () => {
+    const account = await answer<{ id: string; name: string }>('accounts', 'create', '--name', 'Ann & Co');
+    expect(account).toEqual({ id: expect.stringMatching(/^acct_/), name: 'Ann & Co' });
+    expect(await answer('accounts', 'list')).toContainEqual(expect.objectContaining(account));
+    const made = await answer<Key>('keys', 'create', '--account', account.id);
+    expect(made).toEqual({ id: expect.any(String), key: expect.any(String), permissions: ['read', 'write'] });
+    expect(await caller(made.key)).toMatchObject({ accountId: account.id, permissions: ['read', 'write'] });
+    const listed = await admin('keys', 'list', '--account', account.id);
+    expect(listed.out).toContain(made.id);
+    expect(listed.out).not.toContain(made.key);
+  });
+
+  test('a key has the permissions that are named, and none once it is revoked', async () => {
+    const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
+    const made = await answer<Key>('keys', 'create', '--account', id, '--permissions', 'payout, read');
+    expect(made.permissions).toEqual(['read', 'payout']);
+    await answer('keys', 'revoke', made.id);
+    expect(await caller(made.key)).toBeUndefined();
+    expect((await admin('keys', 'rotate', made.id)).status).toBe(1);
+  });
+
+  test('a rotated key works until its grace period ends', async () => {
+    const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
+    const old = await answer<Key>('keys', 'create', '--account', id, '--permissions', 'setup');
+    const next = await answer<Key & { previousKeyExpiresAt: number }>(
+      'keys',
+      'rotate',
+      old.id,
+      '--grace-seconds',
+      '60',
+    );
+    expect(next.permissions).toEqual(['setup']);
+    expect(await caller(old.key, next.previousKeyExpiresAt - 1)).toBeDefined();
+    expect(await caller(old.key, next.previousKeyExpiresAt)).toBeUndefined();
+    expect(await caller(next.key, next.previousKeyExpiresAt)).toBeDefined();
+  });
+});
+
+describe('exit statuses', () => {
+  test.each([
+    ['keys', 'create', '--account', 'acct_01h455vb4pex5vsknk084sn02q'],
+    ['keys', 'create', '--account', 'x'],
+    ['keys', 'list', '--account', 'x'],
+    ['keys', 'revoke', 'x'],
+    ['keys', 'revoke', 'key_01h455vb4pex5vsknk084sn02q'],
+    ['keys', 'rotate', 'key_01h455vb4pex5vsknk084sn02q'],
+  ])('1 and a sentence for %s %s %s %s', async (...args) => {
+    const { status, out, err } = await admin(...args.filter((arg) => arg !== undefined));
+    expect({ status, out }).toEqual({ status: 1, out: '' });
+    expect(err).toMatch(/^There is no .*\.\n$/);
+  });
+
+  test.each([
+    [['accounts', 'create']],
+    [['accounts', 'create', '--name', ' ']],
+    [['accounts', 'drop']],
+    [['keys', 'create', '--account', 'x', '--permissions', 'root']],
+    [['keys', 'rotate', 'x', '--grace-seconds', '-1']],
+    [['keys', 'create', '--acount', 'x']],
+    [['nothing']],
+  ])('2 for %j, without opening the database', async (args) => {
+    const { status, out, opened } = await admin(...args);
+    expect({ status, out, opened }).toEqual({ status: 2, out: '', opened: 0 });
+  });
+
+  test.each([
+    [['--help']],
+    [['keys', '--help']],
+    [['keys', 'create', '--help']],
+    [['rollups', 'check', '--help']],
+  ])('0 for %j, which explains itself', async (args) => {
+    const { status, out } = await admin(...args);
+    expect(status).toBe(0);
+    expect(out).toContain('Usage: admin');
+  });
+});
+
+test('roll-ups are checked and repaired, and an up-to-date schema is left alone', async () => {
+  expect(await answer('rollups', 'check')).toEqual({ equal: true, differences: [] });
+  const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
+  await database.sql`
+    with app as (
+      insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
+                        deferred_window_minutes, link_subdomain)
+      values ('app_01h455vb4pex5vsknk084sn02q', ${id}, 'x', 0, 1, 0, 0, 'x') returning id)
+    insert into rollups (app_id, scope, scope_id, bucket_at, shard, clicks)
+    select id, 'app', id, '-infinity', 3, 2 from app`;
+  const checked = await admin('rollups', 'check', '--json');
+  expect(checked.status).toBe(1);
+  expect(JSON.parse(checked.out)).toMatchObject({
+    equal: false,
+    differences: [{ scope: 'app', differs: ['clicks has 2 too much'] }],
+  });
+  expect(await answer('rollups', 'repair')).toEqual({ repaired: 1 });
+  expect((await admin('rollups', 'check')).status).toBe(0);
+  expect(await answer('migrate')).toEqual({ migrations: [] });
+});

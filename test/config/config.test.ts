@@ -1,0 +1,120 @@
+import { randomBytes } from 'node:crypto';
+import { Writable } from 'node:stream';
+import { describe, expect, test } from '@jest/globals';
+import { ConfigError, readConfig } from '../../src/config/config.ts';
+import { createLogger } from '../../src/config/logger.ts';
+import { createSecretBox, SecretUnreadable } from '../../src/config/secret-box.ts';
+
+describe('the environment', () => {
+  test('may be empty', () => {
+    expect(readConfig({ PORT: '', DATABASE_URL: ' ' })).toEqual({
+      host: '127.0.0.1',
+      port: 3000,
+      publicUrl: undefined,
+      role: 'all',
+      databaseUrl: undefined,
+      temporal: { address: undefined, namespace: 'default', apiKey: undefined },
+      dataDir: '.data',
+      secretsKeys: [],
+      trustProxy: 0,
+      logLevel: 'info',
+      metricsPort: undefined,
+    });
+  });
+
+  test('may name several keys, and a public address with a slash', () => {
+    const keys = [randomBytes(32), randomBytes(32)];
+    const SECRETS_KEY = keys.map((key) => key.toString('base64')).join(', ');
+    const config = readConfig({ SECRETS_KEY, PUBLIC_URL: 'https://api.example.com/base/', TRUST_PROXY: '2' });
+    expect(config.secretsKeys).toEqual(keys);
+    expect(config.publicUrl).toBe('https://api.example.com/base');
+    expect(config.trustProxy).toBe(2);
+  });
+
+  test.each([
+    ['PORT', '65536'],
+    ['PORT', '3000.5'],
+    ['ROLE', 'web'],
+    ['PUBLIC_URL', 'api.example.com'],
+    ['DATABASE_URL', 'mysql://x'],
+    ['TEMPORAL_ADDRESS', 'https://temporal'],
+    ['SECRETS_KEY', 'c2hvcnQ='],
+    ['TRUST_PROXY', 'true'],
+    ['LOG_LEVEL', 'loud'],
+    ['METRICS_PORT', '0'],
+  ])('%s=%s is refused with a sentence that names it', (name, value) => {
+    expect(() => readConfig({ [name]: value })).toThrow(ConfigError);
+    expect(() => readConfig({ [name]: value })).toThrow(new RegExp(`${name} must .*\\.`));
+  });
+});
+
+describe('the secret box', () => {
+  const [one, two] = [randomBytes(32), randomBytes(32)];
+
+  test('opens what it closed, in its context only, and never twice the same', () => {
+    const box = createSecretBox([one]);
+    const sealed = box.encrypt('sëcret', 'app:stripe');
+    expect(box.decrypt(sealed.ciphertext, sealed.encryptionKeyId, 'app:stripe')).toBe('sëcret');
+    expect(box.encrypt('sëcret', 'app:stripe').ciphertext.equals(sealed.ciphertext)).toBe(false);
+    expect(() => box.decrypt(sealed.ciphertext, sealed.encryptionKeyId, 'other:stripe')).toThrow(
+      SecretUnreadable,
+    );
+    const changed = Buffer.from(sealed.ciphertext);
+    changed[changed.length - 1] = (changed.at(-1) ?? 0) ^ 1;
+    expect(() => box.decrypt(changed, sealed.encryptionKeyId, 'app:stripe')).toThrow(SecretUnreadable);
+    expect(() => box.decrypt(Buffer.alloc(3), sealed.encryptionKeyId, 'app:stripe')).toThrow(
+      SecretUnreadable,
+    );
+  });
+
+  test('the first key closes, all open; without the key nothing does', () => {
+    const sealed = createSecretBox([one]).encrypt('x', 'c');
+    const rotated = createSecretBox([two, one]);
+    expect(rotated.decrypt(sealed.ciphertext, sealed.encryptionKeyId, 'c')).toBe('x');
+    expect(rotated.encrypt('x', 'c').encryptionKeyId).not.toBe(sealed.encryptionKeyId);
+    expect(() => createSecretBox([two]).decrypt(sealed.ciphertext, sealed.encryptionKeyId, 'c')).toThrow(
+      SecretUnreadable,
+    );
+  });
+
+  test('a token matches its hash also after another key became the first', () => {
+    const hash = createSecretBox([one]).tokenHash('token');
+    expect(createSecretBox([two, one]).matchesTokenHash('token', hash)).toBe(true);
+    expect(createSecretBox([two, one]).matchesTokenHash('Token', hash)).toBe(false);
+    expect(createSecretBox([two]).matchesTokenHash('token', hash)).toBe(false);
+    for (const broken of ['', ':', hash.slice(0, -2), hash.split(':')[0] ?? '']) {
+      expect(createSecretBox([one]).matchesTokenHash('token', broken)).toBe(false);
+    }
+  });
+
+  test('needs keys of 32 bytes', () => {
+    expect(() => createSecretBox([])).toThrow(RangeError);
+    expect(() => createSecretBox([randomBytes(16)])).toThrow(RangeError);
+  });
+});
+
+test('a log line shows neither keys nor people, also inside an error of the database', () => {
+  const lines: string[] = [];
+  const sink = new Writable({
+    write(chunk: Buffer, _, done) {
+      lines.push(chunk.toString());
+      done();
+    },
+  });
+  const error = Object.assign(new Error('invalid input syntax for type uuid: "ann@example.com"'), {
+    detail: 'Key (email)=(ann@example.com) exists',
+    code: '23505',
+    cause: new Error('why'),
+  });
+  createLogger('info', sink).info({
+    err: error,
+    email: 'ann@example.com',
+    request: { authorization: 'Bearer ann@example.com' },
+  });
+  const [line = ''] = lines;
+  expect(line).not.toContain('ann@');
+  expect(JSON.parse(line)).toMatchObject({
+    level: 'info',
+    err: { code: '23505', cause: { message: 'why' } },
+  });
+});

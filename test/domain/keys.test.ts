@@ -1,0 +1,63 @@
+import { expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { crc32, displayKey, formatKey, keyKind } from '../../src/domain/keys.ts';
+import { isSubdomain, subdomainOf } from '../../src/domain/slugs.ts';
+
+test.each([
+  ['', 0],
+  ['a', 0xe8b7be43],
+  ['123456789', 0xcbf43926],
+  ['The quick brown fox jumps over the lazy dog', 0x414fa339],
+])('the CRC32 of %p is the one that zip computes', (text, expected) => {
+  expect(crc32(text)).toBe(expected);
+});
+
+test.each([
+  ['account', 'tri_sk_live_'],
+  ['sdk', 'pk_live_'],
+] as const)('a key of the kind %s has its form and is recognised', (kind, prefix) => {
+  for (const fill of [0, 1, 255]) {
+    const key = formatKey(kind, new Uint8Array(32).fill(fill));
+    expect(key).toMatch(new RegExp(`^${prefix}[0-9A-Za-z]{49}$`));
+    expect(keyKind(key)).toBe(kind);
+  }
+});
+
+test('no key with one character changed is taken for a key', () => {
+  const random = fc.uint8Array({ minLength: 32, maxLength: 32 });
+  fc.assert(
+    fc.property(
+      random,
+      fc.nat(60),
+      fc.constantFrom('0', '9', 'A', 'Z', 'a', 'z', '_', '-'),
+      (bytes, at, by) => {
+        const key = formatKey('account', bytes);
+        const changed = key.slice(0, at) + by + key.slice(at + 1);
+        return changed === key || keyKind(changed) === null;
+      },
+    ),
+  );
+});
+
+test('two random parts never make one key', () => {
+  const random = fc.uint8Array({ minLength: 32, maxLength: 32 });
+  fc.assert(
+    fc.property(
+      random,
+      random,
+      (a, b) => (formatKey('sdk', a) === formatKey('sdk', b)) === (a.join() === b.join()),
+    ),
+  );
+});
+
+test('what is shown of a key later does not let anybody call', () => {
+  const key = formatKey('sdk', new Uint8Array(32).fill(7));
+  expect(displayKey('sdk', key)).toBe(`${key.slice(0, 12)}…${key.slice(-4)}`);
+  expect(keyKind(displayKey('sdk', key))).toBeNull();
+});
+
+test('every name makes a subdomain', () => {
+  fc.assert(fc.property(fc.string({ unit: 'binary' }), (name) => isSubdomain(subdomainOf(name, '0a1b2c'))));
+  expect(subdomainOf('  Café -- Nº 5!', 'abc')).toBe('cafe-no-5-abc');
+  expect(subdomainOf('日本', 'abc')).toBe('app-abc');
+});

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
+import { PERMISSIONS } from '../../src/domain/keys.ts';
+import type { Route } from '../../src/http/route.ts';
+import { routes } from '../../src/http/routes/index.ts';
+import { newAccount, newApp, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+
+let api: TestApi;
+let app: TestApp;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const accountRoutes = routes
+  .filter((route) => route.auth === 'account')
+  .map((route) => [`${route.method} ${route.path}`, route] as const);
+const appRoutes = accountRoutes.filter(([, route]) => route.path.includes('/:appId'));
+
+/** A path of the route: the app's id, and ids of the right form that nothing has. */
+function pathOf(route: Route, appId: string): string {
+  return route.path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    if (name === 'appId') return appId;
+    const kind = route.ids[name];
+    return kind === undefined ? 'revenuecat' : newId(kind);
+  });
+}
+
+/** A body that passes the schema of every route here, or breaks all of them. */
+function bodyOf(route: Route): { body?: unknown } {
+  if (route.body === null) return {};
+  const samples = [
+    {},
+    { name: 'x' },
+    { affiliateId: newId('affiliate'), destinationUrl: 'https://example.com' },
+    { rows: [{ name: 'x' }] },
+    { rows: [{ affiliateId: newId('affiliate'), destinationUrl: 'https://example.com' }] },
+  ];
+  return { body: samples.find((sample) => route.body?.safeParse(sample).success) ?? {} };
+}
+
+describe.each(accountRoutes)('%s', (_, route) => {
+  test('answers 401 to no key, a broken one, an unknown one and an SDK key', async () => {
+    const unknown = `${app.key.slice(0, 20)}${app.key.slice(20)}`.replace(/.$/, (last) =>
+      last === 'a' ? 'b' : 'a',
+    );
+    const texts = new Set<string>();
+    for (const key of [undefined, 'x', unknown, app.sdkKey]) {
+      const answer = await api.call(route.method, pathOf(route, app.appId), {
+        ...bodyOf(route),
+        ...(key === undefined ? {} : { key }),
+      });
+      expect(answer.status).toBe(401);
+      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+      texts.add(answer.text.replace(/"requestId":"[^"]*"/, ''));
+    }
+    expect(texts.size).toBe(1);
+  });
+
+  test('answers 403 to a key without the permission, before anything is looked up or read', async () => {
+    const others = PERMISSIONS.filter((permission) => permission !== route.permission);
+    const { key } = await newAccount(api, others);
+    const body = route.body === null ? {} : { body: '{ this is no JSON' };
+    const answer = await api.call(route.method, pathOf(route, 'no-id'), { key, ...body });
+    expect(answer).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+  });
+});
+
+describe.each(appRoutes)('%s', (_, route) => {
+  test("answers another account's app like an unknown one, byte for byte but for the request id", async () => {
+    const other = await newAccount(api);
+    const unknown = await newApp(api).then(({ appId }) => appId.replace(/.{4}$/, '0000'));
+    const answers = await Promise.all(
+      [app.appId, unknown, 'app_x', 'x'].map((appId) =>
+        api.call(route.method, pathOf(route, appId), { key: other.key, ...bodyOf(route) }),
+      ),
+    );
+    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([404]));
+    expect(new Set(answers.map((answer) => answer.text.replace(/"requestId":"[^"]*"/, ''))).size).toBe(1);
+    const headers = answers.map((answer) =>
+      JSON.stringify([...answer.headers].filter(([name]) => name !== 'x-request-id' && name !== 'date')),
+    );
+    expect(new Set(headers).size).toBe(1);
+  });
+
+  if (route.body !== null) {
+    test('answers 400 to a broken body before it looks for the app', async () => {
+      const answer = await api.call(route.method, pathOf(route, 'x'), { key: app.key, body: '[' });
+      expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+    });
+  }
+});
+
+test('a revoked and an expired key are a 401', async () => {
+  for (const change of ['revoked_at', 'expires_at'] as const) {
+    const { accountId, key } = await newAccount(api);
+    const at = new Date(api.clock.now);
+    expect((await api.call('GET', '/apps', { key })).status).toBe(200);
+    await (change === 'revoked_at'
+      ? api.sql`update account_keys set revoked_at = ${at} where account_id = ${accountId}`
+      : api.sql`update account_keys set expires_at = ${at} where account_id = ${accountId}`);
+    expect((await api.call('GET', '/apps', { key })).status).toBe(401);
+  }
+});

@@ -1,0 +1,141 @@
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { connect } from '../../src/db/sql.ts';
+import type { ReadinessCheck } from '../../src/http/deps.ts';
+import { newApp, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+
+let api: TestApi;
+let app: TestApp;
+let checks: ReadinessCheck[] = [];
+
+beforeAll(async () => {
+  api = await startTestApi({ readiness: async () => checks });
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+test('an error is a problem document that names itself and the request', async () => {
+  const answer = await api.call('GET', '/nowhere');
+  expect(answer.status).toBe(404);
+  expect(answer.headers.get('content-type')).toBe('application/problem+json');
+  expect(answer.body).toEqual({
+    type: 'urn:tributary:error:not_found',
+    title: 'Not found',
+    status: 404,
+    code: 'not_found',
+    requestId: answer.headers.get('x-request-id'),
+  });
+});
+
+test('a method that a path does not have is a 405 with those it has', async () => {
+  const answer = await api.call('DELETE', '/apps');
+  expect(answer).toMatchObject({ status: 405, body: { code: 'method_not_allowed' } });
+  expect(answer.headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST');
+  const options = await api.call('OPTIONS', '/apps');
+  expect(options.status).toBe(204);
+  expect(options.headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST');
+});
+
+test('HEAD answers like GET without a body', async () => {
+  const answer = await api.call('HEAD', '/apps', { key: app.key });
+  expect(answer).toMatchObject({ status: 200, text: '' });
+  expect((await api.call('HEAD', '/clicks')).status).toBe(405);
+});
+
+describe('a body', () => {
+  const post = (body: NonNullable<RequestInit['body']>, headers: Record<string, string> = {}) =>
+    fetch(`${api.url}/apps`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${app.key}`, 'content-type': 'application/json', ...headers },
+      body,
+    });
+
+  test.each([
+    ['broken JSON', '{"name":', {}, 400, 'invalid_request'],
+    ['a bare value', '"name"', {}, 400, 'invalid_request'],
+    ['an array', '[]', {}, 400, 'invalid_request'],
+    ['nothing', '', {}, 400, 'invalid_request'],
+    ['a prototype', '{"name":"x","__proto__":{"a":1}}', {}, 400, 'invalid_request'],
+    ['deep nesting', `{"name":${'['.repeat(200_000)}`, {}, 400, 'invalid_request'],
+    [
+      'deep but closed nesting',
+      `{"name":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
+      {},
+      400,
+      'invalid_request',
+    ],
+    [
+      'a form',
+      'name=x',
+      { 'content-type': 'application/x-www-form-urlencoded' },
+      415,
+      'unsupported_media_type',
+    ],
+    ['plain text', '{"name":"x"}', { 'content-type': 'text/plain' }, 415, 'unsupported_media_type'],
+    ['more than a mebibyte', `{"name":"${'x'.repeat(1024 * 1024)}"}`, {}, 413, 'payload_too_large'],
+    ['a strange encoding', '{"name":"x"}', { 'content-encoding': 'zip' }, 415, 'unsupported_media_type'],
+    [
+      'what only says it is compressed',
+      '{"name":"x"}',
+      { 'content-encoding': 'gzip' },
+      400,
+      'invalid_request',
+    ],
+  ])('%s is refused', async (_, body, headers, status, code) => {
+    const answer = await post(body, headers);
+    expect(answer.status).toBe(status);
+    expect(await answer.json()).toMatchObject({ code });
+  });
+
+  test('that unpacks to more than a mebibyte is a 413', async () => {
+    const bomb = gzipSync(Buffer.from(`{"name":"${'x'.repeat(20 * 1024 * 1024)}"}`));
+    expect((await post(new Uint8Array(bomb), { 'content-encoding': 'gzip' })).status).toBe(413);
+  });
+
+  test('with an unknown field is a 400 that names it', async () => {
+    const answer = await api.call('POST', '/apps', { key: app.key, body: { name: 'x', nmae: 'y' } });
+    expect(answer.status).toBe(400);
+    expect(answer.text).toContain('nmae');
+  });
+});
+
+test('a database that is away is a 503 that says when to come back', async () => {
+  const sql = connect({ url: 'postgres://nobody@127.0.0.1:1/none', patienceMs: 50 });
+  const broken = await startTestApi({ sql });
+  const answer = await broken.call('GET', '/apps', { key: app.key });
+  expect(answer).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+  expect(answer.headers.get('retry-after')).toBe('2');
+  await broken.close();
+  await sql.close();
+});
+
+test('a fault is a 500 that tells nothing but the request id', async () => {
+  const faulty = await startTestApi({
+    readiness: async () => {
+      throw new Error('the password is hunter2');
+    },
+  });
+  const answer = await faulty.call('GET', '/readyz');
+  expect(answer.status).toBe(500);
+  expect(Object.keys(answer.body).toSorted()).toEqual(['code', 'requestId', 'status', 'title', 'type']);
+  await faulty.close();
+});
+
+describe('health', () => {
+  test('the process is well while it answers', async () => {
+    expect(await api.call('GET', '/healthz')).toMatchObject({ status: 200, body: { status: 'ok' } });
+  });
+
+  test('what is needed and missing is a 503 that names it, what is optional is told', async () => {
+    checks = [{ name: 'database', ok: true, detail: null, optional: false }];
+    expect(await api.call('GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'ok' } });
+    checks = [...checks, { name: 'temporal', ok: false, detail: 'no answer', optional: true }];
+    expect(await api.call('GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'degraded' } });
+    checks = [{ name: 'temporal', ok: false, detail: 'no answer', optional: false }];
+    const answer = await api.call('GET', '/readyz');
+    expect(answer).toMatchObject({ status: 503, body: { code: 'not_ready', detail: 'temporal: no answer' } });
+  });
+});

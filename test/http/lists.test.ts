@@ -1,0 +1,335 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { findRollupDifferences, repairRollups } from '../../src/db/rollups.ts';
+import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { insertEarning } from '../support/ledger.ts';
+
+let api: TestApi;
+let app: TestApp;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+interface Row extends Record<string, unknown> {
+  readonly id: string;
+}
+interface ListPage {
+  readonly items: Row[];
+  readonly nextCursor: string | null;
+}
+
+const list = (path: string, owner = app) =>
+  api.call<ListPage>('GET', `/apps/${owner.appId}${path}`, { key: owner.key });
+
+/** All rows of a list, page by page; `between` happens after each page. */
+async function walk(
+  path: string,
+  owner: TestApp,
+  between: () => Promise<unknown> = async () => {},
+): Promise<Row[]> {
+  const rows: Row[] = [];
+  let cursor: string | null = null;
+  do {
+    const sign = path.includes('?') ? '&' : '?';
+    const { status, body }: { status: number; body: ListPage } = await list(
+      path + (cursor === null ? '' : `${sign}cursor=${cursor}`),
+      owner,
+    );
+    expect(status).toBe(200);
+    rows.push(...body.items);
+    cursor = body.nextCursor;
+    await between();
+  } while (cursor !== null);
+  return rows;
+}
+
+describe('walking a list while rows are added', () => {
+  test.each([['created'], ['name']])(
+    'affiliates by %s: those of the first page exactly once, in order',
+    async (sort) => {
+      const own = await newApp(api);
+      const names = ['b', 'B', 'a', 'ä', 'C', 'a', '_', 'z', 'Z', '0', "a'b"];
+      const before: string[] = [];
+      for (const name of names) before.push(await newAffiliate(api, own, { name }));
+      const rows = await walk(`/affiliates?limit=2&sort=${sort}`, own, async () => {
+        await newAffiliate(api, own, { name: 'aa' });
+        await new Promise((resolve) => {
+          setTimeout(resolve, 1);
+        });
+      }).catch((error: unknown) => {
+        throw error;
+      });
+      const seen = rows.map((row) => row.id).filter((id) => before.includes(id));
+      expect(seen).toHaveLength(before.length);
+      expect(new Set(seen)).toEqual(new Set(before));
+      expect(new Set(rows.map((row) => row.id)).size).toBe(rows.length);
+      if (sort === 'created') expect(seen).toEqual(before);
+      else {
+        const lowered = rows.map((row) => String(row['name']).toLowerCase());
+        expect(lowered).toEqual(lowered.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))));
+      }
+    },
+    20_000,
+  );
+
+  test('rows made in the same microsecond come once each', async () => {
+    const own = await newApp(api);
+    for (let index = 0; index < 7; index += 1) await newAffiliate(api, own);
+    await api.sql`update affiliates set created_at = '2026-01-01 00:00:00.123457+00' where app_id = ${own.appId}`;
+    expect(new Set((await walk('/affiliates?limit=2', own)).map((row) => row.id)).size).toBe(7);
+  });
+
+  test('commissions and payouts go from the latest to the first, and new ones do not come twice', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    const earn = (occurredAt: number) =>
+      insertEarning(api, own, { affiliateId, amountCents: 100, occurredAt, dueAt: occurredAt });
+    const before: string[] = [];
+    for (const at of [1000, 1001, 1001, 1002, 999]) before.push(await earn(Date.UTC(2026, 0, 1) + at));
+    const rows = await walk('/commissions?limit=2', own, () => earn(Date.UTC(2026, 0, 1) + 5000));
+    const seen = rows.map((row) => row.id).filter((id) => before.includes(id));
+    expect(seen.toSorted()).toEqual(before.toSorted());
+    const times = rows.map((row) => Number(row['occurredAt']));
+    expect(times).toEqual(times.toSorted((a, b) => b - a));
+  });
+});
+
+describe('affiliates', () => {
+  test('carry clicks, installs and commissions; a status selects', async () => {
+    const own = await newApp(api);
+    const [active, paused] = [await newAffiliate(api, own), await newAffiliate(api, own)];
+    await api.call('PATCH', `/apps/${own.appId}/affiliates/${paused}`, {
+      key: own.key,
+      body: { status: 'paused' },
+    });
+    const { slug } = await newLink(api, own, active);
+    for (let count = 0; count < 3; count += 1) {
+      await api.call('POST', '/clicks', {
+        body: { customerAppId: own.appId, slug, claimToken: randomUUID() },
+      });
+    }
+    const occurredAt = Date.UTC(2026, 0, 1);
+    await insertEarning(api, own, { affiliateId: active, amountCents: 250, occurredAt, dueAt: occurredAt });
+    const { body } = await list('/affiliates', own);
+    expect(body.items).toMatchObject([
+      { id: active, clicks: 3, installs: 1, commissionCents: 250 },
+      { id: paused, clicks: 0, installs: 0, commissionCents: 0 },
+    ]);
+    expect((await list('/affiliates?status=paused', own)).body.items.map((row) => row.id)).toEqual([paused]);
+    expect((await list('/affiliates?status=removed', own)).body).toEqual({ items: [], nextCursor: null });
+  });
+
+  test('by earnings: the top ones, then the oldest without any, on one page', async () => {
+    const own = await newApp(api);
+    const ids: string[] = [];
+    for (let index = 0; index < 5; index += 1) ids.push(await newAffiliate(api, own));
+    const [first = '', second = '', third = '', fourth = ''] = ids;
+    const occurredAt = Date.UTC(2026, 0, 1);
+    await insertEarning(api, own, { affiliateId: third, amountCents: 300, occurredAt, dueAt: occurredAt });
+    await insertEarning(api, own, { affiliateId: fourth, amountCents: 900, occurredAt, dueAt: occurredAt });
+    const { body } = await list('/affiliates?sort=earnings&limit=4', own);
+    expect(body.items.map((row) => row.id)).toEqual([fourth, third, first, second]);
+    expect(body.nextCursor).toBeNull();
+    expect((await list('/affiliates?sort=earnings&limit=1', own)).body.items.map((row) => row.id)).toEqual([
+      fourth,
+    ]);
+    expect((await list('/affiliates?sort=earnings&cursor=x', own)).status).toBe(400);
+  });
+});
+
+describe('links', () => {
+  test('carry clicks and the name of the affiliate; affiliate and state select', async () => {
+    const own = await newApp(api);
+    const [ann, bob] = [
+      await newAffiliate(api, own, { name: 'Ann' }),
+      await newAffiliate(api, own, { name: 'Bob' }),
+    ];
+    const [one, two, three] = [
+      await newLink(api, own, ann),
+      await newLink(api, own, ann),
+      await newLink(api, own, bob),
+    ];
+    await api.call('PATCH', `/apps/${own.appId}/links/${two.id}`, { key: own.key, body: { active: false } });
+    await api.call('POST', '/clicks', {
+      body: { customerAppId: own.appId, slug: one.slug, claimToken: randomUUID() },
+    });
+    const idsOf = async (query: string) =>
+      (await list(`/links${query}`, own)).body.items.map((row) => row.id);
+    expect((await list('/links', own)).body.items).toMatchObject([
+      { id: one.id, affiliateName: 'Ann', clicks: 1 },
+      { id: two.id, affiliateName: 'Ann', clicks: 0 },
+      { id: three.id, affiliateName: 'Bob', clicks: 0 },
+    ]);
+    expect(await idsOf(`?affiliateId=${ann}`)).toEqual([one.id, two.id]);
+    expect(await idsOf(`?affiliateId=${ann}&active=true`)).toEqual([one.id]);
+    expect(await idsOf('?active=false')).toEqual([two.id]);
+    expect(await idsOf('?affiliateId=nobody')).toEqual([]);
+  });
+});
+
+describe('commissions', () => {
+  test('affiliate, status and a half-open time select', async () => {
+    const own = await newApp(api);
+    const [ann, bob] = [await newAffiliate(api, own, { name: 'Ann' }), await newAffiliate(api, own)];
+    const at = Date.UTC(2026, 0, 1);
+    const one = await insertEarning(api, own, {
+      affiliateId: ann,
+      amountCents: 100,
+      occurredAt: at,
+      dueAt: at + 5,
+    });
+    const two = await insertEarning(api, own, {
+      affiliateId: ann,
+      amountCents: 200,
+      occurredAt: at + 1,
+      dueAt: at + 6,
+      matured: true,
+    });
+    const three = await insertEarning(api, own, {
+      affiliateId: bob,
+      amountCents: 300,
+      occurredAt: at + 2,
+      dueAt: at + 7,
+    });
+    const idsOf = async (query: string) =>
+      (await list(`/commissions${query}`, own)).body.items.map((row) => row.id);
+    expect(await idsOf('')).toEqual([three, two, one]);
+    expect(await idsOf(`?affiliateId=${ann}`)).toEqual([two, one]);
+    expect(await idsOf('?status=matured')).toEqual([two]);
+    expect(await idsOf(`?affiliateId=${ann}&status=pending`)).toEqual([one]);
+    expect(await idsOf(`?from=${at + 1}&to=${at + 2}`)).toEqual([two]);
+    expect((await list('/commissions', own)).body.items[2]).toEqual({
+      id: one,
+      affiliateId: ann,
+      affiliateName: 'Ann',
+      linkId: null,
+      eventId: expect.stringMatching(/^evt_/),
+      kind: 'earning',
+      reversesCommissionId: null,
+      status: 'pending',
+      rateBps: 2000,
+      baseCents: 500,
+      amountCents: 100,
+      currency: 'USD',
+      source: 'stripe',
+      customerUserId: expect.any(String),
+      matchMethod: 'code',
+      occurredAt: at,
+      dueAt: at + 5,
+      maturedAt: null,
+      paidAt: null,
+      payoutId: null,
+      createdAt: expect.any(Number),
+    });
+  });
+});
+
+describe('the payout preview', () => {
+  test('adds what has matured to what is due, per affiliate, and leaves out the rest', async () => {
+    const own = await newApp(api);
+    const [ann, bob, cid] = [
+      await newAffiliate(api, own, { name: 'Ann' }),
+      await newAffiliate(api, own, { name: 'Bob' }),
+      await newAffiliate(api, own, { name: 'Cid' }),
+    ];
+    const { now } = api.clock;
+    const occurredAt = now - 86_400_000;
+    await insertEarning(api, own, {
+      affiliateId: ann,
+      amountCents: 100,
+      occurredAt,
+      dueAt: now - 1,
+      matured: true,
+    });
+    await insertEarning(api, own, { affiliateId: ann, amountCents: 20, occurredAt, dueAt: now });
+    await insertEarning(api, own, { affiliateId: ann, amountCents: 3, occurredAt, dueAt: now + 1 });
+    await insertEarning(api, own, { affiliateId: bob, amountCents: 500, occurredAt, dueAt: now - 1 });
+    await insertEarning(api, own, { affiliateId: cid, amountCents: 900, occurredAt, dueAt: now + 1 });
+    const { status, body } = await api.call('GET', `/apps/${own.appId}/payouts/preview`, { key: own.key });
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      asOf: new Date(now).toISOString(),
+      rows: [
+        { affiliateId: bob, affiliateName: 'Bob', count: 1, totalCents: 500 },
+        { affiliateId: ann, affiliateName: 'Ann', count: 2, totalCents: 120 },
+      ],
+      totalCents: 620,
+    });
+  });
+});
+
+describe('what a list refuses', () => {
+  test.each([
+    ['/affiliates?limit=0'],
+    ['/affiliates?limit=101'],
+    ['/affiliates?limit=x'],
+    ['/affiliates?limit='],
+    ['/affiliates?limit=1&limit=2'],
+    ['/affiliates?status=gone'],
+    ['/affiliates?sort=clicks'],
+    ['/affiliates?cursor=%00'],
+    ['/links?active=yes'],
+    ['/links?cursor=e30'],
+    ['/commissions?status=open'],
+    ['/commissions?from=yesterday'],
+    ['/commissions?to=99999999999999999'],
+    ['/payouts?cursor='],
+    ['/payouts?limit=1.5'],
+  ])('%s is a 400', async (path) => {
+    expect((await list(path)).status).toBe(400);
+  });
+
+  test('a cursor of another list, app, filter or sort, or a changed one, is a 400', async () => {
+    const own = await newApp(api);
+    for (let index = 0; index < 3; index += 1) await newLink(api, own, await newAffiliate(api, own));
+    const { nextCursor } = (await list('/affiliates?limit=1', own)).body;
+    const cursor = nextCursor ?? '';
+    expect((await list(`/affiliates?limit=2&cursor=${cursor}`, own)).status).toBe(200);
+    const [sortKey, id, sum] = JSON.parse(Buffer.from(cursor, 'base64url').toString()) as [
+      number,
+      string,
+      string,
+    ];
+    const changed = Buffer.from(JSON.stringify([sortKey + 1, id, sum])).toString('base64url');
+    for (const path of [
+      `/links?cursor=${cursor}`,
+      `/affiliates?sort=name&cursor=${cursor}`,
+      `/affiliates?status=active&cursor=${cursor}`,
+      `/affiliates?cursor=${cursor.slice(0, -3)}`,
+      `/affiliates?cursor=${changed}`,
+    ]) {
+      expect(await list(path, own)).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
+    }
+    expect((await list(`/affiliates?cursor=${cursor}`)).status).toBe(400);
+  });
+});
+
+describe('roll-ups', () => {
+  test('equal the facts after all of this; a wrong sum is named and put right', async () => {
+    expect(await findRollupDifferences(api.sql)).toEqual([]);
+    await api.sql`
+      update rollups set clicks = clicks + 7 where (app_id, scope, scope_id, bucket_at, shard) in (
+        select app_id, scope, scope_id, bucket_at, shard from rollups where scope = 'link' and bucket_at = '-infinity' limit 1)`;
+    const { moved } = await api.sql.one<{ moved: string }>`
+      update rollups set shard = 5 where (app_id, scope, scope_id, bucket_at, shard) in (
+        select app_id, scope, scope_id, bucket_at, shard from rollups r
+         where scope = 'affiliate' and shard = 0 and commission_cents > 0 and bucket_at = '-infinity'
+           and not exists (select from rollups o where o.scope = 'affiliate' and o.scope_id = r.scope_id and o.shard = 5)
+         limit 1)
+      returning scope_id as moved`;
+    const found = await findRollupDifferences(api.sql);
+    expect(found).toHaveLength(2);
+    expect(found).toContainEqual(
+      expect.objectContaining({ scope: 'link', bucketAt: null, differs: ['clicks has 7 too much'] }),
+    );
+    expect(found).toContainEqual(expect.objectContaining({ scope: 'affiliate', scopeId: moved }));
+    expect(await repairRollups(api.sql)).toBe(3);
+    expect(await findRollupDifferences(api.sql)).toEqual([]);
+  });
+});

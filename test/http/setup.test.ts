@@ -1,0 +1,353 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { newAccount, newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+
+let api: TestApi;
+let app: TestApp;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api, undefined, { name: 'Söme App!' });
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const DEFAULTS = {
+  commissionRateBps: 2000,
+  attributionWindowDays: 30,
+  holdPeriodDays: 30,
+  deferredWindowMinutes: 60,
+};
+
+const installs = async (key: string): Promise<number> =>
+  (await api.call('POST', '/sdk/install', { key, body: { deviceId: 'd', firstOpenAt: 1, deferred: true } }))
+    .status;
+
+describe('apps', () => {
+  test('an app has the settings that it was given, and the defaults for the others', async () => {
+    const { status, body } = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      id: app.appId,
+      name: 'Söme App!',
+      ...DEFAULTS,
+      linkSubdomain: expect.stringMatching(/^some-app-[0-9a-f]{6}$/),
+    });
+    const made = await api.call('POST', '/apps', {
+      key: app.key,
+      body: { name: 'B', holdPeriodDays: 0, commissionRateBps: 0 },
+    });
+    expect(made.body).toMatchObject({ ...DEFAULTS, holdPeriodDays: 0, commissionRateBps: 0 });
+  });
+
+  test('the list shows the apps of the account and no others', async () => {
+    const account = await newAccount(api);
+    expect((await api.call('GET', '/apps', { key: account.key })).body).toEqual([]);
+    const one = await newApp(api, account, { name: 'One' });
+    expect((await api.call('GET', '/apps', { key: account.key })).body).toEqual([
+      { id: one.appId, name: 'One' },
+    ]);
+  });
+
+  test('a patch changes what it names', async () => {
+    const before = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
+    const patched = await api.call('PATCH', `/apps/${app.appId}/settings`, {
+      key: app.key,
+      body: { commissionRateBps: 1, deferredWindowMinutes: 0 },
+    });
+    expect(patched.status).toBe(200);
+    expect(patched.body).toEqual({ ...before.body, commissionRateBps: 1, deferredWindowMinutes: 0 });
+    expect((await api.call('GET', `/apps/${app.appId}`, { key: app.key })).body).toEqual(patched.body);
+  });
+
+  test.each([
+    ['commissionRateBps', 10_001],
+    ['commissionRateBps', -1],
+    ['commissionRateBps', 0.5],
+    ['commissionRateBps', null],
+    ['attributionWindowDays', 0],
+    ['attributionWindowDays', 366],
+    ['holdPeriodDays', 366],
+    ['deferredWindowMinutes', 1441],
+    ['linkSubdomain', 'Upper'],
+    ['linkSubdomain', '-a'],
+    ['name', '  '],
+    ['id', 'app_x'],
+  ])('%s: %p is a 400', async (field, value) => {
+    const answer = await api.call('PATCH', `/apps/${app.appId}/settings`, {
+      key: app.key,
+      body: { [field]: value },
+    });
+    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+  });
+
+  test('a subdomain that any app has is a 409', async () => {
+    const linkSubdomain = `taken-${randomUUID().slice(0, 8)}`;
+    await newApp(api, undefined, { linkSubdomain });
+    const made = await api.call('POST', '/apps', { key: app.key, body: { name: 'x', linkSubdomain } });
+    expect(made).toMatchObject({ status: 409, body: { code: 'subdomain_taken' } });
+    const patched = await api.call('PATCH', `/apps/${app.appId}/settings`, {
+      key: app.key,
+      body: { linkSubdomain },
+    });
+    expect(patched.status).toBe(409);
+  });
+});
+
+describe('rotating the SDK key', () => {
+  test('both keys work until the grace period ends, then the new one alone', async () => {
+    const own = await newApp(api);
+    const { status, body } = await api.call<{ sdkKey: string; previousKeyExpiresAt: number }>(
+      'POST',
+      `/apps/${own.appId}/sdk-key/rotate`,
+      { key: own.key },
+    );
+    expect(status).toBe(200);
+    expect(body.previousKeyExpiresAt).toBe(api.clock.now + 86_400_000);
+    expect([await installs(own.sdkKey), await installs(body.sdkKey)]).toEqual([404, 404]);
+    api.clock.now += 86_400_000;
+    expect([await installs(own.sdkKey), await installs(body.sdkKey)]).toEqual([401, 404]);
+  });
+
+  test('without grace every older key ends at once', async () => {
+    const own = await newApp(api);
+    const rotate = (graceSeconds: number) =>
+      api.call<{ sdkKey: string }>('POST', `/apps/${own.appId}/sdk-key/rotate`, {
+        key: own.key,
+        body: { graceSeconds },
+      });
+    const second = await rotate(3600);
+    const third = await rotate(0);
+    expect(await Promise.all([own.sdkKey, second.body.sdkKey, third.body.sdkKey].map(installs))).toEqual([
+      401, 401, 404,
+    ]);
+  });
+
+  test('many at once leave one current key', async () => {
+    const own = await newApp(api);
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () =>
+        api.call('POST', `/apps/${own.appId}/sdk-key/rotate`, { key: own.key, body: { graceSeconds: 60 } }),
+      ),
+    );
+    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
+    const { current } = await api.sql.one<{ current: number }>`
+      select count(*) as current from sdk_keys where app_id = ${own.appId} and expires_at is null`;
+    expect(current).toBe(1);
+  });
+});
+
+describe('webhook secrets', () => {
+  const put = (provider: string, body: object, owner = app) =>
+    api.call<{ secret?: string; previousSecretExpiresAt: number | null }>(
+      'PUT',
+      `/apps/${owner.appId}/webhooks/${provider}/secret`,
+      { key: owner.key, body },
+    );
+
+  test('a token is made up and shown once where none was given', async () => {
+    const own = await newApp(api);
+    const { status, body } = await put('revenuecat', {}, own);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      provider: 'revenuecat',
+      url: `https://api.example.test/webhooks/revenuecat/${own.appId}`,
+      secret: expect.stringMatching(/^[\w-]{43}$/),
+      previousSecretExpiresAt: null,
+    });
+    const seen = await api.call('GET', `/apps/${own.appId}/webhooks`, { key: own.key });
+    expect(seen.text).not.toContain(body.secret);
+    expect(seen.body).toMatchObject({
+      items: expect.arrayContaining([
+        expect.objectContaining({
+          provider: 'revenuecat',
+          configured: true,
+          environment: 'production',
+          lastDelivery: null,
+        }),
+        expect.objectContaining({ provider: 'stripe', configured: false, environment: null }),
+      ]),
+    });
+  });
+
+  test('a given secret is kept encrypted and never told', async () => {
+    const own = await newApp(api);
+    const { body } = await put('stripe', { secret: 'whsec_0123456789' }, own);
+    expect(body).not.toHaveProperty('secret');
+    const { ciphertext, keyId } = await api.sql.one<{ ciphertext: Uint8Array; keyId: string }>`
+      select ciphertext, encryption_key_id as "keyId" from webhook_secrets where app_id = ${own.appId}`;
+    expect(Buffer.from(ciphertext).includes('whsec')).toBe(false);
+    const box = createSecretBox([TEST_KEY]);
+    expect(box.decrypt(Buffer.from(ciphertext), keyId, `${own.appId}:stripe`)).toBe('whsec_0123456789');
+  });
+
+  test('the secret before ends with its grace period; many at once leave one current', async () => {
+    const own = await newApp(api);
+    await put('revenuecat', {}, own);
+    expect((await put('revenuecat', { graceSeconds: 10 }, own)).body.previousSecretExpiresAt).toBe(
+      api.clock.now + 10_000,
+    );
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => put('revenuecat', { graceSeconds: 0 }, own)),
+    );
+    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
+    const { current, all } = await api.sql.one<{ current: number; all: number }>`
+      select count(*) filter (where expires_at is null) as current, count(*) as all
+        from webhook_secrets where app_id = ${own.appId}`;
+    expect({ current, all }).toEqual({ current: 1, all: 10 });
+  });
+
+  test.each([
+    ['an unknown provider', 'paypal', {}, 404],
+    ['no secret where the provider makes it', 'stripe', {}, 400],
+    ['a short secret', 'revenuecat', { secret: 'abc' }, 400],
+    ['a secret that no header can carry', 'revenuecat', { secret: 'abcdefgh\nij' }, 400],
+    ['an unknown environment', 'revenuecat', { environment: 'test' }, 400],
+    ['a grace period below zero', 'revenuecat', { graceSeconds: -1 }, 400],
+    ['an unknown field', 'revenuecat', { sceret: 'abcdefghij' }, 400],
+  ])('%s is refused', async (_, provider, body, status) => {
+    expect((await put(provider, body)).status).toBe(status);
+  });
+});
+
+describe('affiliates', () => {
+  const patch = (id: string, body: object, owner = app) =>
+    api.call('PATCH', `/apps/${owner.appId}/affiliates/${id}`, { key: owner.key, body });
+
+  test('are made active, and changed field by field; null clears', async () => {
+    const made = await api.call<{ id: string }>('POST', `/apps/${app.appId}/affiliates`, {
+      key: app.key,
+      body: { name: ' Ann ', email: 'ann@example.com', defaultCommissionRateBps: 2500 },
+    });
+    expect(made.status).toBe(201);
+    expect(made.body).toEqual({
+      id: expect.stringMatching(/^aff_/),
+      name: 'Ann',
+      email: 'ann@example.com',
+      status: 'active',
+      defaultCommissionRateBps: 2500,
+      createdAt: expect.any(Number),
+    });
+    const paused = await patch(made.body.id, { status: 'paused' });
+    expect(paused.body).toEqual({ ...made.body, status: 'paused' });
+    const cleared = await patch(made.body.id, { email: null, defaultCommissionRateBps: null, name: 'Bea' });
+    expect(cleared.body).toEqual({
+      ...made.body,
+      name: 'Bea',
+      status: 'paused',
+      email: null,
+      defaultCommissionRateBps: null,
+    });
+  });
+
+  test.each([
+    ['no name', { name: '' }],
+    ['a name on two lines', { name: 'a\nb' }],
+    ['an e-mail address that is none', { name: 'x', email: 'x' }],
+    ['a rate above all', { name: 'x', defaultCommissionRateBps: 10_001 }],
+    ['an unknown field', { name: 'x', rate: 1 }],
+  ])('%s is a 400', async (_, body) => {
+    expect((await api.call('POST', `/apps/${app.appId}/affiliates`, { key: app.key, body })).status).toBe(
+      400,
+    );
+  });
+
+  test("another app's affiliate is a 404, and is not changed", async () => {
+    const other = await newApp(api);
+    const id = await newAffiliate(api, other);
+    expect((await patch(id, { name: 'mine' })).status).toBe(404);
+    expect((await patch('aff_x', { name: 'mine' })).status).toBe(404);
+    expect((await patch(id, { status: 'gone' })).status).toBe(400);
+    expect((await patch(id, {}, other)).body).toMatchObject({ name: 'Creator' });
+  });
+});
+
+describe('links', () => {
+  const create = (body: object, owner = app) =>
+    api.call<{ id: string; slug: string }>('POST', `/apps/${owner.appId}/links`, { key: owner.key, body });
+  const destinationUrl = 'https://example.com/a?b=c';
+
+  test('are made with a slug of their own where none was given, and changed but for the slug', async () => {
+    const affiliateId = await newAffiliate(api, app);
+    const made = await create({ affiliateId, destinationUrl, campaign: 'May' });
+    expect(made.status).toBe(201);
+    expect(made.body).toEqual({
+      id: expect.stringMatching(/^lnk_/),
+      slug: expect.stringMatching(/^[a-z0-9]{8}$/),
+      destinationUrl,
+      campaign: 'May',
+      active: true,
+      affiliateId,
+      createdAt: expect.any(Number),
+    });
+    const path = `/apps/${app.appId}/links/${made.body.id}`;
+    const changed = await api.call('PATCH', path, { key: app.key, body: { active: false, campaign: null } });
+    expect(changed.body).toEqual({ ...made.body, active: false, campaign: null });
+    expect((await api.call('PATCH', path, { key: app.key, body: { slug: 'other' } })).status).toBe(400);
+  });
+
+  test('a slug that the app has in whatever case is a 409; another app may have it', async () => {
+    const affiliateId = await newAffiliate(api, app);
+    const slug = `Sale-${randomUUID().slice(0, 8)}`;
+    expect((await create({ affiliateId, destinationUrl, slug })).status).toBe(201);
+    const again = await create({ affiliateId, destinationUrl, slug: slug.toUpperCase() });
+    expect(again).toMatchObject({ status: 409, body: { code: 'slug_taken' } });
+    const other = await newApp(api);
+    expect(
+      (await create({ affiliateId: await newAffiliate(api, other), destinationUrl, slug }, other)).status,
+    ).toBe(201);
+  });
+
+  test('of many that want one slug at once one gets it', async () => {
+    const affiliateId = await newAffiliate(api, app);
+    const slug = `race-${randomUUID().slice(0, 8)}`;
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => create({ affiliateId, destinationUrl, slug })),
+    );
+    expect(answers.filter((answer) => answer.status === 201)).toHaveLength(1);
+    expect(answers.filter((answer) => answer.status === 409)).toHaveLength(7);
+  });
+
+  test("another app's affiliate and link are a 404", async () => {
+    const other = await newApp(api);
+    const affiliateId = await newAffiliate(api, other);
+    const { id } = await newLink(api, other, affiliateId);
+    expect((await create({ affiliateId, destinationUrl })).status).toBe(404);
+    expect((await create({ affiliateId: 'x', destinationUrl })).status).toBe(404);
+    expect(
+      (await api.call('PATCH', `/apps/${app.appId}/links/${id}`, { key: app.key, body: {} })).status,
+    ).toBe(404);
+  });
+
+  test.each([
+    ['javascript:alert(1)'],
+    ['JaVaScRiPt:alert(1)'],
+    ['java\tscript:alert(1)'],
+    [' javascript:alert(1)'],
+    ['data:text/html,x'],
+    ['file:///etc/passwd'],
+    ['/relative'],
+    ['https://'],
+    ['https://exa mple.com'],
+    [`https://example.com/${'x'.repeat(2048)}`],
+  ])('%p is no destination', async (url) => {
+    const affiliateId = await newAffiliate(api, app);
+    expect((await create({ affiliateId, destinationUrl: url })).status).toBe(400);
+  });
+
+  test.each([['myapp://open?x=1'], ['http://example.com'], ['market://details?id=com.example']])(
+    '%p is a destination',
+    async (url) => {
+      const affiliateId = await newAffiliate(api, app);
+      expect((await create({ affiliateId, destinationUrl: url })).status).toBe(201);
+    },
+  );
+
+  test.each([['x'], ['a b'], ['ä1'], ['x'.repeat(65)], ['a/b']])('%p is no slug', async (slug) => {
+    const affiliateId = await newAffiliate(api, app);
+    expect((await create({ affiliateId, destinationUrl, slug })).status).toBe(400);
+  });
+});

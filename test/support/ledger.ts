@@ -1,0 +1,57 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { newId } from '../../src/db/new-id.ts';
+import { instant } from '../../src/db/sql.ts';
+import type { TestApi, TestApp } from './api.ts';
+
+export interface LedgerRow {
+  readonly affiliateId: string;
+  readonly amountCents: number;
+  readonly occurredAt: number;
+  readonly dueAt: number;
+  readonly matured?: boolean;
+}
+
+/** An earning in the ledger with all that it hangs on, written past the webhooks. Answers its id. */
+export async function insertEarning(api: TestApi, app: TestApp, row: LedgerRow): Promise<string> {
+  const { sql } = api;
+  const { appId } = app;
+  const { affiliateId, amountCents } = row;
+  const occurredAt = instant(row.occurredAt);
+  const [secretId, deliveryId, eventId] = [newId('secret'), newId('delivery'), newId('event')];
+  const [attributionId, bindingId, paymentId, id] = [
+    newId('attribution'),
+    newId('binding'),
+    newId('payment'),
+    newId('commission'),
+  ];
+  const user = randomUUID();
+  await sql`
+    insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, expires_at)
+    values (${secretId}, ${appId}, 'stripe', 'production', ''::bytea, 'none', now())`;
+  await sql`
+    insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, body_sha256,
+                            event_id, completed_at)
+    values (${deliveryId}, ${appId}, 'stripe', ${occurredAt}, true, 'processed', ${secretId},
+            ${createHash('sha256').update(id).digest()}, ${eventId}, now())`;
+  await sql`
+    insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at)
+    values (${eventId}, ${appId}, ${deliveryId}, 'stripe', ${eventId}, 'purchase', 'production', ${occurredAt}, now())`;
+  await sql`
+    insert into attributions (id, app_id, device_id, affiliate_id, match_method, touched_at, first_open_at)
+    values (${attributionId}, ${appId}, ${user}, ${affiliateId}, 'code', ${occurredAt}, ${occurredAt})`;
+  await sql`
+    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+    values (${bindingId}, ${appId}, ${user}, ${attributionId}, ${occurredAt})`;
+  await sql`
+    insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, occurred_at,
+                          only_anonymous_user)
+    values (${paymentId}, ${appId}, 'production', 'stripe', ${paymentId}, ${eventId}, 'USD', ${amountCents * 5},
+            ${occurredAt}, false)`;
+  await sql`
+    insert into commissions (id, app_id, affiliate_id, event_id, payment_id, binding_id, kind, status, rate_bps, base_cents,
+                             amount_cents, source, customer_user_id, match_method, occurred_at, due_at, matured_at)
+    values (${id}, ${appId}, ${affiliateId}, ${eventId}, ${paymentId}, ${bindingId}, 'earning',
+            ${row.matured === true ? 'matured' : 'pending'}, 2000, ${amountCents * 5}, ${amountCents}, 'stripe', ${user},
+            'code', ${occurredAt}, ${instant(row.dueAt)}, ${row.matured === true ? instant(row.dueAt) : null})`;
+  return id;
+}
