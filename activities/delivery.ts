@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { Logger } from 'pino';
+import { loggedError } from '../src/config/logger.ts';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { finishDelivery, loadDelivery, markDeliveryProcessing, type StoredDelivery } from '../src/db/deliveries.ts';
 import { recordEventFacts } from '../src/db/events.ts';
@@ -195,8 +196,8 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
   /** Finds the payments that this event says something of, and who is behind them, as of after the facts' commit. */
   attribute: async (deps, run) => {
     const { appId } = await run.stored();
-    const { event } = await run.event();
-    if (event.transfer !== null) deps.onBindings(await bindTransfer(deps.sql, appId, event.transfer));
+    const { event, environment } = await run.event();
+    if (event.transfer !== null && environment === 'production') deps.onBindings(await bindTransfer(deps.sql, appId, event.transfer));
     await run.payments();
     return null;
   },
@@ -250,7 +251,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
       const result = await steps[step](deps, new DeliveryRun(deps, deliveryId));
       return result === null ? null : settle(deliveryId, result);
     } catch (error) {
-      const cause = error instanceof Error ? error.message : String(error);
+      const cause = loggedError(error).message;
       deps.logger.warn({ deliveryId, step, err: error, msg: 'delivery step failed, it will be tried again' });
       await markDeliveryProcessing(deps.sql, deliveryId, `${step}: ${cause}`).catch(() => {});
       throw error;

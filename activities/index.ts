@@ -1,4 +1,5 @@
 import { createDeliveryActivities, type DeliveryActivities, type DeliveryActivityDeps } from './delivery.ts';
+import { withSafeFailures } from './failures.ts';
 import { createHealingActivities, type HealingActivities, type HealingActivityDeps } from './healing.ts';
 import { createLedgerActivities, type LedgerActivities, type LedgerActivityDeps } from './ledger.ts';
 
@@ -7,5 +8,9 @@ export type Activities = DeliveryActivities & LedgerActivities & HealingActiviti
 
 /** Every side effect of durable work, with its dependencies handed in. */
 export function createActivities(deps: ActivityDeps): Activities {
-  return { ...createDeliveryActivities(deps), ...createLedgerActivities(deps), ...createHealingActivities(deps) };
+  return withSafeFailures({
+    ...createDeliveryActivities(deps),
+    ...createLedgerActivities(deps),
+    ...createHealingActivities(deps),
+  });
 }

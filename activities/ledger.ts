@@ -15,8 +15,6 @@ export interface LedgerActivityDeps {
 const SWEEP_PAGE = 1_000;
 /** Pages of one sweep; the next one goes on. */
 const SWEEP_PAGES = 100;
-/** Far longer than any call waits for its payout. */
-const ABANDONED_AFTER_MS = 15 * 60_000;
 
 export interface LedgerActivities {
   matureCommission(commissionId: string): Promise<'matured' | 'unchanged'>;
@@ -37,7 +35,7 @@ export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivit
         matured += count;
         if (count < SWEEP_PAGE) break;
       }
-      await closeAbandonedRequests(sql, ABANDONED_AFTER_MS);
+      await closeAbandonedRequests(sql);
       if (matured > 0) logger.info({ matured, msg: 'the sweep matured overdue commissions' });
       return matured;
     },

@@ -15,8 +15,10 @@ import { workflowIds } from './names.ts';
 const CALL_DEADLINE_MS = 2_000;
 /** A worker that died in the middle of a task is given up on after this. */
 const WORKFLOW_TASK_TIMEOUT = '3s';
-/** Hold timers that are being started at one time; the sweep catches those that find no place. */
-const MAX_HOLD_STARTS = 1_000;
+/** Hold timers are started two at a time, behind the requests that are waiting for an answer. */
+const HOLD_STARTS_AT_ONCE = 2;
+/** Hold timers that may wait for their start; the sweep matures what finds no place. */
+const MAX_WAITING_HOLDS = 100_000;
 
 export interface DurableWorkDeps {
   /** Null while Temporal can't be reached. */
@@ -97,6 +99,29 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
         requestEagerStart: eager,
       }),
     );
+
+  const waitingHolds: NewCommission[] = [];
+  let holdStarters = 0;
+
+  async function startHolds(): Promise<void> {
+    holdStarters += 1;
+    try {
+      for (let next = waitingHolds.shift(); next !== undefined; next = waitingHolds.shift()) {
+        const { commissionId, dueAt } = next;
+        await start<typeof workflows.hold>('hold', {
+          workflowId: workflowIds.hold(commissionId),
+          args: [{ commissionId }],
+          startDelay: Math.max(0, dueAt - Date.now()),
+        });
+      }
+    } finally {
+      holdStarters -= 1;
+    }
+  }
+
+  function startWaitingHolds(): void {
+    if (waitingHolds.length > 0 && holdStarters < HOLD_STARTS_AT_ONCE) inBackground(startHolds());
+  }
 
   return {
     processDelivery: async (deliveryId, waitMs) => {
@@ -183,25 +208,13 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
     onOutcome: (deliveryId, result) => outcomes.settle(deliveryId, result),
     onSettled: (requestId) => settled.settle(requestId, true),
     onCommissions: (commissions) => {
-      for (const { commissionId, dueAt } of commissions) {
-        if (underWay.size >= MAX_HOLD_STARTS) {
-          logger.warn({
-            commissionId,
-            msg: 'too many hold timers are being started, the sweep will mature this one',
-          });
-          continue;
-        }
-        // After the answer: the request that waits for this commission comes first.
-        setImmediate(() =>
-          inBackground(
-            start<typeof workflows.hold>('hold', {
-              workflowId: workflowIds.hold(commissionId),
-              args: [{ commissionId }],
-              startDelay: Math.max(0, dueAt - Date.now()),
-            }),
-          ),
-        );
+      const room = MAX_WAITING_HOLDS - waitingHolds.length;
+      waitingHolds.push(...commissions.slice(0, room));
+      if (room < commissions.length) {
+        logger.warn({ msg: 'too many hold timers wait for their start, the sweep will mature what is due' });
       }
+      // After the answer: the request that waits for this commission comes first.
+      setImmediate(startWaitingHolds);
     },
     onBindings: (bindings) => {
       for (const bindingId of bindings) startHeal(bindingId);

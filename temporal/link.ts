@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
+import { Client, isGrpcServiceError, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import {
   DefaultLogger, makeTelemetryFilterString, NativeConnection,
   Runtime,
@@ -61,10 +61,15 @@ function installRuntime(logger: Logger): void {
   });
 }
 
+/** gRPC: not found. */
+const NOT_FOUND = 5;
+
+/** Registers the namespace where there is none. A server that does not let us look is taken to have it (Temporal Cloud). */
 async function ensureNamespace(connection: NativeConnection, namespace: string): Promise<void> {
   try {
     await connection.workflowService.describeNamespace({ namespace });
-  } catch {
+  } catch (error) {
+    if (!isGrpcServiceError(error) || error.code !== NOT_FOUND) return;
     await connection.workflowService.registerNamespace({
       namespace,
       workflowExecutionRetentionPeriod: { seconds: RETENTION_SECONDS as never },

@@ -120,9 +120,15 @@ export async function markHealedIfNothingWaits(sql: Sql, bindingId: BindingId): 
       update bindings b set healed_at = now()
        where b.id = ${bindingId} and b.healed_at is null
          and not exists (
-           select from payment_users pu join payments p on p.id = pu.payment_id
-            where pu.app_id = b.app_id and pu.customer_user_id = b.customer_user_id
-              and p.environment = 'production' and p.earned_cents = 0
+           select from (
+               select pu.payment_id from payment_users pu
+                where pu.app_id = b.app_id and pu.customer_user_id = b.customer_user_id
+               union all
+               select k.payment_id
+                 from user_links l join payment_user_keys k on k.app_id = l.app_id and k.user_key = l.user_key
+                where l.app_id = b.app_id and l.customer_user_id = b.customer_user_id) u
+             join payments p on p.id = u.payment_id
+            where p.environment = 'production' and p.earned_cents = 0
               and (p.likely_cause is not null or p.evaluated_at is null))
       returning id
     )

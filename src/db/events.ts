@@ -79,7 +79,8 @@ export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<'re
              ${instant(event.occurredAt)}, ev.id
         from ev where ${adjustment !== null}::boolean
       on conflict (app_id, environment, store, ref) do update
-        set state = excluded.state, rank = excluded.rank, occurred_at = excluded.occurred_at, event_id = excluded.event_id
+        set state = excluded.state, rank = excluded.rank, currency = excluded.currency, amount_minor = excluded.amount_minor,
+            usd_cents = excluded.usd_cents, occurred_at = excluded.occurred_at, event_id = excluded.event_id
         where excluded.rank > old.rank
     )
     select delivery_id as "deliveryId" from ev

@@ -52,11 +52,17 @@ export async function openPayoutRequest(
     readonly keyId: KeyId;
     readonly idempotencyKey: string | null;
     readonly expectedTotalCents: number | null;
+    /** How long the caller waits; afterwards nothing is paid for this request, also where nobody could close it. */
+    readonly validForMs: number;
   },
 ): Promise<PayoutRequest | undefined> {
   await sql`
-    insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, idempotency_key, expected_total_cents)
-    select ${r.id}, f.app_id, f.id, ${r.accountId}, ${r.keyId}, ${r.idempotencyKey}, ${r.expectedTotalCents}
+    update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
+     where account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey} and status = 'open' and expires_at <= now()`;
+  await sql`
+    insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, idempotency_key, expected_total_cents, expires_at)
+    select ${r.id}, f.app_id, f.id, ${r.accountId}, ${r.keyId}, ${r.idempotencyKey}, ${r.expectedTotalCents},
+           now() + ${r.validForMs} * interval '1 millisecond'
       from affiliates f join apps a on a.id = f.app_id
      where f.id = ${r.affiliateId} and f.app_id = ${r.appId} and a.account_id = ${r.accountId}
     on conflict do nothing`;
@@ -84,13 +90,12 @@ export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): 
 }
 
 /**
- * Closes requests that have stayed open for longer than any caller waits: their process died before it could hand them
- * to a workflow. Nothing is paid for them. Answers how many.
+ * Closes requests that have expired while they were open: their process died, or could not reach the database any more. Nothing is paid for them. Answers how many.
  */
-export async function closeAbandonedRequests(sql: Sql, olderThanMs: number): Promise<number> {
+export async function closeAbandonedRequests(sql: Sql): Promise<number> {
   const rows = await sql`
     update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
-     where status = 'open' and created_at < now() - ${olderThanMs} * interval '1 millisecond'
+     where status = 'open' and expires_at <= now()
     returning id`;
   return rows.length;
 }
@@ -106,7 +111,7 @@ export async function settlePayoutRequest(sql: Sql, requestId: PayoutRequestId):
     with req as (
       select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name
         from payout_requests r join affiliates f on f.id = r.affiliate_id
-       where r.id = ${requestId} and r.status = 'open'
+       where r.id = ${requestId} and r.status = 'open' and r.expires_at > now()
          for update of r
     ), due as (
       select c.id, c.amount_cents, c.occurred_at, c.status

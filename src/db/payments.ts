@@ -230,6 +230,10 @@ export async function findWaitingPayments(
       union
       select payment_id from payment_user_keys
        where app_id = ${appId} and user_key = any(${[...users.userKeys]}::text[]) and payment_id > ${after ?? ''}
+      union
+      select k.payment_id from user_links l join payment_user_keys k on k.app_id = l.app_id and k.user_key = l.user_key
+       where l.app_id = ${appId} and l.customer_user_id = any(${[...users.customerUserIds]}::text[])
+         and k.payment_id > ${after ?? ''}
     ) u join payments p on p.id = u.payment_id
      where p.binding_id is null and p.environment = 'production'
      order by p.id limit ${limit}`;

@@ -38,8 +38,11 @@ const ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 400;
 
-/** Postgres states that say nothing about the statement itself: deadlock, serialisation, shutdown, too many clients. */
-const RETRIABLE_STATES = new Set(['40001', '40P01', '57P01', '57P02', '57P03', '53300', '08000', '08003', '08006', '25006']);
+/**
+ * Classes of Postgres states that say nothing about the statement itself: connection, serialisation and deadlock, out of
+ * resources, operator intervention (shutdown, cancelled), system error.
+ */
+const RETRIABLE_CLASSES = ['08', '40', '53', '57', '58'];
 const RETRIABLE_CODES = new Set([
   'CONNECTION_CLOSED',
   'CONNECTION_DESTROYED',
@@ -62,7 +65,7 @@ function codeOf(error: unknown): string {
 export function isConnectionFailure(error: unknown): boolean {
   if (error instanceof ImpossibleResult || error instanceof DatabaseUnavailable) return true;
   const code = codeOf(error);
-  return RETRIABLE_STATES.has(code) || RETRIABLE_CODES.has(code);
+  return RETRIABLE_CODES.has(code) || (/^[0-9A-Z]{5}$/.test(code) && RETRIABLE_CLASSES.includes(code.slice(0, 2)));
 }
 
 /** The constraint that refused a row, or undefined when the error is another one. */

@@ -22,7 +22,7 @@ export type ExportAnswer =
   /** Given up: the request is closed and nothing will be paid for it. */
   | { readonly kind: 'gave_up' };
 
-/** How long a call waits for the affiliate's payout workflow before it closes its request. */
+/** How long a call waits for the affiliate's payout workflow before it closes its request, and how long that is valid. */
 const WAIT_MS = 20_000;
 
 /**
@@ -31,7 +31,7 @@ const WAIT_MS = 20_000;
  */
 export async function exportPayout(deps: Pick<HttpDeps, 'sql' | 'work'>, call: ExportCall): Promise<ExportAnswer> {
   const { sql, work } = deps;
-  const opened = await openPayoutRequest(sql, { id: newId('payoutRequest'), ...call });
+  const opened = await openPayoutRequest(sql, { id: newId('payoutRequest'), ...call, validForMs: WAIT_MS });
   if (opened === undefined) return { kind: 'not_found' };
   const same =
     opened.appId === call.appId &&

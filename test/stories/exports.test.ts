@@ -54,6 +54,7 @@ describe('every cent in exactly one payout', () => {
       keyId: key.id,
       idempotencyKey: null,
       expectedTotalCents: null,
+      validForMs: 20_000,
     });
     await Promise.all(Array.from({ length: 10 }, () => settlePayoutRequest(service.sql, id)));
     expect(await payoutsOf(affiliateId)).toEqual({ total: 600, payouts: 1 });
@@ -72,6 +73,7 @@ describe('every cent in exactly one payout', () => {
         keyId: key.id,
         idempotencyKey: null,
         expectedTotalCents: null,
+        validForMs: 20_000,
       });
     }
     await Promise.all(ids.map((id) => settlePayoutRequest(service.sql, id)));

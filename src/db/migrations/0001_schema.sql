@@ -363,6 +363,7 @@ create table user_links (
   customer_user_id text not null check (length(customer_user_id) between 1 and 512),
   primary key (app_id, environment, source, user_key)
 );
+create index user_links_by_user on user_links (app_id, customer_user_id);
 
 create table payment_aliases (
   app_id      app_id not null references apps (id),
@@ -510,6 +511,8 @@ create table payout_requests (
   payout_id       payout_id,
   net_cents       cents,
   created_at      timestamptz not null default now(),
+  -- Nothing is paid for a request after this: whoever asked has been told by then that it was not.
+  expires_at      timestamptz not null,
   settled_at      timestamptz,
   foreign key (app_id, affiliate_id) references affiliates (app_id, id),
   foreign key (app_id, affiliate_id, payout_id) references payouts (app_id, affiliate_id, id),
@@ -519,7 +522,7 @@ create table payout_requests (
 create unique index payout_requests_idempotency on payout_requests (account_id, idempotency_key)
   where idempotency_key is not null;
 create unique index payout_requests_payout on payout_requests (payout_id) where payout_id is not null;
-create index payout_requests_open on payout_requests (created_at) where status = 'open';
+create index payout_requests_open on payout_requests (expires_at) where status = 'open';
 
 -- Attributed revenue, signed like the ledger: one row when a payment is attributed, opposite rows for money that went back.
 create table revenue_entries (

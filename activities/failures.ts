@@ -1,0 +1,27 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import { loggedError } from '../src/config/logger.ts';
+
+/**
+ * A failure as Temporal may keep it: what went wrong without the values that a database quotes in its messages. What is
+ * a failure for Temporal already passes as it is.
+ */
+function asFailure(error: unknown): ApplicationFailure {
+  if (error instanceof ApplicationFailure) return error;
+  const { type, message, code } = loggedError(error);
+  return ApplicationFailure.create({ type: code === undefined ? type : `${type} ${code}`, message });
+}
+
+/** Makes every activity fail in words that may stand in a history. */
+export function withSafeFailures<A extends object>(activities: A): A {
+  const wrapped = Object.entries(activities).map(([name, activity]: [string, (...args: unknown[]) => Promise<unknown>]) => [
+    name,
+    async (...args: unknown[]) => {
+      try {
+        return await activity(...args);
+      } catch (error) {
+        throw asFailure(error);
+      }
+    },
+  ]);
+  return Object.fromEntries(wrapped) as A;
+}
