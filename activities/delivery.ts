@@ -3,22 +3,19 @@ import { ApplicationFailure } from '@temporalio/activity';
 import type { Logger } from 'pino';
 import { loggedError } from '../src/config/logger.ts';
 import type { SecretBox } from '../src/config/secret-box.ts';
-import { finishDelivery, loadDelivery, markDeliveryProcessing, type StoredDelivery } from '../src/db/deliveries.ts';
+import { finishDelivery, loadDelivery, markDeliveryProcessing } from '../src/db/deliveries.ts';
+import type { StoredDelivery } from '../src/db/deliveries.ts';
 import { recordEventFacts } from '../src/db/events.ts';
-import {
-  bindTransfer,
-  findWaitingPayments,
-  loadPayments,
-  type NewCommission,
-  type StoredPayment,
-} from '../src/db/payments.ts';
+import { bindTransfer, findWaitingPayments, loadPayments } from '../src/db/payments.ts';
+import type { NewCommission, StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
 import { checkProof } from '../src/providers/proof.ts';
 import { providers } from '../src/providers/index.ts';
 import type { ParseResult, Provider } from '../src/providers/provider.ts';
-import { DELIVERY_STEPS, type DeliveryResult, type DeliveryStep } from '../workflows/types.ts';
+import { DELIVERY_STEPS } from '../workflows/types.ts';
+import type { DeliveryResult, DeliveryStep } from '../workflows/types.ts';
 import { evaluateAndApply } from './evaluate.ts';
 
 export interface DeliveryActivityDeps {
@@ -55,7 +52,10 @@ class DeliveryRun {
   async stored(): Promise<StoredDelivery> {
     this.#stored ??= await loadDelivery(this.#deps.sql, this.#deliveryId);
     if (this.#stored === undefined) {
-      throw ApplicationFailure.nonRetryable(`no accepted delivery ${this.#deliveryId} in this database`, 'UnknownDelivery');
+      throw ApplicationFailure.nonRetryable(
+        `no accepted delivery ${this.#deliveryId} in this database`,
+        'UnknownDelivery',
+      );
     }
     return this.#stored;
   }
@@ -76,7 +76,10 @@ class DeliveryRun {
   async event(): Promise<{ event: NormalizedEvent; environment: Environment }> {
     const parsed = await this.parsed();
     if (parsed.outcome === 'failed' || parsed.event === null) throw new Error('the body has no event');
-    return { event: parsed.event, environment: parsed.event.environment ?? (await this.stored()).secret.environment };
+    return {
+      event: parsed.event,
+      environment: parsed.event.environment ?? (await this.stored()).secret.environment,
+    };
   }
 
   async payments(): Promise<readonly StoredPayment[]> {
@@ -89,9 +92,14 @@ class DeliveryRun {
     const { appId } = await this.stored();
     const { event, environment } = await this.event();
     const store = event.payment?.store ?? event.adjustment?.store ?? event.paymentAliases[0]?.store;
-    const refs = [event.payment?.ref, event.adjustment?.paymentRef, ...event.paymentAliases.map((a) => a.paymentRef)];
+    const refs = [
+      event.payment?.ref,
+      event.adjustment?.paymentRef,
+      ...event.paymentAliases.map((a) => a.paymentRef),
+    ];
     const known = refs.filter((ref) => ref !== undefined);
-    const named = store === undefined ? [] : await loadPayments(sql, { appId, environment, store, refs: known });
+    const named =
+      store === undefined ? [] : await loadPayments(sql, { appId, environment, store, refs: known });
     if (event.userLinks.length === 0) return named;
     const linked = await findWaitingPayments(
       sql,
@@ -144,7 +152,11 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     const done = outcomeOf(delivery);
     if (done !== null) return done;
     const { secret, appId, provider } = delivery;
-    const opened = deps.secretBox.decrypt(Buffer.from(secret.ciphertext), secret.encryptionKeyId, `${appId}:${provider}`);
+    const opened = deps.secretBox.decrypt(
+      Buffer.from(secret.ciphertext),
+      secret.encryptionKeyId,
+      `${appId}:${provider}`,
+    );
     const request = { body: Buffer.from(delivery.body), receivedAt: delivery.receivedAt };
     if (checkProof(await run.provider(), delivery.proof, request, opened, deps.secretBox)) return null;
     return await finish(deps, delivery, {
@@ -173,7 +185,12 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     const delivery = await run.stored();
     const parsed = await run.parsed();
     if (parsed.outcome === 'failed') {
-      return await finish(deps, delivery, { status: 'failed', reason: parsed.reason, sourceEventId: null, eventCount: 0 });
+      return await finish(deps, delivery, {
+        status: 'failed',
+        reason: parsed.reason,
+        sourceEventId: null,
+        eventCount: 0,
+      });
     }
     if (parsed.event === null) {
       const reason = parsed.outcome === 'ignored' ? parsed.reason : null;
@@ -187,7 +204,15 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     const delivery = await run.stored();
     const { event, environment } = await run.event();
     const { id: deliveryId, eventId, appId, provider: source, receivedAt } = delivery;
-    const recorded = await recordEventFacts(deps.sql, { deliveryId, eventId, appId, source, environment, receivedAt, event });
+    const recorded = await recordEventFacts(deps.sql, {
+      deliveryId,
+      eventId,
+      appId,
+      source,
+      environment,
+      receivedAt,
+      event,
+    });
     if (recorded === 'recorded') return null;
     const { sourceEventId } = event;
     return await finish(deps, delivery, { status: 'duplicate', reason: null, sourceEventId, eventCount: 0 });
@@ -197,7 +222,8 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
   attribute: async (deps, run) => {
     const { appId } = await run.stored();
     const { event, environment } = await run.event();
-    if (event.transfer !== null && environment === 'production') deps.onBindings(await bindTransfer(deps.sql, appId, event.transfer));
+    if (event.transfer !== null && environment === 'production')
+      deps.onBindings(await bindTransfer(deps.sql, appId, event.transfer));
     await run.payments();
     return null;
   },
@@ -224,14 +250,17 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
       const status = ignoredReason === null ? 'processed' : 'ignored';
       return await finish(deps, delivery, { status, reason: ignoredReason, sourceEventId, eventCount: 1 });
     }
-    if (outcome !== null) return { status: 'done', eventId: delivery.eventId, commissionId: outcome.commissionId };
+    if (outcome !== null)
+      return { status: 'done', eventId: delivery.eventId, commissionId: outcome.commissionId };
     // Another run of the same delivery came first, or this one did and was not told: the row knows.
     const after = await loadDelivery(deps.sql, delivery.id);
     return (after && outcomeOf(after)) ?? { status: 'done', eventId: delivery.eventId, commissionId: null };
   },
 };
 
-export type DeliveryActivities = Readonly<Record<DeliveryStep, (deliveryId: string) => Promise<DeliveryResult | null>>> & {
+export type DeliveryActivities = Readonly<
+  Record<DeliveryStep, (deliveryId: string) => Promise<DeliveryResult | null>>
+> & {
   /** All six steps in one go. */
   readonly processDelivery: (deliveryId: string) => Promise<DeliveryResult>;
 };
@@ -245,18 +274,25 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
   };
 
   /** One step on its own: what went wrong is kept on the row too, for the diagnostic that founders read. */
-  const alone = (step: DeliveryStep) => async (id: string): Promise<DeliveryResult | null> => {
-    const deliveryId = id as DeliveryId;
-    try {
-      const result = await steps[step](deps, new DeliveryRun(deps, deliveryId));
-      return result === null ? null : settle(deliveryId, result);
-    } catch (error) {
-      const cause = loggedError(error).message;
-      deps.logger.warn({ deliveryId, step, err: error, msg: 'delivery step failed, it will be tried again' });
-      await markDeliveryProcessing(deps.sql, deliveryId, `${step}: ${cause}`).catch(() => {});
-      throw error;
-    }
-  };
+  const alone =
+    (step: DeliveryStep) =>
+    async (id: string): Promise<DeliveryResult | null> => {
+      const deliveryId = id as DeliveryId;
+      try {
+        const result = await steps[step](deps, new DeliveryRun(deps, deliveryId));
+        return result === null ? null : settle(deliveryId, result);
+      } catch (error) {
+        const cause = loggedError(error).message;
+        deps.logger.warn({
+          deliveryId,
+          step,
+          err: error,
+          msg: 'delivery step failed, it will be tried again',
+        });
+        await markDeliveryProcessing(deps.sql, deliveryId, `${step}: ${cause}`).catch(() => {});
+        throw error;
+      }
+    };
 
   return {
     processDelivery: async (id) => {

@@ -1,6 +1,7 @@
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { DeliveryId, EventId } from '../src/domain/ids.ts';
-import { applyEvaluation, loadPayments, type AppliedEvaluation, type StoredPayment } from '../src/db/payments.ts';
+import { applyEvaluation, loadPayments } from '../src/db/payments.ts';
+import type { AppliedEvaluation, StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 
 /** Two evaluations that meet cost one of them another look. More than this in a row is no meeting but a fault. */

@@ -13,15 +13,17 @@ function asFailure(error: unknown): ApplicationFailure {
 
 /** Makes every activity fail in words that may stand in a history. */
 export function withSafeFailures<A extends object>(activities: A): A {
-  const wrapped = Object.entries(activities).map(([name, activity]: [string, (...args: unknown[]) => Promise<unknown>]) => [
-    name,
-    async (...args: unknown[]) => {
-      try {
-        return await activity(...args);
-      } catch (error) {
-        throw asFailure(error);
-      }
-    },
-  ]);
+  const wrapped = Object.entries(activities).map(
+    ([name, activity]: [string, (...args: unknown[]) => Promise<unknown>]) => [
+      name,
+      async (...args: unknown[]) => {
+        try {
+          return await activity(...args);
+        } catch (error) {
+          throw asFailure(error);
+        }
+      },
+    ],
+  );
   return Object.fromEntries(wrapped) as A;
 }

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { findBinding, markHealed } from '../src/db/healing.ts';
-import { findWaitingPayments, loadPayments, type NewCommission } from '../src/db/payments.ts';
+import { findWaitingPayments, loadPayments } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { BindingId, PaymentId } from '../src/domain/ids.ts';
 import { evaluateAndApply } from './evaluate.ts';
@@ -18,7 +19,11 @@ export interface HealingActivities {
 }
 
 /** The activities of the heal workflow. */
-export function createHealingActivities({ sql, logger, onCommissions }: HealingActivityDeps): HealingActivities {
+export function createHealingActivities({
+  sql,
+  logger,
+  onCommissions,
+}: HealingActivityDeps): HealingActivities {
   return {
     /** Looks again at one page of waiting payments; answers where the next page begins, or null after the last. */
     healPage: async (id, after) => {

@@ -1,7 +1,10 @@
-import { createDeliveryActivities, type DeliveryActivities, type DeliveryActivityDeps } from './delivery.ts';
+import { createDeliveryActivities } from './delivery.ts';
+import type { DeliveryActivities, DeliveryActivityDeps } from './delivery.ts';
 import { withSafeFailures } from './failures.ts';
-import { createHealingActivities, type HealingActivities, type HealingActivityDeps } from './healing.ts';
-import { createLedgerActivities, type LedgerActivities, type LedgerActivityDeps } from './ledger.ts';
+import { createHealingActivities } from './healing.ts';
+import type { HealingActivities, HealingActivityDeps } from './healing.ts';
+import { createLedgerActivities } from './ledger.ts';
+import type { LedgerActivities, LedgerActivityDeps } from './ledger.ts';
 
 export type ActivityDeps = DeliveryActivityDeps & LedgerActivityDeps & HealingActivityDeps;
 export type Activities = DeliveryActivities & LedgerActivities & HealingActivities;

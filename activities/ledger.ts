@@ -1,5 +1,11 @@
 import type { Logger } from 'pino';
-import { closeAbandonedRequests, findPayoutRequest, matureCommission, matureOverdue, settlePayoutRequest } from '../src/db/ledger.ts';
+import {
+  closeAbandonedRequests,
+  findPayoutRequest,
+  matureCommission,
+  matureOverdue,
+  settlePayoutRequest,
+} from '../src/db/ledger.ts';
 import { sealPayoutCsv } from '../src/db/payout-csv.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { CommissionId, PayoutRequestId } from '../src/domain/ids.ts';
@@ -46,7 +52,12 @@ export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivit
       const request = await findPayoutRequest(sql, requestId);
       if (request?.payoutId) await sealPayoutCsv(sql, request.appId, request.payoutId);
       onSettled(requestId);
-      logger.info({ requestId, status: request?.status, payoutId: request?.payoutId, msg: 'payout request settled' });
+      logger.info({
+        requestId,
+        status: request?.status,
+        payoutId: request?.payoutId,
+        msg: 'payout request settled',
+      });
       return request?.status ?? 'unknown';
     },
   };

@@ -33,10 +33,20 @@ function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
-const median = (values: readonly number[]) => percentile(values.toSorted((a, b) => a - b), 0.5);
+const median = (values: readonly number[]) =>
+  percentile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  );
 
 /** Posts `count` new signed purchases, `inFlight` at a time; every answer has to carry a commission. */
-async function load(url: string, secret: string, users: readonly string[], count: number, inFlight: number): Promise<{ times: number[]; seconds: number }> {
+async function load(
+  url: string,
+  secret: string,
+  users: readonly string[],
+  count: number,
+  inFlight: number,
+): Promise<{ times: number[]; seconds: number }> {
   const times: number[] = [];
   let next = 0;
   const begin = performance.now();
@@ -44,13 +54,19 @@ async function load(url: string, secret: string, users: readonly string[], count
     while (next < count) {
       const n = next;
       next += 1;
-      const body = bodyOf(stripeInvoicePaid({ userId: users[n % users.length] ?? '', amount: 1_999, occurredAt: Date.now() }));
-      const headers = { 'content-type': 'application/json', 'stripe-signature': signStripe(body, secret, Math.floor(Date.now() / 1000)) };
+      const body = bodyOf(
+        stripeInvoicePaid({ userId: users[n % users.length] ?? '', amount: 1_999, occurredAt: Date.now() }),
+      );
+      const headers = {
+        'content-type': 'application/json',
+        'stripe-signature': signStripe(body, secret, Math.floor(Date.now() / 1000)),
+      };
       const sent = performance.now();
       const response = await fetch(url, { method: 'POST', body: body as never, headers });
       const answer = (await response.json()) as { commissionId?: string };
       times.push(performance.now() - sent);
-      if (!answer.commissionId) throw new Error(`no commission: ${response.status} ${JSON.stringify(answer)}`);
+      if (!answer.commissionId)
+        throw new Error(`no commission: ${response.status} ${JSON.stringify(answer)}`);
     }
   };
   await Promise.all(Array.from({ length: inFlight }, caller));
@@ -60,7 +76,11 @@ async function load(url: string, secret: string, users: readonly string[], count
 async function measure(url: string, secret: string, users: readonly string[]): Promise<Figures> {
   const single = (await load(url, secret, users, ONE_BY_ONE, 1)).times.toSorted((a, b) => a - b);
   const { seconds } = await load(url, secret, users, SIDE_BY_SIDE, IN_FLIGHT);
-  return { p50Ms: percentile(single, 0.5), p99Ms: percentile(single, 0.99), perSecond: SIDE_BY_SIDE / seconds };
+  return {
+    p50Ms: percentile(single, 0.5),
+    p99Ms: percentile(single, 0.99),
+    perSecond: SIDE_BY_SIDE / seconds,
+  };
 }
 
 /** `npm run bench:webhook`: the whole service beside a plain Koa handler that runs the same SQL without Temporal. */
@@ -84,11 +104,25 @@ const users: string[] = [];
 for (let n = 0; n < 40; n += 1) {
   const affiliate = await call('POST', `/apps/${app['id']}/affiliates`, { name: `Creator ${n}` });
   const slug = `bench-${n}`;
-  await call('POST', `/apps/${app['id']}/links`, { affiliateId: affiliate['id'], slug, destinationUrl: 'https://example.com' });
+  await call('POST', `/apps/${app['id']}/links`, {
+    affiliateId: affiliate['id'],
+    slug,
+    destinationUrl: 'https://example.com',
+  });
   const claimToken = randomUUID();
   await call('POST', '/clicks', { customerAppId: app['id'], slug, claimToken });
-  await call('POST', '/sdk/install', { deviceId: `device-${n}`, claimToken, firstOpenAt: Date.now() }, app['sdkKey']);
-  await call('POST', '/sdk/identify', { deviceId: `device-${n}`, customerUserId: `user-${n}`, identifiedAt: Date.now() }, app['sdkKey']);
+  await call(
+    'POST',
+    '/sdk/install',
+    { deviceId: `device-${n}`, claimToken, firstOpenAt: Date.now() },
+    app['sdkKey'],
+  );
+  await call(
+    'POST',
+    '/sdk/identify',
+    { deviceId: `device-${n}`, customerUserId: `user-${n}`, identifiedAt: Date.now() },
+    app['sdkKey'],
+  );
   users.push(`user-${n}`);
 }
 
@@ -123,7 +157,10 @@ plain.use(async (ctx) => {
   ctx.body = answer;
 });
 const handle = plain.callback();
-const plainServer = createServer((request, response) => void handle(request, response)).listen(0, '127.0.0.1');
+const plainServer = createServer((request, response) => void handle(request, response)).listen(
+  0,
+  '127.0.0.1',
+);
 await new Promise((resolve) => {
   plainServer.once('listening', resolve);
 });
@@ -145,7 +182,12 @@ for (let round = 1; round <= ROUNDS; round += 1) {
 }
 const summary = subjects.map(({ name }) => {
   const rounds = results.get(name) ?? [];
-  return { name, p50Ms: median(rounds.map((r) => r.p50Ms)), p99Ms: median(rounds.map((r) => r.p99Ms)), perSecond: median(rounds.map((r) => r.perSecond)) };
+  return {
+    name,
+    p50Ms: median(rounds.map((r) => r.p50Ms)),
+    p99Ms: median(rounds.map((r) => r.p99Ms)),
+    perSecond: median(rounds.map((r) => r.perSecond)),
+  };
 });
 for (const { name, p50Ms, p99Ms, perSecond } of summary) {
   process.stdout.write(

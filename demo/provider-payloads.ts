@@ -486,13 +486,3 @@ export function signStripe(body: Uint8Array | string, secret: string, atSeconds:
   const mac = createHmac('sha256', secret).update(`${atSeconds}.`).update(body).digest('hex');
   return `t=${atSeconds},v1=${mac}`;
 }
-
-/** The headers that prove a Stripe body. */
-export function stripeHeaders(body: Uint8Array | string, secret: string, atSeconds: number) {
-  return { 'content-type': 'application/json', 'stripe-signature': signStripe(body, secret, atSeconds) };
-}
-
-/** The headers that prove a RevenueCat body: the secret itself. */
-export function revenuecatHeaders(secret: string) {
-  return { 'content-type': 'application/json', authorization: secret };
-}

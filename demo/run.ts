@@ -6,8 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../src/config/config.ts';
 import { createAccountKey } from '../src/db/account-keys.ts';
 import { createAccount } from '../src/db/accounts.ts';
-import { exitWith, runServer, stopOnSignal, type RunningServer } from '../src/server.ts';
-import { bodyOf, revenuecatEvent, revenuecatRefund, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
+import { exitWith, runServer, stopOnSignal } from '../src/server.ts';
+import type { RunningServer } from '../src/server.ts';
+import {
+  bodyOf,
+  revenuecatEvent,
+  revenuecatRefund,
+  signStripe,
+  stripeInvoicePaid,
+} from './provider-payloads.ts';
 
 const DAY_MS = 86_400_000;
 
@@ -25,17 +32,28 @@ type Json = Record<string, unknown>;
 /** Plays the whole main job over HTTP, as a founder, an app and two billing providers would. */
 async function play({ service }: RunningServer): Promise<Json> {
   const base = service.url ?? '';
-  const send = async (method: string, route: string, options: { key?: string; body?: Json; headers?: Record<string, string>; raw?: Buffer } = {}) => {
+  const send = async (
+    method: string,
+    route: string,
+    options: { key?: string; body?: Json; headers?: Record<string, string>; raw?: Buffer } = {},
+  ) => {
     const response = await fetch(base + route, {
       method,
       headers: {
         ...(options.key === undefined ? {} : { authorization: `Bearer ${options.key}` }),
-        ...(options.body === undefined && options.raw === undefined ? {} : { 'content-type': 'application/json' }),
+        ...(options.body === undefined && options.raw === undefined
+          ? {}
+          : { 'content-type': 'application/json' }),
         ...options.headers,
       },
-      ...(options.raw === undefined ? (options.body === undefined ? {} : { body: JSON.stringify(options.body) }) : { body: options.raw as never }),
+      ...(options.raw === undefined
+        ? options.body === undefined
+          ? {}
+          : { body: JSON.stringify(options.body) }
+        : { body: options.raw as never }),
     });
-    if (!response.ok) throw new Error(`${method} ${route} answered ${response.status}: ${await response.text()}`);
+    if (!response.ok)
+      throw new Error(`${method} ${route} answered ${response.status}: ${await response.text()}`);
     return response;
   };
   const call = async (...args: Parameters<typeof send>) => (await (await send(...args)).json()) as Json;
@@ -47,19 +65,35 @@ async function play({ service }: RunningServer): Promise<Json> {
   fact('key', `${key.slice(0, 15)}…`);
 
   title('The founder sets up the app and the webhooks of two billing providers');
-  const app = await call('POST', '/apps', { key, body: { name: 'Lantern Notes', commissionRateBps: 2_000, holdPeriodDays: 30 } });
+  const app = await call('POST', '/apps', {
+    key,
+    body: { name: 'Lantern Notes', commissionRateBps: 2_000, holdPeriodDays: 30 },
+  });
   const stripeSecret = `whsec_demo_${randomBytes(12).toString('hex')}`;
-  const revenuecat = await call('PUT', `/apps/${String(app['id'])}/webhooks/revenuecat/secret`, { key, body: {} });
-  const stripe = await call('PUT', `/apps/${String(app['id'])}/webhooks/stripe/secret`, { key, body: { secret: stripeSecret } });
+  const revenuecat = await call('PUT', `/apps/${String(app['id'])}/webhooks/revenuecat/secret`, {
+    key,
+    body: {},
+  });
+  const stripe = await call('PUT', `/apps/${String(app['id'])}/webhooks/stripe/secret`, {
+    key,
+    body: { secret: stripeSecret },
+  });
   fact('app', `${String(app['id'])} (20 % commission, 30 days hold)`);
   fact('RevenueCat', String(revenuecat['url']));
   fact('Stripe', String(stripe['url']));
 
   title('A creator gets a tracked link');
-  const affiliate = await call('POST', `/apps/${String(app['id'])}/affiliates`, { key, body: { name: 'Demo creator' } });
+  const affiliate = await call('POST', `/apps/${String(app['id'])}/affiliates`, {
+    key,
+    body: { name: 'Demo creator' },
+  });
   const link = await call('POST', `/apps/${String(app['id'])}/links`, {
     key,
-    body: { affiliateId: affiliate['id'], slug: 'spring-video', destinationUrl: 'https://example.com/get-the-app' },
+    body: {
+      affiliateId: affiliate['id'],
+      slug: 'spring-video',
+      destinationUrl: 'https://example.com/get-the-app',
+    },
   });
   fact('affiliate', affiliate['id']);
   fact('link', `${String(link['slug'])} → ${String(link['destinationUrl'])}`);
@@ -67,11 +101,19 @@ async function play({ service }: RunningServer): Promise<Json> {
   title('Sixty days ago: somebody clicks, installs the app, and signs in');
   const sixtyDaysAgo = Date.now() - 60 * DAY_MS;
   const claimToken = randomUUID();
-  const click = await call('POST', '/clicks', { body: { customerAppId: app['id'], slug: 'spring-video', claimToken, clickedAt: sixtyDaysAgo } });
+  const click = await call('POST', '/clicks', {
+    body: { customerAppId: app['id'], slug: 'spring-video', claimToken, clickedAt: sixtyDaysAgo },
+  });
   const sdkKey = String(app['sdkKey']);
-  const install = await call('POST', '/sdk/install', { key: sdkKey, body: { deviceId: 'demo-phone-1', claimToken, firstOpenAt: sixtyDaysAgo + 90_000 } });
+  const install = await call('POST', '/sdk/install', {
+    key: sdkKey,
+    body: { deviceId: 'demo-phone-1', claimToken, firstOpenAt: sixtyDaysAgo + 90_000 },
+  });
   const customerUserId = 'demo-user-1';
-  await call('POST', '/sdk/identify', { key: sdkKey, body: { deviceId: 'demo-phone-1', customerUserId, identifiedAt: sixtyDaysAgo + 120_000 } });
+  await call('POST', '/sdk/identify', {
+    key: sdkKey,
+    body: { deviceId: 'demo-phone-1', customerUserId, identifiedAt: sixtyDaysAgo + 120_000 },
+  });
   fact('click', click['clickId']);
   fact('install', `${String(install['attributionId'])} belongs to ${String(install['affiliateId'])}`);
   fact('user', `${customerUserId} is bound to it`);
@@ -86,21 +128,36 @@ async function play({ service }: RunningServer): Promise<Json> {
           : { 'stripe-signature': signStripe(raw, stripeSecret, Math.floor(Date.now() / 1000)) },
     });
   const purchase = { userId: customerUserId, transactionId: '180000000000001' };
-  const bought = await webhook('revenuecat', bodyOf(revenuecatEvent({ ...purchase, usd: 49.99, occurredAt: Date.now() - 45 * DAY_MS })));
+  const bought = await webhook(
+    'revenuecat',
+    bodyOf(revenuecatEvent({ ...purchase, usd: 49.99, occurredAt: Date.now() - 45 * DAY_MS })),
+  );
   fact('RevenueCat', `$49.99 → ${String(bought['commissionId'])}`);
-  const invoice = bodyOf(stripeInvoicePaid({ userId: customerUserId, amount: 12_000, occurredAt: Date.now() - 40 * DAY_MS }));
+  const invoice = bodyOf(
+    stripeInvoicePaid({ userId: customerUserId, amount: 12_000, occurredAt: Date.now() - 40 * DAY_MS }),
+  );
   const paid = await webhook('stripe', invoice);
   fact('Stripe', `$120.00 → ${String(paid['commissionId'])}`);
   fact('Stripe again', JSON.stringify(await webhook('stripe', invoice)));
-  const refund = await webhook('revenuecat', bodyOf(revenuecatRefund({ ...purchase, usd: 20, occurredAt: Date.now() - 35 * DAY_MS })));
+  const refund = await webhook(
+    'revenuecat',
+    bodyOf(revenuecatRefund({ ...purchase, usd: 20, occurredAt: Date.now() - 35 * DAY_MS })),
+  );
   fact('refund', `$20.00 of the first → ${String(refund['commissionId'])}`);
 
   title('The hold period is over: each commission has been matured by its own timer');
   const commissions = async () =>
-    (await call('GET', `/apps/${String(app['id'])}/commissions`, { key }))['items'] as { id: string; status: string; amountCents: number; kind: string }[];
+    (await call('GET', `/apps/${String(app['id'])}/commissions`, { key }))['items'] as {
+      id: string;
+      status: string;
+      amountCents: number;
+      kind: string;
+    }[];
   const giveUpAt = Date.now() + 15_000;
-  while ((await commissions()).some((row) => row.status === 'pending') && Date.now() < giveUpAt) await sleep(100);
-  for (const row of await commissions()) fact(row.kind, `${row.id}  ${String(row.amountCents).padStart(6)} cents  ${row.status}`);
+  while ((await commissions()).some((row) => row.status === 'pending') && Date.now() < giveUpAt)
+    await sleep(100);
+  for (const row of await commissions())
+    fact(row.kind, `${row.id}  ${String(row.amountCents).padStart(6)} cents  ${row.status}`);
 
   title('What is owed now');
   const preview = await call('GET', `/apps/${String(app['id'])}/payouts/preview`, { key });
@@ -120,20 +177,27 @@ async function play({ service }: RunningServer): Promise<Json> {
   if (csv.trimEnd().split('\r\n').length !== 4 || again.trimEnd().split('\r\n').length !== 1) {
     throw new Error('the demo did not end as it should: three paid rows, then none');
   }
-  if ((await commissions()).some((row) => row.status !== 'paid')) throw new Error('a commission was not marked paid');
+  if ((await commissions()).some((row) => row.status !== 'paid'))
+    throw new Error('a commission was not marked paid');
   return { key, sdkKey, appId: app['id'], exportPath };
 }
 
 const stay = process.argv.includes('--stay');
 if (process.argv.includes('--help')) {
-  print('Usage: npm run demo [-- --stay]\nPlays a click, an install, purchases and a payout on servers of its own. --stay leaves them up.');
+  print(
+    'Usage: npm run demo [-- --stay]\nPlays a click, an install, purchases and a payout on servers of its own. --stay leaves them up.',
+  );
   process.exit(0);
 }
 try {
   print('Starting Postgres and Temporal for the demo …');
   const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-demo-'));
   const server = await runServer(
-    readConfig({ LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'silent', DATA_DIR: dataDir, PORT: process.env['PORT'] ?? '0' }),
+    readConfig({
+      LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'silent',
+      DATA_DIR: dataDir,
+      PORT: process.env['PORT'] ?? '0',
+    }),
   );
   const stop = async () => {
     await server.stop();
@@ -150,7 +214,9 @@ try {
     fact('app', appId);
   } else {
     await stop();
-    print('Done. `npm run demo -- --stay` leaves everything up to look around; `npm start` is the service itself.');
+    print(
+      'Done. `npm run demo -- --stay` leaves everything up to look around; `npm start` is the service itself.',
+    );
   }
 } catch (error) {
   exitWith(error);

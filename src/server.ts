@@ -1,12 +1,15 @@
 import { loadWorkflowBundle } from '../temporal/bundle.ts';
 import { TASK_QUEUE } from '../temporal/names.ts';
-import { ConfigError, type Config } from './config/config.ts';
+import { ConfigError } from './config/config.ts';
+import type { Config } from './config/config.ts';
 import { createLogger } from './config/logger.ts';
 import { createSecretBox } from './config/secret-box.ts';
-import { openBackends, type Backends } from './embedded/backends.ts';
+import { openBackends } from './embedded/backends.ts';
+import type { Backends } from './embedded/backends.ts';
 import { writeServiceFile } from './embedded/data-dir.ts';
 import { StartupError } from './embedded/startup-error.ts';
-import { startService, type Service } from './service.ts';
+import { startService } from './service.ts';
+import type { Service } from './service.ts';
 
 const READY_WITHIN_MS = 60_000;
 
@@ -104,6 +107,10 @@ export function stopOnSignal(stop: () => Promise<void>): void {
 /** Ends with one clear sentence for what an operator can put right, and with the whole error for what is a fault. */
 export function exitWith(error: unknown): never {
   const isExpected = error instanceof StartupError || error instanceof ConfigError;
-  say(isExpected ? error.message : `Tributary could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
+  say(
+    isExpected
+      ? error.message
+      : `Tributary could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,
+  );
   process.exit(1);
 }

@@ -6,9 +6,11 @@ import type { Logger } from 'pino';
 import { createActivities } from '../activities/index.ts';
 import { createTemporalWork } from '../temporal/durable-work.ts';
 import { linkTemporal } from '../temporal/link.ts';
-import { startRelay, type Relay } from '../temporal/relay.ts';
+import { startRelay } from '../temporal/relay.ts';
+import type { Relay } from '../temporal/relay.ts';
 import type { SecretBox } from './config/secret-box.ts';
-import { connect, type Sql } from './db/sql.ts';
+import { connect } from './db/sql.ts';
+import type { Sql } from './db/sql.ts';
 import { migrate } from './db/migrate.ts';
 import { StartupError } from './embedded/startup-error.ts';
 import { createApp } from './http/app.ts';
@@ -24,7 +26,11 @@ export interface ServiceSettings {
   readonly publicUrl: string | null;
   readonly trustProxy: number;
   readonly databaseUrl: string;
-  readonly temporal: { readonly connection: NativeConnectionOptions; readonly namespace: string; readonly taskQueue: string };
+  readonly temporal: {
+    readonly connection: NativeConnectionOptions;
+    readonly namespace: string;
+    readonly taskQueue: string;
+  };
   readonly secretBox: SecretBox;
   readonly logger: Logger;
   readonly workflowBundle: () => Promise<WorkflowBundle>;
@@ -64,7 +70,8 @@ async function checkDatabase(sql: Sql): Promise<ReadinessCheck> {
 /** A database that can't be reached, in one sentence without its password. */
 function unreachable(databaseUrl: string, error: unknown): StartupError {
   const { host, pathname } = new URL(databaseUrl);
-  const reason = error instanceof Error ? error.message || String((error as { code?: string }).code) : String(error);
+  const reason =
+    error instanceof Error ? error.message || String((error as { code?: string }).code) : String(error);
   return new StartupError(
     `Postgres at ${host}${pathname} can't be used (${reason}): check DATABASE_URL, or leave it unset for the built-in one.`,
   );
@@ -81,7 +88,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const sql = connect({
     url: settings.databaseUrl,
     max: settings.poolSize ?? 20,
-    onRetry: (error) => logger.warn({ err: error, msg: 'a database connection failed, the statement is sent again' }),
+    onRetry: (error) =>
+      logger.warn({ err: error, msg: 'a database connection failed, the statement is sent again' }),
   });
 
   const servesWork = role !== 'api';
@@ -98,7 +106,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         }
       : null,
   });
-  const work = createTemporalWork({ client: link.client, taskQueue: temporal.taskQueue, eager: servesWork, logger });
+  const work = createTemporalWork({
+    client: link.client,
+    taskQueue: temporal.taskQueue,
+    eager: servesWork,
+    logger,
+  });
   const relay = startRelay({ sql, work, logger, ...settings.relay });
 
   const readiness = async (): Promise<ReadinessCheck[]> => {
@@ -117,8 +130,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       server.once('error', (error: NodeJS.ErrnoException) => {
         reject(
           error.code === 'EADDRINUSE'
-            ? new StartupError(`Port ${settings.port} is in use: stop what listens there or set PORT to another one.`)
-            : new StartupError(`Can't listen on ${settings.host}:${settings.port} (${error.message}): check HOST and PORT.`),
+            ? new StartupError(
+                `Port ${settings.port} is in use: stop what listens there or set PORT to another one.`,
+              )
+            : new StartupError(
+                `Can't listen on ${settings.host}:${settings.port} (${error.message}): check HOST and PORT.`,
+              ),
         );
       });
       server.listen(settings.port, settings.host, resolve);
@@ -140,7 +157,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       secretBox: settings.secretBox,
       work,
       readiness: async () =>
-        stopping ? [{ name: 'service', ok: false, detail: 'the service is stopping', optional: false }] : readiness(),
+        stopping
+          ? [{ name: 'service', ok: false, detail: 'the service is stopping', optional: false }]
+          : readiness(),
     });
     const handle = app.callback();
     server.on('request', (request, response) => void handle(request, response));
@@ -171,7 +190,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     whenReady: async (timeoutMs) => {
       const giveUpAt = Date.now() + timeoutMs;
       while (!link.wasReady()) {
-        if (Date.now() > giveUpAt) throw new StartupError(`${link.missing() ?? 'Temporal: not ready'} after ${timeoutMs / 1000} s.`);
+        if (Date.now() > giveUpAt)
+          throw new StartupError(`${link.missing() ?? 'Temporal: not ready'} after ${timeoutMs / 1000} s.`);
         await sleep(20);
       }
     },

@@ -8,15 +8,14 @@ export class AnswerDesk<T> {
 
   /** Begins to wait. Call it before the work is started, so that no outcome can slip by; several may wait for one. */
   expect(id: string): { readonly answer: Promise<T>; readonly forget: () => void } {
-    let resolve: (value: T) => void = () => {};
-    const answer = new Promise<T>((settle) => {
-      resolve = settle;
-    });
-    const waiting = this.#waiting.get(id) ?? new Set();
-    waiting.add(resolve);
+    const waiting = this.#waiting.get(id) ?? new Set<(value: T) => void>();
     this.#waiting.set(id, waiting);
+    const answer = new Promise<T>((resolve) => {
+      waiting.add(resolve);
+    });
+    const [mine] = [...waiting].slice(-1);
     const forget = () => {
-      waiting.delete(resolve);
+      if (mine !== undefined) waiting.delete(mine);
       if (waiting.size === 0) this.#waiting.delete(id);
     };
     return { answer, forget };

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundleWorkflowCode, type WorkflowBundle } from '@temporalio/worker';
+import { bundleWorkflowCode } from '@temporalio/worker';
+import type { WorkflowBundle } from '@temporalio/worker';
 import { projectRoot } from '../src/config/project-root.ts';
 
 /** Where `npm run build` puts the bundle. */

@@ -7,7 +7,8 @@ import type { NewCommission } from '../src/db/payments.ts';
 import type { BindingId, DeliveryId, PayoutRequestId } from '../src/domain/ids.ts';
 import type { DeliveryOutcome, DurableWork } from '../src/http/deps.ts';
 import type * as workflows from '../workflows/index.ts';
-import { PAYOUT_REQUESTED, type DeliveryResult } from '../workflows/types.ts';
+import { PAYOUT_REQUESTED } from '../workflows/types.ts';
+import type { DeliveryResult } from '../workflows/types.ts';
 import { AnswerDesk } from './answer-desk.ts';
 import { workflowIds } from './names.ts';
 
@@ -75,10 +76,10 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
           taskQueue,
           workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
           ...options,
-        } as WorkflowStartOptions)) as unknown as WorkflowHandle<W>;
+        } as WorkflowStartOptions<W>)) as WorkflowHandle<W>;
       } catch (error) {
         if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-        return temporal.workflow.getHandle(options.workflowId) as unknown as WorkflowHandle<W>;
+        return temporal.workflow.getHandle<W>(options.workflowId);
       }
     });
   }

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, isGrpcServiceError, ScheduleAlreadyRunning, ScheduleOverlapPolicy } from '@temporalio/client';
 import {
-  DefaultLogger, makeTelemetryFilterString, NativeConnection,
-  Runtime,
-  type NativeConnectionOptions,
-  type Worker,
-  type WorkflowBundle,
-} from '@temporalio/worker';
+  Client,
+  isGrpcServiceError,
+  ScheduleAlreadyRunning,
+  ScheduleOverlapPolicy,
+} from '@temporalio/client';
+import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime } from '@temporalio/worker';
+import type { NativeConnectionOptions, Worker, WorkflowBundle } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Activities } from '../activities/index.ts';
 import { SWEEP_SCHEDULE_ID } from './names.ts';
@@ -54,7 +54,9 @@ function installRuntime(logger: Logger): void {
   runtimeInstalled = true;
   Runtime.install({
     shutdownSignals: [],
-    telemetryOptions: { logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) } },
+    telemetryOptions: {
+      logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) },
+    },
     logger: new DefaultLogger('WARN', ({ level, message }) => {
       logger[level === 'ERROR' ? 'error' : 'warn']({ msg: `temporal sdk: ${message}` });
     }),
@@ -62,7 +64,7 @@ function installRuntime(logger: Logger): void {
 }
 
 /** gRPC: not found. */
-const NOT_FOUND = 5;
+const NOT_FOUND: unknown = 5;
 
 /** Registers the namespace where there is none. A server that does not let us look is taken to have it (Temporal Cloud). */
 async function ensureNamespace(connection: NativeConnection, namespace: string): Promise<void> {

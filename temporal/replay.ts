@@ -1,11 +1,16 @@
 import { readFile, stat } from 'node:fs/promises';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { Client, Connection } from '@temporalio/client';
-import { Worker, type WorkflowBundle } from '@temporalio/worker';
+import { Worker } from '@temporalio/worker';
+import type { WorkflowBundle } from '@temporalio/worker';
 import { bundleWorkflows } from './bundle.ts';
 
 /** Replays one history against today's workflow code; throws where the code would decide otherwise than it did. */
-export async function replayHistory(workflowBundle: WorkflowBundle, history: unknown, workflowId?: string): Promise<void> {
+export async function replayHistory(
+  workflowBundle: WorkflowBundle,
+  history: unknown,
+  workflowId?: string,
+): Promise<void> {
   await Worker.runReplayHistory({ workflowBundle }, history, workflowId);
 }
 

@@ -1,4 +1,5 @@
-import { NativeConnection, Worker, type WorkflowBundle } from '@temporalio/worker';
+import { NativeConnection, Worker } from '@temporalio/worker';
+import type { WorkflowBundle } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
 
 export interface WorkerSettings {

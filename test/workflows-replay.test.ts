@@ -36,7 +36,9 @@ describe('recorded histories', () => {
   test('a history that the code does not agree with is refused', async () => {
     const history = await read('delivery-fallback.json');
     const at = history.events.findIndex((event) => event.eventType === 'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED');
-    const scheduled = history.events[at] as { activityTaskScheduledEventAttributes?: { activityType?: { name: string } } };
+    const scheduled = history.events[at] as {
+      activityTaskScheduledEventAttributes?: { activityType?: { name: string } };
+    };
     scheduled.activityTaskScheduledEventAttributes!.activityType!.name = 'somethingElse';
     await expect(replayHistory(workflowBundle, history)).rejects.toThrow();
   });
@@ -44,7 +46,9 @@ describe('recorded histories', () => {
   test('no history holds anything but ids: no user id, no body, no key', async () => {
     for (const name of files) {
       const text = await readFile(path.join(folder, name), 'utf8');
-      const payloads = [...text.matchAll(/"data":\s*"([A-Za-z0-9+/=]+)"/g)].map(([, data]) => Buffer.from(data ?? '', 'base64').toString());
+      const payloads = [...text.matchAll(/"data":\s*"([A-Za-z0-9+/=]+)"/g)].map(([, data]) =>
+        Buffer.from(data ?? '', 'base64').toString(),
+      );
       expect(payloads.filter((payload) => /user-|Bearer|whsec|pk_live|sk_live|@/.test(payload))).toEqual([]);
     }
   });

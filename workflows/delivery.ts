@@ -3,11 +3,12 @@ import {
   proxyLocalActivities,
   setCurrentDetails,
   upsertSearchAttributes,
-  type ActivityFailure,
 } from '@temporalio/workflow';
+import type { ActivityFailure } from '@temporalio/workflow';
 import type { DeliveryActivities } from '../activities/delivery.ts';
 import { IN_ONE_GO, UNTIL_DONE } from './options.ts';
-import { DELIVERY_STEPS, type DeliveryInput, type DeliveryResult } from './types.ts';
+import { DELIVERY_STEPS } from './types.ts';
+import type { DeliveryInput, DeliveryResult } from './types.ts';
 
 const quick = proxyLocalActivities<Pick<DeliveryActivities, 'processDelivery'>>(IN_ONE_GO);
 const steps = proxyActivities<DeliveryActivities>(UNTIL_DONE);

@@ -1,7 +1,14 @@
-import { condition, defineSignal, proxyLocalActivities, proxyActivities, setHandler } from '@temporalio/workflow';
+import {
+  condition,
+  defineSignal,
+  proxyLocalActivities,
+  proxyActivities,
+  setHandler,
+} from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
 import { UNTIL_DONE } from './options.ts';
-import { PAYOUT_REQUESTED, type PayoutInput } from './types.ts';
+import { PAYOUT_REQUESTED } from './types.ts';
+import type { PayoutInput } from './types.ts';
 
 const quick = proxyLocalActivities<LedgerActivities>({
   startToCloseTimeout: '20s',

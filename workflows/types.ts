@@ -1,6 +1,13 @@
 /** What goes in and out of workflows: ids only. Nothing personal and no payload may stand in a history. */
 
-export const DELIVERY_STEPS = ['verify', 'storeRaw', 'normalize', 'dedupe', 'attribute', 'writeCommission'] as const;
+export const DELIVERY_STEPS = [
+  'verify',
+  'storeRaw',
+  'normalize',
+  'dedupe',
+  'attribute',
+  'writeCommission',
+] as const;
 export type DeliveryStep = (typeof DELIVERY_STEPS)[number];
 
 /** How a delivery ended; null of a step means: go on with the next one. */

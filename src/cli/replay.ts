@@ -12,7 +12,9 @@ if (source === undefined || source === '--help') {
     await replayCommand(source);
     process.stdout.write(`${source} replays: today's code decides the same.\n`);
   } catch (error) {
-    process.stderr.write(`${source} does not replay: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.stderr.write(
+      `${source} does not replay: ${error instanceof Error ? error.message : String(error)}\n`,
+    );
     process.exitCode = 1;
   }
 }

@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url';
 function findProjectRoot(from: string): string {
   for (let folder = from; ; folder = path.dirname(folder)) {
     const manifest = path.join(folder, 'package.json');
-    if (existsSync(manifest) && (JSON.parse(readFileSync(manifest, 'utf8')) as { name?: string }).name === 'tributary') {
+    if (
+      existsSync(manifest) &&
+      (JSON.parse(readFileSync(manifest, 'utf8')) as { name?: string }).name === 'tributary'
+    ) {
       return folder;
     }
     if (folder === path.dirname(folder)) throw new Error(`no package.json of tributary above ${from}`);

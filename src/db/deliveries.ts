@@ -1,9 +1,17 @@
 import type { AppId, CommissionId, DeliveryId, EventId, SecretId } from '../domain/ids.ts';
 import type { Environment } from '../domain/events.ts';
 import type { Proof } from '../providers/proof.ts';
-import { instant, type Sql } from './sql.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
 
-export type ProcessingStatus = 'received' | 'processing' | 'processed' | 'duplicate' | 'ignored' | 'failed' | 'rejected';
+export type ProcessingStatus =
+  | 'received'
+  | 'processing'
+  | 'processed'
+  | 'duplicate'
+  | 'ignored'
+  | 'failed'
+  | 'rejected';
 
 export interface WebhookSecretRow {
   readonly id: SecretId;
@@ -65,7 +73,9 @@ export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<voi
  */
 export async function recordRefusedDelivery(
   sql: Sql,
-  d: Pick<AcceptedDelivery, 'deliveryId' | 'eventId' | 'appId' | 'provider' | 'receivedAt' | 'bodySha256'> & { reason: string },
+  d: Pick<AcceptedDelivery, 'deliveryId' | 'eventId' | 'appId' | 'provider' | 'receivedAt' | 'bodySha256'> & {
+    reason: string;
+  },
 ): Promise<void> {
   await sql`
     insert into deliveries as old (id, app_id, provider, received_at, signature_valid, processing_status, body_sha256, event_id,
@@ -95,7 +105,12 @@ export interface StoredDelivery {
 /** A delivery with its bytes and the secret version that accepted it. Undefined for an unknown or refused one. */
 export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<StoredDelivery | undefined> {
   const row = await sql.maybe<
-    Omit<StoredDelivery, 'secret'> & { secretId: SecretId; environment: Environment; ciphertext: Uint8Array; encryptionKeyId: string }
+    Omit<StoredDelivery, 'secret'> & {
+      secretId: SecretId;
+      environment: Environment;
+      ciphertext: Uint8Array;
+      encryptionKeyId: string;
+    }
   >`
     select d.id, d.app_id as "appId", d.provider, d.received_at as "receivedAt", d.processing_status as "processingStatus",
            d.event_id as "eventId", d.commission_id as "commissionId", d.proof, d.body_sha256 as "bodySha256", b.body,
@@ -113,7 +128,12 @@ export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<St
 export async function finishDelivery(
   sql: Sql,
   deliveryId: DeliveryId,
-  outcome: { status: 'processed' | 'duplicate' | 'ignored' | 'failed'; reason: string | null; sourceEventId: string | null; eventCount: 0 | 1 },
+  outcome: {
+    status: 'processed' | 'duplicate' | 'ignored' | 'failed';
+    reason: string | null;
+    sourceEventId: string | null;
+    eventCount: 0 | 1;
+  },
 ): Promise<void> {
   await sql`
     update deliveries
@@ -123,7 +143,11 @@ export async function finishDelivery(
 }
 
 /** Notes that a delivery is being worked on, and why its last try failed. */
-export async function markDeliveryProcessing(sql: Sql, deliveryId: DeliveryId, lastError: string): Promise<void> {
+export async function markDeliveryProcessing(
+  sql: Sql,
+  deliveryId: DeliveryId,
+  lastError: string,
+): Promise<void> {
   await sql`
     update deliveries set processing_status = 'processing', last_error = ${lastError}
      where id = ${deliveryId} and completed_at is null`;
@@ -133,7 +157,11 @@ export async function markDeliveryProcessing(sql: Sql, deliveryId: DeliveryId, l
  * Takes accepted deliveries that have had no outcome and no helping hand for `olderThanMs`, oldest first. Taking one
  * puts it at the end of the line, so that a stuck one never starves the others.
  */
-export async function claimUnfinishedDeliveries(sql: Sql, olderThanMs: number, limit: number): Promise<DeliveryId[]> {
+export async function claimUnfinishedDeliveries(
+  sql: Sql,
+  olderThanMs: number,
+  limit: number,
+): Promise<DeliveryId[]> {
   const rows = await sql<{ id: DeliveryId }>`
     update deliveries set relayed_at = now()
      where completed_at is null and id in (

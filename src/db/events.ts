@@ -1,7 +1,8 @@
 import type { AppId, DeliveryId, EventId } from '../domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../domain/events.ts';
 import { newId } from './new-id.ts';
-import { instant, type Sql } from './sql.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
 
 export interface EventFacts {
   readonly deliveryId: DeliveryId;
@@ -26,8 +27,13 @@ export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<'re
   const paymentRef = payment?.ref ?? adjustment?.paymentRef ?? null;
   const earnsLater = environment === 'production' && payment !== null;
   const likelyCause =
-    environment === 'production' && event.priceUnknown && payment === null ? 'price_unknown' : earnsLater ? 'processing' : null;
-  const users = payment === null ? [] : event.userIds.map((customerUserId, position) => ({ customerUserId, position }));
+    environment === 'production' && event.priceUnknown && payment === null
+      ? 'price_unknown'
+      : earnsLater
+        ? 'processing'
+        : null;
+  const users =
+    payment === null ? [] : event.userIds.map((customerUserId, position) => ({ customerUserId, position }));
   const keys = payment === null ? [] : event.userKeys.map((userKey, position) => ({ userKey, position }));
 
   const row = await sql.one<{ deliveryId: DeliveryId }>`

@@ -1,4 +1,13 @@
-import type { AffiliateId, AppId, CommissionId, EventId, PayoutId, PayoutRequestId, KeyId, AccountId } from '../domain/ids.ts';
+import type {
+  AffiliateId,
+  AppId,
+  CommissionId,
+  EventId,
+  PayoutId,
+  PayoutRequestId,
+  KeyId,
+  AccountId,
+} from '../domain/ids.ts';
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
@@ -72,7 +81,10 @@ export async function openPayoutRequest(
 }
 
 /** A request by its id. */
-export async function findPayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<PayoutRequest | undefined> {
+export async function findPayoutRequest(
+  sql: Sql,
+  requestId: PayoutRequestId,
+): Promise<PayoutRequest | undefined> {
   return await sql.maybe<PayoutRequest>`select ${REQUEST_COLUMNS(sql)} from payout_requests where id = ${requestId}`;
 }
 
@@ -85,7 +97,9 @@ export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): 
   await sql`
     update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
      where id = ${requestId} and status = 'open'`;
-  const row = await sql.one<{ status: PayoutRequestStatus }>`select status from payout_requests where id = ${requestId}`;
+  const row = await sql.one<{
+    status: PayoutRequestStatus;
+  }>`select status from payout_requests where id = ${requestId}`;
   return row.status === 'closed';
 }
 
@@ -162,7 +176,11 @@ export interface StoredPayout {
 }
 
 /** A payout of the app, or undefined. */
-export async function findPayout(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<StoredPayout | undefined> {
+export async function findPayout(
+  sql: Sql,
+  appId: AppId,
+  payoutId: PayoutId,
+): Promise<StoredPayout | undefined> {
   return await sql.maybe<StoredPayout>`
     select id, app_id as "appId", affiliate_id as "affiliateId", affiliate_name as "affiliateName", item_count as "itemCount",
            total_cents as "totalCents", created_at as "createdAt", csv_sha256 as "csvSha256"

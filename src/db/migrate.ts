@@ -8,7 +8,10 @@ const MIGRATIONS_DIR = path.join(projectRoot, 'src/db/migrations');
  * Brings the schema up to date: runs every migration that has not run, in the order of their numbers, under an advisory
  * lock, so that several processes may start at once. Answers the names of those that ran now.
  */
-export async function migrate(databaseUrl: string, log: (message: string) => void = () => {}): Promise<string[]> {
+export async function migrate(
+  databaseUrl: string,
+  log: (message: string) => void = () => {},
+): Promise<string[]> {
   const ran = await runner({
     databaseUrl,
     dir: MIGRATIONS_DIR,
@@ -19,7 +22,12 @@ export async function migrate(databaseUrl: string, log: (message: string) => voi
     singleTransaction: true,
     verbose: false,
     // The library prints whole statements with its errors; the error that it throws says enough.
-    logger: { info: (line) => line.startsWith('###') && log(line.replaceAll('#', '').trim()), warn: log, error: () => {}, debug: () => {} },
+    logger: {
+      info: (line) => line.startsWith('###') && log(line.replaceAll('#', '').trim()),
+      warn: log,
+      error: () => {},
+      debug: () => {},
+    },
   });
   return ran.map((migration) => migration.name);
 }

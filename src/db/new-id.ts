@@ -1,5 +1,6 @@
 import { typeid } from 'typeid-js';
-import { ID_PREFIXES, type Id, type IdKind } from '../domain/ids.ts';
+import { ID_PREFIXES } from '../domain/ids.ts';
+import type { Id, IdKind } from '../domain/ids.ts';
 
 /** A new id: the kind's prefix and a UUIDv7, so that ids sort by the time they were made. */
 export function newId<K extends IdKind>(kind: K): Id<K> {

@@ -2,7 +2,8 @@ import type { AppId, BindingId, CommissionId, DeliveryId, EventId, PaymentId } f
 import type { Environment } from '../domain/events.ts';
 import type { Evaluation, PaymentSnapshot } from '../domain/evaluate-payment.ts';
 import { newId } from './new-id.ts';
-import { instant, type Sql } from './sql.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
 
 /** A snapshot with what is needed to write its evaluation back. */
 export interface StoredPayment extends PaymentSnapshot {
@@ -17,7 +18,12 @@ export interface StoredPayment extends PaymentSnapshot {
 /** Which payments to look at: by id, or by their references at the store. Other names count, also those of names. */
 export type PaymentSelector =
   | { readonly paymentIds: readonly PaymentId[] }
-  | { readonly appId: AppId; readonly environment: Environment; readonly store: string; readonly refs: readonly string[] };
+  | {
+      readonly appId: AppId;
+      readonly environment: Environment;
+      readonly store: string;
+      readonly refs: readonly string[];
+    };
 
 /** How far back a reference rate may be taken from when the day of the payment has none. */
 const RATE_MAX_AGE_DAYS = 7;
@@ -131,11 +137,23 @@ export async function applyEvaluation(
   const rows = [
     ...(earning === null
       ? []
-      : [{ id: earningId, kind: 'earning', eventId: payment.eventId, adjustmentId: null, amountCents: earning.amountCents,
-           baseCents: evaluation.baseCents, occurredAt: payment.occurredAt }]),
+      : [
+          {
+            id: earningId,
+            kind: 'earning',
+            eventId: payment.eventId,
+            adjustmentId: null,
+            amountCents: earning.amountCents,
+            baseCents: evaluation.baseCents,
+            occurredAt: payment.occurredAt,
+          },
+        ]),
     ...evaluation.reversals.map((r) => ({ id: newId('commission'), kind: 'reversal', ...r })),
   ];
-  const revenue = evaluation.revenue.map((entry, index) => ({ ...entry, position: payment.revenueEntries + index + 1 }));
+  const revenue = evaluation.revenue.map((entry, index) => ({
+    ...entry,
+    position: payment.revenueEntries + index + 1,
+  }));
   const own = rows.findLast((row) => row.eventId === delivery?.eventId)?.id ?? null;
 
   const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`

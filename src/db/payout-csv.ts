@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { number, string } from '@json2csv/formatters';
 import { Parser } from '@json2csv/plainjs';
 import type { AppId, PayoutId } from '../domain/ids.ts';
-import { findPayout, keepCsvHash, listPayoutItems, type PayoutItem, type StoredPayout } from './ledger.ts';
+import { findPayout, keepCsvHash, listPayoutItems } from './ledger.ts';
+import type { PayoutItem, StoredPayout } from './ledger.ts';
 import type { Sql } from './sql.ts';
 
 export interface PayoutCsv {
@@ -76,7 +77,11 @@ function withHash(payoutId: PayoutId | null, bytes: Buffer): PayoutCsv {
 export const EMPTY_PAYOUT_CSV: PayoutCsv = withHash(null, render(null, []));
 
 /** The CSV of a stored payout: the same bytes whenever it is asked for. Undefined for a payout of another app. */
-export async function buildPayoutCsv(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<PayoutCsv | undefined> {
+export async function buildPayoutCsv(
+  sql: Sql,
+  appId: AppId,
+  payoutId: PayoutId,
+): Promise<PayoutCsv | undefined> {
   const payout = await findPayout(sql, appId, payoutId);
   if (payout === undefined) return undefined;
   const csv = withHash(payout.id, render(payout, await listPayoutItems(sql, payout.id)));

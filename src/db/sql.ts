@@ -13,11 +13,17 @@ export interface Sql {
   /** All rows. */
   <T extends object = Row>(strings: TemplateStringsArray, ...values: readonly unknown[]): Promise<T[]>;
   /** The row, or undefined when there is none; more than one is a fault. */
-  maybe<T extends object = Row>(strings: TemplateStringsArray, ...values: readonly unknown[]): Promise<T | undefined>;
+  maybe<T extends object = Row>(
+    strings: TemplateStringsArray,
+    ...values: readonly unknown[]
+  ): Promise<T | undefined>;
   /** Exactly one row. None or several means that the connection lied or the query is wrong: it is sent again, then thrown. */
   one<T extends object = Row>(strings: TemplateStringsArray, ...values: readonly unknown[]): Promise<T>;
   /** A composable piece of a statement. Only ever used inside another template. */
-  fragment(strings: TemplateStringsArray, ...values: readonly unknown[]): postgres.PendingQuery<postgres.Row[]>;
+  fragment(
+    strings: TemplateStringsArray,
+    ...values: readonly unknown[]
+  ): postgres.PendingQuery<postgres.Row[]>;
   /** JSON parameter. */
   json(value: unknown): postgres.Parameter;
   /** Ends all connections once their statements are done. */
@@ -65,7 +71,9 @@ function codeOf(error: unknown): string {
 export function isConnectionFailure(error: unknown): boolean {
   if (error instanceof ImpossibleResult || error instanceof DatabaseUnavailable) return true;
   const code = codeOf(error);
-  return RETRIABLE_CODES.has(code) || (/^[0-9A-Z]{5}$/.test(code) && RETRIABLE_CLASSES.includes(code.slice(0, 2)));
+  return (
+    RETRIABLE_CODES.has(code) || (/^[0-9A-Z]{5}$/.test(code) && RETRIABLE_CLASSES.includes(code.slice(0, 2)))
+  );
 }
 
 /** The constraint that refused a row, or undefined when the error is another one. */
@@ -110,7 +118,14 @@ const NO_PIPELINING: object = { max_pipeline: 1 };
 
 /** Opens a pool. Connections are made when needed, so this never fails; the first statement may. */
 export function connect(options: SqlOptions): Sql {
-  const { url, max = 16, patienceMs = 5_000, statementTimeoutMs = 30_000, applicationName = 'tributary', onRetry } = options;
+  const {
+    url,
+    max = 16,
+    patienceMs = 5_000,
+    statementTimeoutMs = 30_000,
+    applicationName = 'tributary',
+    onRetry,
+  } = options;
   const pool = postgres(url, {
     max,
     ...NO_PIPELINING,
@@ -152,14 +167,17 @@ export function connect(options: SqlOptions): Sql {
         onRetry?.(error);
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), MAX_PAUSE_MS);
         if (attempt >= ATTEMPTS || Date.now() + pause > giveUpAt) {
-          throw new DatabaseUnavailable(`the database did not answer in ${attempt} attempts`, { cause: error });
+          throw new DatabaseUnavailable(`the database did not answer in ${attempt} attempts`, {
+            cause: error,
+          });
         }
         await sleep(pause * (0.5 + Math.random()));
       }
     }
   }
 
-  const sql = ((strings: TemplateStringsArray, ...values: unknown[]) => run(strings, values, () => true)) as unknown as Sql;
+  const sql = ((strings: TemplateStringsArray, ...values: unknown[]) =>
+    run(strings, values, () => true)) as unknown as Sql;
   sql.maybe = async <T extends object>(strings: TemplateStringsArray, ...values: readonly unknown[]) =>
     (await run<T>(strings, values, (rows) => rows.length <= 1))[0];
   sql.one = async <T extends object>(strings: TemplateStringsArray, ...values: readonly unknown[]) => {

@@ -148,7 +148,10 @@ function baseOf(payment: PaymentSnapshot): { cents: number; fx: Evaluation['fx']
   if (payment.currency === 'USD') return { cents: payment.amountMinor, fx: null };
   if (payment.referenceRate === null) return null;
   const { usdRate, source } = payment.referenceRate;
-  return { cents: convertToUsdCents(payment.amountMinor, payment.currency, usdRate), fx: { rate: usdRate, source } };
+  return {
+    cents: convertToUsdCents(payment.amountMinor, payment.currency, usdRate),
+    fx: { rate: usdRate, source },
+  };
 }
 
 /** The candidate that decides: the first with an attribution, else the first that was ever identified, else the first. */
@@ -205,9 +208,17 @@ function adjustmentChanges(payment: PaymentSnapshot): Change[] {
     const wanted = applies ? inPaymentCurrency(payment, adjustment) : 0;
     if (wanted === null || wanted === adjustment.bookedMinor) continue;
     const { eventId, occurredAt } = undoneBy ?? adjustment;
-    changes.push({ adjustmentId: adjustment.adjustmentId, fromMinor: adjustment.bookedMinor, toMinor: wanted, eventId, occurredAt });
+    changes.push({
+      adjustmentId: adjustment.adjustmentId,
+      fromMinor: adjustment.bookedMinor,
+      toMinor: wanted,
+      eventId,
+      occurredAt,
+    });
   }
-  return changes.toSorted((a, b) => a.occurredAt - b.occurredAt || (a.adjustmentId < b.adjustmentId ? -1 : 1));
+  return changes.toSorted(
+    (a, b) => a.occurredAt - b.occurredAt || (a.adjustmentId < b.adjustmentId ? -1 : 1),
+  );
 }
 
 /**
@@ -235,7 +246,11 @@ export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
   const user = chooseUser(payment.candidates);
   const customerUserId = user?.customerUserId ?? null;
   const alreadyAttributed = payment.bindingId !== null;
-  const unattributed = (likelyCause: LikelyCause): Evaluation => ({ ...nothing, likelyCause, customerUserId });
+  const unattributed = (likelyCause: LikelyCause): Evaluation => ({
+    ...nothing,
+    likelyCause,
+    customerUserId,
+  });
 
   const binding = alreadyAttributed ? null : (user?.binding ?? null);
   if (!alreadyAttributed && (binding === null || !mayAttribute(payment, binding))) {
@@ -284,10 +299,27 @@ export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
     const shouldRefund = share(base.cents, bookedMinor, payment.amountMinor);
     const reversalCents = reversedCents - shouldReverse;
     const revenueCents = refundedCents - shouldRefund;
-    if (reversalCents !== 0) reversals.push({ adjustmentId, eventId, occurredAt, amountCents: reversalCents, baseCents: revenueCents });
+    if (reversalCents !== 0)
+      reversals.push({
+        adjustmentId,
+        eventId,
+        occurredAt,
+        amountCents: reversalCents,
+        baseCents: revenueCents,
+      });
     if (revenueCents !== 0) revenue.push({ adjustmentId, amountCents: revenueCents, occurredAt });
     reversedCents = shouldReverse;
     refundedCents = shouldRefund;
   }
-  return { likelyCause, customerUserId, baseCents: base.cents, fx: base.fx, binding, earning, reversals, revenue, booked };
+  return {
+    likelyCause,
+    customerUserId,
+    baseCents: base.cents,
+    fx: base.fx,
+    binding,
+    earning,
+    reversals,
+    revenue,
+    booked,
+  };
 }

@@ -3,7 +3,8 @@ import type { NativeConnectionOptions } from '@temporalio/worker';
 import { startLocalTemporal } from '../../temporal/local-server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
 import type { Config } from '../config/config.ts';
-import { prepareDataDir, type DataDir } from './data-dir.ts';
+import { prepareDataDir } from './data-dir.ts';
+import type { DataDir } from './data-dir.ts';
 import { startEmbeddedPostgres } from './postgres.ts';
 import { StartupError } from './startup-error.ts';
 
@@ -46,13 +47,20 @@ export async function openBackends(config: Config, onProgress: (line: string) =>
     let temporalUiUrl: string | null = null;
     let temporal: Backends['temporal'];
     if (address === undefined) {
-      const server = await startLocalTemporal({ dataDir: config.dataDir, searchAttributes: SEARCH_ATTRIBUTES, onProgress });
+      const server = await startLocalTemporal({
+        dataDir: config.dataDir,
+        searchAttributes: SEARCH_ATTRIBUTES,
+        onProgress,
+      });
       ending.push(() => server.stop());
       temporalUiUrl = server.uiUrl;
       temporal = { connection: { address: server.address }, namespace: config.temporal.namespace };
     } else {
       const { connectionOptions, namespace } = loadClientConnectConfig({ disableFile: true });
-      temporal = { connection: connectionOptions as NativeConnectionOptions, namespace: namespace ?? config.temporal.namespace };
+      temporal = {
+        connection: connectionOptions,
+        namespace: namespace ?? config.temporal.namespace,
+      };
     }
     const secretsKeys =
       config.secretsKeys.length > 0 ? config.secretsKeys : [Buffer.from(dataDir?.secretsKey ?? '', 'base64')];

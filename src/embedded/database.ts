@@ -18,7 +18,10 @@ export interface OpenedDatabase {
  * The database for a command: the one that the environment names, else the one of the data folder, which a running
  * service serves already or which is started for the moment.
  */
-export async function openDatabase(config: Config, onProgress: (line: string) => void): Promise<OpenedDatabase> {
+export async function openDatabase(
+  config: Config,
+  onProgress: (line: string) => void,
+): Promise<OpenedDatabase> {
   if (config.databaseUrl !== undefined) return { url: config.databaseUrl, close: async () => {} };
   const giveUpAt = Date.now() + PATIENCE_MS;
   for (;;) {

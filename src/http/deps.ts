@@ -1,6 +1,13 @@
 import type { Logger } from 'pino';
 import type { Sql } from '../db/sql.ts';
-import type { AffiliateId, BindingId, CommissionId, DeliveryId, EventId, PayoutRequestId } from '../domain/ids.ts';
+import type {
+  AffiliateId,
+  BindingId,
+  CommissionId,
+  DeliveryId,
+  EventId,
+  PayoutRequestId,
+} from '../domain/ids.ts';
 import type { SecretBox } from '../config/secret-box.ts';
 
 /** What a delivery came to; the answer that the provider gets. */

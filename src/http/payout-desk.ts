@@ -1,6 +1,8 @@
-import { closePayoutRequest, findPayoutRequest, openPayoutRequest, type PayoutRequest } from '../db/ledger.ts';
+import { closePayoutRequest, findPayoutRequest, openPayoutRequest } from '../db/ledger.ts';
+import type { PayoutRequest } from '../db/ledger.ts';
 import { newId } from '../db/new-id.ts';
-import { buildPayoutCsv, EMPTY_PAYOUT_CSV, type PayoutCsv } from '../db/payout-csv.ts';
+import { buildPayoutCsv, EMPTY_PAYOUT_CSV } from '../db/payout-csv.ts';
+import type { PayoutCsv } from '../db/payout-csv.ts';
 import type { AccountId, AffiliateId, AppId, KeyId } from '../domain/ids.ts';
 import type { HttpDeps } from './deps.ts';
 
@@ -29,7 +31,10 @@ const WAIT_MS = 20_000;
  * Exports what an affiliate is owed. The request row is the authority: it is written first, the workflow only learns its
  * id, and a call that gives up closes it, so that the answer and the money never part ways.
  */
-export async function exportPayout(deps: Pick<HttpDeps, 'sql' | 'work'>, call: ExportCall): Promise<ExportAnswer> {
+export async function exportPayout(
+  deps: Pick<HttpDeps, 'sql' | 'work'>,
+  call: ExportCall,
+): Promise<ExportAnswer> {
   const { sql, work } = deps;
   const opened = await openPayoutRequest(sql, { id: newId('payoutRequest'), ...call, validForMs: WAIT_MS });
   if (opened === undefined) return { kind: 'not_found' };
@@ -55,7 +60,8 @@ export async function exportPayout(deps: Pick<HttpDeps, 'sql' | 'work'>, call: E
 async function answerFor({ sql }: Pick<HttpDeps, 'sql'>, request: PayoutRequest): Promise<ExportAnswer> {
   switch (request.status) {
     case 'paid': {
-      const csv = request.payoutId === null ? undefined : await buildPayoutCsv(sql, request.appId, request.payoutId);
+      const csv =
+        request.payoutId === null ? undefined : await buildPayoutCsv(sql, request.appId, request.payoutId);
       return csv === undefined ? { kind: 'not_found' } : { kind: 'csv', csv };
     }
     case 'empty':

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { acceptDelivery, findDoorSecrets, recordRefusedDelivery } from '../db/deliveries.ts';
 import { newId } from '../db/new-id.ts';
-import { isId, type CommissionId, type EventId } from '../domain/ids.ts';
+import { isId } from '../domain/ids.ts';
+import type { CommissionId, EventId } from '../domain/ids.ts';
 import { providers } from '../providers/index.ts';
 import { keepProof } from '../providers/proof.ts';
 import type { ProviderName, SignedRequest } from '../providers/provider.ts';
@@ -38,7 +39,11 @@ export async function receiveWebhook(
   const proving = secrets.find((secret) =>
     provider?.verify(
       request,
-      secretBox.decrypt(Buffer.from(secret.ciphertext), secret.encryptionKeyId, `${customerAppId}:${providerName}`),
+      secretBox.decrypt(
+        Buffer.from(secret.ciphertext),
+        secret.encryptionKeyId,
+        `${customerAppId}:${providerName}`,
+      ),
     ),
   );
   const row = {
@@ -50,7 +55,10 @@ export async function receiveWebhook(
     bodySha256: createHash('sha256').update(request.body).digest(),
   };
   if (provider === undefined || proving === undefined) {
-    const reason = secrets.length === 0 ? 'no webhook secret is set for this provider' : 'the signature or token does not match';
+    const reason =
+      secrets.length === 0
+        ? 'no webhook secret is set for this provider'
+        : 'the signature or token does not match';
     await recordRefusedDelivery(sql, { ...row, reason });
     logger.warn({ appId: customerAppId, provider: providerName, reason, msg: 'delivery refused' });
     return { kind: 'refused' };

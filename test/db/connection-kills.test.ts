@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { connect, DatabaseUnavailable, type Sql } from '../../src/db/sql.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
+import { connect, DatabaseUnavailable } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
 let sql: Sql;
@@ -52,8 +54,9 @@ describe('the statement wrapper while connections are killed under load', () => 
     const wrong: unknown[] = [];
     const hung: number[] = [];
 
+    const enough = () => killed >= KILLS;
     const kill = async () => {
-      while (killed < KILLS) {
+      while (!enough()) {
         const { rowCount } = await killer.query(
           `select pg_terminate_backend(pid) from pg_stat_activity
             where application_name = 'victim' and datname = current_database() order by random() limit 1`,
@@ -63,7 +66,7 @@ describe('the statement wrapper while connections are killed under load', () => 
       }
     };
     const call = async (caller: number) => {
-      for (let n = 0; killed < KILLS; n += 1) {
+      for (let n = 0; !enough(); n += 1) {
         const id = caller * 10_000_000 + n;
         try {
           const write = await withinTime(
@@ -71,10 +74,13 @@ describe('the statement wrapper while connections are killed under load', () => 
               insert into counted (id, value) values (${id}, ${`v${id}`})
               on conflict (id) do update set value = excluded.value returning id`,
           );
-          const read = await withinTime(sql.one<{ id: number; value: string }>`select id, value from counted where id = ${id}`);
+          const read = await withinTime(
+            sql.one<{ id: number; value: string }>`select id, value from counted where id = ${id}`,
+          );
           const none = await withinTime(sql.maybe`select id from counted where id = ${-id - 1}`);
           if (write === 'hung' || read === 'hung' || none === 'hung') hung.push(id);
-          else if (write.id !== id || read.value !== `v${id}` || none !== undefined) wrong.push({ id, write, read, none });
+          else if (write.id !== id || read.value !== `v${id}` || none !== undefined)
+            wrong.push({ id, write, read, none });
           done += 1;
         } catch (error) {
           if (!(error instanceof DatabaseUnavailable)) throw error;
@@ -87,8 +93,12 @@ describe('the statement wrapper while connections are killed under load', () => 
     expect({ wrong, hung, escaped }).toEqual({ wrong: [], hung: [], escaped: [] });
     expect(killed).toBeGreaterThanOrEqual(KILLS);
     expect(done).toBeGreaterThan(100);
-    const { n } = await sql.one<{ n: number }>`select count(*)::int as n from counted where value = 'v' || id`;
+    const { n } = await sql.one<{
+      n: number;
+    }>`select count(*)::int as n from counted where value = 'v' || id`;
     expect(n).toBeGreaterThanOrEqual(done);
-    process.stderr.write(`connection kills: ${killed} killed, ${done} rounds done, ${unavailable} given up\n`);
+    process.stderr.write(
+      `connection kills: ${killed} killed, ${done} rounds done, ${unavailable} given up\n`,
+    );
   }, 120_000);
 });

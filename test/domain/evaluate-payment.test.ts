@@ -1,13 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import {
-  DAY_MS,
-  convertToUsdCents,
-  evaluatePayment,
-  type AdjustmentSnapshot,
-  type BindingSnapshot,
-  type Evaluation,
-  type PaymentSnapshot,
+import { DAY_MS, convertToUsdCents, evaluatePayment } from '../../src/domain/evaluate-payment.ts';
+import type {
+  AdjustmentSnapshot,
+  BindingSnapshot,
+  Evaluation,
+  PaymentSnapshot,
 } from '../../src/domain/evaluate-payment.ts';
 import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId } from '../../src/domain/ids.ts';
 
@@ -73,10 +71,13 @@ function after(before: PaymentSnapshot, evaluation: Evaluation): PaymentSnapshot
     revenueCents: before.revenueCents === null && evaluation.revenue.length === 0 ? null : revenue,
     earning:
       before.earning ??
-      (evaluation.earning === null ? null : { commissionId: 'com_1' as CommissionId, amountCents: evaluation.earning.amountCents }),
+      (evaluation.earning === null
+        ? null
+        : { commissionId: 'com_1' as CommissionId, amountCents: evaluation.earning.amountCents }),
     adjustments: before.adjustments.map((a) => ({
       ...a,
-      bookedMinor: evaluation.booked.find((b) => b.adjustmentId === a.adjustmentId)?.bookedMinor ?? a.bookedMinor,
+      bookedMinor:
+        evaluation.booked.find((b) => b.adjustmentId === a.adjustmentId)?.bookedMinor ?? a.bookedMinor,
     })),
   };
 }
@@ -85,7 +86,11 @@ describe('what a first look earns', () => {
   test('an attributed payment earns the app rate, due after the hold period', () => {
     const { earning, likelyCause, revenue } = evaluatePayment(payment);
     expect(likelyCause).toBeNull();
-    expect(earning).toMatchObject({ amountCents: 200, rateBps: 2_000, dueAt: payment.occurredAt + 30 * DAY_MS });
+    expect(earning).toMatchObject({
+      amountCents: 200,
+      rateBps: 2_000,
+      dueAt: payment.occurredAt + 30 * DAY_MS,
+    });
     expect(revenue).toEqual([{ adjustmentId: null, amountCents: 1_000, occurredAt: payment.occurredAt }]);
   });
 
@@ -111,11 +116,23 @@ describe('what a first look earns', () => {
   test.each([
     ['no id at all', { candidates: [] }, 'missing_user_id'],
     ['only ids that the provider made', { candidates: [], onlyAnonymousUser: true }, 'anonymous_user_id'],
-    ['an id that no device told of', { candidates: [{ customerUserId: 'u', identified: false, binding: null }] }, 'user_never_identified'],
-    ['a device without attribution', { candidates: [{ customerUserId: 'u', identified: true, binding: null }] }, 'user_not_attributed'],
+    [
+      'an id that no device told of',
+      { candidates: [{ customerUserId: 'u', identified: false, binding: null }] },
+      'user_never_identified',
+    ],
+    [
+      'a device without attribution',
+      { candidates: [{ customerUserId: 'u', identified: true, binding: null }] },
+      'user_not_attributed',
+    ],
     ['a currency without a rate', { currency: 'EUR', usdCents: null }, 'missing_exchange_rate'],
   ])('%s: nothing, and the cause says so', (_title, over, likelyCause) => {
-    expect(evaluatePayment({ ...payment, ...over })).toMatchObject({ earning: null, revenue: [], likelyCause });
+    expect(evaluatePayment({ ...payment, ...over })).toMatchObject({
+      earning: null,
+      revenue: [],
+      likelyCause,
+    });
   });
 
   test('of several user ids the first with an attribution decides', () => {
@@ -132,7 +149,11 @@ describe('what a first look earns', () => {
   });
 
   test('sandbox money never earns and is no revenue', () => {
-    expect(evaluatePayment({ ...payment, environment: 'sandbox' })).toMatchObject({ earning: null, revenue: [], likelyCause: null });
+    expect(evaluatePayment({ ...payment, environment: 'sandbox' })).toMatchObject({
+      earning: null,
+      revenue: [],
+      likelyCause: null,
+    });
   });
 });
 
@@ -157,13 +178,29 @@ describe('what a later look heals', () => {
     if (!heals) expect(evaluation.likelyCause).toBe('outside_attribution_window');
   });
 
-  test.each(['affiliate_paused', 'affiliate_removed', 'rate_zero'] as const)('%s was a decision: it stays', (likelyCause) => {
-    const decided = { ...payment, evaluatedAt: NOW - 1, likelyCause, bindingId: binding.bindingId, baseCents: 1_000, revenueCents: 1_000 };
-    expect(evaluatePayment(decided)).toMatchObject({ earning: null, likelyCause, revenue: [] });
-  });
+  test.each(['affiliate_paused', 'affiliate_removed', 'rate_zero'] as const)(
+    '%s was a decision: it stays',
+    (likelyCause) => {
+      const decided = {
+        ...payment,
+        evaluatedAt: NOW - 1,
+        likelyCause,
+        bindingId: binding.bindingId,
+        baseCents: 1_000,
+        revenueCents: 1_000,
+      };
+      expect(evaluatePayment(decided)).toMatchObject({ earning: null, likelyCause, revenue: [] });
+    },
+  );
 
   test('a rate that arrives lets the payment go on, and is kept with its source', () => {
-    const waiting = { ...payment, currency: 'EUR', usdCents: null, evaluatedAt: NOW - 1, likelyCause: 'missing_exchange_rate' as const };
+    const waiting = {
+      ...payment,
+      currency: 'EUR',
+      usdCents: null,
+      evaluatedAt: NOW - 1,
+      likelyCause: 'missing_exchange_rate' as const,
+    };
     const referenceRate = { usdRate: '1.0845', source: 'ecb 2026-09-20' };
     const evaluation = evaluatePayment({ ...waiting, referenceRate });
     expect(evaluation).toMatchObject({ baseCents: 1_085, fx: { rate: '1.0845', source: 'ecb 2026-09-20' } });
@@ -176,7 +213,9 @@ describe('refunds and disputes', () => {
 
   test('a partial refund takes back its share, with the refund as its event', () => {
     const { reversals, revenue } = evaluatePayment({ ...earned, adjustments: [adjustment(1)] });
-    expect(reversals).toEqual([expect.objectContaining({ amountCents: -60, baseCents: -300, eventId: 'evt_1' })]);
+    expect(reversals).toEqual([
+      expect.objectContaining({ amountCents: -60, baseCents: -300, eventId: 'evt_1' }),
+    ]);
     expect(revenue).toEqual([expect.objectContaining({ amountCents: -300, adjustmentId: 'adj_1' })]);
   });
 
@@ -193,8 +232,14 @@ describe('refunds and disputes', () => {
   });
 
   test('a refund that is undone appends the opposite row', () => {
-    const refunded = after({ ...earned, adjustments: [adjustment(1)] }, evaluatePayment({ ...earned, adjustments: [adjustment(1)] }));
-    const undone = { ...refunded, adjustments: [{ ...refunded.adjustments[0]!, state: 'reversed' as const }] };
+    const refunded = after(
+      { ...earned, adjustments: [adjustment(1)] },
+      evaluatePayment({ ...earned, adjustments: [adjustment(1)] }),
+    );
+    const undone = {
+      ...refunded,
+      adjustments: [{ ...refunded.adjustments[0]!, state: 'reversed' as const }],
+    };
     expect(evaluatePayment(undone).reversals.map((r) => r.amountCents)).toEqual([60]);
   });
 
@@ -220,28 +265,56 @@ describe('refunds and disputes', () => {
     const rate = fc.integer({ min: 1, max: 10_000 });
     const amount = fc.integer({ min: 1, max: 2_000_000 });
     fc.assert(
-      fc.property(facts, rate, amount, fc.infiniteStream(fc.nat(5)), (list, commissionRateBps, amountMinor, order) => {
-        const start = { ...payment, amountMinor, usdCents: amountMinor, app: { ...payment.app, commissionRateBps } };
-        const all = list.map((f, n) => adjustment(n, { amountMinor: f.amountMinor, usdCents: f.amountMinor, state: f.state, occurredAt: NOW + f.offset }));
-        let state: PaymentSnapshot = start;
-        const known = new Set<number>();
-        for (let step = 0; step < 12; step += 1) {
-          const next = order.next().value ?? 0;
-          if (next < all.length) known.add(next);
-          const adjustments = [...known].map(
-            (n) => state.adjustments.find((a) => a.adjustmentId === all[n]!.adjustmentId) ?? all[n]!,
+      fc.property(
+        facts,
+        rate,
+        amount,
+        fc.infiniteStream(fc.nat(5)),
+        (list, commissionRateBps, amountMinor, order) => {
+          const start = {
+            ...payment,
+            amountMinor,
+            usdCents: amountMinor,
+            app: { ...payment.app, commissionRateBps },
+          };
+          const all = list.map((f, n) =>
+            adjustment(n, {
+              amountMinor: f.amountMinor,
+              usdCents: f.amountMinor,
+              state: f.state,
+              occurredAt: NOW + f.offset,
+            }),
           );
-          const seen = { ...state, adjustments };
-          state = after(seen, evaluatePayment(seen));
-          expect(evaluatePayment(state)).toMatchObject({ earning: null, reversals: [], revenue: [], booked: [] });
-          const earnedCents = state.earning?.amountCents ?? 0;
-          expect(state.reversedCents).toBeGreaterThanOrEqual(0);
-          expect(state.reversedCents).toBeLessThanOrEqual(earnedCents);
-          const refunded = Math.min(amountMinor, adjustments.reduce((sum, a) => sum + (a.state === 'applied' ? a.amountMinor : 0), 0));
-          const exact = (2n * BigInt(earnedCents) * BigInt(refunded) + BigInt(amountMinor)) / (2n * BigInt(amountMinor));
-          expect(state.reversedCents).toBe(Number(exact));
-        }
-      }),
+          let state: PaymentSnapshot = start;
+          const known = new Set<number>();
+          for (let step = 0; step < 12; step += 1) {
+            const next = order.next().value ?? 0;
+            if (next < all.length) known.add(next);
+            const adjustments = [...known].map(
+              (n) => state.adjustments.find((a) => a.adjustmentId === all[n]!.adjustmentId) ?? all[n]!,
+            );
+            const seen = { ...state, adjustments };
+            state = after(seen, evaluatePayment(seen));
+            expect(evaluatePayment(state)).toMatchObject({
+              earning: null,
+              reversals: [],
+              revenue: [],
+              booked: [],
+            });
+            const earnedCents = state.earning?.amountCents ?? 0;
+            expect(state.reversedCents).toBeGreaterThanOrEqual(0);
+            expect(state.reversedCents).toBeLessThanOrEqual(earnedCents);
+            const refunded = Math.min(
+              amountMinor,
+              adjustments.reduce((sum, a) => sum + (a.state === 'applied' ? a.amountMinor : 0), 0),
+            );
+            const exact =
+              (2n * BigInt(earnedCents) * BigInt(refunded) + BigInt(amountMinor)) /
+              (2n * BigInt(amountMinor));
+            expect(state.reversedCents).toBe(Number(exact));
+          }
+        },
+      ),
     );
   });
 });

@@ -189,7 +189,7 @@ describe('POST /sdk/install', () => {
     const answers = await Promise.all(
       Array.from({ length: 12 }, () => install({ deviceId: randomUUID(), claimToken })),
     );
-    expect(answers.map((answer) => answer.status).toSorted()).toEqual([
+    expect(answers.map((answer) => answer.status).toSorted((a, b) => a - b)).toEqual([
       200,
       ...Array.from({ length: 11 }, () => 404),
     ]);

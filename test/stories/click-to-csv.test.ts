@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash, randomUUID } from 'node:crypto';
-import { DAY_MS, eventually, setUpFounder, type Founder } from '../support/founder.ts';
+import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
 import { bodyOf, stripeInvoicePaid, stripeRefund } from '../support/provider-fixtures.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -24,11 +26,15 @@ interface CommissionRow {
 }
 
 async function commissionsOf(affiliateId: string): Promise<CommissionRow[]> {
-  const { items } = await founder.ok<{ items: CommissionRow[] }>('GET', `/apps/${founder.app.id}/commissions?affiliateId=${affiliateId}`);
+  const { items } = await founder.ok<{ items: CommissionRow[] }>(
+    'GET',
+    `/apps/${founder.app.id}/commissions?affiliateId=${affiliateId}`,
+  );
   return items;
 }
 
-const CSV_HEADER = 'payout_id,affiliate_id,affiliate_name,commission_id,amount_usd_cents,amount_usd,currency,event_id,occurred_at';
+const CSV_HEADER =
+  'payout_id,affiliate_id,affiliate_name,commission_id,amount_usd_cents,amount_usd,currency,event_id,occurred_at';
 
 describe('from a click to a payout CSV', () => {
   test('the whole story: two providers, a refund, one payout, a repeat that pays nothing', async () => {
@@ -36,9 +42,17 @@ describe('from a click to a payout CSV', () => {
     const user = await founder.customer(slug);
 
     const bought = await founder.purchase(user, 10, { transactionId: '900001' });
-    expect(bought).toMatchObject({ status: 200, body: { eventId: expect.stringMatching(/^evt_/), commissionId: expect.stringMatching(/^com_/) } });
+    expect(bought).toMatchObject({
+      status: 200,
+      body: { eventId: expect.stringMatching(/^evt_/), commissionId: expect.stringMatching(/^com_/) },
+    });
 
-    const invoice = stripeInvoicePaid({ userId: user, amount: 2_000, invoiceId: 'in_story', occurredAt: Date.now() - 35 * DAY_MS });
+    const invoice = stripeInvoicePaid({
+      userId: user,
+      amount: 2_000,
+      invoiceId: 'in_story',
+      occurredAt: Date.now() - 35 * DAY_MS,
+    });
     const paid = await founder.stripe(bodyOf(invoice));
     expect(paid).toMatchObject({ status: 200, body: { commissionId: expect.stringMatching(/^com_/) } });
 
@@ -46,7 +60,12 @@ describe('from a click to a payout CSV', () => {
     expect(refund.body.commissionId).toMatch(/^com_/);
 
     const preview = await founder.ok<{ rows: object[] }>('GET', `/apps/${founder.app.id}/payouts/preview`);
-    expect(preview.rows).toContainEqual({ affiliateId, affiliateName: 'Story creator', count: 3, totalCents: 250 + 500 - 100 });
+    expect(preview.rows).toContainEqual({
+      affiliateId,
+      affiliateName: 'Story creator',
+      count: 3,
+      totalCents: 250 + 500 - 100,
+    });
 
     const csv = await founder.exportCsv(affiliateId);
     expect(csv.status).toBe(200);
@@ -70,8 +89,19 @@ describe('from a click to a payout CSV', () => {
 
     const stored = await founder.call<string>('GET', `/apps/${founder.app.id}/payouts/${payoutId}/csv`);
     expect(stored.body).toBe(csv.body);
-    const { items: payouts } = await founder.ok<{ items: object[] }>('GET', `/apps/${founder.app.id}/payouts?affiliateId=${affiliateId}`);
-    expect(payouts).toMatchObject([{ id: payoutId, itemCount: 3, totalCents: 650, currency: 'USD', csvSha256: csv.headers.get('x-payout-sha256') }]);
+    const { items: payouts } = await founder.ok<{ items: object[] }>(
+      'GET',
+      `/apps/${founder.app.id}/payouts?affiliateId=${affiliateId}`,
+    );
+    expect(payouts).toMatchObject([
+      {
+        id: payoutId,
+        itemCount: 3,
+        totalCents: 650,
+        currency: 'USD',
+        csvSha256: csv.headers.get('x-payout-sha256'),
+      },
+    ]);
   });
 
   test('the hold timer matures a commission at its due date, and not before', async () => {
@@ -118,7 +148,9 @@ describe('from a click to a payout CSV', () => {
   test('a sandbox purchase is stored and earns nothing', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
-    const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 5_000, environment: 'sandbox' })));
+    const answer = await founder.stripe(
+      bodyOf(stripeInvoicePaid({ userId: user, amount: 5_000, environment: 'sandbox' })),
+    );
     expect(answer.body).toMatchObject({ commissionId: null });
     expect(await commissionsOf(affiliateId)).toEqual([]);
   });
@@ -133,7 +165,9 @@ describe('from a click to a payout CSV', () => {
     await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 4_000, invoiceId })));
     expect((await commissionsOf(affiliateId)).map((c) => c.amountCents)).toEqual([1_000]);
     await founder.stripe(bodyOf(stripeInvoicePaymentPaid({ invoiceId, paymentIntentId, amount: 4_000 })));
-    expect((await commissionsOf(affiliateId)).map((c) => c.amountCents).toSorted((a, b) => a - b)).toEqual([-250, 1_000]);
+    expect((await commissionsOf(affiliateId)).map((c) => c.amountCents).toSorted((a, b) => a - b)).toEqual([
+      -250, 1_000,
+    ]);
   });
 
   test('a late identify heals a purchase that was not attributed', async () => {
@@ -150,7 +184,10 @@ describe('from a click to a payout CSV', () => {
 
 describe('what is refused at the door', () => {
   test('a forged signature is a 401, leaves a refused delivery without its body, and starts no workflow', async () => {
-    const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ amount: 100 })), 'whsec_test_of_somebody_else');
+    const answer = await founder.stripe(
+      bodyOf(stripeInvoicePaid({ amount: 100 })),
+      'whsec_test_of_somebody_else',
+    );
     expect(answer.status).toBe(401);
     const rows = await service.sql<{ id: string; refused_count: number; hasBody: boolean }>`
       select d.id, d.refused_count, exists (select from delivery_bodies b where b.delivery_id = d.id) as "hasBody"
@@ -169,7 +206,11 @@ describe('what is refused at the door', () => {
 
   test('unknown app, app without a secret and bad token answer the same body', async () => {
     const post = async (path: string) => {
-      const response = await fetch(service.url + path, { method: 'POST', body: '{}', headers: { authorization: 'no' } });
+      const response = await fetch(service.url + path, {
+        method: 'POST',
+        body: '{}',
+        headers: { authorization: 'no' },
+      });
       const { requestId: _, ...body } = (await response.json()) as Record<string, unknown>;
       return { status: response.status, body };
     };
@@ -186,7 +227,10 @@ describe('what is refused at the door', () => {
   });
 
   test('an unknown provider is a 404, a body over 1 MiB a 413', async () => {
-    const unknown = await fetch(`${service.url}/webhooks/nobody/${founder.app.id}`, { method: 'POST', body: '{}' });
+    const unknown = await fetch(`${service.url}/webhooks/nobody/${founder.app.id}`, {
+      method: 'POST',
+      body: '{}',
+    });
     expect(unknown.status).toBe(404);
     const large = await founder.stripe(Buffer.alloc(1_048_577, 32));
     expect(large.status).toBe(413);
@@ -194,7 +238,10 @@ describe('what is refused at the door', () => {
 
   test('a verified body that can not be read is kept as failed with a reason, and answered 200', async () => {
     const answer = await founder.stripe('{"id": 5');
-    expect(answer).toMatchObject({ status: 200, body: { eventId: expect.stringMatching(/^evt_/), commissionId: null } });
+    expect(answer).toMatchObject({
+      status: 200,
+      body: { eventId: expect.stringMatching(/^evt_/), commissionId: null },
+    });
     const row = await service.sql.one<{ status: string; error: string }>`
       select processing_status as status, last_error as error from deliveries where event_id = ${answer.body.eventId}`;
     expect(row.status).toBe('failed');

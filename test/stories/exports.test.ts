@@ -4,8 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
-import { setUpFounder, type Founder } from '../support/founder.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -44,7 +46,9 @@ describe('every cent in exactly one payout', () => {
 
   test('ten settlements of one request at once, beside the workflow, make one payout', async () => {
     const affiliateId = await earningAffiliate(10, 20);
-    const key = await service.sql.one<{ id: KeyId }>`select id from account_keys where account_id = ${founder.accountId}`;
+    const key = await service.sql.one<{
+      id: KeyId;
+    }>`select id from account_keys where account_id = ${founder.accountId}`;
     const id = newId('payoutRequest');
     await openPayoutRequest(service.sql, {
       id,
@@ -62,7 +66,9 @@ describe('every cent in exactly one payout', () => {
 
   test('ten different requests settled at once pay once between them', async () => {
     const affiliateId = await earningAffiliate(10, 20);
-    const key = await service.sql.one<{ id: KeyId }>`select id from account_keys where account_id = ${founder.accountId}`;
+    const key = await service.sql.one<{
+      id: KeyId;
+    }>`select id from account_keys where account_id = ${founder.accountId}`;
     const ids = Array.from({ length: 10 }, () => newId('payoutRequest'));
     for (const id of ids) {
       await openPayoutRequest(service.sql, {
@@ -78,7 +84,8 @@ describe('every cent in exactly one payout', () => {
     }
     await Promise.all(ids.map((id) => settlePayoutRequest(service.sql, id)));
     expect(await payoutsOf(affiliateId)).toEqual({ total: 600, payouts: 1 });
-    const open = await service.sql`select id from payout_requests where affiliate_id = ${affiliateId} and status = 'open'`;
+    const open =
+      await service.sql`select id from payout_requests where affiliate_id = ${affiliateId} and status = 'open'`;
     expect(open).toEqual([]);
   });
 
@@ -123,7 +130,9 @@ describe('what an export promises its caller', () => {
   test('the same Idempotency-Key at ten callers at once pays once, and all ten get the CSV', async () => {
     const affiliateId = await earningAffiliate(10);
     const headers = { 'idempotency-key': randomUUID() };
-    const answers = await Promise.all(Array.from({ length: 10 }, () => founder.exportCsv(affiliateId, { headers })));
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => founder.exportCsv(affiliateId, { headers })),
+    );
     expect(answers.map((a) => a.status)).toEqual(Array.from({ length: 10 }, () => 200));
     expect(new Set(answers.map((a) => a.body)).size).toBe(1);
     expect(rowsOf(answers[0]!.body)).toHaveLength(1);
@@ -156,20 +165,33 @@ describe('what an export promises its caller', () => {
     expect(rowsOf(empty.body)).toEqual([]);
     await founder.purchase(user, 30);
     const next = await founder.exportCsv(affiliateId);
-    expect(rowsOf(next.body).map((row) => Number(row.split(',')[4])).toSorted((a, b) => a - b)).toEqual([-200, 600]);
+    expect(
+      rowsOf(next.body)
+        .map((row) => Number(row.split(',')[4]))
+        .toSorted((a, b) => a - b),
+    ).toEqual([-200, 600]);
   });
 
   test('a key without the payout permission is a 403, before the affiliate is looked up', async () => {
     const { createAccountKey } = await import('../../src/db/account-keys.ts');
-    const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['read', 'write', 'setup']);
-    const answer = await founder.call('POST', `/apps/${founder.app.id}/affiliates/aff_none/payouts/export`, { key });
+    const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, [
+      'read',
+      'write',
+      'setup',
+    ]);
+    const answer = await founder.call('POST', `/apps/${founder.app.id}/affiliates/aff_none/payouts/export`, {
+      key,
+    });
     expect(answer.status).toBe(403);
   });
 
   test("another account's affiliate is a 404 and nothing is written", async () => {
     const affiliateId = await earningAffiliate(10);
     const other = await setUpFounder(service);
-    const answer = await other.call('POST', `/apps/${founder.app.id}/affiliates/${affiliateId}/payouts/export`);
+    const answer = await other.call(
+      'POST',
+      `/apps/${founder.app.id}/affiliates/${affiliateId}/payouts/export`,
+    );
     expect(answer.status).toBe(404);
     expect(await service.sql`select id from payout_requests where affiliate_id = ${affiliateId}`).toEqual([]);
   });
@@ -190,12 +212,18 @@ test('a signal sent by hand pays nothing', async () => {
 
 describe('what the database itself refuses', () => {
   test.each([
-    ['un-paying a commission', `update commissions set status = 'matured', paid_at = null, payout_id = null where status = 'paid'`],
+    [
+      'un-paying a commission',
+      `update commissions set status = 'matured', paid_at = null, payout_id = null where status = 'paid'`,
+    ],
     ['changing an amount', `update commissions set amount_cents = amount_cents + 1`],
     ['deleting a commission', `delete from commissions`],
     ['changing a payout', `update payouts set total_cents = total_cents + 1`],
     ['moving a payout item', `update payout_items set amount_cents = 1`],
-    ['marking paid without a payout', `update commissions set status = 'paid', matured_at = now(), paid_at = now() where status <> 'paid'`],
+    [
+      'marking paid without a payout',
+      `update commissions set status = 'paid', matured_at = now(), paid_at = now() where status <> 'paid'`,
+    ],
     [
       'a payout that is not the sum of its items',
       `insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents)
@@ -230,6 +258,8 @@ describe('what the database itself refuses', () => {
   ])('%s', async (_title, statement) => {
     const { runOn } = await import('../support/postgres-admin.ts');
     await earningAffiliate(10);
-    await expect(runOn(service.database.url, statement)).rejects.toMatchObject({ code: expect.stringMatching(/^23/) });
+    await expect(runOn(service.database.url, statement)).rejects.toMatchObject({
+      code: expect.stringMatching(/^23/),
+    });
   });
 });

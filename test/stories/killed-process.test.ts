@@ -2,9 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
-import { startChildService, type ChildService } from '../support/child-service.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { DAY_MS, eventually, setUpFounder, type Founder } from '../support/founder.ts';
+import { startChildService } from '../support/child-service.ts';
+import type { ChildService } from '../support/child-service.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 
@@ -73,7 +76,8 @@ describe('killed with SIGKILL', () => {
     async (_title, delayMs, stallMs) => {
       const { affiliateId, slug } = await founder.newAffiliate();
       const user = await founder.customer(slug);
-      for (let n = 0; n < 3; n += 1) await founder.purchase(user, 10, { occurredAt: Date.now() - 40 * DAY_MS });
+      for (let n = 0; n < 3; n += 1)
+        await founder.purchase(user, 10, { occurredAt: Date.now() - 40 * DAY_MS });
       await runOn(
         database.url,
         `create or replace function test_stalls() returns trigger language plpgsql as $$ begin perform pg_sleep(${stallMs / 1000}); return new; end $$;
@@ -102,7 +106,9 @@ describe('killed with SIGKILL', () => {
 
   test('SIGTERM drains: requests under way are answered and the exit status is 0', async () => {
     const user = await founder.customer();
-    const sent = Array.from({ length: 8 }, () => founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 500 }))));
+    const sent = Array.from({ length: 8 }, () =>
+      founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 500 }))),
+    );
     await sleep(5);
     const status = child.stop();
     const answers = await Promise.all(sent);

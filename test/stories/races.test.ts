@@ -1,9 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { DAY_MS, eventually, setUpFounder, type Founder } from '../support/founder.ts';
-import { bodyOf, stripeInvoicePaid, stripeInvoicePaymentPaid, stripeRefund } from '../support/provider-fixtures.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import {
+  bodyOf,
+  stripeInvoicePaid,
+  stripeInvoicePaymentPaid,
+  stripeRefund,
+} from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -103,7 +110,12 @@ describe('two facts at the same moment do not miss each other', () => {
       await founder.ok('POST', '/clicks', { customerAppId: founder.app.id, slug, claimToken }, null);
       const install = async () => {
         await jitter();
-        await founder.ok('POST', '/sdk/install', { deviceId, claimToken, firstOpenAt: Date.now() }, founder.app.sdkKey);
+        await founder.ok(
+          'POST',
+          '/sdk/install',
+          { deviceId, claimToken, firstOpenAt: Date.now() },
+          founder.app.sdkKey,
+        );
       };
       const identify = async () => {
         await jitter();

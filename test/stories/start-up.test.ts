@@ -21,15 +21,21 @@ describe('a start that can not succeed says in one sentence what to do', () => {
 
   test('a database that is not there, without its password', async () => {
     const start = startChildService('postgres://somebody:hidden-word@127.0.0.1:1/nothing');
-    await expect(start).rejects.toThrow(/Postgres at 127\.0\.0\.1:1\/nothing can't be used \(.*\): check DATABASE_URL/);
+    await expect(start).rejects.toThrow(
+      /Postgres at 127\.0\.0\.1:1\/nothing can't be used \(.*\): check DATABASE_URL/,
+    );
     await expect(start).rejects.not.toThrow(/hidden-word/);
   });
 
   test('a database without a key for its secrets', async () => {
-    await expect(startChildService('postgres://u@127.0.0.1:1/x', { SECRETS_KEY: '' })).rejects.toThrow(/SECRETS_KEY is needed/);
+    await expect(startChildService('postgres://u@127.0.0.1:1/x', { SECRETS_KEY: '' })).rejects.toThrow(
+      /SECRETS_KEY is needed/,
+    );
   });
 
   test('a variable with a wrong value', async () => {
-    await expect(startChildService('postgres://u@127.0.0.1:1/x', { PORT: 'eighty' })).rejects.toThrow(/PORT must be a whole number/);
+    await expect(startChildService('postgres://u@127.0.0.1:1/x', { PORT: 'eighty' })).rejects.toThrow(
+      /PORT must be a whole number/,
+    );
   });
 });

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { eventually, setUpFounder, type Founder } from '../support/founder.ts';
+import { eventually, setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
-import { startTestService, type TestService } from '../support/service.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -32,9 +34,14 @@ describe('a delivery whose commission step fails', () => {
     const user = await founder.customer();
     await breakCommissions();
     const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
-    expect(answer).toMatchObject({ status: 200, body: { pending: true, commissionId: null, eventId: expect.stringMatching(/^evt_/) } });
+    expect(answer).toMatchObject({
+      status: 200,
+      body: { pending: true, commissionId: null, eventId: expect.stringMatching(/^evt_/) },
+    });
 
-    const { id } = await service.sql.one<{ id: string }>`select id from deliveries where event_id = ${answer.body.eventId}`;
+    const { id } = await service.sql.one<{
+      id: string;
+    }>`select id from deliveries where event_id = ${answer.body.eventId}`;
     const found: string[] = [];
     await eventually('the delivery is found by its search attribute', async () => {
       found.length = 0;
@@ -57,7 +64,10 @@ describe('a delivery whose commission step fails', () => {
     expect(row).toEqual({ status: 'processing', lastError: expect.stringContaining('writeCommission: ') });
 
     await mendCommissions();
-    await expect(handle.result()).resolves.toMatchObject({ status: 'done', commissionId: expect.stringMatching(/^com_/) });
+    await expect(handle.result()).resolves.toMatchObject({
+      status: 'done',
+      commissionId: expect.stringMatching(/^com_/),
+    });
     const healed = await handle.describe();
     expect(healed.searchAttributes['DeliveryState']).toEqual(['healed']);
     const after = await service.sql.one<{ status: string; lastError: string | null }>`

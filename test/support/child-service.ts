@@ -1,4 +1,5 @@
-import { spawn, type ChildProcess } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import path from 'node:path';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { TEST_SECRETS_KEY, temporalAddress } from './service.ts';
@@ -17,20 +18,27 @@ export interface ChildService {
 const START_TIMEOUT_MS = 30_000;
 
 /** The built service as a process of its own, on the given database and the run's Temporal server. */
-export async function startChildService(databaseUrl: string, env: Record<string, string> = {}): Promise<ChildService> {
-  const child = spawn(process.execPath, ['--enable-source-maps', path.join(projectRoot, 'dist/src/main.js')], {
-    cwd: projectRoot,
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      DATABASE_URL: databaseUrl,
-      TEMPORAL_ADDRESS: temporalAddress(),
-      SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
-      PORT: '0',
-      LOG_LEVEL: 'error',
-      ...env,
+export async function startChildService(
+  databaseUrl: string,
+  env: Record<string, string> = {},
+): Promise<ChildService> {
+  const child = spawn(
+    process.execPath,
+    ['--enable-source-maps', path.join(projectRoot, 'dist/src/main.js')],
+    {
+      cwd: projectRoot,
+      env: {
+        PATH: process.env['PATH'] ?? '',
+        DATABASE_URL: databaseUrl,
+        TEMPORAL_ADDRESS: temporalAddress(),
+        SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
+        PORT: '0',
+        LOG_LEVEL: 'error',
+        ...env,
+      },
+      stdio: ['ignore', 'ignore', 'pipe'],
     },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
+  );
   let stderr = '';
   const ended = new Promise<number | null>((resolve) => {
     child.once('exit', resolve);
@@ -44,7 +52,7 @@ export async function startChildService(databaseUrl: string, env: Record<string,
       clearTimeout(timer);
       resolve(found);
     });
-    void ended.then((status) => {
+    child.once('exit', (status) => {
       clearTimeout(timer);
       reject(new Error(`ended with ${status}: ${stderr}`));
     });

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { connect, type Sql } from '../../src/db/sql.ts';
+import { connect } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import { createDatabase, inDatabase, runOn } from './postgres-admin.ts';
 
 export interface TestDatabase {

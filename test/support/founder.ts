@@ -1,7 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bodyOf, revenuecatEvent, revenuecatRefund, signStripe } from './provider-fixtures.ts';
-import { createFounder, type TestService } from './service.ts';
+import { createFounder } from './service.ts';
+import type { TestService } from './service.ts';
 
 export const DAY_MS = 86_400_000;
 
@@ -30,7 +31,11 @@ export class Founder {
     this.accountId = accountId;
   }
 
-  async call<T = Json>(method: string, path: string, options: { body?: unknown; key?: string | null; headers?: Record<string, string> } = {}): Promise<Answer<T>> {
+  async call<T = Json>(
+    method: string,
+    path: string,
+    options: { body?: unknown; key?: string | null; headers?: Record<string, string> } = {},
+  ): Promise<Answer<T>> {
     const key = options.key === undefined ? this.key : options.key;
     const response = await fetch(this.url + path, {
       method,
@@ -43,19 +48,28 @@ export class Founder {
     });
     const text = await response.text();
     const isJson = (response.headers.get('content-type') ?? '').includes('json');
-    return { status: response.status, headers: response.headers, body: (isJson ? JSON.parse(text) : text) as T };
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: (isJson ? JSON.parse(text) : text) as T,
+    };
   }
 
   async ok<T = Json>(method: string, path: string, body?: unknown, key?: string | null): Promise<T> {
     const answer = await this.call<T>(method, path, { body, ...(key === undefined ? {} : { key }) });
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    if (answer.status >= 300)
+      throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     return answer.body;
   }
 
   async newAffiliate(name = 'Test creator'): Promise<{ affiliateId: string; slug: string }> {
     const affiliate = await this.ok<{ id: string }>('POST', `/apps/${this.app.id}/affiliates`, { name });
     const slug = `s-${randomBytes(5).toString('hex')}`;
-    await this.ok('POST', `/apps/${this.app.id}/links`, { affiliateId: affiliate.id, slug, destinationUrl: 'https://example.com/app' });
+    await this.ok('POST', `/apps/${this.app.id}/links`, {
+      affiliateId: affiliate.id,
+      slug,
+      destinationUrl: 'https://example.com/app',
+    });
     return { affiliateId: affiliate.id, slug };
   }
 
@@ -69,7 +83,12 @@ export class Founder {
   }
 
   async identify(deviceId: string, customerUserId: string): Promise<void> {
-    await this.ok('POST', '/sdk/identify', { deviceId, customerUserId, identifiedAt: Date.now() }, this.app.sdkKey);
+    await this.ok(
+      'POST',
+      '/sdk/identify',
+      { deviceId, customerUserId, identifiedAt: Date.now() },
+      this.app.sdkKey,
+    );
   }
 
   /** A user whose purchases earn for the affiliate. */
@@ -89,19 +108,38 @@ export class Founder {
   }
 
   /** A RevenueCat purchase of `usd` dollars, long enough ago to be due. */
-  async purchase(userId: string, usd: number, over: { occurredAt?: number; transactionId?: string; eventId?: string } = {}): Promise<Answer<WebhookAnswer>> {
-    return await this.revenuecat(bodyOf(revenuecatEvent({ userId, usd, occurredAt: Date.now() - 40 * DAY_MS, ...over })));
+  async purchase(
+    userId: string,
+    usd: number,
+    over: { occurredAt?: number; transactionId?: string; eventId?: string } = {},
+  ): Promise<Answer<WebhookAnswer>> {
+    return await this.revenuecat(
+      bodyOf(revenuecatEvent({ userId, usd, occurredAt: Date.now() - 40 * DAY_MS, ...over })),
+    );
   }
 
   async refund(userId: string, usd: number, transactionId: string): Promise<Answer<WebhookAnswer>> {
-    return await this.revenuecat(bodyOf(revenuecatRefund({ userId, usd, transactionId, occurredAt: Date.now() - DAY_MS })));
+    return await this.revenuecat(
+      bodyOf(revenuecatRefund({ userId, usd, transactionId, occurredAt: Date.now() - DAY_MS })),
+    );
   }
 
-  async exportCsv(affiliateId = this.affiliateId, options: { body?: unknown; headers?: Record<string, string> } = {}): Promise<Answer<string>> {
-    return await this.call<string>('POST', `/apps/${this.app.id}/affiliates/${affiliateId}/payouts/export`, options);
+  async exportCsv(
+    affiliateId = this.affiliateId,
+    options: { body?: unknown; headers?: Record<string, string> } = {},
+  ): Promise<Answer<string>> {
+    return await this.call<string>(
+      'POST',
+      `/apps/${this.app.id}/affiliates/${affiliateId}/payouts/export`,
+      options,
+    );
   }
 
-  async #webhook<T>(provider: string, body: Buffer | string, headers: Record<string, string>): Promise<Answer<T>> {
+  async #webhook<T>(
+    provider: string,
+    body: Buffer | string,
+    headers: Record<string, string>,
+  ): Promise<Answer<T>> {
     const response = await fetch(`${this.url}/webhooks/${provider}/${this.app.id}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
@@ -119,22 +157,30 @@ export interface WebhookAnswer {
 }
 
 /** A founder with an app whose webhooks of RevenueCat and Stripe are set up, an affiliate and a link. */
-export async function setUpFounder(service: Pick<TestService, 'sql' | 'url'>, settings: object = {}): Promise<Founder> {
+export async function setUpFounder(
+  service: Pick<TestService, 'sql' | 'url'>,
+  settings: object = {},
+): Promise<Founder> {
   const { accountId, key } = await createFounder(service);
   const founder = new Founder(service.url, key, accountId);
   founder.app = await founder.ok('POST', '/apps', { name: 'Test app', ...settings });
-  await founder.ok('PUT', `/apps/${founder.app.id}/webhooks/revenuecat/secret`, { secret: founder.revenuecatToken });
+  await founder.ok('PUT', `/apps/${founder.app.id}/webhooks/revenuecat/secret`, {
+    secret: founder.revenuecatToken,
+  });
   await founder.ok('PUT', `/apps/${founder.app.id}/webhooks/stripe/secret`, { secret: founder.stripeSecret });
   Object.assign(founder, await founder.newAffiliate());
   return founder;
 }
 
 /** Asks until the answer is true; fails after `timeoutMs` with what was waited for. */
-export async function eventually(what: string, check: () => Promise<boolean>, timeoutMs = 15_000): Promise<void> {
+export async function eventually(
+  what: string,
+  check: () => Promise<boolean>,
+  timeoutMs = 15_000,
+): Promise<void> {
   const giveUpAt = Date.now() + timeoutMs;
   while (!(await check())) {
     if (Date.now() > giveUpAt) throw new Error(`did not happen in ${timeoutMs} ms: ${what}`);
     await sleep(25);
   }
 }
-

@@ -30,24 +30,42 @@ try {
     `delivery:${(await service.sql.one<{ id: string }>`select id from deliveries order by received_at desc limit 1`).id}`;
 
   const user = await founder.customer();
-  const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000, occurredAt: Date.now() - 40 * DAY_MS }));
+  const body = bodyOf(
+    stripeInvoicePaid({ userId: user, amount: 2_000, occurredAt: Date.now() - 40 * DAY_MS }),
+  );
   const happy = await founder.stripe(body);
   await keep('delivery-happy', await deliveryOf(happy.body.eventId));
   await keep('hold-matured', `hold:${happy.body.commissionId}`);
   await founder.stripe(body);
   await keep('delivery-duplicate', await latestDelivery());
-  const ignored = await founder.stripe(bodyOf(stripeEvent('price.created', { id: 'price_test', object: 'price' })));
+  const ignored = await founder.stripe(
+    bodyOf(stripeEvent('price.created', { id: 'price_test', object: 'price' })),
+  );
   await keep('delivery-ignored', await deliveryOf(ignored.body.eventId));
 
   await founder.exportCsv();
   await keep('payout-one-request', `payout:${founder.affiliateId}`);
 
   const several = `payout:${founder.affiliateId}`;
-  const signal = { workflowId: several, taskQueue: service.taskQueue, args: [{ affiliateId: founder.affiliateId }], signal: 'payoutRequested' };
-  await runOn(service.database.url, 'begin; lock table payout_requests in access exclusive mode; select pg_sleep(1); commit')
-    .catch(() => {});
-  const lock = runOn(service.database.url, 'begin; lock table payout_requests in access exclusive mode; select pg_sleep(1); commit');
-  await Promise.all([1, 2, 3].map(() => service.temporal.workflow.signalWithStart('payout', { ...signal, signalArgs: [newId('payoutRequest')] })));
+  const signal = {
+    workflowId: several,
+    taskQueue: service.taskQueue,
+    args: [{ affiliateId: founder.affiliateId }],
+    signal: 'payoutRequested',
+  };
+  // The first request waits for the lock, so that the others are signalled while it is at work.
+  const lock = runOn(
+    service.database.url,
+    'begin; lock table payout_requests in access exclusive mode; select pg_sleep(1); commit',
+  );
+  await Promise.all(
+    [1, 2, 3].map(() =>
+      service.temporal.workflow.signalWithStart('payout', {
+        ...signal,
+        signalArgs: [newId('payoutRequest')],
+      }),
+    ),
+  );
   await lock;
   await keep('payout-several-requests', several);
 
@@ -55,9 +73,17 @@ try {
   const device = await founder.install(founder.slug, Date.now() - 2 * DAY_MS);
   await founder.purchase(late, 10, { occurredAt: Date.now() - DAY_MS });
   await founder.identify(device, late);
-  const binding = await service.sql.one<{ id: string }>`select id from bindings where customer_user_id = ${late}`;
+  const binding = await service.sql.one<{
+    id: string;
+  }>`select id from bindings where customer_user_id = ${late}`;
   await eventually('the heal workflow began', async () =>
-    service.temporal.workflow.getHandle(`heal:${binding.id}`).describe().then(() => true, () => false),
+    service.temporal.workflow
+      .getHandle(`heal:${binding.id}`)
+      .describe()
+      .then(
+        () => true,
+        () => false,
+      ),
   );
   await keep('heal', `heal:${binding.id}`);
 
@@ -70,7 +96,10 @@ try {
   await runOn(service.database.url, 'drop trigger test_breaks on commissions');
   await keep('delivery-fallback', await deliveryOf(stuck.body.eventId));
 
-  await service.temporal.workflow.execute('sweep', { workflowId: `sweep:${service.taskQueue}`, taskQueue: service.taskQueue });
+  await service.temporal.workflow.execute('sweep', {
+    workflowId: `sweep:${service.taskQueue}`,
+    taskQueue: service.taskQueue,
+  });
   await keep('sweep', `sweep:${service.taskQueue}`);
 } finally {
   await service.close();

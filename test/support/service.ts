@@ -2,14 +2,17 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
-import { pino, type Logger } from 'pino';
+import { pino } from 'pino';
+import type { Logger } from 'pino';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
-import { startService, type Service, type ServiceSettings } from '../../src/service.ts';
-import { createTestDatabase, type TestDatabase } from './database.ts';
+import { startService } from '../../src/service.ts';
+import type { Service, ServiceSettings } from '../../src/service.ts';
+import { createTestDatabase } from './database.ts';
+import type { TestDatabase } from './database.ts';
 
 /** Plainly fake: 32 bytes of a fixed value. */
 export const TEST_SECRETS_KEY = Buffer.alloc(32, 7);
@@ -51,7 +54,9 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       temporal: { connection: { address }, namespace: 'default', taskQueue },
       secretBox: createSecretBox([TEST_SECRETS_KEY]),
       logger: options.logger ?? pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' }),
-      workflowBundle: async () => ({ code: await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8') }),
+      workflowBundle: async () => ({
+        code: await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8'),
+      }),
       withSchedule: false,
       ...options.settings,
     });
@@ -77,7 +82,9 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 }
 
 /** An account with a key of every permission. */
-export async function createFounder(service: Pick<Service, 'sql'>): Promise<{ accountId: AccountId; key: string }> {
+export async function createFounder(
+  service: Pick<Service, 'sql'>,
+): Promise<{ accountId: AccountId; key: string }> {
   const account = await createAccount(service.sql, 'Test account');
   const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup', 'payout']);
   return { accountId: account.id, key };

@@ -1,4 +1,5 @@
-import { buildPayoutCsv, type PayoutCsv } from '../../db/payout-csv.ts';
+import { buildPayoutCsv } from '../../db/payout-csv.ts';
+import type { PayoutCsv } from '../../db/payout-csv.ts';
 import type { HttpContext } from '../context.ts';
 import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
 import { exportPayout } from '../payout-desk.ts';
@@ -11,7 +12,8 @@ function readIdempotencyKey(ctx: HttpContext): string | null {
   const header = ctx.headers['idempotency-key'];
   if (header === undefined) return null;
   const parsed = idempotencyKey.safeParse(header);
-  if (!parsed.success) throw invalidField('Idempotency-Key', 'Send 1 to 255 printable ASCII characters without spaces.');
+  if (!parsed.success)
+    throw invalidField('Idempotency-Key', 'Send 1 to 255 printable ASCII characters without spaces.');
   return parsed.data;
 }
 
@@ -53,10 +55,13 @@ export const payoutExportRoutes = [
             detail: `The net is ${answer.netCents} cents now. Nothing was paid: look at the preview and export again.`,
           });
         case 'key_reused':
-          throw new ApiError('idempotency_key_reused', { detail: 'The key belongs to an earlier export of something else.' });
+          throw new ApiError('idempotency_key_reused', {
+            detail: 'The key belongs to an earlier export of something else.',
+          });
         case 'gave_up':
           throw new ApiError('payout_not_settled', {
-            detail: 'The payout workflow did not get to it in time. Nothing was paid and nothing will be for this call: send it again.',
+            detail:
+              'The payout workflow did not get to it in time. Nothing was paid and nothing will be for this call: send it again.',
             headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
           });
       }

@@ -12,13 +12,19 @@ const BODY_LIMIT_BYTES = 1024 * 1024;
 async function readRawBody(ctx: HttpContext): Promise<Buffer> {
   const length = ctx.request.length;
   try {
-    return await getRawBody(ctx.req, { limit: BODY_LIMIT_BYTES, ...(length === undefined ? {} : { length }) });
+    return await getRawBody(ctx.req, {
+      limit: BODY_LIMIT_BYTES,
+      ...(length === undefined ? {} : { length }),
+    });
   } catch (error) {
     const type = typeof error === 'object' && error !== null && 'type' in error ? error.type : undefined;
     if (type === 'entity.too.large') {
       throw new ApiError('payload_too_large', { detail: `At most ${BODY_LIMIT_BYTES} bytes.`, cause: error });
     }
-    throw new ApiError('invalid_request', { detail: 'The body ended before its announced length.', cause: error });
+    throw new ApiError('invalid_request', {
+      detail: 'The body ended before its announced length.',
+      cause: error,
+    });
   }
 }
 
@@ -34,7 +40,11 @@ export const webhookRoutes = [
       const { provider = '', customerAppId = '' } = params;
       if (!isProviderName(provider)) throw notFound();
       const body = await readRawBody(ctx);
-      const answer = await receiveWebhook(deps, provider, customerAppId, { headers: ctx.headers, body, receivedAt: now });
+      const answer = await receiveWebhook(deps, provider, customerAppId, {
+        headers: ctx.headers,
+        body,
+        receivedAt: now,
+      });
       switch (answer.kind) {
         case 'done':
           return { eventId: answer.eventId, commissionId: answer.commissionId };
