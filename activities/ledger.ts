@@ -53,7 +53,7 @@ export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivit
       if (request?.payoutId) await sealPayoutCsv(sql, request.appId, request.payoutId);
       onSettled(requestId);
       logger.info({
-        requestId,
+        payoutRequestId: requestId,
         status: request?.status,
         payoutId: request?.payoutId,
         msg: 'payout request settled',

@@ -388,6 +388,8 @@ export function stripeCharge(overrides: StripeChargeOverrides = {}): Payload {
 }
 
 export interface StripeMoneyBackOverrides extends StripeEventOverrides {
+  /** The event's type, where it is not the one that tells of the beginning. */
+  readonly type?: string;
   /** The id of the refund or the dispute. */
   readonly id?: string;
   readonly amount?: number;
@@ -433,7 +435,7 @@ export function stripeDispute(overrides: StripeMoneyBackOverrides = {}): Payload
     reason: 'general',
     status: overrides.status ?? 'needs_response',
   };
-  return stripeEvent('charge.dispute.created', dispute, overrides);
+  return stripeEvent(overrides.type ?? 'charge.dispute.created', dispute, overrides);
 }
 
 export interface StripeSubscriptionOverrides extends StripeEventOverrides {

@@ -186,7 +186,11 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
         };
         await Promise.race([begin(), answer, sleep(waitMs, undefined, { signal: stop.signal })]);
       } catch (error) {
-        logger.warn({ requestId, err: error, msg: 'the payout request could not be handed to its workflow' });
+        logger.warn({
+          payoutRequestId: requestId,
+          err: error,
+          msg: 'the payout request could not be handed to its workflow',
+        });
       } finally {
         stop.abort();
         forget();

@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createHash, randomUUID } from 'node:crypto';
+import { acceptDelivery } from '../../src/db/deliveries.ts';
+import { newId } from '../../src/db/new-id.ts';
+import type { AppId, SecretId } from '../../src/domain/ids.ts';
+import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import {
+  bodyOf,
+  revenuecatTransfer,
+  signStripe,
+  stripeCheckoutSession,
+  stripeDispute,
+  stripeInvoicePaid,
+} from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService({ settings: { relay: { overdueMs: 300, pauseMs: 60_000 } } });
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await service.close();
+});
+
+async function amountsOf(affiliateId: string): Promise<number[]> {
+  const rows = await service.sql<{ amount: number }>`
+    select amount_cents as amount from commissions where affiliate_id = ${affiliateId} order by id`;
+  return rows.map((row) => row.amount);
+}
+
+describe('news that comes late', () => {
+  test.each([
+    ['the session tells the user, then the user is identified', ['invoice', 'session', 'identify']],
+    ['the user is identified first, the session comes last', ['invoice', 'identify', 'session']],
+    ['the invoice comes last', ['session', 'identify', 'invoice']],
+  ])('a Stripe user known only by subscription: %s', async (_title, order) => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = `user-${randomUUID()}`;
+    const subscriptionId = `sub_${randomUUID()}`;
+    const device = await founder.install(slug, Date.now() - 2 * DAY_MS);
+    const occurredAt = Date.now() - DAY_MS;
+    const steps: Record<string, () => Promise<unknown>> = {
+      invoice: () =>
+        founder.stripe(
+          bodyOf(stripeInvoicePaid({ userId: null, subscriptionId, amount: 1_000, occurredAt })),
+        ),
+      session: () =>
+        founder.stripe(
+          bodyOf(stripeCheckoutSession({ mode: 'subscription', userId: user, subscriptionId, occurredAt })),
+        ),
+      identify: () => founder.identify(device, user),
+    };
+    for (const step of order) await steps[step]?.();
+    await eventually('the invoice earns', async () => (await amountsOf(affiliateId)).length === 1);
+    expect(await amountsOf(affiliateId)).toEqual([200]);
+  });
+
+  test('a dispute counts with the amount of its terminal state', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const paymentIntentId = `pi_${randomUUID()}`;
+    await founder.stripe(bodyOf(stripeCheckoutSession({ userId: user, amount: 5_000, paymentIntentId })));
+    const id = `du_${randomUUID()}`;
+    const tell = async (type: string, status: string, amount: number) =>
+      await founder.stripe(bodyOf(stripeDispute({ id, paymentIntentId, type, status, amount })));
+    await tell('charge.dispute.created', 'needs_response', 1_000);
+    expect(await amountsOf(affiliateId)).toEqual([1_000, -200]);
+    await tell('charge.dispute.closed', 'lost', 2_500);
+    expect(await amountsOf(affiliateId)).toEqual([1_000, -200, -300]);
+    await tell('charge.dispute.funds_withdrawn', 'lost', 1_000);
+    expect(await amountsOf(affiliateId)).toEqual([1_000, -200, -300]);
+  });
+
+  test('a won dispute gives everything back, whichever of its events comes first', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const paymentIntentId = `pi_${randomUUID()}`;
+    await founder.stripe(bodyOf(stripeCheckoutSession({ userId: user, amount: 5_000, paymentIntentId })));
+    const [inOrder, outOfOrder] = [`du_${randomUUID()}`, `du_${randomUUID()}`];
+    const tell = async (id: string, type: string, status: string) =>
+      await founder.stripe(bodyOf(stripeDispute({ id, paymentIntentId, type, status, amount: 1_000 })));
+    await tell(inOrder, 'charge.dispute.created', 'needs_response');
+    await tell(inOrder, 'charge.dispute.closed', 'won');
+    await tell(outOfOrder, 'charge.dispute.closed', 'won');
+    await tell(outOfOrder, 'charge.dispute.created', 'needs_response');
+    expect(await amountsOf(affiliateId)).toEqual([1_000, -200, 200]);
+  });
+
+  test('a production transfer binds the receiver once; a sandbox one binds nobody', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const giver = await founder.customer(slug);
+    const receiver = `user-${randomUUID()}`;
+    await founder.revenuecat(
+      bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], environment: 'SANDBOX' })),
+    );
+    await founder.purchase(receiver, 10);
+    expect(await amountsOf(affiliateId)).toEqual([]);
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver] })));
+    await founder.purchase(receiver, 20);
+    await eventually('the purchase after the transfer earns', async () =>
+      (await amountsOf(affiliateId)).includes(400),
+    );
+  });
+
+  test('the relay finishes a delivery whose workflow was never started', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
+    const receivedAt = Date.now() - 60_000;
+    const secret = await service.sql.one<{ id: SecretId }>`
+      select id from webhook_secrets where app_id = ${founder.app.id} and provider = 'stripe'`;
+    await acceptDelivery(service.sql, {
+      deliveryId: newId('delivery'),
+      eventId: newId('event'),
+      appId: founder.app.id as AppId,
+      provider: 'stripe',
+      receivedAt,
+      secretId: secret.id,
+      proof: {
+        kind: 'headers',
+        headers: {
+          'stripe-signature': signStripe(body, founder.stripeSecret, Math.floor(receivedAt / 1000)),
+        },
+      },
+      bodySha256: createHash('sha256').update(body).digest(),
+      body,
+    });
+    await service.relay?.round();
+    await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
+  });
+
+  test('a delivery that was stuck for long is verified against its time of receipt and the secret that accepted it', async () => {
+    const other = await setUpFounder(service);
+    const { affiliateId, slug } = await other.newAffiliate();
+    const user = await other.customer(slug);
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
+    const receivedAt = Date.now() - 10 * DAY_MS;
+    const secret = await service.sql.one<{ id: SecretId }>`
+      select id from webhook_secrets where app_id = ${other.app.id} and provider = 'stripe'`;
+    await acceptDelivery(service.sql, {
+      deliveryId: newId('delivery'),
+      eventId: newId('event'),
+      appId: other.app.id as AppId,
+      provider: 'stripe',
+      receivedAt,
+      secretId: secret.id,
+      proof: {
+        kind: 'headers',
+        headers: { 'stripe-signature': signStripe(body, other.stripeSecret, Math.floor(receivedAt / 1000)) },
+      },
+      bodySha256: createHash('sha256').update(body).digest(),
+      body,
+    });
+    await other.ok('PUT', `/apps/${other.app.id}/webhooks/stripe/secret`, {
+      secret: 'whsec_test_rotated',
+      graceSeconds: 0,
+    });
+    await service.relay?.round();
+    await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
+  });
+
+  test('a stored body that was changed in the database earns nothing and says so', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
+    const deliveryId = newId('delivery');
+    const secret = await service.sql.one<{ id: SecretId }>`
+      select id from webhook_secrets where app_id = ${founder.app.id} and provider = 'stripe'`;
+    await acceptDelivery(service.sql, {
+      deliveryId,
+      eventId: newId('event'),
+      appId: founder.app.id as AppId,
+      provider: 'stripe',
+      receivedAt: Date.now() - 60_000,
+      secretId: secret.id,
+      proof: {
+        kind: 'headers',
+        headers: {
+          'stripe-signature': signStripe(body, founder.stripeSecret, Math.floor(Date.now() / 1000)),
+        },
+      },
+      bodySha256: createHash('sha256').update(body).digest(),
+      body: Buffer.from(body.toString().replace('1000', '9000')),
+    });
+    await service.relay?.round();
+    await eventually('the delivery has failed', async () => {
+      const row = await service.sql.one<{
+        status: string;
+      }>`select processing_status as status from deliveries where id = ${deliveryId}`;
+      return row.status === 'failed';
+    });
+    expect(await amountsOf(affiliateId)).toEqual([]);
+  });
+});

@@ -1,0 +1,72 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startProxy } from '../support/cuttable-proxy.ts';
+import type { CuttableProxy } from '../support/cuttable-proxy.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { eventually, setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let database: TestDatabase;
+let proxy: CuttableProxy;
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  proxy = await startProxy(database.url);
+  service = await startTestService({ settings: { databaseUrl: proxy.url } });
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  proxy.mend();
+  await service.close();
+  await proxy.close();
+  await database.drop();
+});
+
+describe('while Postgres is out of reach', () => {
+  test('a webhook is answered 503 with Retry-After, so that the provider sends it again; then it earns once', async () => {
+    const user = await founder.customer();
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 }));
+    proxy.cut();
+    const away = await founder.stripe(body);
+    expect(away.status).toBe(503);
+    expect(Number(away.headers.get('retry-after'))).toBeGreaterThan(0);
+    const ready = await fetch(`${service.url}/readyz`);
+    expect(ready.status).toBe(503);
+    expect(await ready.text()).toContain('Postgres');
+    proxy.mend();
+    await eventually(
+      'the service is ready again',
+      async () => (await fetch(`${service.url}/readyz`)).status === 200,
+    );
+    const sent = await founder.stripe(body);
+    expect(sent.body.commissionId).toMatch(/^com_/);
+  });
+
+  test('a delivery that was accepted just before is finished when Postgres is back', async () => {
+    const user = await founder.customer();
+    const answers = Array.from({ length: 10 }, () =>
+      founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }))).catch(() => undefined),
+    );
+    setTimeout(() => proxy.cut(), 15);
+    setTimeout(() => proxy.mend(), 1_500);
+    await Promise.all(answers);
+    await eventually(
+      'no accepted delivery is left without an outcome',
+      async () => {
+        const { open } = await database.sql.one<{ open: number }>`
+          select count(*)::int as open from deliveries where completed_at is null`;
+        return open === 0;
+      },
+      25_000,
+    );
+    const { deliveries, commissions } = await database.sql.one<{ deliveries: number; commissions: number }>`
+      select (select count(*)::int from deliveries where signature_valid) as deliveries,
+             (select count(*)::int from commissions) as commissions`;
+    expect(commissions).toBe(deliveries);
+  }, 60_000);
+});
