@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import { closePayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
 import { setUpFounder } from '../support/founder.ts';
@@ -110,6 +110,63 @@ describe('every cent in exactly one payout', () => {
     expect(sums.unpaid + sums.paid).toBe(20 * 200 - 5 * 100);
     expect(sums.paid).toBe((await payoutsOf(affiliateId)).total);
     expect(sums.unpaid).toBeLessThanOrEqual(0);
+  });
+});
+
+describe('a request is worth one settlement', () => {
+  async function openRequest(affiliateId: string, validForMs = 20_000): Promise<PayoutRequestId> {
+    const key = await service.sql.one<{ id: KeyId }>`
+      select id from account_keys where account_id = ${founder.accountId} limit 1`;
+    const id = newId('payoutRequest');
+    await openPayoutRequest(service.sql, {
+      id,
+      appId: founder.app.id as AppId,
+      affiliateId: affiliateId as AffiliateId,
+      accountId: founder.accountId as AccountId,
+      keyId: key.id,
+      idempotencyKey: null,
+      expectedTotalCents: null,
+      validForMs,
+    });
+    return id;
+  }
+
+  test('settled again after more has become due, it pays nothing more', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    await founder.purchase(user, 10);
+    const id = await openRequest(affiliateId);
+    await settlePayoutRequest(service.sql, id);
+    await founder.purchase(user, 20);
+    await settlePayoutRequest(service.sql, id);
+    expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
+  });
+
+  test('closed by a caller that gave up, it pays nothing', async () => {
+    const affiliateId = await earningAffiliate(10);
+    const id = await openRequest(affiliateId);
+    expect(await closePayoutRequest(service.sql, id)).toBe(true);
+    await settlePayoutRequest(service.sql, id);
+    expect(await payoutsOf(affiliateId)).toEqual({ total: 0, payouts: 0 });
+  });
+
+  test('expired while nobody could close it, it pays nothing', async () => {
+    const affiliateId = await earningAffiliate(10);
+    const id = await openRequest(affiliateId, 1);
+    await sleep(20);
+    await settlePayoutRequest(service.sql, id);
+    expect(await payoutsOf(affiliateId)).toEqual({ total: 0, payouts: 0 });
+  });
+
+  test('closed while it is being settled, the caller learns that it was paid', async () => {
+    const affiliateId = await earningAffiliate(10);
+    const id = await openRequest(affiliateId);
+    const [, closed] = await Promise.all([
+      settlePayoutRequest(service.sql, id),
+      closePayoutRequest(service.sql, id),
+    ]);
+    const { total } = await payoutsOf(affiliateId);
+    expect(total).toBe(closed ? 0 : 200);
   });
 });
 
