@@ -34,6 +34,23 @@ async function payoutsOf(affiliateId: string): Promise<{ total: number; payouts:
 
 const rowsOf = (csv: string) => csv.trimEnd().split('\r\n').slice(1);
 
+async function openRequest(affiliateId: string, validForMs = 20_000): Promise<PayoutRequestId> {
+  const key = await service.sql.one<{ id: KeyId }>`
+    select id from account_keys where account_id = ${founder.accountId} limit 1`;
+  const id = newId('payoutRequest');
+  await openPayoutRequest(service.sql, {
+    id,
+    appId: founder.app.id as AppId,
+    affiliateId: affiliateId as AffiliateId,
+    accountId: founder.accountId as AccountId,
+    keyId: key.id,
+    idempotencyKey: null,
+    expectedTotalCents: null,
+    validForMs,
+  });
+  return id;
+}
+
 describe('every cent in exactly one payout', () => {
   test('ten exports at once make one payout', async () => {
     const affiliateId = await earningAffiliate(10, 20, 30);
@@ -46,42 +63,14 @@ describe('every cent in exactly one payout', () => {
 
   test('ten settlements of one request at once, beside the workflow, make one payout', async () => {
     const affiliateId = await earningAffiliate(10, 20);
-    const key = await service.sql.one<{
-      id: KeyId;
-    }>`select id from account_keys where account_id = ${founder.accountId}`;
-    const id = newId('payoutRequest');
-    await openPayoutRequest(service.sql, {
-      id,
-      appId: founder.app.id as AppId,
-      affiliateId: affiliateId as AffiliateId,
-      accountId: founder.accountId as AccountId,
-      keyId: key.id,
-      idempotencyKey: null,
-      expectedTotalCents: null,
-      validForMs: 20_000,
-    });
+    const id = await openRequest(affiliateId);
     await Promise.all(Array.from({ length: 10 }, () => settlePayoutRequest(service.sql, id)));
     expect(await payoutsOf(affiliateId)).toEqual({ total: 600, payouts: 1 });
   });
 
   test('ten different requests settled at once pay once between them', async () => {
     const affiliateId = await earningAffiliate(10, 20);
-    const key = await service.sql.one<{
-      id: KeyId;
-    }>`select id from account_keys where account_id = ${founder.accountId}`;
-    const ids = Array.from({ length: 10 }, () => newId('payoutRequest'));
-    for (const id of ids) {
-      await openPayoutRequest(service.sql, {
-        id,
-        appId: founder.app.id as AppId,
-        affiliateId: affiliateId as AffiliateId,
-        accountId: founder.accountId as AccountId,
-        keyId: key.id,
-        idempotencyKey: null,
-        expectedTotalCents: null,
-        validForMs: 20_000,
-      });
-    }
+    const ids = await Promise.all(Array.from({ length: 10 }, async () => await openRequest(affiliateId)));
     await Promise.all(ids.map((id) => settlePayoutRequest(service.sql, id)));
     expect(await payoutsOf(affiliateId)).toEqual({ total: 600, payouts: 1 });
     const open =
@@ -114,23 +103,6 @@ describe('every cent in exactly one payout', () => {
 });
 
 describe('a request is worth one settlement', () => {
-  async function openRequest(affiliateId: string, validForMs = 20_000): Promise<PayoutRequestId> {
-    const key = await service.sql.one<{ id: KeyId }>`
-      select id from account_keys where account_id = ${founder.accountId} limit 1`;
-    const id = newId('payoutRequest');
-    await openPayoutRequest(service.sql, {
-      id,
-      appId: founder.app.id as AppId,
-      affiliateId: affiliateId as AffiliateId,
-      accountId: founder.accountId as AccountId,
-      keyId: key.id,
-      idempotencyKey: null,
-      expectedTotalCents: null,
-      validForMs,
-    });
-    return id;
-  }
-
   test('settled again after more has become due, it pays nothing more', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);

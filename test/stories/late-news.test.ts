@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash, randomUUID } from 'node:crypto';
 import { acceptDelivery } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
-import type { AppId, SecretId } from '../../src/domain/ids.ts';
+import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {
@@ -31,6 +31,26 @@ async function amountsOf(affiliateId: string): Promise<number[]> {
   const rows = await service.sql<{ amount: number }>`
     select amount_cents as amount from commissions where affiliate_id = ${affiliateId} order by id`;
   return rows.map((row) => row.amount);
+}
+
+/** Puts a signed delivery into the inbox as the door does, and starts nothing. */
+async function accept(owner: Founder, body: Buffer, receivedAt: number, stored = body): Promise<DeliveryId> {
+  const deliveryId = newId('delivery');
+  const secret = await service.sql.one<{ id: SecretId }>`
+    select id from webhook_secrets where app_id = ${owner.app.id} and provider = 'stripe'`;
+  const signature = signStripe(body, owner.stripeSecret, Math.floor(receivedAt / 1000));
+  await acceptDelivery(service.sql, {
+    deliveryId,
+    eventId: newId('event'),
+    appId: owner.app.id as AppId,
+    provider: 'stripe',
+    receivedAt,
+    secretId: secret.id,
+    proof: { kind: 'headers', headers: { 'stripe-signature': signature } },
+    bodySha256: createHash('sha256').update(body).digest(),
+    body: stored,
+  });
+  return deliveryId;
 }
 
 describe('news that comes late', () => {
@@ -111,25 +131,7 @@ describe('news that comes late', () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
-    const receivedAt = Date.now() - 60_000;
-    const secret = await service.sql.one<{ id: SecretId }>`
-      select id from webhook_secrets where app_id = ${founder.app.id} and provider = 'stripe'`;
-    await acceptDelivery(service.sql, {
-      deliveryId: newId('delivery'),
-      eventId: newId('event'),
-      appId: founder.app.id as AppId,
-      provider: 'stripe',
-      receivedAt,
-      secretId: secret.id,
-      proof: {
-        kind: 'headers',
-        headers: {
-          'stripe-signature': signStripe(body, founder.stripeSecret, Math.floor(receivedAt / 1000)),
-        },
-      },
-      bodySha256: createHash('sha256').update(body).digest(),
-      body,
-    });
+    await accept(founder, body, Date.now() - 60_000);
     await service.relay?.round();
     await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
   });
@@ -139,23 +141,7 @@ describe('news that comes late', () => {
     const { affiliateId, slug } = await other.newAffiliate();
     const user = await other.customer(slug);
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
-    const receivedAt = Date.now() - 10 * DAY_MS;
-    const secret = await service.sql.one<{ id: SecretId }>`
-      select id from webhook_secrets where app_id = ${other.app.id} and provider = 'stripe'`;
-    await acceptDelivery(service.sql, {
-      deliveryId: newId('delivery'),
-      eventId: newId('event'),
-      appId: other.app.id as AppId,
-      provider: 'stripe',
-      receivedAt,
-      secretId: secret.id,
-      proof: {
-        kind: 'headers',
-        headers: { 'stripe-signature': signStripe(body, other.stripeSecret, Math.floor(receivedAt / 1000)) },
-      },
-      bodySha256: createHash('sha256').update(body).digest(),
-      body,
-    });
+    await accept(other, body, Date.now() - 10 * DAY_MS);
     await other.ok('PUT', `/apps/${other.app.id}/webhooks/stripe/secret`, {
       secret: 'whsec_test_rotated',
       graceSeconds: 0,
@@ -168,25 +154,8 @@ describe('news that comes late', () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
-    const deliveryId = newId('delivery');
-    const secret = await service.sql.one<{ id: SecretId }>`
-      select id from webhook_secrets where app_id = ${founder.app.id} and provider = 'stripe'`;
-    await acceptDelivery(service.sql, {
-      deliveryId,
-      eventId: newId('event'),
-      appId: founder.app.id as AppId,
-      provider: 'stripe',
-      receivedAt: Date.now() - 60_000,
-      secretId: secret.id,
-      proof: {
-        kind: 'headers',
-        headers: {
-          'stripe-signature': signStripe(body, founder.stripeSecret, Math.floor(Date.now() / 1000)),
-        },
-      },
-      bodySha256: createHash('sha256').update(body).digest(),
-      body: Buffer.from(body.toString().replace('1000', '9000')),
-    });
+    const changed = Buffer.from(body.toString().replace('1000', '9000'));
+    const deliveryId = await accept(founder, body, Date.now() - 60_000, changed);
     await service.relay?.round();
     await eventually('the delivery has failed', async () => {
       const row = await service.sql.one<{

@@ -21,7 +21,10 @@ try {
   const keep = async (name: string, workflowId: string) => {
     const handle = service.temporal.workflow.getHandle(workflowId);
     await handle.result();
-    await writeFile(path.join(folder, `${name}.json`), `${historyToJSON(await handle.fetchHistory())}\n`);
+    await writeFile(
+      path.join(folder, `${name}.json`),
+      `${historyToJSON(await handle.fetchHistory()).replaceAll(projectRoot, '.')}\n`,
+    );
     process.stdout.write(`${name}: ${workflowId}\n`);
   };
   const deliveryOf = async (eventId: string | undefined) =>
