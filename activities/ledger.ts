@@ -8,6 +8,7 @@ import {
 } from '../src/db/ledger.ts';
 import { sealPayoutCsv } from '../src/db/payout-csv.ts';
 import type { Sql } from '../src/db/sql.ts';
+import { isId } from '../src/domain/ids.ts';
 import type { CommissionId, PayoutRequestId } from '../src/domain/ids.ts';
 
 export interface LedgerActivityDeps {
@@ -47,7 +48,9 @@ export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivit
     },
 
     settlePayoutRequest: async (id) => {
-      const requestId = id as PayoutRequestId;
+      // A signal sent by hand may carry anything.
+      if (typeof id !== 'string' || !isId('payoutRequest', id)) return 'unknown';
+      const requestId: PayoutRequestId = id;
       await settlePayoutRequest(sql, requestId);
       const request = await findPayoutRequest(sql, requestId);
       if (request?.payoutId) await sealPayoutCsv(sql, request.appId, request.payoutId);

@@ -14,6 +14,8 @@ import { workflowIds } from './names.ts';
 
 /** No call to Temporal may take longer than this: a request is waiting behind it, or a relay will come by again. */
 const CALL_DEADLINE_MS = 2_000;
+/** When the outcome has not been told in this process by then, the work may have gone to another one: ask Temporal. */
+const ELSEWHERE_AFTER_MS = 200;
 /** A worker that died in the middle of a task is given up on after this. */
 const WORKFLOW_TASK_TIMEOUT = '3s';
 /** Hold timers are started two at a time, behind the requests that are waiting for an answer. */
@@ -136,8 +138,9 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
       const begin = async (): Promise<DeliveryResult | null> => {
         const handle = await startDelivery(deliveryId);
         if (handle === undefined) return null;
-        // In this process the activity tells at once; where no worker runs here, the workflow's own result does.
-        if (eager) return await answer;
+        // In this process the activity tells at once; where the work went elsewhere, the workflow's own result does.
+        if (eager)
+          await Promise.race([answer, sleep(ELSEWHERE_AFTER_MS, undefined, { signal: stop.signal })]);
         const temporal = client();
         return temporal === null ? null : await temporal.withDeadline(deadline, () => handle.result());
       };
@@ -181,10 +184,14 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
               signalArgs: [requestId],
             }),
           );
-          if (eager) await answer;
-          else await temporal.withDeadline(deadline, () => handle.result());
+          if (eager)
+            await Promise.race([answer, sleep(ELSEWHERE_AFTER_MS, undefined, { signal: stop.signal })]);
+          await temporal.withDeadline(deadline, () => handle.result());
         };
-        await Promise.race([begin(), answer, sleep(waitMs, undefined, { signal: stop.signal })]);
+        const begun = begin();
+        // When the answer comes first, the long poll is left behind; its end is nobody's concern.
+        begun.catch(() => {});
+        await Promise.race([begun, answer, sleep(waitMs, undefined, { signal: stop.signal })]);
       } catch (error) {
         logger.warn({
           payoutRequestId: requestId,

@@ -174,6 +174,7 @@ export function linkTemporal(settings: TemporalLinkSettings): TemporalLink {
           await setUp();
           setUpAt = Date.now();
         }
+        wasReady = true;
       } catch (error) {
         if (healthy)
           logger.warn({ err: error, msg: 'Temporal is gone; deliveries are kept until it is back' });

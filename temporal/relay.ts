@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
-import { findBindingsToHeal } from '../src/db/healing.ts';
+import { claimBindingsToHeal } from '../src/db/healing.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { TemporalWork } from './durable-work.ts';
@@ -45,7 +45,7 @@ export function startRelay({
     for (let at = 0; at < deliveries.length; at += PARALLEL) {
       await Promise.all(deliveries.slice(at, at + PARALLEL).map((id) => work.startDelivery(id)));
     }
-    const bindings = await findBindingsToHeal(sql, overdueMs, PAGE);
+    const bindings = await claimBindingsToHeal(sql, overdueMs, PAGE);
     work.onBindings(bindings);
     if (deliveries.length + bindings.length > 0) {
       logger.info({

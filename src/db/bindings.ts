@@ -6,6 +6,8 @@ import type { Sql } from './sql.ts';
 
 /** How many remembered users of one device are bound with one statement. */
 const BATCH = 200;
+/** Batches of one call: far more users than one device ever has, and an end for one that pretends. */
+const MAX_BATCHES = 5;
 
 /** Remembers that a user was seen on a device. The first time it was said stays. */
 export async function rememberIdentity(
@@ -78,7 +80,7 @@ export async function bindUser(
  */
 export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: string): Promise<BindingId[]> {
   const made: BindingId[] = [];
-  for (;;) {
+  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
     const waiting = await sql<{ customerUserId: string }>`
       select i.customer_user_id as "customerUserId"
         from identities i
@@ -106,8 +108,9 @@ export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: stri
       select b.id from bindings b join wanted w on w.id = b.id`;
     made.push(...bound.map((row) => row.id));
     // Fewer than a batch: nobody else was waiting when this began.
-    if (waiting.length < BATCH) return made;
+    if (waiting.length < BATCH) break;
   }
+  return made;
 }
 
 /**
@@ -125,7 +128,7 @@ export async function markHealedIfNothingWaits(sql: Sql, bindingId: BindingId): 
                 where pu.app_id = b.app_id and pu.customer_user_id = b.customer_user_id
                union all
                select k.payment_id
-                 from user_links l join payment_user_keys k on k.app_id = l.app_id and k.user_key = l.user_key
+                 from user_links l join payment_user_keys k on k.app_id = l.app_id and k.source = l.source and k.user_key = l.user_key
                 where l.app_id = b.app_id and l.customer_user_id = b.customer_user_id) u
              join payments p on p.id = u.payment_id
             where p.environment = 'production' and p.earned_cents = 0

@@ -61,8 +61,8 @@ export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<'re
         from pay, jsonb_to_recordset(${sql.json(users)}) u ("customerUserId" text, position int)
       on conflict do nothing
     ), keys as (
-      insert into payment_user_keys (app_id, user_key, payment_id, environment, position)
-      select ${appId}, k."userKey", pay.id, ${environment}, k.position
+      insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
+      select ${appId}, ${facts.source}, k."userKey", pay.id, ${environment}, k.position
         from pay, jsonb_to_recordset(${sql.json(keys)}) k ("userKey" text, position int)
       on conflict do nothing
     ), links as (

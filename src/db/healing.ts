@@ -15,11 +15,23 @@ export async function markHealed(sql: Sql, bindingId: BindingId): Promise<void> 
   await sql`update bindings set healed_at = now() where id = ${bindingId} and healed_at is null`;
 }
 
-/** Bindings whose healing was never finished: the process died, or Temporal was away. Oldest first, at most `limit`. */
-export async function findBindingsToHeal(sql: Sql, olderThanMs: number, limit: number): Promise<BindingId[]> {
+/**
+ * Takes bindings whose healing was never finished (the process died, or Temporal was away), oldest first, at most
+ * `limit`. Taking one puts it at the end of the line.
+ */
+export async function claimBindingsToHeal(
+  sql: Sql,
+  olderThanMs: number,
+  limit: number,
+): Promise<BindingId[]> {
   const rows = await sql<{ id: BindingId }>`
-    select id from bindings
-     where healed_at is null and created_at < now() - ${olderThanMs} * interval '1 millisecond'
-     order by created_at limit ${limit}`;
+    update bindings set relayed_at = now()
+     where healed_at is null and id in (
+       select id from bindings
+        where healed_at is null and coalesce(relayed_at, created_at) < now() - ${olderThanMs} * interval '1 millisecond'
+        order by coalesce(relayed_at, created_at)
+        limit ${limit}
+        for update skip locked)
+    returning id`;
   return rows.map((row) => row.id);
 }

@@ -53,13 +53,25 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
            r.net as "revenueCents", r.entries as "revenueEntries",
            (select jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents)
               from commissions c where c.payment_id = p.id and c.kind = 'earning') as earning,
+           exists (
+             with recursive names (ref) as (
+               select p.ref
+               union
+               select case n.ref when l.alias_ref then l.payment_ref else l.alias_ref end
+                 from names n join payment_aliases l
+                   on l.app_id = p.app_id and l.environment = p.environment and l.store = p.store
+                  and (l.alias_ref = n.ref or l.payment_ref = n.ref))
+             select from payments q
+              where q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
+                and q.ref = any(array(select ref from names)) and q.id <> p.id and q.binding_id is not null
+           ) as "countedElsewhere",
            coalesce((
              select jsonb_agg(jsonb_build_object(
                       'customerUserId', u.customer_user_id,
                       'identified', exists (select from identities i
                                              where i.app_id = p.app_id and i.customer_user_id = u.customer_user_id),
                       'binding', case when b.id is not null then jsonb_build_object(
-                        'bindingId', b.id, 'touchedAt', epoch_ms(t.touched_at), 'matchMethod', t.match_method,
+                        'bindingId', b.id, 'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
                         'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
                         'affiliateRateBps', f.default_commission_rate_bps) end)
                     order by u.position)
@@ -69,7 +81,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
                              select l.customer_user_id, 1000 + k.position
                                from payment_user_keys k
                                join user_links l on l.app_id = p.app_id and l.environment = p.environment
-                                                and l.source = e.source and l.user_key = k.user_key
+                                                and l.source = k.source and l.user_key = k.user_key
                               where k.payment_id = p.id) x
                       group by 1) u
                left join bindings b on b.app_id = p.app_id and b.customer_user_id = u.customer_user_id
@@ -249,7 +261,7 @@ export async function findWaitingPayments(
       select payment_id from payment_user_keys
        where app_id = ${appId} and user_key = any(${[...users.userKeys]}::text[]) and payment_id > ${after ?? ''}
       union
-      select k.payment_id from user_links l join payment_user_keys k on k.app_id = l.app_id and k.user_key = l.user_key
+      select k.payment_id from user_links l join payment_user_keys k on k.app_id = l.app_id and k.source = l.source and k.user_key = l.user_key
        where l.app_id = ${appId} and l.customer_user_id = any(${[...users.customerUserIds]}::text[])
          and k.payment_id > ${after ?? ''}
     ) u join payments p on p.id = u.payment_id

@@ -85,6 +85,8 @@ export interface PaymentSnapshot {
   /** Net of the revenue entries already written; null when there are none. */
   readonly revenueCents: number | null;
   readonly earning: EarningSnapshot | null;
+  /** Whether the same payment was attributed under another of its names (docs/money.md, "One payment"). */
+  readonly countedElsewhere: boolean;
   readonly candidates: readonly UserCandidate[];
   readonly adjustments: readonly AdjustmentSnapshot[];
   readonly app: {
@@ -154,9 +156,18 @@ function baseOf(payment: PaymentSnapshot): { cents: number; fx: Evaluation['fx']
   };
 }
 
-/** The candidate that decides: the first with an attribution, else the first that was ever identified, else the first. */
-function chooseUser(candidates: readonly UserCandidate[]): UserCandidate | undefined {
-  return candidates.find((c) => c.binding !== null) ?? candidates.find((c) => c.identified) ?? candidates[0];
+/**
+ * The candidate that decides: the first whose attribution may earn, else the first with one, else the first that was
+ * ever identified, else the first.
+ */
+function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
+  const { candidates } = payment;
+  return (
+    candidates.find((c) => c.binding !== null && mayAttribute(payment, c.binding)) ??
+    candidates.find((c) => c.binding !== null) ??
+    candidates.find((c) => c.identified) ??
+    candidates[0]
+  );
 }
 
 /**
@@ -242,8 +253,9 @@ export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
     booked: [],
   };
   if (payment.environment === 'sandbox') return nothing;
+  if (payment.bindingId === null && payment.countedElsewhere) return nothing;
 
-  const user = chooseUser(payment.candidates);
+  const user = chooseUser(payment);
   const customerUserId = user?.customerUserId ?? null;
   const alreadyAttributed = payment.bindingId !== null;
   const unattributed = (likelyCause: LikelyCause): Evaluation => ({

@@ -12,8 +12,11 @@ export interface ListKey {
 
 const id = z.string().regex(/^[a-z]{3}_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
 
-/** What positions of a list sorted by time look like: whole numbers since 1970. */
+/** What positions of a list sorted by time look like: whole microseconds since 1970. */
 export const timeKey = z.int().min(0);
+
+/** The same in milliseconds, up to the year 9999. */
+export const millisKey = z.int().min(0).max(253_402_300_799_999);
 
 /** What positions of a list sorted by name look like. */
 export const nameKey = z.string().regex(/^[^\0]{0,1000}$/);

@@ -79,8 +79,8 @@ export const optionalText = anything.transform((value) => (typeof value === 'str
 /** A flag that is only ever true when it says so. */
 export const flag = anything.transform((value) => value === true);
 
-/** The end of the year 9999: later instants are mistakes, and not every store could keep them. */
-const LATEST_MS = 253_402_300_799_999;
+/** The end of the year 9997: later instants are mistakes, and with a hold period added no store could keep them. */
+const LATEST_MS = 253_339_228_799_999;
 
 function isInstant(value: unknown, unitMs: number): value is number {
   return Number.isSafeInteger(value) && Number(value) >= 0 && Number(value) * unitMs <= LATEST_MS;

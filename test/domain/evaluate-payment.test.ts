@@ -35,6 +35,7 @@ const payment: PaymentSnapshot = {
   reversedCents: 0,
   revenueCents: null,
   earning: null,
+  countedElsewhere: false,
   candidates: [{ customerUserId: 'user-1', identified: true, binding }],
   adjustments: [],
   app: { commissionRateBps: 2_000, attributionWindowDays: 30, holdPeriodDays: 30 },
@@ -165,6 +166,20 @@ describe('what a later look heals', () => {
     ['one millisecond before the touch', binding.touchedAt - 1, false],
   ])('a payment %s', (_title, occurredAt, heals) => {
     expect(evaluatePayment({ ...lookedAt, occurredAt }).earning !== null).toBe(heals);
+  });
+
+  test('of two bound users the one whose binding may earn decides, wherever it stands', () => {
+    const late = { ...binding, bindingId: 'bnd_2' as BindingId, touchedAt: lookedAt.occurredAt + 1 };
+    const candidates = [
+      { customerUserId: 'late', identified: true, binding: late },
+      { customerUserId: 'early', identified: true, binding },
+    ];
+    expect(evaluatePayment({ ...lookedAt, candidates }).earning?.customerUserId).toBe('early');
+  });
+
+  test('a payment that was attributed under another of its names earns nothing more', () => {
+    const evaluation = evaluatePayment({ ...payment, countedElsewhere: true });
+    expect(evaluation).toMatchObject({ earning: null, revenue: [], likelyCause: null });
   });
 
   test.each([

@@ -247,6 +247,20 @@ describe('what the database itself refuses', () => {
     ],
     ['changing an amount', `update commissions set amount_cents = amount_cents + 1`],
     ['deleting a commission', `delete from commissions`],
+    ['moving a due date', `update commissions set due_at = due_at + interval '1 day' where status <> 'paid'`],
+    ['changing whose money it is', `update commissions set customer_user_id = 'x' where status <> 'paid'`],
+    ['changing what a payment has earned', `update payments set earned_cents = earned_cents + 1`],
+    [
+      'a commission that begins as paid',
+      `insert into commissions select (jsonb_populate_record(c, jsonb_build_object('id', 'com_01h455vb4pex5vsknk084sn02q',
+         'status', 'matured', 'matured_at', now()))).* from commissions c where status <> 'paid' limit 1`,
+    ],
+    [
+      'an item that joins an old payout',
+      `insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
+       select p.id, c.id, c.app_id, c.affiliate_id, c.amount_cents, 1000
+         from payouts p join commissions c on c.affiliate_id = p.affiliate_id and c.status <> 'paid' limit 1`,
+    ],
     ['changing a payout', `update payouts set total_cents = total_cents + 1`],
     ['moving a payout item', `update payout_items set amount_cents = 1`],
     [
@@ -286,7 +300,11 @@ describe('what the database itself refuses', () => {
     ],
   ])('%s', async (_title, statement) => {
     const { runOn } = await import('../support/postgres-admin.ts');
-    await earningAffiliate(10);
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    await founder.purchase(user, 10);
+    await founder.exportCsv(affiliateId);
+    await founder.purchase(user, 10);
     await expect(runOn(service.database.url, statement)).rejects.toMatchObject({
       code: expect.stringMatching(/^23/),
     });

@@ -12,6 +12,7 @@ import {
   stripeCheckoutSession,
   stripeDispute,
   stripeInvoicePaid,
+  stripeInvoicePaymentPaid,
 } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
@@ -78,6 +79,22 @@ describe('news that comes late', () => {
     for (const step of order) await steps[step]?.();
     await eventually('the invoice earns', async () => (await amountsOf(affiliateId)).length === 1);
     expect(await amountsOf(affiliateId)).toEqual([200]);
+  });
+
+  test.each([
+    ['before both', ['link', 'session', 'invoice']],
+    ['between the two', ['session', 'link', 'invoice']],
+  ])('one payment told under two names, tied together %s, earns once', async (_title, order) => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const [invoiceId, paymentIntentId] = [`in_${randomUUID()}`, `pi_${randomUUID()}`];
+    const bodies = {
+      session: stripeCheckoutSession({ userId: user, amount: 5_000, paymentIntentId, invoiceId: null }),
+      invoice: stripeInvoicePaid({ userId: user, amount: 5_000, invoiceId }),
+      link: stripeInvoicePaymentPaid({ invoiceId, paymentIntentId, amount: 5_000 }),
+    };
+    for (const name of order) await founder.stripe(bodyOf(bodies[name as keyof typeof bodies]));
+    expect(await amountsOf(affiliateId)).toEqual([1_000]);
   });
 
   test('a dispute counts with the amount of its terminal state', async () => {

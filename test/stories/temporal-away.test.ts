@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { startLocalTemporal } from '../../temporal/local-server.ts';
 import type { LocalTemporal } from '../../temporal/local-server.ts';
@@ -63,19 +64,27 @@ describe('while Temporal is away', () => {
 
   test('a commission whose hold timer was wiped away is matured by the sweep', async () => {
     const user = await founder.customer();
-    const { body } = await founder.purchase(user, 10, { occurredAt: Date.now() - 20 * 86_400_000 });
-    await eventually('the commission is written', async () => {
-      const row = await service.sql.maybe`select id from commissions where event_id = ${body.eventId}`;
-      return row !== undefined;
-    });
-    await service.sql`update commissions set due_at = now() where event_id = ${body.eventId}`;
+    const dueAt = Date.now() + 2_500;
+    const { body } = await founder.purchase(user, 10, { occurredAt: dueAt - 30 * 86_400_000 });
+    const commission = async () =>
+      await service.sql.maybe<{ id: string; status: string }>`
+        select id, status from commissions where event_id = ${body.eventId}`;
+    await eventually('the commission is written', async () => (await commission()) !== undefined);
     const connection = await Connection.connect({ address: server.address });
     const client = new Client({ connection });
+    const timer = client.workflow.getHandle(`hold:${(await commission())?.id}`);
+    await eventually(
+      'its timer is gone',
+      async () =>
+        await timer.terminate('the test wipes it away').then(
+          () => true,
+          () => false,
+        ),
+    );
+    await sleep(Math.max(0, dueAt + 50 - Date.now()));
+    expect(await commission()).toMatchObject({ status: 'pending' });
     await client.workflow.execute('sweep', { workflowId: 'sweep-test', taskQueue: service.taskQueue });
     await connection.close();
-    const row = await service.sql.one<{
-      status: string;
-    }>`select status from commissions where event_id = ${body.eventId}`;
-    expect(row.status).toBe('matured');
+    expect(await commission()).toMatchObject({ status: 'matured' });
   }, 40_000);
 });

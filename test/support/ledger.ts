@@ -48,10 +48,12 @@ export async function insertEarning(api: TestApi, app: TestApp, row: LedgerRow):
     values (${paymentId}, ${appId}, 'production', 'stripe', ${paymentId}, ${eventId}, 'USD', ${amountCents * 5},
             ${occurredAt}, false)`;
   await sql`
-    insert into commissions (id, app_id, affiliate_id, event_id, payment_id, binding_id, kind, status, rate_bps, base_cents,
-                             amount_cents, source, customer_user_id, match_method, occurred_at, due_at, matured_at)
-    values (${id}, ${appId}, ${affiliateId}, ${eventId}, ${paymentId}, ${bindingId}, 'earning',
-            ${row.matured === true ? 'matured' : 'pending'}, 2000, ${amountCents * 5}, ${amountCents}, 'stripe', ${user},
-            'code', ${occurredAt}, ${instant(row.dueAt)}, ${row.matured === true ? instant(row.dueAt) : null})`;
+    insert into commissions (id, app_id, affiliate_id, event_id, payment_id, binding_id, kind, rate_bps, base_cents,
+                             amount_cents, source, customer_user_id, match_method, occurred_at, due_at)
+    values (${id}, ${appId}, ${affiliateId}, ${eventId}, ${paymentId}, ${bindingId}, 'earning', 2000, ${amountCents * 5},
+            ${amountCents}, 'stripe', ${user}, 'code', ${occurredAt}, ${instant(row.dueAt)})`;
+  if (row.matured === true) {
+    await sql`update commissions set status = 'matured', matured_at = ${instant(row.dueAt)} where id = ${id}`;
+  }
   return id;
 }

@@ -184,7 +184,9 @@ create table losing_touches (
   created_at   timestamptz not null default now(),
   primary key (app_id, device_id, affiliate_id, touched_at),
   foreign key (app_id, device_id) references attributions (app_id, device_id),
-  foreign key (app_id, affiliate_id) references affiliates (app_id, id)
+  foreign key (app_id, affiliate_id) references affiliates (app_id, id),
+  foreign key (app_id, affiliate_id, link_id) references links (app_id, affiliate_id, id),
+  foreign key (app_id, click_id) references clicks (app_id, id)
 );
 
 -- Every pair that identify ever told of, also for a device whose install comes later.
@@ -209,11 +211,12 @@ create table bindings (
   first_paid_at    timestamptz,
   -- Null until payments that came before the binding were looked at again.
   healed_at        timestamptz,
+  relayed_at       timestamptz,
   unique (app_id, customer_user_id),
   unique (app_id, id),
   foreign key (app_id, attribution_id) references attributions (app_id, id)
 );
-create index bindings_to_heal on bindings (created_at) where healed_at is null;
+create index bindings_to_heal on bindings ((coalesce(relayed_at, created_at))) where healed_at is null;
 
 create function forbid_binding_move() returns trigger language plpgsql as $$
 begin
@@ -346,11 +349,12 @@ create index payment_users_by_payment on payment_users (payment_id);
 -- A provider's keys (subscription, customer) by which a payment may find its user later.
 create table payment_user_keys (
   app_id     app_id not null,
+  source     provider not null,
   user_key   text not null,
   payment_id payment_id not null,
   environment environment not null,
   position   integer not null,
-  primary key (app_id, user_key, payment_id),
+  primary key (app_id, user_key, payment_id, source),
   foreign key (app_id, payment_id, environment) references payments (app_id, id, environment)
 );
 create index payment_user_keys_by_payment on payment_user_keys (payment_id);
@@ -538,6 +542,7 @@ create table revenue_entries (
   primary key (payment_id, position),
   foreign key (app_id, payment_id, environment) references payments (app_id, id, environment),
   foreign key (app_id, affiliate_id) references affiliates (app_id, id),
+  foreign key (app_id, affiliate_id, link_id) references links (app_id, affiliate_id, id),
   foreign key (app_id, adjustment_id) references adjustments (app_id, id)
 );
 
@@ -553,16 +558,20 @@ begin
   if old.status = 'matured' and new.status = 'pending' then
     raise exception 'commission % has matured: it does not go back', old.id using errcode = 'integrity_constraint_violation';
   end if;
-  if (old.id, old.app_id, old.affiliate_id, old.event_id, old.payment_id, old.binding_id, old.kind, old.rate_bps,
-      old.base_cents, old.amount_cents, old.occurred_at, old.created_at)
-     is distinct from
-     (new.id, new.app_id, new.affiliate_id, new.event_id, new.payment_id, new.binding_id, new.kind, new.rate_bps,
-      new.base_cents, new.amount_cents, new.occurred_at, new.created_at) then
+  if to_jsonb(old) - array['status', 'matured_at', 'paid_at', 'payout_id']
+     is distinct from to_jsonb(new) - array['status', 'matured_at', 'paid_at', 'payout_id'] then
     raise exception 'commission % is never edited: append a reversal', old.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
 end $$;
 create trigger commissions_guard before update on commissions for each row execute function guard_commission_update();
+
+create function guard_commission_insert() returns trigger language plpgsql as $$
+begin
+  raise exception 'a commission begins as pending' using errcode = 'integrity_constraint_violation';
+end $$;
+create trigger commissions_begin_pending before insert on commissions
+  for each row when (new.status <> 'pending') execute function guard_commission_insert();
 
 create function forbid_change() returns trigger language plpgsql as $$
 begin
@@ -605,6 +614,17 @@ end $$;
 create constraint trigger payouts_sum after insert on payouts deferrable initially deferred
   for each row execute function check_payout_sum();
 
+-- Items come with their payout, in its transaction, and never later.
+create function check_items_come_with_payout() returns trigger language plpgsql as $$
+begin
+  if exists (select from added i join payouts p on p.id = i.payout_id where p.created_at <> now()) then
+    raise exception 'a payout gets no items after it was made' using errcode = 'integrity_constraint_violation';
+  end if;
+  return null;
+end $$;
+create trigger payout_items_come_with_payout after insert on payout_items referencing new table as added
+  for each statement execute function check_items_come_with_payout();
+
 -- A paid commission is an item of the payout that it names: checked at commit.
 create function check_paid_has_item() returns trigger language plpgsql as $$
 begin
@@ -630,6 +650,18 @@ begin
   return null;
 end $$;
 create trigger commissions_add_to_payment after insert on commissions for each row execute function add_to_payment();
+
+-- Nobody but the trigger above changes these sums.
+create function guard_payment_sums() returns trigger language plpgsql as $$
+begin
+  if pg_trigger_depth() < 2 then
+    raise exception 'the sums of payment % follow its commissions', old.id using errcode = 'integrity_constraint_violation';
+  end if;
+  return new;
+end $$;
+create trigger payments_guard_sums before update on payments for each row
+  when (old.earned_cents <> new.earned_cents or old.reversed_cents <> new.reversed_cents)
+  execute function guard_payment_sums();
 
 -- A reversal follows its earning: same payment, creator, rate and due date, so that both net in one payout.
 create function check_reversal() returns trigger language plpgsql as $$

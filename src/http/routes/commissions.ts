@@ -1,5 +1,5 @@
 import { listCommissions } from '../../db/commissions.ts';
-import { decodeCursor, presentPage, timeKey } from '../cursors.ts';
+import { decodeCursor, presentPage, millisKey } from '../cursors.ts';
 import { presentCommission } from '../presenters/commission.ts';
 import { route } from '../route.ts';
 import { EMPTY_PAGE, filterId } from '../schemas/common.ts';
@@ -18,7 +18,7 @@ export const commissionRoutes = [
       const filter = { status: query.status ?? null, from: query.from ?? null, to: query.to ?? null };
       const filters = { ...filter, affiliateId: query.affiliateId ?? null };
       const key = { list: 'commissions', appId: app.id, filters };
-      const after = decodeCursor(key, timeKey, query.cursor);
+      const after = decodeCursor(key, millisKey, query.cursor);
       const affiliateId = filterId('affiliate', query.affiliateId);
       if (affiliateId === 'none') return EMPTY_PAGE;
       return presentPage(
