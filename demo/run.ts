@@ -189,21 +189,24 @@ if (process.argv.includes('--help')) {
   );
   process.exit(0);
 }
+const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-demo-'));
+let starting: Promise<RunningServer> | undefined;
+const stop = async () => {
+  // A start that fails has cleaned up after itself.
+  const server = await starting?.catch(() => undefined);
+  await server?.stop();
+  await rm(dataDir, { recursive: true, force: true });
+};
+const signal = stopOnSignal(stop, "Stopped. The demo's data is removed.");
 try {
   print('Starting Postgres and Temporal for the demo …');
-  const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-demo-'));
-  const server = await runServer(
-    readConfig({
-      LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'silent',
-      DATA_DIR: dataDir,
-      PORT: process.env['PORT'] ?? '0',
-    }),
-  );
-  const stop = async () => {
-    await server.stop();
-    await rm(dataDir, { recursive: true, force: true });
+  const env = {
+    LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'silent',
+    DATA_DIR: dataDir,
+    PORT: process.env['PORT'] ?? '0',
   };
-  stopOnSignal(stop);
+  starting = runServer(readConfig(env), signal);
+  const server = await starting;
   const { key, sdkKey, appId } = await play(server);
   if (stay) {
     print('Everything stays up until Ctrl-C.');
@@ -212,12 +215,16 @@ try {
     fact('account key', key);
     fact('SDK key', sdkKey);
     fact('app', appId);
-  } else {
+  } else if (!signal.aborted) {
     await stop();
     print(
       'Done. `npm run demo -- --stay` leaves everything up to look around; `npm start` is the service itself.',
     );
   }
 } catch (error) {
-  exitWith(error);
+  // After a signal its handler ends the process.
+  if (!signal.aborted) {
+    await stop();
+    exitWith(error);
+  }
 }

@@ -1,10 +1,17 @@
 import { readConfig } from './config/config.ts';
 import { banner, exitWith, runServer, stopOnSignal } from './server.ts';
+import type { RunningServer } from './server.ts';
 
+let starting: Promise<RunningServer> | undefined;
+const signal = stopOnSignal(async () => {
+  // A start that fails has cleaned up after itself.
+  const server = await starting?.catch(() => undefined);
+  await server?.stop();
+});
 try {
-  const server = await runServer(readConfig(process.env));
-  stopOnSignal(server.stop);
-  process.stderr.write(`${banner(server)}\n`);
+  starting = runServer(readConfig(process.env), signal);
+  const server = await starting;
+  if (!signal.aborted) process.stderr.write(`${banner(server)}\n`);
 } catch (error) {
-  exitWith(error);
+  if (!signal.aborted) exitWith(error);
 }

@@ -23,14 +23,18 @@ export interface RunningServer {
   readonly stop: () => Promise<void>;
 }
 
-/** Starts servers where none are named, then the service; writes down where it can be found. */
-export async function runServer(config: Config, taskQueue = TASK_QUEUE): Promise<RunningServer> {
+/**
+ * Starts servers where none are named, then the service; writes down where it can be found. Whatever fails, or when
+ * `signal` is aborted meanwhile, everything that was started is ended again.
+ */
+export async function runServer(config: Config, signal?: AbortSignal): Promise<RunningServer> {
   const backends = await openBackends(config, say);
   const logger = createLogger(config.logLevel);
   let service: Service | undefined;
+  let stopped: Promise<void> | undefined;
   const stop = async () => {
-    await service?.stop();
-    await backends.stop();
+    stopped ??= (service?.stop() ?? Promise.resolve()).finally(backends.stop);
+    await stopped;
   };
   try {
     service = await startService({
@@ -40,12 +44,12 @@ export async function runServer(config: Config, taskQueue = TASK_QUEUE): Promise
       publicUrl: config.publicUrl ?? null,
       trustProxy: config.trustProxy,
       databaseUrl: backends.databaseUrl,
-      temporal: { ...backends.temporal, taskQueue },
+      temporal: { ...backends.temporal, taskQueue: TASK_QUEUE },
       secretBox: createSecretBox(backends.secretsKeys),
       logger,
       workflowBundle: loadWorkflowBundle,
     });
-    await service.whenReady(READY_WITHIN_MS);
+    await service.whenReady(READY_WITHIN_MS, signal);
     if (backends.dataDir !== null) {
       await writeServiceFile(backends.dataDir.path, {
         pid: process.pid,
@@ -69,7 +73,7 @@ export function banner({ service, backends }: RunningServer): string {
     '',
     `  Tributary is up${service.url === null ? ' (worker)' : ` at ${service.url}`}`,
     '',
-    `  Postgres     ${database.host}${database.pathname}${backends.dataDir === null ? '' : ` (kept in ${backends.dataDir.path})`}`,
+    `  Postgres     ${database.host}${database.pathname}${backends.databaseFolder === null ? '' : ` (kept in ${backends.databaseFolder})`}`,
     `  Temporal     ${backends.temporal.connection.address ?? ''}, namespace ${backends.temporal.namespace}`,
     ...(backends.temporalUiUrl === null ? [] : [`  Temporal UI  ${backends.temporalUiUrl}`]),
     '',
@@ -82,16 +86,25 @@ export function banner({ service, backends }: RunningServer): string {
   ].join('\n');
 }
 
-/** Stops once on the first signal; a second one ends the process at once. */
-export function stopOnSignal(stop: () => Promise<void>): void {
-  let stopping = false;
+/**
+ * Stops once on the first signal; a second one ends the process at once. To be called before anything is started. The
+ * signal that it answers is aborted when the first one comes.
+ */
+export function stopOnSignal(
+  stop: () => Promise<void>,
+  farewell = 'Stopped. Nothing was lost.',
+): AbortSignal {
+  const stopping = new AbortController();
   const onSignal = (signal: NodeJS.Signals) => {
-    if (stopping) process.exit(1);
-    stopping = true;
+    if (stopping.signal.aborted) {
+      say('Ended at once. The next start cleans up.');
+      process.exit(1);
+    }
+    stopping.abort();
     say(`\n${signal}: finishing what is under way …`);
     stop().then(
       () => {
-        say('Stopped. Nothing was lost.');
+        say(farewell);
         process.exit(0);
       },
       (error: unknown) => {
@@ -102,6 +115,7 @@ export function stopOnSignal(stop: () => Promise<void>): void {
   };
   process.on('SIGINT', onSignal);
   process.on('SIGTERM', onSignal);
+  return stopping.signal;
 }
 
 /** Ends with one clear sentence for what an operator can put right, and with the whole error for what is a fault. */

@@ -48,7 +48,7 @@ export interface Service {
   readonly relay: Relay | null;
   readonly ready: () => Promise<readonly ReadinessCheck[]>;
   /** Answers when everything that the role needs was there once, or throws after `timeoutMs`. */
-  readonly whenReady: (timeoutMs: number) => Promise<void>;
+  readonly whenReady: (timeoutMs: number, signal?: AbortSignal) => Promise<void>;
   /** Ends in order and loses nothing: requests, then work, then connections. */
   readonly stop: () => Promise<void>;
 }
@@ -187,9 +187,10 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     sql,
     relay,
     ready: readiness,
-    whenReady: async (timeoutMs) => {
+    whenReady: async (timeoutMs, signal) => {
       const giveUpAt = Date.now() + timeoutMs;
       while (!link.wasReady()) {
+        if (signal?.aborted === true) throw new StartupError('Stopped before it was up.');
         if (Date.now() > giveUpAt)
           throw new StartupError(`${link.missing() ?? 'Temporal: not ready'} after ${timeoutMs / 1000} s.`);
         await sleep(20);

@@ -147,14 +147,17 @@ export function linkTemporal(settings: TemporalLinkSettings): TemporalLink {
 
   async function watch(): Promise<void> {
     let setUpAt = Date.now();
+    let lastSaid: string | null = null;
     while (!stopping.signal.aborted) {
       if (client === null || (settings.worker !== null && worker === undefined)) {
         try {
           await connect();
           setUpAt = Date.now();
         } catch (error) {
-          problem = `Temporal: can't be reached at ${settings.connection.address ?? 'the default address'}`;
-          logger.warn({ err: error, msg: 'Temporal can not be reached, trying again' });
+          problem = `Temporal can't be reached at ${settings.connection.address ?? 'the default address'}: check TEMPORAL_ADDRESS`;
+          const reason = error instanceof Error ? error.message : String(error);
+          if (problem !== lastSaid) logger.warn({ reason, msg: `${problem}; trying again every second` });
+          lastSaid = problem;
           await pause(CONNECT_PAUSE_MS);
         }
         continue;

@@ -1,3 +1,5 @@
+import { realpath } from 'node:fs/promises';
+import { join } from 'node:path';
 import { loadClientConnectConfig } from '@temporalio/envconfig';
 import type { NativeConnectionOptions } from '@temporalio/worker';
 import { startLocalTemporal } from '../../temporal/local-server.ts';
@@ -17,6 +19,8 @@ export interface Backends {
   readonly temporalUiUrl: string | null;
   /** Null when nothing is kept here. */
   readonly dataDir: DataDir | null;
+  /** Where the built-in Postgres really keeps its files; null with a database of somebody else. */
+  readonly databaseFolder: string | null;
   /** Ends what was started here, in order: Temporal, Postgres, the hold on the data folder. */
   readonly stop: () => Promise<void>;
 }
@@ -64,7 +68,9 @@ export async function openBackends(config: Config, onProgress: (line: string) =>
     }
     const secretsKeys =
       config.secretsKeys.length > 0 ? config.secretsKeys : [Buffer.from(dataDir?.secretsKey ?? '', 'base64')];
-    return { databaseUrl, temporal, secretsKeys, temporalUiUrl, dataDir, stop };
+    const databaseFolder =
+      config.databaseUrl === undefined ? await realpath(join(config.dataDir, 'postgres')) : null;
+    return { databaseUrl, temporal, secretsKeys, temporalUiUrl, dataDir, databaseFolder, stop };
   } catch (error) {
     await stop();
     throw error;

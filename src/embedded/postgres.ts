@@ -91,6 +91,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const dataDir = resolve(options.dataDir);
   await mkdir(dataDir, { recursive: true });
   const { place, programs } = await prepareCluster(dataDir, options.durable, progress);
+  await refuseCopy(place);
 
   const found = await runningServer(place);
   if (found !== undefined) {
@@ -207,6 +208,26 @@ async function initialise(
     await rename(made, cluster);
     await rm(base, { recursive: true });
   }
+}
+
+/**
+ * A cluster outside of its data folder is only linked from it. A copy of the folder copies the link: two services would
+ * then work on one database. The cluster notes whose it is; a folder that was moved, not copied, takes it along.
+ */
+async function refuseCopy({ dataDir, cluster }: Place): Promise<void> {
+  if (dirname(cluster) === (await realpath(dataDir))) return;
+  const note = join(dirname(cluster), 'belongs-to');
+  const owner = (await readIfThere(note))?.trim();
+  const here = await realpath(dataDir);
+  if (owner === here) return;
+  const stillLinked =
+    owner === undefined ? undefined : await realpath(join(owner, 'postgres')).catch(() => undefined);
+  if (stillLinked === cluster) {
+    throw new StartupError(
+      `${here} is a copy of ${String(owner)}, but its database is still the original's in ${cluster}: set DATA_DIR to the original, or remove ${join(here, 'postgres')} to begin empty.`,
+    );
+  }
+  await writeFile(note, here);
 }
 
 async function openPlace(durable: boolean): Promise<string> {

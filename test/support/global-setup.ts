@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
@@ -30,5 +30,6 @@ export default async function globalSetup(): Promise<void> {
   process.env['TEST_TEMPORAL_ADDRESS'] = temporal.address;
   globalThis.stopTestServers = async () => {
     await Promise.all([temporal.stop(), postgres.stop()]);
+    await rm(dataDir, { recursive: true, force: true });
   };
 }
