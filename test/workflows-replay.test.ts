@@ -1,8 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
+import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
 import { projectRoot } from '../src/config/project-root.ts';
 import { replayHistory } from '../temporal/replay.ts';
+
+// Replays log every state of their worker, and the one that has to fail logs that it did.
+Runtime.install({
+  logger: new DefaultLogger('ERROR'),
+  telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' }) } },
+});
 
 const folder = path.join(projectRoot, 'test/fixtures/histories');
 const files = (await readdir(folder)).filter((name) => name.endsWith('.json'));
