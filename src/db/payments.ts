@@ -57,10 +57,13 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
              with recursive names (ref) as (
                select p.ref
                union
-               select case n.ref when l.alias_ref then l.payment_ref else l.alias_ref end
-                 from names n join payment_aliases l
-                   on l.app_id = p.app_id and l.environment = p.environment and l.store = p.store
-                  and (l.alias_ref = n.ref or l.payment_ref = n.ref))
+               select other.ref from names n cross join lateral (
+                 select l.payment_ref from payment_aliases l
+                  where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = n.ref
+                 union all
+                 select l.alias_ref from payment_aliases l
+                  where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.payment_ref = n.ref
+               ) other (ref))
              select from payments q
               where q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
                 and q.ref = any(array(select ref from names)) and q.id <> p.id and q.binding_id is not null
