@@ -23,7 +23,7 @@ const WARM_UP = 200;
 const ONE_BY_ONE = 200;
 const SIDE_BY_SIDE = 1_500;
 const IN_FLIGHT = 16;
-const ROUNDS = 3;
+const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
 
 interface Figures {
   readonly p50Ms: number;

@@ -46,6 +46,12 @@ export interface TemporalWork extends DurableWork {
   readonly drain: () => Promise<void>;
 }
 
+/** Whether the outcome is told in this process soon; also true once nobody waits for it any more. */
+async function toldHere(answer: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+  const late = sleep(ELSEWHERE_AFTER_MS, false, { signal }).catch(() => true);
+  return await Promise.race([answer.then(() => true), late]);
+}
+
 function asOutcome(result: DeliveryResult): DeliveryOutcome {
   return result as DeliveryOutcome;
 }
@@ -139,8 +145,7 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
         const handle = await startDelivery(deliveryId);
         if (handle === undefined) return null;
         // In this process the activity tells at once; where the work went elsewhere, the workflow's own result does.
-        if (eager)
-          await Promise.race([answer, sleep(ELSEWHERE_AFTER_MS, undefined, { signal: stop.signal })]);
+        if (eager && (await toldHere(answer, stop.signal))) return await answer;
         const temporal = client();
         return temporal === null ? null : await temporal.withDeadline(deadline, () => handle.result());
       };
@@ -184,8 +189,7 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
               signalArgs: [requestId],
             }),
           );
-          if (eager)
-            await Promise.race([answer, sleep(ELSEWHERE_AFTER_MS, undefined, { signal: stop.signal })]);
+          if (eager && (await toldHere(answer, stop.signal))) return;
           await temporal.withDeadline(deadline, () => handle.result());
         };
         const begun = begin();
