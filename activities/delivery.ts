@@ -9,6 +9,7 @@ import { recordEventFacts } from '../src/db/events.ts';
 import { bindTransfer, findWaitingPayments, loadPayments } from '../src/db/payments.ts';
 import type { NewCommission, StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
+import { secretContext } from '../src/db/webhook-secrets.ts';
 import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
 import { checkProof } from '../src/providers/proof.ts';
@@ -155,7 +156,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     const opened = deps.secretBox.decrypt(
       Buffer.from(secret.ciphertext),
       secret.encryptionKeyId,
-      `${appId}:${provider}`,
+      secretContext(appId, provider),
     );
     const request = { body: Buffer.from(delivery.body), receivedAt: delivery.receivedAt };
     if (checkProof(await run.provider(), delivery.proof, request, opened, deps.secretBox)) return null;

@@ -10,12 +10,14 @@ export class AnswerDesk<T> {
   expect(id: string): { readonly answer: Promise<T>; readonly forget: () => void } {
     const waiting = this.#waiting.get(id) ?? new Set<(value: T) => void>();
     this.#waiting.set(id, waiting);
-    const answer = new Promise<T>((resolve) => {
-      waiting.add(resolve);
+    // Set before the constructor of the promise returns.
+    let resolve!: (value: T) => void;
+    const answer = new Promise<T>((settle) => {
+      resolve = settle;
     });
-    const [mine] = [...waiting].slice(-1);
+    waiting.add(resolve);
     const forget = () => {
-      if (mine !== undefined) waiting.delete(mine);
+      waiting.delete(resolve);
       if (waiting.size === 0) this.#waiting.delete(id);
     };
     return { answer, forget };

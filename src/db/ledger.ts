@@ -90,8 +90,7 @@ export async function findPayoutRequest(
 
 /**
  * Closes a request whose caller gives up waiting, and lets go of its idempotency key, so that the caller may try again.
- * True: it was still open, nothing will be paid for it. False: it was
- * settled before, read it again.
+ * True: it was still open, nothing will be paid for it. False: it was settled before, read it again.
  */
 export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<boolean> {
   await sql`

@@ -1,8 +1,8 @@
 import { commissionCents, minorDecimals, roundHalfAwayFromZero, share } from './money.ts';
 import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId, LinkId } from './ids.ts';
 import type { Environment } from './events.ts';
-
-export const DAY_MS = 86_400_000;
+import { DAY_MS } from './attribution.ts';
+import type { AffiliateStatus, MatchMethod } from './attribution.ts';
 
 /** Why a paid event earned nothing (docs/contract.md, "Unattributed"). */
 export type LikelyCause =
@@ -28,9 +28,6 @@ const IDENTITY_CAUSES: ReadonlySet<LikelyCause> = new Set([
   'user_not_attributed',
   'outside_attribution_window',
 ]);
-
-export type AffiliateStatus = 'active' | 'paused' | 'removed';
-export type MatchMethod = 'claim_token' | 'code' | 'deferred';
 
 export interface BindingSnapshot {
   readonly bindingId: BindingId;

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { acceptDelivery, findDoorSecrets, recordRefusedDelivery } from '../db/deliveries.ts';
 import { newId } from '../db/new-id.ts';
+import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import type { CommissionId, EventId } from '../domain/ids.ts';
 import { providers } from '../providers/index.ts';
@@ -42,7 +43,7 @@ export async function receiveWebhook(
       secretBox.decrypt(
         Buffer.from(secret.ciphertext),
         secret.encryptionKeyId,
-        `${customerAppId}:${providerName}`,
+        secretContext(customerAppId, providerName),
       ),
     ),
   );

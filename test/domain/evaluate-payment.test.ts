@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DAY_MS, convertToUsdCents, evaluatePayment } from '../../src/domain/evaluate-payment.ts';
+import { DAY_MS } from '../../src/domain/attribution.ts';
+import { convertToUsdCents, evaluatePayment } from '../../src/domain/evaluate-payment.ts';
 import type {
   AdjustmentSnapshot,
   BindingSnapshot,
