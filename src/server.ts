@@ -43,6 +43,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       port: config.port,
       publicUrl: config.publicUrl ?? null,
       trustProxy: config.trustProxy,
+      rateLimits: config.rateLimits,
       databaseUrl: backends.databaseUrl,
       temporal: { ...backends.temporal, taskQueue: TASK_QUEUE },
       secretBox: createSecretBox(backends.secretsKeys),

@@ -15,6 +15,8 @@ import { migrate } from './db/migrate.ts';
 import { StartupError } from './embedded/startup-error.ts';
 import { createApp } from './http/app.ts';
 import type { ReadinessCheck } from './http/deps.ts';
+import { createRateLimits } from './http/rate-limits.ts';
+import type { RateLimitSettings } from './http/rate-limits.ts';
 
 export type Role = 'all' | 'api' | 'worker';
 
@@ -25,6 +27,7 @@ export interface ServiceSettings {
   /** Shown in URLs; from host and port when null. */
   readonly publicUrl: string | null;
   readonly trustProxy: number;
+  readonly rateLimits: RateLimitSettings;
   readonly databaseUrl: string;
   readonly temporal: {
     readonly connection: NativeConnectionOptions;
@@ -155,6 +158,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       publicUrl: url.value.replace(/\/$/, ''),
       trustProxy: settings.trustProxy,
       secretBox: settings.secretBox,
+      rateLimits: createRateLimits(settings.rateLimits),
       work,
       readiness: async () =>
         stopping

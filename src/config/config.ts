@@ -19,6 +19,8 @@ export interface Config {
   /** 32 bytes each; the first encrypts. Empty: the embedded mode makes one and keeps it in the data folder. */
   readonly secretsKeys: readonly Buffer[];
   readonly trustProxy: number;
+  /** Calls per minute and caller; 0 is no limit. */
+  readonly rateLimits: { readonly account: number; readonly sdk: number; readonly clicks: number };
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   /** Undefined: no metrics. */
   readonly metricsPort: number | undefined;
@@ -93,6 +95,9 @@ const environment = z.object({
   DATA_DIR: z.string().default('.data'),
   SECRETS_KEY: secretsKeys.optional(),
   TRUST_PROXY: wholeNumber('TRUST_PROXY', 0, 100).default(0),
+  RATE_LIMIT_ACCOUNT: wholeNumber('RATE_LIMIT_ACCOUNT', 0, 1_000_000).default(600),
+  RATE_LIMIT_SDK: wholeNumber('RATE_LIMIT_SDK', 0, 1_000_000).default(60),
+  RATE_LIMIT_CLICKS: wholeNumber('RATE_LIMIT_CLICKS', 0, 1_000_000).default(120),
   LOG_LEVEL: oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default(
     'info',
   ),
@@ -121,6 +126,11 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     dataDir: value.DATA_DIR,
     secretsKeys: value.SECRETS_KEY ?? [],
     trustProxy: value.TRUST_PROXY,
+    rateLimits: {
+      account: value.RATE_LIMIT_ACCOUNT,
+      sdk: value.RATE_LIMIT_SDK,
+      clicks: value.RATE_LIMIT_CLICKS,
+    },
     logLevel: value.LOG_LEVEL,
     metricsPort: value.METRICS_PORT,
   };

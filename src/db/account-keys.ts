@@ -34,13 +34,16 @@ export function keySha256(key: string): Buffer {
   return createHash('sha256').update(key).digest();
 }
 
-/** A new random key. */
-export function makeKey(kind: KeyKind): {
+/** A key's text, which is told once, and what is stored of it. */
+export interface KeyMaterial {
   readonly key: string;
   readonly display: string;
   readonly sha256: Buffer;
-} {
-  const key = formatKey(kind, randomBytes(KEY_RANDOM_BYTES));
+}
+
+/** The key that 32 random bytes make; new ones when none are given. */
+export function makeKey(kind: KeyKind, random: Buffer = randomBytes(KEY_RANDOM_BYTES)): KeyMaterial {
+  const key = formatKey(kind, random);
   return { key, display: displayKey(kind, key), sha256: keySha256(key) };
 }
 

@@ -1,6 +1,5 @@
 import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId } from '../domain/ids.ts';
-import { newId } from './new-id.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
 import type { Sql } from './sql.ts';
@@ -24,22 +23,36 @@ const columns = (sql: Sql) => sql.fragment`
   id, name, email, status, default_commission_rate_bps as "defaultCommissionRateBps", created_at as "createdAt"`;
 
 export interface NewAffiliate {
+  readonly id: AffiliateId;
   readonly name: string;
   readonly email: string | null;
   readonly defaultCommissionRateBps: number | null;
 }
 
-/** Makes an affiliate of an app that is known to exist. */
-export async function createAffiliate(sql: Sql, appId: AppId, affiliate: NewAffiliate): Promise<Affiliate> {
-  const id = newId('affiliate');
-  return await sql.one<Affiliate>`
-    with added as (
-      insert into affiliates (id, app_id, name, email, default_commission_rate_bps)
-      values (${id}, ${appId}, ${affiliate.name}, ${affiliate.email}, ${affiliate.defaultCommissionRateBps})
+/**
+ * Makes affiliates of an app that is known to exist, and answers them in the order given. One that is there already,
+ * by its id, is answered as it is. Each is a microsecond younger than the one before, so that lists keep the order.
+ */
+export async function createAffiliates(
+  sql: Sql,
+  appId: AppId,
+  affiliates: readonly NewAffiliate[],
+): Promise<Affiliate[]> {
+  return await sql<Affiliate>`
+    with rows as (
+      select r.* from rows from (jsonb_to_recordset(${sql.json(affiliates)}) as (id text, name text, email text,
+               "defaultCommissionRateBps" int)) with ordinality r (id, name, email, rate_bps, position)
+    ), added as (
+      insert into affiliates (id, app_id, name, email, default_commission_rate_bps, created_at)
+      select id, ${appId}::text, name, email, rate_bps, now() + (position - 1) * interval '1 microsecond'
+        from rows order by position
       on conflict (id) do nothing
       returning *
     )
-    select ${columns(sql)} from (select * from added union all select * from affiliates where id = ${id}) a`;
+    select ${columns(sql)} from (
+      select * from added
+      union all select * from affiliates where app_id = ${appId} and id in (select id from rows)) a
+     order by created_at, id`;
 }
 
 export interface AffiliateChange {

@@ -1,6 +1,5 @@
 import type { AccountId, AppId } from '../domain/ids.ts';
-import { makeKey } from './account-keys.ts';
-import { newId } from './new-id.ts';
+import type { NewSdkKey } from './sdk-keys.ts';
 import { violatedConstraint } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -33,16 +32,19 @@ export async function listApps(sql: Sql, accountId: AccountId): Promise<Pick<App
     select id, name from apps where account_id = ${accountId} order by created_at, id`;
 }
 
-/** Makes an app together with its first SDK key. Answers `subdomain_taken` when another app has the subdomain. */
+/**
+ * Makes an app together with its first SDK key. Answers `subdomain_taken` when another app has the subdomain, and the
+ * app as it is when it is there already, by its id.
+ */
 export async function createApp(
   sql: Sql,
   accountId: AccountId,
-  settings: AppSettings,
-): Promise<{ readonly app: App; readonly sdkKey: string } | 'subdomain_taken'> {
-  const id = newId('app');
-  const { key, display, sha256 } = makeKey('sdk');
+  { id, ...settings }: App,
+  sdkKey: NewSdkKey,
+): Promise<App | 'subdomain_taken'> {
+  const { display, sha256 } = sdkKey;
   try {
-    const app = await sql.one<App>`
+    return await sql.one<App>`
       with added as (
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
                           deferred_window_minutes, link_subdomain)
@@ -52,10 +54,9 @@ export async function createApp(
         returning *
       ), key as (
         insert into sdk_keys (id, app_id, key_sha256, display)
-        select ${newId('key')}::text, id, ${sha256}::bytea, ${display}::text from added
+        select ${sdkKey.id}::text, id, ${sha256}::bytea, ${display}::text from added
       )
       select ${columns(sql)} from (select * from added union all select * from apps where id = ${id}) a`;
-    return { app, sdkKey: key };
   } catch (error) {
     if (violatedConstraint(error) === 'apps_link_subdomain_key') return 'subdomain_taken';
     throw error;

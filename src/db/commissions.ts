@@ -1,5 +1,6 @@
 import type { MatchMethod } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, CommissionId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
+import type { ProviderName } from '../providers/provider.ts';
 import { pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';
@@ -20,7 +21,7 @@ export interface CommissionListRow {
   readonly rateBps: number;
   readonly baseCents: number;
   readonly amountCents: number;
-  readonly source: string;
+  readonly source: ProviderName;
   readonly customerUserId: string;
   readonly matchMethod: MatchMethod;
   readonly occurredAt: number;

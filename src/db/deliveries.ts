@@ -4,14 +4,16 @@ import type { Proof } from '../providers/proof.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-export type ProcessingStatus =
-  | 'received'
-  | 'processing'
-  | 'processed'
-  | 'duplicate'
-  | 'ignored'
-  | 'failed'
-  | 'rejected';
+export const PROCESSING_STATUSES = [
+  'received',
+  'processing',
+  'processed',
+  'duplicate',
+  'ignored',
+  'failed',
+  'rejected',
+] as const;
+export type ProcessingStatus = (typeof PROCESSING_STATUSES)[number];
 
 export interface WebhookSecretRow {
   readonly id: SecretId;

@@ -64,7 +64,7 @@ export async function openPayoutRequest(
     /** How long the caller waits; afterwards nothing is paid for this request, also where nobody could close it. */
     readonly validForMs: number;
   },
-): Promise<PayoutRequest | undefined> {
+): Promise<PayoutRequest | 'key_reused' | undefined> {
   await sql`
     update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
      where account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey} and status = 'open' and expires_at <= now()`;
@@ -74,10 +74,17 @@ export async function openPayoutRequest(
            now() + ${r.validForMs} * interval '1 millisecond'
       from affiliates f join apps a on a.id = f.app_id
      where f.id = ${r.affiliateId} and f.app_id = ${r.appId} and a.account_id = ${r.accountId}
+       and not exists (select from idempotency_keys k where k.account_id = ${r.accountId}
+                          and k.idempotency_key = ${r.idempotencyKey} and k.expires_at > now())
     on conflict do nothing`;
-  return await sql.maybe<PayoutRequest>`
+  const opened = await sql.maybe<PayoutRequest>`
     select ${REQUEST_COLUMNS(sql)} from payout_requests
      where id = ${r.id} or (account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey})`;
+  if (opened !== undefined || r.idempotencyKey === null) return opened;
+  const other = await sql.maybe`
+    select 1 as found from idempotency_keys
+     where account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey}`;
+  return other === undefined ? undefined : 'key_reused';
 }
 
 /** A request by its id. */

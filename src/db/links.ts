@@ -1,9 +1,6 @@
-import { randomInt } from 'node:crypto';
 import type { AffiliateId, AppId, LinkId } from '../domain/ids.ts';
-import { newId } from './new-id.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
-import { violatedConstraint } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 export interface Link {
@@ -26,55 +23,50 @@ const columns = (sql: Sql) => sql.fragment`
   created_at as "createdAt"`;
 
 export interface NewLink {
+  readonly id: LinkId;
   readonly affiliateId: AffiliateId;
   readonly destinationUrl: string;
-  /** Null: one is made up. */
-  readonly slug: string | null;
+  readonly slug: string;
   readonly campaign: string | null;
 }
 
-/** Without vowels no words come out, and without 0, 1 and l no two look alike. */
-const SLUG_ALPHABET = '23456789bcdfghjkmnpqrstvwxz';
-const SLUG_ATTEMPTS = 5;
+/** Why the state of the app allows no such link. `duplicate_slug`: another one of the same call has the slug. */
+export type LinkRefusal = 'unknown_affiliate' | 'slug_taken' | 'duplicate_slug';
 
-function makeSlug(): string {
-  return Array.from({ length: 8 }, () => SLUG_ALPHABET[randomInt(SLUG_ALPHABET.length)]).join('');
-}
-
-/** Makes a link. A slug that another link of the app has, in whatever case, is taken. */
-export async function createLink(
+/**
+ * Makes links and answers for each, in the order given, the link or why there is none. A slug belongs to the first that
+ * may have it, without regard to case. A link that is there already, by its id, is answered as it is.
+ */
+export async function createLinks(
   sql: Sql,
   appId: AppId,
-  link: NewLink,
-): Promise<Link | 'unknown_affiliate' | 'slug_taken'> {
-  for (let attempt = 1; ; attempt += 1) {
-    const made = await insertLink(sql, appId, link, link.slug ?? makeSlug());
-    if (made !== 'slug_taken' || link.slug !== null || attempt === SLUG_ATTEMPTS) return made;
-  }
-}
-
-async function insertLink(
-  sql: Sql,
-  appId: AppId,
-  link: NewLink,
-  slug: string,
-): Promise<Link | 'unknown_affiliate' | 'slug_taken'> {
-  const id = newId('link');
-  try {
-    const row = await sql.maybe<Link>`
-      with added as (
-        insert into links (id, app_id, affiliate_id, slug, destination_url, campaign)
-        select ${id}::text, a.app_id, a.id, ${slug}::text, ${link.destinationUrl}::text, ${link.campaign}::text
-          from affiliates a where a.app_id = ${appId} and a.id = ${link.affiliateId}
-        on conflict (id) do nothing
-        returning *
-      )
-      select ${columns(sql)} from (select * from added union all select * from links where id = ${id}) l`;
-    return row ?? 'unknown_affiliate';
-  } catch (error) {
-    if (violatedConstraint(error) === 'links_slug') return 'slug_taken';
-    throw error;
-  }
+  links: readonly NewLink[],
+): Promise<(Link | LinkRefusal)[]> {
+  const rows = await sql<{ refusal: LinkRefusal | null } & { [K in keyof Link]: Link[K] | null }>`
+    with rows as (
+      select r.* from rows from (jsonb_to_recordset(${sql.json(links)}) as (id text, "affiliateId" text, slug text,
+               "destinationUrl" text, campaign text)) with ordinality r (id, affiliate_id, slug, destination_url, campaign, position)
+    ), allowed as (
+      select r.*, row_number() over (partition by lower(r.slug) collate "C" order by position) as turn
+        from rows r join affiliates a on a.app_id = ${appId} and a.id = r.affiliate_id
+    ), added as (
+      insert into links (id, app_id, affiliate_id, slug, destination_url, campaign, created_at)
+      select id, ${appId}::text, affiliate_id, slug, destination_url, campaign,
+             now() + (position - 1) * interval '1 microsecond'
+        from allowed where turn = 1 order by position
+      on conflict do nothing
+      returning *
+    ), made as (
+      select * from added
+      union all select * from links where app_id = ${appId} and id in (select id from rows)
+    )
+    select case when m.id is not null then null when a.id is null then 'unknown_affiliate'
+                when a.turn > 1 then 'duplicate_slug' else 'slug_taken' end as refusal,
+           m.id, m.slug, m.destination_url as "destinationUrl", m.campaign, m.active, m.affiliate_id as "affiliateId",
+           m.created_at as "createdAt"
+      from rows r left join allowed a on a.id = r.id left join made m on m.id = r.id
+     order by r.position`;
+  return rows.map(({ refusal, ...link }) => refusal ?? (link as Link));
 }
 
 export interface LinkChange {

@@ -1,6 +1,6 @@
-import type { AppId } from '../domain/ids.ts';
-import { keySha256, makeKey } from './account-keys.ts';
-import { newId } from './new-id.ts';
+import type { AppId, KeyId } from '../domain/ids.ts';
+import { keySha256 } from './account-keys.ts';
+import type { KeyMaterial } from './account-keys.ts';
 import { repeatAfterRace } from './repeat-after-race.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -13,18 +13,22 @@ export async function findAppOfSdkKey(sql: Sql, key: string, now: number): Promi
   return row?.appId;
 }
 
+/** An SDK key that is about to be stored. */
+export interface NewSdkKey extends KeyMaterial {
+  readonly id: KeyId;
+}
+
 /**
  * Gives an app a new SDK key. All earlier ones end at `previousEndsAt`, or earlier if they would have; so a rotation
  * without grace also ends those that an earlier rotation left alive. An app has one current key: of two rotations at
- * once the later one ends what the earlier one made.
+ * once the later one ends what the earlier one made. A key that is stored already, by its id, changes nothing.
  */
 export async function rotateSdkKey(
   sql: Sql,
   appId: AppId,
+  { id, display, sha256 }: NewSdkKey,
   previousEndsAt: number,
-): Promise<{ readonly sdkKey: string; readonly previousKeyExpiresAt: number }> {
-  const id = newId('key');
-  const { key, display, sha256 } = makeKey('sdk');
+): Promise<void> {
   // The insert reads what the update returned, so it comes after it, and the row that was current is out of its way.
   await repeatAfterRace(
     'sdk_keys_one_current',
@@ -39,5 +43,4 @@ export async function rotateSdkKey(
       select ${id}::text, ${appId}::text, ${sha256}::bytea, ${display}::text from (select count(*) from ended) n
       on conflict (id) do nothing`,
   );
-  return { sdkKey: key, previousKeyExpiresAt: previousEndsAt };
 }

@@ -26,3 +26,12 @@ export function subdomainOf(name: string, suffix: string): string {
     .replaceAll(/^-+|-+$/g, '');
   return words === '' ? `app-${suffix}` : `${words}-${suffix}`;
 }
+
+/** Without vowels no words come out, and without 0, 1 and l no two look alike. */
+const SLUG_ALPHABET = '23456789bcdfghjkmnpqrstvwxz';
+
+/** A slug of eight characters, made of as many random bytes or more. */
+export function slugOf(random: Uint8Array): string {
+  // 256 is no multiple of 27, so some characters come a little more often: a slug is a name, not a secret.
+  return [...random.subarray(0, 8)].map((byte) => SLUG_ALPHABET[byte % SLUG_ALPHABET.length]).join('');
+}

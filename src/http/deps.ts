@@ -9,6 +9,7 @@ import type {
   PayoutRequestId,
 } from '../domain/ids.ts';
 import type { SecretBox } from '../config/secret-box.ts';
+import type { RateLimits } from './rate-limits.ts';
 
 /** What a delivery came to; the answer that the provider gets. */
 export type DeliveryOutcome =
@@ -46,6 +47,7 @@ export interface HttpDeps {
   /** How many proxies in front are trusted to name the requester's address. */
   readonly trustProxy: number;
   readonly secretBox: SecretBox;
+  readonly rateLimits: RateLimits;
   readonly work: DurableWork;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
 }

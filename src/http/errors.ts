@@ -1,27 +1,83 @@
-/** Every error that this API answers: its stable code, the status that goes with it, and what it is in a few words. */
-const ERRORS = {
-  invalid_request: [400, 'The request is not valid'],
-  invalid_cursor: [400, 'The cursor is not valid'],
-  provider_not_supported_yet: [400, 'The provider is not supported yet'],
-  unauthorized: [401, 'A valid key is needed'],
-  forbidden: [403, 'The key lacks a permission'],
-  not_found: [404, 'Not found'],
-  no_attributable_click: [404, 'No attributable click'],
-  no_attribution: [404, 'The device has no attribution'],
-  method_not_allowed: [405, 'Method not allowed'],
-  slug_taken: [409, 'The slug is taken'],
-  subdomain_taken: [409, 'The link subdomain is taken'],
-  ambiguous_match: [409, 'Several affiliates match'],
-  total_changed: [409, 'The total has changed'],
-  idempotency_key_reused: [409, 'The idempotency key was used for another request'],
-  payload_too_large: [413, 'The body is too large'],
-  unsupported_media_type: [415, 'The body is not JSON'],
-  rate_limited: [429, 'Too many requests'],
-  internal_error: [500, 'Internal error'],
-  unavailable: [503, 'Temporarily unavailable'],
-  not_ready: [503, 'Not ready'],
-  payout_not_settled: [503, 'The payout was not made in time'],
-} as const satisfies Record<string, readonly [number, string]>;
+/**
+ * Every error that this API answers: its stable code, the status that goes with it, what it is in a few words, and what
+ * the caller does next. `docs/errors.md` and the description of the API are made of this table.
+ */
+export const ERRORS = {
+  invalid_request: [400, 'The request is not valid', 'Mend what `errors` names, then send it again.'],
+  invalid_cursor: [
+    400,
+    'The cursor is not valid',
+    'Pass `nextCursor` of the same list with the same filters, or start again without a cursor.',
+  ],
+  provider_not_supported_yet: [
+    400,
+    'The provider is not supported yet',
+    'Use another provider until a later version has this one.',
+  ],
+  unauthorized: [
+    401,
+    'A valid key is needed',
+    'Send `Authorization: Bearer KEY` with a key of the right kind. A webhook: compare the secret here and at the provider.',
+  ],
+  forbidden: [
+    403,
+    'The key lacks a permission',
+    'Use a key with the permission that `detail` names; the operator makes one with `admin keys create --permissions`.',
+  ],
+  not_found: [404, 'Not found', 'Check path and ids: nothing of that name belongs to the account.'],
+  no_attributable_click: [
+    404,
+    'No attributable click',
+    'Nothing to mend: nobody brought this install, or its click is too old or belongs to another device.',
+  ],
+  no_attribution: [
+    404,
+    'The device has no attribution',
+    'Nothing to mend: the user is remembered and bound when the install of the device arrives.',
+  ],
+  method_not_allowed: [405, 'Method not allowed', 'Use one of the methods in `Allow`.'],
+  slug_taken: [
+    409,
+    'The slug is taken',
+    'Choose another slug. A slug is unique in its app without regard to case.',
+  ],
+  subdomain_taken: [
+    409,
+    'The link subdomain is taken',
+    'Choose another one, or leave it out to have one made up.',
+  ],
+  ambiguous_match: [
+    409,
+    'Several affiliates match',
+    'Nothing to mend: clicks of several affiliates came from this address. Pass a claim token or a code.',
+  ],
+  total_changed: [409, 'The total has changed', 'Nothing was paid. Look at the preview and export again.'],
+  idempotency_key_reused: [
+    409,
+    'The idempotency key was used for another request',
+    'Make a new key for each new request; repeat a key only with the same method, path and body.',
+  ],
+  idempotency_key_in_use: [
+    409,
+    'A request with this idempotency key is under way',
+    'Wait for `Retry-After` seconds and send the same request again: it answers what the first one came to.',
+  ],
+  payload_too_large: [413, 'The body is too large', 'Send less than 1 MiB; split a bulk call.'],
+  unsupported_media_type: [415, 'The body is not JSON', 'Send `Content-Type: application/json`.'],
+  rate_limited: [429, 'Too many requests', 'Wait for `Retry-After` seconds.'],
+  internal_error: [
+    500,
+    'Internal error',
+    'A fault of the service: tell its operator the `requestId`, which is in the log.',
+  ],
+  unavailable: [503, 'Temporarily unavailable', 'Send it again after `Retry-After` seconds.'],
+  not_ready: [503, 'Not ready', 'Wait: `detail` says what is missing.'],
+  payout_not_settled: [
+    503,
+    'The payout was not made in time',
+    'Nothing was paid and nothing will be for this call: send it again.',
+  ],
+} as const satisfies Record<string, readonly [status: number, title: string, advice: string]>;
 
 export type ErrorCode = keyof typeof ERRORS;
 

@@ -19,7 +19,7 @@ export type ExportAnswer =
   | { readonly kind: 'csv'; readonly csv: PayoutCsv }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'total_changed'; readonly netCents: number }
-  /** The key was used before, for another export. */
+  /** The key was used before, for something else. */
   | { readonly kind: 'key_reused' }
   /** Given up: the request is closed and nothing will be paid for it. */
   | { readonly kind: 'gave_up' };
@@ -38,6 +38,7 @@ export async function exportPayout(
   const { sql, work } = deps;
   const opened = await openPayoutRequest(sql, { id: newId('payoutRequest'), ...call, validForMs: WAIT_MS });
   if (opened === undefined) return { kind: 'not_found' };
+  if (opened === 'key_reused') return { kind: 'key_reused' };
   const same =
     opened.appId === call.appId &&
     opened.affiliateId === call.affiliateId &&

@@ -8,9 +8,15 @@ import type { Permission } from '../domain/keys.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError, foundOrThrow, notFound } from './errors.ts';
-import type { FieldError } from './errors.ts';
-import { authenticateAccount, authenticateSdk } from './middleware/authenticate.ts';
+import type { ErrorCode, FieldError } from './errors.ts';
+import { answerOnce } from './idempotency.ts';
+import { authenticateAccount, authenticateSdk, requirePermission } from './middleware/authenticate.ts';
 import { parseBody } from './middleware/parse-body.ts';
+import { createMint } from './mint.ts';
+import type { Mint } from './mint.ts';
+import { limitRate } from './rate-limits.ts';
+import type { RateLimitName } from './rate-limits.ts';
+import { jsonReply, sendReply } from './reply.ts';
 import { findUnstorableText } from './storable-text.ts';
 
 /** Who proves himself how. `provider`: the handler checks the signature over bytes that nobody has read before. */
@@ -30,8 +36,10 @@ type CallerOf<A extends Auth> = A extends 'account'
 export interface Call<A extends Auth, P extends string, I extends Ids, Q, B> {
   readonly ctx: HttpContext;
   readonly deps: HttpDeps;
-  /** The moment of the request, epoch ms. */
+  /** The moment of the request, epoch ms. Of a call that is run again for its idempotency key: of the first try. */
   readonly now: number;
+  /** Makes the ids and keys of this call. */
+  readonly mint: Mint;
   readonly caller: CallerOf<A>;
   /** The app in the path of an account's route; it belongs to the account. */
   readonly app: A extends 'account' ? (P extends `${string}/:appId${string}` ? App : undefined) : undefined;
@@ -49,8 +57,14 @@ interface RouteText<A extends Auth, P extends string> {
   readonly auth: A;
   /** What an account key must be allowed; null for every other kind of caller. */
   readonly permission: A extends 'account' ? Permission : null;
+  /** The operation's name in the API's description, which generated clients use. Never changes. */
+  readonly operationId: string;
   /** One line for the API's description. */
   readonly summary: string;
+  /** What a caller should know beyond that; CommonMark. */
+  readonly description?: string;
+  /** Errors that the handler answers, beyond those that follow from the rest of the declaration. */
+  readonly errors?: readonly ErrorCode[];
 }
 
 interface RouteSpec<
@@ -66,6 +80,11 @@ interface RouteSpec<
   readonly query?: Q;
   /** The JSON body. A request without a body counts as `{}`. */
   readonly body?: B;
+  /** How often one caller may call, and who counts as one. An account key's limit needs no mention. */
+  readonly rateLimit?: {
+    readonly name: RateLimitName;
+    readonly caller: (call: Call<A, P, I, z.output<Q>, z.output<B>>) => string;
+  };
   readonly response: R;
 }
 
@@ -74,10 +93,15 @@ interface JsonResponse<R extends z.ZodType> {
   readonly schema: R;
 }
 
-/** An answer that is not JSON, or that has several forms: the handler puts it on `ctx` itself. */
+/** An answer that is not JSON of one form: the handler puts it on `ctx` itself. */
 interface OtherResponse {
-  readonly status: 200;
-  readonly contentType: string;
+  readonly status: 200 | 302;
+  /** Null for an answer without a body. */
+  readonly contentType: string | null;
+  /** What the body is, where more can be said than its type. */
+  readonly schema?: z.ZodType;
+  /** Headers of the answer, and what each says. */
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A route as the table of all routes has it: for the router, for the description of the API, and for tests. */
@@ -85,16 +109,27 @@ export interface Route extends RouteText<Auth, string> {
   readonly ids: Ids;
   readonly query: z.ZodType | null;
   readonly body: z.ZodType | null;
+  /** Whether the frame keeps the answer for an `Idempotency-Key`. */
+  readonly keepsAnswers: boolean;
+  readonly rateLimitName: RateLimitName | null;
   readonly response: {
     readonly status: number;
     readonly schema: z.ZodType | null;
-    readonly contentType: string;
+    readonly contentType: string | null;
+    readonly headers?: Readonly<Record<string, string>>;
   };
   /** Checks a request in the order that the contract promises, and answers it. */
   readonly run: (ctx: HttpContext, deps: HttpDeps, params: Readonly<Record<string, string>>) => Promise<void>;
 }
 
-/** Declares a route whose answer is JSON. */
+/** Routes that belong together in the API's description. */
+export interface RouteGroup {
+  readonly name: string;
+  readonly description: string;
+  readonly routes: readonly Route[];
+}
+
+/** Declares a route whose answer is JSON. A POST of an account honours `Idempotency-Key` by itself. */
 export function route<
   A extends Auth,
   const P extends string,
@@ -108,14 +143,21 @@ export function route<
   },
 ): Route {
   const { status, schema } = spec.response;
+  const keepsAnswers = spec.auth === 'account' && spec.method === 'POST';
   return {
     ...described(spec),
+    keepsAnswers,
     response: { status, schema, contentType: 'application/json' },
     run: async (ctx, deps, params) => {
-      const answer = await spec.handler(await check(spec, ctx, deps, params));
-      ctx.status = status;
-      ctx.type = 'application/json';
-      ctx.body = JSON.stringify(answer);
+      const call = await check(spec, ctx, deps, params);
+      const { caller } = call;
+      const reply =
+        keepsAnswers && caller !== undefined && 'accountId' in caller
+          ? await answerOnce(ctx, deps, caller.accountId, call.body, async (mint, now) =>
+              jsonReply(status, await spec.handler({ ...call, mint, now })),
+            )
+          : jsonReply(status, await spec.handler(call));
+      sendReply(ctx, reply);
     },
   };
 }
@@ -134,7 +176,8 @@ export function rawRoute<
 ): Route {
   return {
     ...described(spec),
-    response: { ...spec.response, schema: null },
+    keepsAnswers: false,
+    response: { schema: null, ...spec.response },
     run: async (ctx, deps, params) => {
       ctx.status = spec.response.status;
       await spec.handler(await check(spec, ctx, deps, params));
@@ -149,21 +192,25 @@ function described<
   Q extends z.ZodType,
   B extends z.ZodType,
   R,
->(spec: RouteSpec<A, P, I, Q, B, R>): Omit<Route, 'response' | 'run'> {
-  const { method, path, auth, permission, summary, ids, query, body } = spec;
+>(spec: RouteSpec<A, P, I, Q, B, R>): Omit<Route, 'response' | 'run' | 'keepsAnswers'> {
+  const { method, path, auth, permission, operationId, summary, description, errors } = spec;
   return {
     method,
     path,
     auth,
     permission,
+    operationId,
     summary,
-    ids: ids ?? {},
-    query: query ?? null,
-    body: body ?? null,
+    ...(description === undefined ? {} : { description }),
+    errors: errors ?? [],
+    ids: spec.ids ?? {},
+    query: spec.query ?? null,
+    body: spec.body ?? null,
+    rateLimitName: auth === 'account' ? 'account' : (spec.rateLimit?.name ?? null),
   };
 }
 
-/** The contract's order: 401, 403, 400, 404. What comes after needs the handler. */
+/** The contract's order: 401, 403, 400, 404. What comes after needs the handler. A 429 comes as early as its caller is known. */
 async function check<
   A extends Auth,
   P extends string,
@@ -179,10 +226,14 @@ async function check<
 ): Promise<Call<A, P, I, z.output<Q>, z.output<B>>> {
   const caller =
     spec.auth === 'account'
-      ? await authenticateAccount(ctx, deps, spec.permission ?? 'payout')
+      ? await authenticateAccount(ctx, deps)
       : spec.auth === 'sdk'
         ? await authenticateSdk(ctx, deps)
         : undefined;
+  if (caller !== undefined && 'keyId' in caller) {
+    await limitRate(ctx, deps.rateLimits, 'account', caller.keyId);
+    requirePermission(caller, spec.permission ?? 'payout');
+  }
   const { query, body } = await checkShape(spec.query, spec.auth === 'provider' ? undefined : spec.body, ctx);
   const ids = Object.entries(spec.ids ?? {}).map(([name, kind]) => {
     const text = params[name] ?? '';
@@ -194,8 +245,24 @@ async function check<
       ? await appOf(caller, ctx, deps, params['appId'])
       : undefined;
   // What the three conditional types say is what was just computed from the same spec; the compiler can't follow that.
-  const call = { ctx, deps, now: deps.now(), caller, app, params, ids: Object.fromEntries(ids), query, body };
-  return call as unknown as Call<A, P, I, z.output<Q>, z.output<B>>;
+  const now = deps.now();
+  const checked = {
+    ctx,
+    deps,
+    now,
+    mint: createMint(now),
+    caller,
+    app,
+    params,
+    ids: Object.fromEntries(ids),
+    query,
+    body,
+  };
+  const call = checked as unknown as Call<A, P, I, z.output<Q>, z.output<B>>;
+  if (spec.rateLimit !== undefined) {
+    await limitRate(ctx, deps.rateLimits, spec.rateLimit.name, spec.rateLimit.caller(call));
+  }
+  return call;
 }
 
 async function appOf(caller: AccountCaller, ctx: HttpContext, deps: HttpDeps, text: string | undefined) {

@@ -10,6 +10,8 @@ import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { createApp } from '../../src/http/app.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
+import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
+import { expectDescribed } from './conformance.ts';
 import { createTestDatabase } from './database.ts';
 import type { TestDatabase } from './database.ts';
 
@@ -56,6 +58,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
     publicUrl: 'https://api.example.test',
     trustProxy: 0,
     secretBox: createSecretBox([TEST_KEY]),
+    rateLimits: createRateLimits(NO_RATE_LIMITS),
     work: {
       processDelivery: async () => null,
       healBinding: (bindingId) => void healed.push(bindingId),
@@ -88,6 +91,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
         ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
       });
       const text = await response.text();
+      expectDescribed(method, path, { status: response.status, headers: response.headers, text });
       const isJson = (response.headers.get('content-type') ?? '').includes('json') && text !== '';
       return {
         status: response.status,

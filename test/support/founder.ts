@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { expectDescribed } from './conformance.ts';
 import { bodyOf, revenuecatEvent, revenuecatRefund, signStripe } from './provider-fixtures.ts';
 import { createFounder } from './service.ts';
 import type { TestService } from './service.ts';
@@ -47,6 +48,7 @@ export class Founder {
       ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
     });
     const text = await response.text();
+    expectDescribed(method, path, { status: response.status, headers: response.headers, text });
     const isJson = (response.headers.get('content-type') ?? '').includes('json');
     return {
       status: response.status,
@@ -140,12 +142,16 @@ export class Founder {
     body: Buffer | string,
     headers: Record<string, string>,
   ): Promise<Answer<T>> {
-    const response = await fetch(`${this.url}/webhooks/${provider}/${this.app.id}`, {
+    const path = `/webhooks/${provider}/${this.app.id}`;
+    const response = await fetch(this.url + path, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: body as never,
     });
-    return { status: response.status, headers: response.headers, body: (await response.json()) as T };
+    const { status, headers: answered } = response;
+    const text = await response.text();
+    expectDescribed('POST', path, { status, headers: answered, text });
+    return { status, headers: answered, body: JSON.parse(text) as T };
   }
 }
 

@@ -9,6 +9,7 @@ import { createAccount } from '../../src/db/accounts.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
+import { NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { startService } from '../../src/service.ts';
 import type { Service, ServiceSettings } from '../../src/service.ts';
 import { createTestDatabase } from './database.ts';
@@ -50,6 +51,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       port: 0,
       publicUrl: null,
       trustProxy: 0,
+      rateLimits: NO_RATE_LIMITS,
       databaseUrl: database.url,
       temporal: { connection: { address }, namespace: 'default', taskQueue },
       secretBox: createSecretBox([TEST_SECRETS_KEY]),

@@ -19,19 +19,18 @@ function bearerKey(ctx: HttpContext, kind: KeyKind): string {
   return key;
 }
 
-/** Who calls with an account key, and may do what `permission` names. 401 for no valid key, else 403. */
-export async function authenticateAccount(
-  ctx: HttpContext,
-  deps: HttpDeps,
-  permission: Permission,
-): Promise<AccountCaller> {
+/** Who calls with an account key. 401 for no valid key. */
+export async function authenticateAccount(ctx: HttpContext, deps: HttpDeps): Promise<AccountCaller> {
   const caller = await findAccountCaller(deps.sql, bearerKey(ctx, 'account'), deps.now());
   if (caller === undefined) throw unauthorized();
   ctx.state.accountId = caller.accountId;
-  if (!caller.permissions.includes(permission)) {
-    throw new ApiError('forbidden', { detail: `This needs a key with the permission "${permission}".` });
-  }
   return caller;
+}
+
+/** The 403 of a key that may not do what `permission` names. */
+export function requirePermission(caller: AccountCaller, permission: Permission): void {
+  if (caller.permissions.includes(permission)) return;
+  throw new ApiError('forbidden', { detail: `This needs a key with the permission "${permission}".` });
 }
 
 /** Which app the SDK key belongs to. 401 for no valid key. */

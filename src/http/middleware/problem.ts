@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { DatabaseUnavailable } from '../../db/sql.ts';
 import type { HttpContext } from '../context.ts';
 import { ApiError } from '../errors.ts';
+import { problemReply, sendReply } from '../reply.ts';
 
 /** How long a caller should wait for a database that is away, seconds. */
 const RETRY_AFTER_SECONDS = 2;
@@ -23,7 +24,8 @@ export function problem(logger: Logger) {
     try {
       await next();
     } catch (error) {
-      const { code, status, title, detail, errors, headers, cause } = toApiError(error);
+      const failure = toApiError(error);
+      const { status, code, cause } = failure;
       const { requestId, route } = ctx.state;
       if (status >= 500) {
         logger[status === 500 ? 'error' : 'warn']({
@@ -34,18 +36,7 @@ export function problem(logger: Logger) {
           msg: 'request failed',
         });
       }
-      ctx.set(headers);
-      ctx.status = status;
-      ctx.body = JSON.stringify({
-        type: `urn:tributary:error:${code}`,
-        title,
-        status,
-        ...(detail === undefined ? {} : { detail }),
-        code,
-        requestId,
-        ...(errors === undefined ? {} : { errors }),
-      });
-      ctx.type = 'application/problem+json';
+      sendReply(ctx, problemReply(failure, requestId));
     }
   };
 }

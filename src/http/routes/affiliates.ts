@@ -1,15 +1,29 @@
 import {
-  createAffiliate,
+  createAffiliates,
   listAffiliatesByCreated,
   listAffiliatesByName,
   listTopEarners,
   updateAffiliate,
 } from '../../db/affiliates.ts';
+import type * as z from 'zod';
 import { decodeCursor, nameKey, presentPage, timeKey } from '../cursors.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
+import type { Mint } from '../mint.ts';
 import { presentAffiliate, presentAffiliateRow } from '../presenters/affiliate.ts';
+import { presentBulk } from '../presenters/bulk.ts';
 import { route } from '../route.ts';
 import * as schemas from '../schemas/affiliates.ts';
+
+type AffiliateFields = z.output<typeof schemas.newAffiliate>;
+
+function newAffiliate(mint: Mint, { name, email, defaultCommissionRateBps }: AffiliateFields) {
+  return {
+    id: mint.id('affiliate'),
+    name,
+    email: email ?? null,
+    defaultCommissionRateBps: defaultCommissionRateBps ?? null,
+  };
+}
 
 export const affiliateRoutes = [
   route({
@@ -17,6 +31,7 @@ export const affiliateRoutes = [
     path: '/apps/:appId/affiliates',
     auth: 'account',
     permission: 'read',
+    operationId: 'listAffiliates',
     summary: 'Lists affiliates with their clicks, installs and commissions.',
     query: schemas.affiliatesQuery,
     response: { status: 200, schema: schemas.affiliatesPage },
@@ -56,17 +71,32 @@ export const affiliateRoutes = [
     path: '/apps/:appId/affiliates',
     auth: 'account',
     permission: 'write',
+    operationId: 'createAffiliate',
     summary: 'Creates an affiliate.',
     body: schemas.newAffiliate,
     response: { status: 201, schema: schemas.affiliate },
-    handler: async ({ deps, app, body }) =>
-      presentAffiliate(
-        await createAffiliate(deps.sql, app.id, {
-          name: body.name,
-          email: body.email ?? null,
-          defaultCommissionRateBps: body.defaultCommissionRateBps ?? null,
-        }),
-      ),
+    handler: async ({ deps, app, mint, body }) => {
+      const [made] = await createAffiliates(deps.sql, app.id, [newAffiliate(mint, body)]);
+      return presentAffiliate(foundOrThrow(made));
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/apps/:appId/affiliates/bulk',
+    auth: 'account',
+    permission: 'write',
+    operationId: 'createAffiliates',
+    summary: 'Creates up to 100 affiliates.',
+    description:
+      'A row that breaks the schema rejects the whole call (400, `errors[].path` names the row). Nothing about the ' +
+      'state of an app refuses an affiliate, so `failed` is always empty.',
+    body: schemas.newAffiliates,
+    response: { status: 200, schema: schemas.createdAffiliates },
+    handler: async ({ deps, app, mint, body }) => {
+      const rows = body.rows.map((row) => newAffiliate(mint, row));
+      return presentBulk(await createAffiliates(deps.sql, app.id, rows), presentAffiliate, {});
+    },
   }),
 
   route({
@@ -74,6 +104,7 @@ export const affiliateRoutes = [
     path: '/apps/:appId/affiliates/:affiliateId',
     auth: 'account',
     permission: 'write',
+    operationId: 'updateAffiliate',
     summary: 'Changes an affiliate. Existing commissions stay as they are.',
     ids: { affiliateId: 'affiliate' },
     body: schemas.affiliatePatch,

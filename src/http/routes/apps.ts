@@ -1,10 +1,12 @@
-import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import { createApp, listApps, updateApp } from '../../db/apps.ts';
+import { makeKey } from '../../db/account-keys.ts';
 import { rotateSdkKey } from '../../db/sdk-keys.ts';
-import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
+import type { NewSdkKey } from '../../db/sdk-keys.ts';
+import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES } from '../../domain/keys.ts';
 import { subdomainOf } from '../../domain/slugs.ts';
 import { ApiError } from '../errors.ts';
+import type { Mint } from '../mint.ts';
 import { presentApp, presentAppSummary } from '../presenters/app.ts';
 import { route } from '../route.ts';
 import * as schemas from '../schemas/apps.ts';
@@ -31,12 +33,17 @@ function settingsOf(given: z.output<typeof schemas.newApp>) {
   };
 }
 
+function newSdkKey(mint: Mint): NewSdkKey {
+  return { id: mint.id('key'), ...makeKey('sdk', mint.bytes(KEY_RANDOM_BYTES)) };
+}
+
 export const appRoutes = [
   route({
     method: 'GET',
     path: '/apps',
     auth: 'account',
     permission: 'read',
+    operationId: 'listApps',
     summary: "Lists the account's apps.",
     response: { status: 200, schema: z.array(schemas.appSummary) },
     handler: async ({ deps, caller }) => (await listApps(deps.sql, caller.accountId)).map(presentAppSummary),
@@ -47,14 +54,19 @@ export const appRoutes = [
     path: '/apps',
     auth: 'account',
     permission: 'setup',
+    operationId: 'createApp',
     summary: 'Creates an app. Its SDK key is shown once.',
     body: schemas.newApp,
     response: { status: 201, schema: schemas.createdApp },
-    handler: async ({ deps, caller, body }) => {
+    errors: ['subdomain_taken'],
+    handler: async ({ deps, caller, mint, body }) => {
+      const id = mint.id('app');
+      const sdkKey = newSdkKey(mint);
       for (let attempt = 1; ; attempt += 1) {
-        const linkSubdomain = body.linkSubdomain ?? subdomainOf(body.name, randomBytes(3).toString('hex'));
-        const made = await createApp(deps.sql, caller.accountId, { ...settingsOf(body), linkSubdomain });
-        if (made !== 'subdomain_taken') return { ...presentApp(made.app), sdkKey: made.sdkKey };
+        const linkSubdomain = body.linkSubdomain ?? subdomainOf(body.name, mint.bytes(3).toString('hex'));
+        const app = { id, ...settingsOf(body), linkSubdomain };
+        const made = await createApp(deps.sql, caller.accountId, app, sdkKey);
+        if (made !== 'subdomain_taken') return { ...presentApp(made), sdkKey: sdkKey.key };
         if (body.linkSubdomain !== undefined || attempt === SUBDOMAIN_ATTEMPTS)
           throw new ApiError('subdomain_taken');
       }
@@ -66,6 +78,7 @@ export const appRoutes = [
     path: '/apps/:appId',
     auth: 'account',
     permission: 'read',
+    operationId: 'getApp',
     summary: 'Shows an app and its settings.',
     response: { status: 200, schema: schemas.app },
     handler: async ({ app }) => presentApp(app),
@@ -76,8 +89,10 @@ export const appRoutes = [
     path: '/apps/:appId/settings',
     auth: 'account',
     permission: 'write',
+    operationId: 'updateSettings',
     summary: 'Changes settings. Nothing that was calculated before changes.',
     body: schemas.settingsPatch,
+    errors: ['subdomain_taken'],
     response: { status: 200, schema: schemas.app },
     handler: async ({ deps, app, body }) => {
       const updated = await updateApp(deps.sql, app.id, body);
@@ -91,10 +106,15 @@ export const appRoutes = [
     path: '/apps/:appId/sdk-key/rotate',
     auth: 'account',
     permission: 'setup',
+    operationId: 'rotateSdkKey',
     summary: 'Makes a new SDK key; the old one stays valid for a grace period.',
     body: schemas.rotateSdkKey,
     response: { status: 200, schema: schemas.rotatedSdkKey },
-    handler: async ({ deps, app, body, now }) =>
-      await rotateSdkKey(deps.sql, app.id, now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000),
+    handler: async ({ deps, app, mint, body, now }) => {
+      const sdkKey = newSdkKey(mint);
+      const previousKeyExpiresAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
+      await rotateSdkKey(deps.sql, app.id, sdkKey, previousKeyExpiresAt);
+      return { sdkKey: sdkKey.key, previousKeyExpiresAt };
+    },
   }),
 ];

@@ -13,8 +13,14 @@ export const clickRoutes = [
     path: '/clicks',
     auth: 'none',
     permission: null,
+    operationId: 'recordClick',
     summary: 'Records a click on a link and answers where the link leads.',
     body: schemas.click,
+    errors: ['not_found', 'unavailable'],
+    rateLimit: {
+      name: 'clicks',
+      caller: ({ ctx, body }) => `${body.customerAppId} ${body.ipHash ?? ctx.ip}`,
+    },
     response: { status: 200, schema: schemas.recordedClick },
     handler: async ({ deps, body, now }) => {
       const { customerAppId, slug, claimToken, ipHash = null, userAgent = null } = body;

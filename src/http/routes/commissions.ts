@@ -11,6 +11,7 @@ export const commissionRoutes = [
     path: '/apps/:appId/commissions',
     auth: 'account',
     permission: 'read',
+    operationId: 'listCommissions',
     summary: 'Lists commissions and reversals, the latest purchase first.',
     query: schemas.commissionsQuery,
     response: { status: 200, schema: schemas.commissionsPage },

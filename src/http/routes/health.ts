@@ -8,6 +8,7 @@ export const healthRoutes = [
     path: '/healthz',
     auth: 'none',
     permission: null,
+    operationId: 'getHealth',
     summary: 'Answers while the process lives.',
     response: { status: 200, schema: schemas.health },
     handler: async () => ({ status: 'ok' as const }),
@@ -18,7 +19,9 @@ export const healthRoutes = [
     path: '/readyz',
     auth: 'none',
     permission: null,
+    operationId: 'getReadiness',
     summary: 'Answers 200 when everything that is needed is there, else 503 with what is missing.',
+    errors: ['not_ready'],
     response: { status: 200, schema: schemas.readiness },
     handler: async ({ deps }) => {
       const checks = (await deps.readiness()).map(({ name, ok, detail, optional }) => ({

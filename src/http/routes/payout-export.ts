@@ -1,21 +1,19 @@
 import { buildPayoutCsv } from '../../db/payout-csv.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
 import type { HttpContext } from '../context.ts';
-import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
+import { ApiError, foundOrThrow, notFound } from '../errors.ts';
+import { readIdempotencyKey } from '../idempotency.ts';
 import { exportPayout } from '../payout-desk.ts';
 import { rawRoute } from '../route.ts';
-import { idempotencyKey, payoutExportBody } from '../schemas/payout-export.ts';
+import { payoutExportBody } from '../schemas/payout-export.ts';
 
 const RETRY_AFTER_SECONDS = 5;
 
-function readIdempotencyKey(ctx: HttpContext): string | null {
-  const header = ctx.headers['idempotency-key'];
-  if (header === undefined) return null;
-  const parsed = idempotencyKey.safeParse(header);
-  if (!parsed.success)
-    throw invalidField('Idempotency-Key', 'Send 1 to 255 printable ASCII characters without spaces.');
-  return parsed.data;
-}
+const CSV_HEADERS = {
+  'Content-Disposition': 'a name for the file',
+  'X-Payout-Id': 'the payout; absent when nothing was paid',
+  'X-Payout-Sha256': 'SHA-256 of the body, hex',
+};
 
 function sendCsv(ctx: HttpContext, { payoutId, bytes, sha256 }: PayoutCsv, fileName: string): void {
   ctx.set('Content-Type', 'text/csv; charset=utf-8');
@@ -31,10 +29,12 @@ export const payoutExportRoutes = [
     path: '/apps/:appId/affiliates/:affiliateId/payouts/export',
     auth: 'account',
     permission: 'payout',
+    operationId: 'exportPayout',
     summary: 'Pays what is due to an affiliate, once, and answers the CSV',
     ids: { affiliateId: 'affiliate' },
     body: payoutExportBody,
-    response: { status: 200, contentType: 'text/csv' },
+    errors: ['total_changed', 'idempotency_key_reused', 'payout_not_settled'],
+    response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
     handler: async ({ ctx, deps, caller, app, ids, body }) => {
       const answer = await exportPayout(deps, {
         appId: app.id,
@@ -72,9 +72,10 @@ export const payoutExportRoutes = [
     path: '/apps/:appId/payouts/:payoutId/csv',
     auth: 'account',
     permission: 'payout',
+    operationId: 'getPayoutCsv',
     summary: 'The CSV of a payout, the same bytes as when it was paid',
     ids: { payoutId: 'payout' },
-    response: { status: 200, contentType: 'text/csv' },
+    response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
     handler: async ({ ctx, deps, app, ids }) => {
       sendCsv(ctx, foundOrThrow(await buildPayoutCsv(deps.sql, app.id, ids.payoutId)), ids.payoutId);
     },

@@ -56,8 +56,11 @@ export const sdkRoutes = [
     path: '/sdk/install',
     auth: 'sdk',
     permission: null,
+    operationId: 'attributeInstall',
     summary: 'Attributes an install to an affiliate. The first attribution of a device stays.',
     body: schemas.install,
+    errors: ['no_attributable_click', 'unavailable'],
+    rateLimit: { name: 'sdk', caller: ({ caller, body }) => `${caller.appId} ${body.deviceId}` },
     response: { status: 200, schema: schemas.attributed },
     handler: async ({ deps, caller, body, now }) => {
       const { deviceId, firstOpenAt } = body;
@@ -84,8 +87,11 @@ export const sdkRoutes = [
     path: '/sdk/identify',
     auth: 'sdk',
     permission: null,
+    operationId: 'identifyUser',
     summary: "Binds the app's user id to the device's attribution, now or when its install arrives.",
     body: schemas.identify,
+    errors: ['no_attribution', 'unavailable'],
+    rateLimit: { name: 'sdk', caller: ({ caller, body }) => `${caller.appId} ${body.deviceId}` },
     response: { status: 200, schema: schemas.identified },
     handler: async ({ deps, caller, body, now }) => {
       const { deviceId, customerUserId, identifiedAt } = body;

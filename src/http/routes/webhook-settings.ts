@@ -28,6 +28,7 @@ export const webhookSettingsRoutes = [
     path: '/apps/:appId/webhooks',
     auth: 'account',
     permission: 'setup',
+    operationId: 'getWebhookSettings',
     summary: 'Shows for each provider where it posts, and whether it is set up.',
     response: { status: 200, schema: schemas.webhookSettings },
     handler: async ({ deps, app }) => {
@@ -46,6 +47,7 @@ export const webhookSettingsRoutes = [
     path: '/apps/:appId/webhooks/:provider/secret',
     auth: 'account',
     permission: 'setup',
+    operationId: 'putWebhookSecret',
     summary: "Sets a provider's webhook secret; the one before stays valid for a grace period.",
     body: schemas.putSecret,
     response: { status: 200, schema: schemas.secretPut },

@@ -34,7 +34,9 @@ export const webhookRoutes = [
     path: '/webhooks/:provider/:customerAppId',
     auth: 'provider',
     permission: null,
+    operationId: 'receiveWebhook',
     summary: 'Takes a purchase event of a billing provider',
+    errors: ['unauthorized', 'not_found', 'payload_too_large', 'unavailable'],
     response: { status: 200, schema: webhookAnswer },
     handler: async ({ ctx, deps, params, now }) => {
       const { provider = '', customerAppId = '' } = params;

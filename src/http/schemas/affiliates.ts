@@ -1,14 +1,30 @@
 import * as z from 'zod';
 import { AFFILIATE_STATUSES } from '../../domain/attribution.ts';
-import { anyId, cents, count, epochMs, label, pageOf, pageQuery, rateBps } from './common.ts';
+import {
+  bulkAnswer,
+  bulkOf,
+  cents,
+  count,
+  epochMs,
+  idOf,
+  label,
+  pageOf,
+  pageQuery,
+  rateBps,
+  textLike,
+} from './common.ts';
 
-const email = z.email().max(320);
+const name = label.meta({ examples: ['First creator'] });
+const email = z
+  .email()
+  .max(320)
+  .meta({ examples: ['creator@example.com'] });
 const status = z.enum(AFFILIATE_STATUSES);
 
 export const affiliate = z.object({
-  id: anyId,
-  name: z.string(),
-  email: z.string().nullable(),
+  id: idOf('affiliate'),
+  name: textLike('First creator'),
+  email: textLike('creator@example.com').nullable(),
   status,
   defaultCommissionRateBps: rateBps.nullable(),
   createdAt: epochMs,
@@ -16,14 +32,18 @@ export const affiliate = z.object({
 
 /** The body of `POST /apps/:appId/affiliates`, and a row of its bulk form. */
 export const newAffiliate = z.strictObject({
-  name: label,
+  name,
   email: email.nullish(),
   defaultCommissionRateBps: rateBps.nullish(),
 });
 
+export const newAffiliates = bulkOf(newAffiliate);
+
+export const createdAffiliates = bulkAnswer(affiliate, []);
+
 /** The body of `PATCH /apps/:appId/affiliates/:affiliateId`. */
 export const affiliatePatch = z.strictObject({
-  name: label.optional(),
+  name: name.optional(),
   email: email.nullable().optional(),
   status: status.optional(),
   defaultCommissionRateBps: rateBps.nullable().optional(),

@@ -1,37 +1,48 @@
 import * as z from 'zod';
 import { COMMISSION_STATUSES } from '../../db/commissions.ts';
 import { MATCH_METHODS } from '../../domain/attribution.ts';
-import { anyId, cents, epochMs, epochMsText, pageOf, pageQuery, rateBps } from './common.ts';
+import { PROVIDER_NAMES } from '../../providers/provider.ts';
+import {
+  cents,
+  epochMs,
+  epochMsText,
+  givenId,
+  idOf,
+  pageOf,
+  pageQuery,
+  rateBps,
+  textLike,
+} from './common.ts';
 
 const status = z.enum(COMMISSION_STATUSES);
 
 export const commission = z.object({
-  id: anyId,
-  affiliateId: anyId,
-  affiliateName: z.string(),
-  linkId: anyId.nullable(),
-  eventId: anyId,
+  id: idOf('commission'),
+  affiliateId: idOf('affiliate'),
+  affiliateName: textLike('First creator'),
+  linkId: idOf('link').nullable(),
+  eventId: idOf('event'),
   kind: z.enum(['earning', 'reversal']),
-  reversesCommissionId: anyId.nullable(),
+  reversesCommissionId: idOf('commission').nullable(),
   status,
   rateBps,
   baseCents: cents,
   amountCents: cents,
   currency: z.literal('USD'),
-  source: z.string(),
-  customerUserId: z.string(),
+  source: z.enum(PROVIDER_NAMES),
+  customerUserId: textLike('user-4711'),
   matchMethod: z.enum(MATCH_METHODS),
   occurredAt: epochMs,
   dueAt: epochMs,
   maturedAt: epochMs.nullable(),
   paidAt: epochMs.nullable(),
-  payoutId: anyId.nullable(),
+  payoutId: idOf('payout').nullable(),
   createdAt: epochMs,
 });
 
 export const commissionsQuery = z.object({
   ...pageQuery,
-  affiliateId: z.string().optional(),
+  affiliateId: givenId('affiliate').optional(),
   status: status.optional(),
   from: epochMsText.optional(),
   to: epochMsText.optional(),

@@ -1,44 +1,66 @@
 import * as z from 'zod';
 import { isDestinationUrl } from '../../domain/destination-url.ts';
 import { isSlug } from '../../domain/slugs.ts';
-import { anyId, booleanText, count, epochMs, label, pageOf, pageQuery } from './common.ts';
+import {
+  booleanText,
+  bulkAnswer,
+  bulkOf,
+  count,
+  epochMs,
+  givenId,
+  idOf,
+  label,
+  pageOf,
+  pageQuery,
+  textLike,
+} from './common.ts';
 
-const slug = z.string().refine(isSlug, 'Must be 2 to 64 characters of A-Z, a-z, 0-9, _ and -.');
+const slug = z
+  .string()
+  .refine(isSlug, 'Must be 2 to 64 characters of A-Z, a-z, 0-9, _ and -.')
+  .meta({ pattern: '^[A-Za-z0-9_-]{2,64}$', examples: ['spring'] });
+
+const campaign = label.meta({ examples: ['spring-2026'] });
 
 const destinationUrl = z
   .string()
   .max(2048)
-  .refine(isDestinationUrl, "Must be an https or http address, or one of an app's own scheme.");
+  .refine(isDestinationUrl, "Must be an https or http address, or one of an app's own scheme.")
+  .meta({ examples: ['https://example.com/get'] });
 
 export const link = z.object({
-  id: anyId,
-  slug: z.string(),
-  destinationUrl: z.string(),
-  campaign: z.string().nullable(),
+  id: idOf('link'),
+  slug: textLike('spring'),
+  destinationUrl: textLike('https://example.com/get'),
+  campaign: textLike('spring-2026').nullable(),
   active: z.boolean(),
-  affiliateId: anyId,
+  affiliateId: idOf('affiliate'),
   createdAt: epochMs,
 });
 
 /** The body of `POST /apps/:appId/links`, and a row of its bulk form. */
 export const newLink = z.strictObject({
-  affiliateId: z.string(),
+  affiliateId: givenId('affiliate'),
   destinationUrl,
   slug: slug.optional(),
-  campaign: label.nullish(),
+  campaign: campaign.nullish(),
 });
+
+export const newLinks = bulkOf(newLink);
+
+export const createdLinks = bulkAnswer(link, ['unknown_affiliate', 'slug_taken', 'duplicate_slug']);
 
 /** The body of `PATCH /apps/:appId/links/:linkId`. A slug never changes, so it is no field here. */
 export const linkPatch = z.strictObject({
   destinationUrl: destinationUrl.optional(),
-  campaign: label.nullable().optional(),
+  campaign: campaign.nullable().optional(),
   active: z.boolean().optional(),
 });
 
 export const linksQuery = z.object({
   ...pageQuery,
-  affiliateId: z.string().optional(),
+  affiliateId: givenId('affiliate').optional(),
   active: booleanText.optional(),
 });
 
-export const linksPage = pageOf(link.extend({ affiliateName: z.string(), clicks: count }));
+export const linksPage = pageOf(link.extend({ affiliateName: textLike('First creator'), clicks: count }));

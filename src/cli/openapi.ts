@@ -1,0 +1,14 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { openApiDocument } from '../http/openapi.ts';
+import { routeGroups } from '../http/routes/index.ts';
+
+/** Writes the description of the API to the file that the first argument names, or prints it. */
+const [file] = process.argv.slice(2);
+const text = `${JSON.stringify(openApiDocument(routeGroups, '/'), null, 2)}\n`;
+if (file === undefined) {
+  process.stdout.write(text);
+} else {
+  await mkdir(path.dirname(file), { recursive: true });
+  await writeFile(file, text);
+}

@@ -1,0 +1,240 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import * as z from 'zod';
+import { createDocument } from 'zod-openapi';
+import type { CreateDocumentOptions, ZodOpenApiOperationObject, ZodOpenApiResponseObject } from 'zod-openapi';
+import { projectRoot } from '../config/project-root.ts';
+import { ERRORS } from './errors.ts';
+import type { ErrorCode } from './errors.ts';
+import type { Route, RouteGroup } from './route.ts';
+import { exampleId, givenId } from './schemas/common.ts';
+
+export type OpenApiDocument = ReturnType<typeof createDocument>;
+
+/** Bounds that every whole number has say nothing to a reader. */
+const NO_BOUNDS = new Set<unknown>([Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER]);
+
+const options: CreateDocumentOptions = {
+  override: ({ jsonSchema, io }) => {
+    if (NO_BOUNDS.has(jsonSchema.minimum)) delete jsonSchema.minimum;
+    if (NO_BOUNDS.has(jsonSchema.maximum)) delete jsonSchema.maximum;
+    // Answers may get more fields: a client must not break then.
+    if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+  },
+  allowEmptySchema: { never: true },
+};
+
+const problem = z
+  .object({
+    type: z.string().meta({ examples: ['urn:tributary:error:invalid_request'] }),
+    title: z.string().meta({ examples: ['The request is not valid'] }),
+    status: z.int().meta({ examples: [400] }),
+    detail: z.string().meta({ description: 'a sentence about this very request' }).optional(),
+    code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]),
+    requestId: z.string().meta({ examples: ['6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69'] }),
+    errors: z
+      .array(
+        z.object({
+          path: z
+            .string()
+            .meta({ description: 'names and indexes with dots between', examples: ['rows.3.slug'] }),
+          message: z.string().meta({ examples: ['Must be 2 to 64 characters of A-Z, a-z, 0-9, _ and -.'] }),
+        }),
+      )
+      .optional(),
+  })
+  .meta({
+    id: 'Problem',
+    description: 'An error (RFC 9457). `code` is stable; docs/errors.md says what to do.',
+  });
+
+const HEADERS = {
+  'X-Request-Id': 'names the request, in the log too',
+  'RateLimit-Policy': 'the limit: calls (`q`) in a window of seconds (`w`)',
+  RateLimit: 'what remains of it (`r`), and the seconds until it starts anew (`t`)',
+  'Retry-After': 'seconds to wait',
+  'WWW-Authenticate': '`Bearer`',
+  'Idempotency-Replayed': '`true` when this is the stored answer of an earlier call',
+} as const;
+type HeaderName = keyof typeof HEADERS;
+
+const header = (description: string) => ({ description, schema: { type: 'string' as const } });
+
+function headerRefs(names: readonly HeaderName[]) {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+/** The errors that an operation may answer: those that follow from its declaration, and those of its handler. */
+export function errorCodesOf(route: Route): ErrorCode[] {
+  const codes: ErrorCode[] = ['invalid_request', ...(route.errors ?? [])];
+  const queryShape = route.query instanceof z.ZodObject ? route.query.shape : {};
+  if ('cursor' in queryShape) codes.push('invalid_cursor');
+  if (route.auth === 'account' || route.auth === 'sdk') codes.push('unauthorized', 'unavailable');
+  if (route.auth === 'account') codes.push('forbidden');
+  if (route.auth === 'account' && route.path.includes(':')) codes.push('not_found');
+  if (route.rateLimitName !== null) codes.push('rate_limited');
+  if (route.body !== null) codes.push('payload_too_large', 'unsupported_media_type');
+  if (route.keepsAnswers) codes.push('idempotency_key_reused', 'idempotency_key_in_use');
+  return [...new Set(codes)];
+}
+
+const EXTRA_HEADERS: Partial<Record<number, readonly HeaderName[]>> = {
+  401: ['WWW-Authenticate'],
+  429: ['Retry-After'],
+  503: ['Retry-After'],
+};
+
+function errorResponses(route: Route): Record<string, ZodOpenApiResponseObject> {
+  const codes = errorCodesOf(route);
+  const statuses = [...new Set(codes.map((code) => ERRORS[code][0]))].toSorted((a, b) => a - b);
+  return Object.fromEntries(
+    statuses.map((status) => {
+      const ofStatus = codes.filter((code) => ERRORS[code][0] === status);
+      const response: ZodOpenApiResponseObject = {
+        description: ofStatus.map((code) => `\`${code}\`: ${ERRORS[code][1]}.`).join(' '),
+        headers: headerRefs(['X-Request-Id', ...(EXTRA_HEADERS[status] ?? [])]),
+        content: { 'application/problem+json': { schema: problem } },
+        'x-error-codes': ofStatus,
+      };
+      return [String(status), response];
+    }),
+  );
+}
+
+function successResponse(route: Route): ZodOpenApiResponseObject {
+  const { schema, contentType, headers = {} } = route.response;
+  const content = contentType === null ? undefined : { [contentType]: { schema: schema ?? z.string() } };
+  return {
+    description:
+      route.response.status === 201 ? 'Made.' : route.response.status === 302 ? 'Go there.' : 'Done.',
+    headers: {
+      ...headerRefs([
+        'X-Request-Id',
+        ...(route.rateLimitName === null ? [] : (['RateLimit-Policy', 'RateLimit'] as const)),
+        ...(route.keepsAnswers ? (['Idempotency-Replayed'] as const) : []),
+      ]),
+      ...Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, header(text)])),
+    },
+    ...(content === undefined ? {} : { content }),
+  };
+}
+
+/** A path parameter: an id of the kind that the route declares, or the caller's own text. */
+function pathParameter(route: Route, name: string): z.ZodType {
+  if (name === 'appId' || name === 'customerAppId') return givenId('app');
+  const kind = route.ids[name];
+  if (kind !== undefined) return givenId(kind);
+  return z.string().meta({ examples: [PATH_EXAMPLES[name] ?? exampleId('app')] });
+}
+
+const PATH_EXAMPLES: Readonly<Record<string, string>> = {
+  provider: 'revenuecat',
+  slug: 'spring',
+  linkSubdomain: 'my-app',
+  file: 'swagger-ui.css',
+};
+
+/** Names of the parameters in a path. */
+export function pathParameters(routePath: string): string[] {
+  return [...routePath.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
+}
+
+/** The path as OpenAPI writes it. */
+export function openApiPath(routePath: string): string {
+  return routePath.replaceAll(/:(\w+)/g, '{$1}');
+}
+
+function permissionNote(route: Route): string {
+  if (route.auth === 'account') return `Needs a key with the permission \`${route.permission}\`.`;
+  if (route.auth === 'provider') return "Verified by the provider's own signature or token.";
+  return route.auth === 'sdk' ? 'Needs an SDK key.' : '';
+}
+
+const SECURITY: Record<Route['auth'], (route: Route) => Record<string, string[]>[]> = {
+  account: (route) => [{ accountKey: [route.permission ?? ''] }],
+  sdk: () => [{ sdkKey: [] }],
+  none: () => [],
+  provider: () => [],
+};
+
+function operation(route: Route, group: string): ZodOpenApiOperationObject {
+  const names = pathParameters(route.path);
+  const query = route.query instanceof z.ZodObject ? route.query : undefined;
+  const headerParameters = route.keepsAnswers || route.operationId === 'exportPayout';
+  const note = permissionNote(route);
+  return {
+    operationId: route.operationId,
+    tags: [group],
+    summary: route.summary,
+    description: [route.description, note].filter(Boolean).join('\n\n') || route.summary,
+    security: SECURITY[route.auth](route),
+    ...(route.permission === null ? {} : { 'x-permission': route.permission }),
+    requestParams: {
+      ...(names.length === 0
+        ? {}
+        : { path: z.object(Object.fromEntries(names.map((name) => [name, pathParameter(route, name)]))) }),
+      ...(query === undefined ? {} : { query }),
+      ...(headerParameters
+        ? { header: z.object({ 'Idempotency-Key': idempotencyKeyHeader.optional() }) }
+        : {}),
+    },
+    ...requestBody(route),
+    responses: { [String(route.response.status)]: successResponse(route), ...errorResponses(route) },
+  };
+}
+
+const idempotencyKeyHeader = z.string().meta({
+  description: 'repeats of the call with the same key and body get the first answer and do nothing',
+  examples: ['2f1c6f3e-payout-june'],
+});
+
+function requestBody(route: Route): Pick<ZodOpenApiOperationObject, 'requestBody'> {
+  if (route.auth === 'provider') {
+    const schema = z.looseObject({}).meta({ description: 'as the provider sends it' });
+    return { requestBody: { required: true, content: { 'application/json': { schema } } } };
+  }
+  if (route.body === null) return {};
+  const required = !route.body.safeParse({}).success;
+  return { requestBody: { required, content: { 'application/json': { schema: route.body } } } };
+}
+
+function version(): string {
+  const { version: text } = JSON.parse(readFileSync(path.join(projectRoot, 'package.json'), 'utf8')) as {
+    version: string;
+  };
+  return text;
+}
+
+/** The description of the API (OpenAPI 3.1), made of the table of routes and the schemas that check and shape. */
+export function openApiDocument(groups: readonly RouteGroup[], publicUrl: string): OpenApiDocument {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const group of groups) {
+    for (const route of group.routes) {
+      (paths[openApiPath(route.path)] ??= {})[route.method.toLowerCase()] = operation(route, group.name);
+    }
+  }
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'Tributary',
+        version: version(),
+        description:
+          'Attributes app installs and purchases to creators’ links, keeps their commissions and pays them out.\n\n' +
+          'Instants are epoch milliseconds, money is whole US cents, rates are basis points. Ids are opaque.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [{ url: publicUrl }],
+      tags: groups.map(({ name, description }) => ({ name, description })),
+      paths,
+      components: {
+        headers: Object.fromEntries(Object.entries(HEADERS).map(([name, text]) => [name, header(text)])),
+        securitySchemes: {
+          accountKey: { type: 'http', scheme: 'bearer', description: 'An account key, `tri_sk_live_…`.' },
+          sdkKey: { type: 'http', scheme: 'bearer', description: "An app's SDK key, `pk_live_…`." },
+        },
+      },
+    },
+    options,
+  );
+}

@@ -1,0 +1,135 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+
+let api: TestApi;
+let app: TestApp;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+interface Bulk {
+  readonly created: { id: string; slug: string; name: string }[];
+  readonly failed: { index: number; code: string; message: string }[];
+  readonly code?: string;
+  readonly errors?: { path: string }[];
+}
+
+const bulk = (what: 'affiliates' | 'links', rows: unknown, owner = app) =>
+  api.call<Bulk>('POST', `/apps/${owner.appId}/${what}/bulk`, { key: owner.key, body: { rows } });
+
+const link = (affiliateId: string, slug?: string) => ({
+  affiliateId,
+  destinationUrl: 'https://example.com/get',
+  ...(slug === undefined ? {} : { slug }),
+});
+
+describe('affiliates in bulk', () => {
+  test('a hundred are made, in the order given, also in the list', async () => {
+    const own = await newApp(api);
+    const names = Array.from({ length: 100 }, (_, index) => `Creator ${index}`);
+    const { status, body } = await bulk(
+      'affiliates',
+      names.map((name) => ({ name })),
+      own,
+    );
+    expect(status).toBe(200);
+    expect(body.created.map(({ name }) => name)).toEqual(names);
+    expect(body.failed).toEqual([]);
+    const list = await api.call<{ items: { name: string }[] }>(
+      'GET',
+      `/apps/${own.appId}/affiliates?limit=100`,
+      {
+        key: own.key,
+      },
+    );
+    expect(list.body.items.map(({ name }) => name)).toEqual(names);
+  });
+
+  test('one row that breaks the schema rejects the call, names the row, and nothing is made', async () => {
+    const own = await newApp(api);
+    const { status, body } = await bulk('affiliates', [{ name: 'Ann' }, { name: '', email: 'no' }], own);
+    expect(status).toBe(400);
+    expect(body.errors?.map(({ path }) => path)).toEqual(['rows.1.name', 'rows.1.email']);
+    const list = await api.call<{ items: unknown[] }>('GET', `/apps/${own.appId}/affiliates`, {
+      key: own.key,
+    });
+    expect(list.body.items).toEqual([]);
+  });
+
+  test.each([
+    ['no rows', []],
+    ['101 rows', Array.from({ length: 101 }, () => ({ name: 'Ann' }))],
+    ['rows that are no list', { name: 'Ann' }],
+    ['no rows at all', undefined],
+  ])('%s is a 400', async (_name, rows) => {
+    expect((await bulk('affiliates', rows)).status).toBe(400);
+  });
+});
+
+describe('links in bulk', () => {
+  test('a row that the state refuses fails alone, with its index and why', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    const foreign = await newAffiliate(api, app);
+    await newLink(api, own, affiliateId, { slug: 'Taken' });
+    const { status, body } = await bulk(
+      'links',
+      [
+        link(affiliateId, 'first'),
+        link(affiliateId, 'taken'),
+        link('aff_nobody', 'second'),
+        link(affiliateId, 'FIRST'),
+        link(foreign, 'third'),
+        link(affiliateId),
+        link(foreign, 'fourth'),
+        link(affiliateId, 'fourth'),
+      ],
+      own,
+    );
+    expect(status).toBe(200);
+    expect(body.failed.map(({ index, code }) => [index, code])).toEqual([
+      [1, 'slug_taken'],
+      [2, 'unknown_affiliate'],
+      [3, 'duplicate_slug'],
+      [4, 'unknown_affiliate'],
+      [6, 'unknown_affiliate'],
+    ]);
+    expect(body.created.map(({ slug }) => slug)).toEqual([
+      'first',
+      expect.stringMatching(/^[a-z0-9]{8}$/),
+      'fourth',
+    ]);
+    const list = await api.call<{ items: unknown[] }>('GET', `/apps/${own.appId}/links`, { key: own.key });
+    expect(list.body.items).toHaveLength(4);
+  });
+
+  test('one row that breaks the schema rejects the call', async () => {
+    const affiliateId = await newAffiliate(api, app);
+    const { status, body } = await bulk('links', [
+      link(affiliateId, 'fine'),
+      { ...link(affiliateId, 'x'), destinationUrl: 'javascript:alert(1)' },
+    ]);
+    expect(status).toBe(400);
+    expect(body.errors?.map(({ path }) => path)).toEqual(['rows.1.destinationUrl', 'rows.1.slug']);
+    expect((await bulk('links', [link(affiliateId, 'fine')])).body.created).toHaveLength(1);
+  });
+
+  test('of two calls at once with the same slugs each slug is made once', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    const slugs = Array.from({ length: 40 }, (_, index) => `slug-${index}`);
+    const rows = slugs.map((slug) => link(affiliateId, slug));
+    const answers = await Promise.all([bulk('links', rows, own), bulk('links', rows.toReversed(), own)]);
+    const made = answers.flatMap(({ body }) => body.created.map(({ slug }) => slug));
+    expect(made.toSorted()).toEqual(slugs.toSorted());
+    expect(answers.flatMap(({ body }) => body.failed.map(({ code }) => code))).toEqual(
+      slugs.map(() => 'slug_taken'),
+    );
+  });
+});

@@ -1,0 +1,251 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
+import { connect } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+
+let api: TestApi;
+let app: TestApp;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const post = (path: string, body: unknown, idempotencyKey: string, key = app.key) =>
+  api.call<Record<string, string>>('POST', path, {
+    key,
+    body,
+    headers: { 'idempotency-key': idempotencyKey },
+  });
+
+const affiliatesPath = () => `/apps/${app.appId}/affiliates`;
+const countAffiliates = async (owner = app) =>
+  (await api.sql.one<{ n: number }>`select count(*)::int as n from affiliates where app_id = ${owner.appId}`)
+    .n;
+
+describe('the same key and body', () => {
+  test('answers the same status and body, does nothing again, and says so', async () => {
+    const key = randomUUID();
+    const before = await countAffiliates();
+    const first = await post(affiliatesPath(), { name: 'Ann' }, key);
+    const second = await post(affiliatesPath(), { name: 'Ann' }, key);
+    expect(first.status).toBe(201);
+    expect(second).toMatchObject({ status: 201, text: first.text });
+    expect(second.headers.get('content-type')).toBe(first.headers.get('content-type'));
+    expect(first.headers.get('idempotency-replayed')).toBeNull();
+    expect(second.headers.get('idempotency-replayed')).toBe('true');
+    expect(await countAffiliates()).toBe(before + 1);
+  });
+
+  test.each([
+    ['POST /apps', () => '/apps', { name: 'Another app' }],
+    ['a rotated SDK key', () => `/apps/${app.appId}/sdk-key/rotate`, {}],
+    [
+      'affiliates in bulk',
+      () => `/apps/${app.appId}/affiliates/bulk`,
+      { rows: [{ name: 'A' }, { name: 'B' }] },
+    ],
+  ])(
+    '%s: keys that are shown once are shown again, and nothing else of them is stored',
+    async (_name, path, body) => {
+      const key = randomUUID();
+      const first = await post(path(), body, key);
+      expect(first.status).toBeLessThan(300);
+      expect((await post(path(), body, key)).text).toBe(first.text);
+      const stored = await api.sql.one<{ text: string }>`
+      select encode(answer, 'escape') || encode(seed, 'escape') as text from idempotency_keys where idempotency_key = ${key}`;
+      expect(stored.text).not.toContain(first.body['sdkKey'] ?? 'created');
+    },
+  );
+
+  test('a refusal by state is the stored answer, too', async () => {
+    const affiliateId = await newAffiliate(api, app);
+    const body = { affiliateId, destinationUrl: 'https://example.com', slug: 'idem' };
+    await api.call('POST', `/apps/${app.appId}/links`, { key: app.key, body });
+    const key = randomUUID();
+    const first = await post(`/apps/${app.appId}/links`, body, key);
+    expect(first).toMatchObject({ status: 409, body: { code: 'slug_taken' } });
+    await api.sql`update links set active = active where false`;
+    const second = await post(`/apps/${app.appId}/links`, body, key);
+    expect(second).toMatchObject({ status: 409, text: first.text });
+    expect(second.headers.get('content-type')).toBe('application/problem+json');
+  });
+
+  test('a malformed request takes no key: mended, it is run', async () => {
+    const key = randomUUID();
+    expect((await post(affiliatesPath(), { name: '' }, key)).status).toBe(400);
+    expect((await post(affiliatesPath(), { name: 'Mended' }, key)).status).toBe(201);
+  });
+});
+
+describe('the same key for something else', () => {
+  test('another body, path or app is a 409, and nothing is made', async () => {
+    const key = randomUUID();
+    const other = await newApp(api, app);
+    await post(affiliatesPath(), { name: 'Ann' }, key);
+    for (const [path, body] of [
+      [affiliatesPath(), { name: 'Bob' }],
+      [`/apps/${other.appId}/affiliates`, { name: 'Ann' }],
+      [`/apps/${app.appId}/sdk-key/rotate`, {}],
+    ] as const) {
+      expect(await post(path, body, key)).toMatchObject({
+        status: 409,
+        body: { code: 'idempotency_key_reused' },
+      });
+    }
+    expect(await countAffiliates(other)).toBe(0);
+  });
+
+  test('another account has keys of its own', async () => {
+    const key = randomUUID();
+    const stranger = await newApp(api, await newAccount(api));
+    await post(affiliatesPath(), { name: 'Ann' }, key);
+    expect(
+      (await post(`/apps/${stranger.appId}/affiliates`, { name: 'Bob' }, key, stranger.key)).status,
+    ).toBe(201);
+  });
+
+  test('an export and another call do not share a key', async () => {
+    const affiliateId = await newAffiliate(api, app);
+    const exportPath = `/apps/${app.appId}/affiliates/${affiliateId}/payouts/export`;
+    const ofExport = randomUUID();
+    await api.sql`
+      insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, idempotency_key, status, settled_at, expires_at)
+      select 'req_01kbf2z4x8e0rvq1n3m5t7w9yc', ${app.appId}, ${affiliateId}, ${app.accountId}, id, ${ofExport}, 'empty', now(), now()
+        from account_keys where account_id = ${app.accountId} limit 1`;
+    expect(await post(affiliatesPath(), { name: 'Ann' }, ofExport)).toMatchObject({
+      status: 409,
+      body: { code: 'idempotency_key_reused' },
+    });
+    const ofCreate = randomUUID();
+    await post(affiliatesPath(), { name: 'Ann' }, ofCreate);
+    expect(await post(exportPath, {}, ofCreate)).toMatchObject({
+      status: 409,
+      body: { code: 'idempotency_key_reused' },
+    });
+  });
+
+  test.each([['with space'], ['x'.repeat(256)], ['ä']])('a key that is none is a 400: %s', async (key) => {
+    expect((await post(affiliatesPath(), { name: 'Ann' }, Buffer.from(key).toString('latin1'))).status).toBe(
+      400,
+    );
+  });
+});
+
+test('of many calls at once with one key one runs; the others get its answer or are told to wait', async () => {
+  const key = randomUUID();
+  const before = await countAffiliates();
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, () => post(affiliatesPath(), { name: 'Once' }, key)),
+  );
+  expect(await countAffiliates()).toBe(before + 1);
+  const made = answers.filter(({ status }) => status === 201);
+  expect(new Set(made.map(({ text }) => text)).size).toBe(1);
+  for (const answer of answers.filter(({ status }) => status !== 201)) {
+    expect(answer).toMatchObject({ status: 409, body: { code: 'idempotency_key_in_use' } });
+    expect(answer.headers.get('retry-after')).toBe('1');
+  }
+  expect((await post(affiliatesPath(), { name: 'Once' }, key)).text).toBe(made[0]?.text);
+});
+
+describe('a call that was cut off', () => {
+  /** A database that goes away right after the statement that `after` matches was carried out. */
+  function failingAfter(sql: Sql, after: RegExp): { sql: Sql; failed: () => number } {
+    let failures = 0;
+    const cut = (strings: TemplateStringsArray) => {
+      if (!after.test(strings.join('?'))) return;
+      failures += 1;
+      throw new TypeError('the process was cut off');
+    };
+    const failing = (async (strings: TemplateStringsArray, ...values: unknown[]) => {
+      const rows = await sql(strings, ...values);
+      cut(strings);
+      return rows;
+    }) as unknown as Sql;
+    const one = async (strings: TemplateStringsArray, ...values: unknown[]) => {
+      const row = await sql.one(strings, ...values);
+      cut(strings);
+      return row;
+    };
+    return { sql: Object.assign(failing, sql, { one }), failed: () => failures };
+  }
+
+  test.each([
+    ['after the affiliate was made', /insert into affiliates/, 'affiliates', { name: 'Cut' }],
+    ['after the link was made', /insert into links/, 'links', null],
+    ['before its answer was kept', /update idempotency_keys set answer/, 'affiliates', { name: 'Kept' }],
+    ['after the key was rotated', /insert into sdk_keys/, 'sdk-key/rotate', {}],
+  ])('%s is run again to the same end', async (_name, after, what, given) => {
+    const connection = connect({ url: api.database.url });
+    const { sql, failed } = failingAfter(connection, after);
+    const own = await newApp(api);
+    const body = given ?? {
+      affiliateId: await newAffiliate(api, own),
+      destinationUrl: 'https://example.com',
+    };
+    const cut = await startTestApi({ sql });
+    const request = {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${own.key}`,
+        'content-type': 'application/json',
+        'idempotency-key': randomUUID(),
+      },
+      body: JSON.stringify(body),
+    };
+    const path = `/apps/${own.appId}/${what}`;
+    expect((await fetch(cut.url + path, request)).status).toBe(500);
+    expect(failed()).toBe(1);
+    const counts = async () =>
+      await api.sql.one`
+        select (select count(*)::int from affiliates where app_id = ${own.appId}) as affiliates,
+               (select count(*)::int from links where app_id = ${own.appId}) as links,
+               (select count(*)::int from sdk_keys where app_id = ${own.appId}) as keys`;
+    const before = await counts();
+    // A process that died can't let go of its key: it is free when the claim's time is up.
+    await api.sql`update idempotency_keys set claimed_until = now() where claimed_until > now()`;
+    const again = await fetch(api.url + path, request);
+    expect(again.status).toBeLessThan(300);
+    expect(await counts()).toEqual(before);
+    const { id, sdkKey } = (await again.json()) as { id?: string; sdkKey?: string };
+    if (sdkKey !== undefined) {
+      const device = { deviceId: 'd', affiliateCode: 'nobody', firstOpenAt: 1 };
+      expect((await api.call('POST', '/sdk/install', { key: sdkKey, body: device })).status).toBe(404);
+    } else {
+      expect(
+        await api.sql`select id from affiliates where id = ${id ?? ''} union all select id from links where id = ${id ?? ''}`,
+      ).toHaveLength(1);
+    }
+    await connection.close();
+    await cut.close();
+  });
+
+  test('and never lets go of its key is taken over only when its time is up', async () => {
+    const key = randomUUID();
+    await post(affiliatesPath(), { name: 'Slow' }, key);
+    await api.sql`update idempotency_keys set answer = null, answer_key_id = null where idempotency_key = ${key}`;
+    expect(await post(affiliatesPath(), { name: 'Slow' }, key)).toMatchObject({
+      status: 409,
+      body: { code: 'idempotency_key_in_use' },
+    });
+    await api.sql`update idempotency_keys set claimed_until = now() where idempotency_key = ${key}`;
+    expect((await post(affiliatesPath(), { name: 'Slow' }, key)).status).toBe(201);
+  });
+});
+
+test('a key is free again after a day, and its row goes', async () => {
+  const key = randomUUID();
+  await post(affiliatesPath(), { name: 'Ann' }, key);
+  await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
+  const second = await post(affiliatesPath(), { name: 'Bob' }, key);
+  expect(second).toMatchObject({ status: 201, body: { name: 'Bob' } });
+  await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
+  expect(await deleteExpiredIdempotencyKeys(api.sql, 100)).toBe(1);
+  expect(await deleteExpiredIdempotencyKeys(api.sql, 100)).toBe(0);
+});

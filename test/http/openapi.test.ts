@@ -1,0 +1,98 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import * as z from 'zod';
+import { ERRORS } from '../../src/http/errors.ts';
+import { openApiDocument, openApiPath, pathParameters } from '../../src/http/openapi.ts';
+import { routeGroups, routes } from '../../src/http/routes/index.ts';
+import { startTestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
+import { exampleOf } from '../support/example-of.ts';
+
+let api: TestApi;
+
+beforeAll(async () => {
+  api = await startTestApi();
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const document = openApiDocument(routeGroups, 'https://api.example.test');
+const operationOf = (method: string, path: string) =>
+  (document.paths?.[openApiPath(path)] as Record<string, Record<string, unknown>> | undefined)?.[
+    method.toLowerCase()
+  ];
+
+describe('the description of the API', () => {
+  test('is served, and is the one that is made of the routes', async () => {
+    const { status, body } = await api.call('GET', '/openapi.json');
+    expect(status).toBe(200);
+    expect(body).toEqual(JSON.parse(JSON.stringify(document)));
+  });
+
+  test('has every route, under names that differ', () => {
+    for (const { method, path } of routes) expect(operationOf(method, path)).toBeDefined();
+    expect(new Set(routes.map((route) => route.operationId)).size).toBe(routes.length);
+  });
+
+  test.each(routes.map((route) => [`${route.method} ${route.path}`, route] as const))(
+    '%s: who may call it, its parameters, and each status with its codes',
+    (_name, route) => {
+      const operation = operationOf(route.method, route.path) as {
+        security: Record<string, string[]>[];
+        'x-permission'?: string;
+        parameters?: { in: string; name: string }[];
+        responses: Record<string, { 'x-error-codes'?: string[] }>;
+      };
+      expect(operation['x-permission']).toBe(route.permission ?? undefined);
+      expect(operation.security).toEqual(
+        route.auth === 'account'
+          ? [{ accountKey: [route.permission] }]
+          : route.auth === 'sdk'
+            ? [{ sdkKey: [] }]
+            : [],
+      );
+      const names = (operation.parameters ?? []).filter(({ in: place }) => place === 'path');
+      expect(names.map(({ name }) => name)).toEqual(pathParameters(route.path));
+      expect(operation.responses[String(route.response.status)]).toBeDefined();
+      for (const [status, response] of Object.entries(operation.responses)) {
+        for (const code of response['x-error-codes'] ?? []) {
+          expect(String(ERRORS[code as keyof typeof ERRORS][0])).toBe(status);
+        }
+      }
+      if (route.auth === 'account') {
+        for (const status of ['401', '403', '429', '503']) expect(operation.responses[status]).toBeDefined();
+      }
+    },
+  );
+
+  test.each(
+    routes
+      .filter((route) => route.body !== null)
+      .map((route) => [`${route.method} ${route.path}`, route] as const),
+  )('%s: the example of its body is one that it takes', (_name, route) => {
+    const body = exampleOf(z.toJSONSchema(route.body as z.ZodType, { io: 'input', unrepresentable: 'any' }));
+    expect((route.body as z.ZodType).safeParse(body)).toMatchObject({ success: true });
+  });
+});
+
+describe('the page that shows it', () => {
+  test('is served whole from here, and asks no other address', async () => {
+    const page = await api.call('GET', '/docs');
+    expect(page.status).toBe(200);
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
+    const sources = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, source = '']) => source);
+    expect(sources.length).toBeGreaterThan(3);
+    for (const source of sources) {
+      expect(source).toMatch(/^\//);
+      expect((await api.call('GET', source)).status).toBe(200);
+    }
+  });
+
+  test.each([['..%2fpackage.json'], ['index.js'], ['__proto__'], ['swagger-ui.css.map']])(
+    'nothing else of the folder is served: %s',
+    async (file) => {
+      expect((await api.call('GET', `/docs/${file}`)).status).toBe(404);
+    },
+  );
+});

@@ -1,0 +1,76 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { createRateLimits } from '../../src/http/rate-limits.ts';
+import { newAccount, newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+
+let api: TestApi;
+let app: TestApp;
+
+beforeAll(async () => {
+  api = await startTestApi({ rateLimits: createRateLimits({ account: 20, sdk: 3, clicks: 4 }) });
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+test('an account key is told how much remains, and over the limit when to come back; other keys are not affected', async () => {
+  const { key } = await newAccount(api);
+  const answers = [];
+  for (let call = 0; call < 21; call += 1) answers.push(await api.call('GET', '/apps', { key }));
+  expect(answers.map(({ status }) => status)).toEqual([...Array.from({ length: 20 }, () => 200), 429]);
+  expect(answers[0]?.headers.get('ratelimit-policy')).toBe('"account";q=20;w=60');
+  expect(answers[0]?.headers.get('ratelimit')).toMatch(/^"account";r=19;t=(60|59)$/);
+  const refused = answers.at(-1);
+  expect(refused).toMatchObject({ body: { code: 'rate_limited' } });
+  expect(refused?.headers.get('ratelimit')).toMatch(/^"account";r=0;t=\d+$/);
+  expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(0);
+  expect((await api.call('GET', '/apps', { key: app.key })).status).toBe(200);
+});
+
+test('a device is limited over install and identify together; another device of the app is not', async () => {
+  const install = (deviceId: string) =>
+    api.call('POST', '/sdk/install', {
+      key: app.sdkKey,
+      body: { deviceId, affiliateCode: 'nobody', firstOpenAt: 1 },
+    });
+  expect([(await install('one')).status, (await install('one')).status]).toEqual([404, 404]);
+  const identify = { deviceId: 'one', customerUserId: 'user', identifiedAt: 1 };
+  const identified = () => api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify });
+  expect((await identified()).status).toBe(404);
+  expect((await identified()).status).toBe(429);
+  expect((await install('two')).status).toBe(404);
+});
+
+test('clicks are limited per app and address hash, else per address', async () => {
+  const own = await newApp(api);
+  const { slug } = await newLink(api, own, await newAffiliate(api, own));
+  const click = async (ipHash?: string) =>
+    (
+      await api.call('POST', '/clicks', {
+        body: { customerAppId: own.appId, slug, claimToken: randomUUID(), ipHash },
+      })
+    ).status;
+  const statuses = [];
+  for (let call = 0; call < 5; call += 1) statuses.push(await click('hash-one'));
+  expect(statuses).toEqual([200, 200, 200, 200, 429]);
+  expect(await click('hash-two')).toBe(200);
+  expect(await click()).toBe(200);
+});
+
+test('a refused call is refused before it changes anything', async () => {
+  const { key, accountId } = await newAccount(api);
+  for (let call = 0; call < 20; call += 1) await api.call('GET', '/apps', { key });
+  expect((await api.call('POST', '/apps', { key, body: { name: 'Too many' } })).status).toBe(429);
+  expect(await api.sql`select 1 from apps where account_id = ${accountId}`).toEqual([]);
+});
+
+test('webhooks and health are not limited', async () => {
+  for (let call = 0; call < 30; call += 1) {
+    const answer = await api.call('POST', `/webhooks/stripe/${app.appId}`, { body: {} });
+    expect(answer.status).toBe(401);
+    expect(answer.headers.get('ratelimit')).toBeNull();
+  }
+  expect((await api.call('GET', '/healthz')).status).toBe(200);
+});
