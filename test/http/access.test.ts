@@ -5,6 +5,7 @@ import type { Route } from '../../src/http/route.ts';
 import { routes } from '../../src/http/routes/index.ts';
 import { newAccount, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { requestOf } from '../support/route-requests.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -22,26 +23,9 @@ const accountRoutes = routes
   .map((route) => [`${route.method} ${route.path}`, route] as const);
 const appRoutes = accountRoutes.filter(([, route]) => route.path.includes('/:appId'));
 
-/** A path of the route: the app's id, and ids of the right form that nothing has. */
-function pathOf(route: Route, appId: string): string {
-  return route.path.replaceAll(/:(\w+)/g, (_, name: string) => {
-    if (name === 'appId') return appId;
-    const kind = route.ids[name];
-    return kind === undefined ? 'revenuecat' : newId(kind);
-  });
-}
-
-/** A body that passes the schema of every route here, or breaks all of them. */
-function bodyOf(route: Route): { body?: unknown } {
-  if (route.body === null) return {};
-  const samples = [
-    {},
-    { name: 'x' },
-    { affiliateId: newId('affiliate'), destinationUrl: 'https://example.com' },
-    { rows: [{ name: 'x' }] },
-    { rows: [{ affiliateId: newId('affiliate'), destinationUrl: 'https://example.com' }] },
-  ];
-  return { body: samples.find((sample) => route.body?.safeParse(sample).success) ?? {} };
+/** A request that the route takes, for that app, with ids that nothing has. */
+function requestFor(route: Route, appId: string) {
+  return requestOf(route, ({ name, kind }) => (name === 'appId' ? appId : newId(kind)));
 }
 
 describe.each(accountRoutes)('%s', (_, route) => {
@@ -51,8 +35,9 @@ describe.each(accountRoutes)('%s', (_, route) => {
     );
     const texts = new Set<string>();
     for (const key of [undefined, 'x', unknown, app.sdkKey]) {
-      const answer = await api.call(route.method, pathOf(route, app.appId), {
-        ...bodyOf(route),
+      const { path, body } = requestFor(route, app.appId);
+      const answer = await api.call(route.method, path, {
+        body,
         ...(key === undefined ? {} : { key }),
       });
       expect(answer.status).toBe(401);
@@ -66,7 +51,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
     const others = PERMISSIONS.filter((permission) => permission !== route.permission);
     const { key } = await newAccount(api, others);
     const body = route.body === null ? {} : { body: '{ this is no JSON' };
-    const answer = await api.call(route.method, pathOf(route, 'no-id'), { key, ...body });
+    const answer = await api.call(route.method, requestFor(route, 'no-id').path, { key, ...body });
     expect(answer).toMatchObject({ status: 403, body: { code: 'forbidden' } });
   });
 });
@@ -76,9 +61,10 @@ describe.each(appRoutes)('%s', (_, route) => {
     const other = await newAccount(api);
     const unknown = await newApp(api).then(({ appId }) => appId.replace(/.{4}$/, '0000'));
     const answers = await Promise.all(
-      [app.appId, unknown, 'app_x', 'x'].map((appId) =>
-        api.call(route.method, pathOf(route, appId), { key: other.key, ...bodyOf(route) }),
-      ),
+      [app.appId, unknown, 'app_x', 'x'].map((appId) => {
+        const { path, body } = requestFor(route, appId);
+        return api.call(route.method, path, { key: other.key, body });
+      }),
     );
     expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([404]));
     expect(new Set(answers.map((answer) => answer.text.replace(/"requestId":"[^"]*"/, ''))).size).toBe(1);
@@ -90,20 +76,33 @@ describe.each(appRoutes)('%s', (_, route) => {
 
   if (route.body !== null) {
     test('answers 400 to a broken body before it looks for the app', async () => {
-      const answer = await api.call(route.method, pathOf(route, 'x'), { key: app.key, body: '[' });
+      const answer = await api.call(route.method, requestFor(route, 'x').path, { key: app.key, body: '[' });
       expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     });
   }
 });
 
-test('a revoked and an expired key are a 401', async () => {
-  for (const change of ['revoked_at', 'expires_at'] as const) {
+describe.each([['revoked'], ['expired']])('a key that was %s', (how) => {
+  test.each(accountRoutes)('is a 401 for %s', async (_, route) => {
     const { accountId, key } = await newAccount(api);
     const at = new Date(api.clock.now);
-    expect((await api.call('GET', '/apps', { key })).status).toBe(200);
-    await (change === 'revoked_at'
+    expect((await api.call('GET', '/apps', { key })).status).not.toBe(401);
+    await (how === 'revoked'
       ? api.sql`update account_keys set revoked_at = ${at} where account_id = ${accountId}`
       : api.sql`update account_keys set expires_at = ${at} where account_id = ${accountId}`);
-    expect((await api.call('GET', '/apps', { key })).status).toBe(401);
-  }
+    const { path, body } = requestFor(route, app.appId);
+    expect((await api.call(route.method, path, { key, body })).status).toBe(401);
+  });
+});
+
+const sdkRoutes = routes.filter((route) => route.auth === 'sdk').map((route) => [route.path, route] as const);
+
+describe.each(sdkRoutes)('%s', (_, route) => {
+  test('answers 401 to no key, a broken one and an account key', async () => {
+    const { path, body } = requestFor(route, app.appId);
+    for (const key of [undefined, 'pk_live_x', app.key]) {
+      const answer = await api.call(route.method, path, { body, ...(key === undefined ? {} : { key }) });
+      expect(answer).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+    }
+  });
 });

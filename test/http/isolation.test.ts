@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
+import type { IdKind } from '../../src/domain/ids.ts';
+import { routes } from '../../src/http/routes/index.ts';
+import { newAccount, startTestApi } from '../support/api.ts';
+import type { Answer, TestApi } from '../support/api.ts';
+import { operationOf, requestOf } from '../support/route-requests.ts';
+import type { IdPlace } from '../support/route-requests.ts';
+import { fingerprintOf, newTenant } from '../support/tenant.ts';
+import type { Tenant } from '../support/tenant.ts';
+
+// Every case here is made of the table of routes and the description of the API: a new route is in it by itself.
+
+let api: TestApi;
+let mine: Tenant;
+let theirs: Tenant;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  mine = await newTenant(api, 'mine');
+  theirs = await newTenant(api, 'theirs');
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const accountRoutes = routes
+  .filter((route) => route.auth === 'account')
+  .map((route) => [`${route.method} ${route.path}`, route] as const);
+
+/** What would tell two answers apart, were it not for the id that was asked for and the request's own id. */
+function comparable({ status, text, headers }: Answer, asked: string): readonly unknown[] {
+  const withoutIds = text.replace(/"requestId":"[^"]*"/, '').replaceAll(asked, 'ASKED');
+  return [status, withoutIds, headers.get('content-type')];
+}
+
+function expectNothingOfTheirs(answer: Answer): void {
+  for (const mark of theirs.marks) expect(answer.text).not.toContain(mark);
+}
+
+/** Runs calls and asks that not one row of the other account was changed, made or removed by them. */
+async function leavingTheirsAlone(work: () => Promise<void>): Promise<void> {
+  const before = await fingerprintOf(api, theirs);
+  await work();
+  expect(await fingerprintOf(api, theirs)).toBe(before);
+}
+
+describe.each(accountRoutes)('%s', (_, route) => {
+  const ownIds = ({ kind }: IdPlace) => mine.ids[kind];
+
+  test('is open to the account itself, so that the refusals below mean something', async () => {
+    const { path, body } = requestOf(route, ownIds);
+    const { status } = await api.call(route.method, path, { key: mine.key, body });
+    expect([400, 401, 403, 404, 405, 413, 415, 500]).not.toContain(status);
+  });
+
+  test('with a key of another account answers as if nothing were there, and does nothing', async () => {
+    const stranger = await newAccount(api);
+    const { path, body } = requestOf(route, ({ kind }) => theirs.ids[kind]);
+    if (!route.path.includes('/:appId')) {
+      const answer = await api.call(route.method, path, { key: stranger.key, body });
+      expectNothingOfTheirs(answer);
+      return;
+    }
+    await leavingTheirsAlone(async () => {
+      for (const { key } of [stranger, mine]) {
+        const answer = await api.call(route.method, path, { key, body });
+        expect(answer.status).toBe(404);
+        expectNothingOfTheirs(answer);
+      }
+    });
+  });
+
+  const places: IdPlace[] = [];
+  requestOf(route, (place) => {
+    places.push(place);
+    return 'x';
+  });
+  const others = places.filter(({ name }) => name !== 'appId');
+  if (others.length > 0) {
+    test.each(others.map((place) => [`${place.where} ${place.name}`, place] as const))(
+      "another account's id in the %s is answered like an id that nobody has, and does nothing",
+      async (__, place) => {
+        const isPlace = ({ where, name }: IdPlace) => where === place.where && name === place.name;
+        const askFor = async (id: string) => {
+          const { path, body } = requestOf(route, (at) => (isPlace(at) ? id : mine.ids[at.kind]));
+          return comparable(await api.call(route.method, path, { key: mine.key, body }), id);
+        };
+        await leavingTheirsAlone(async () => {
+          const foreign = theirs.ids[place.kind];
+          const unknown = newId(place.kind as IdKind);
+          expect(await askFor(foreign)).toEqual(await askFor(unknown));
+        });
+        if (place.where === 'path') expect((await askFor(theirs.ids[place.kind]))[0]).toBe(404);
+      },
+    );
+  }
+
+  const takesCursor = (operationOf(route).parameters ?? []).some(({ name }) => name === 'cursor');
+  if (takesCursor) {
+    test("another account's cursor is a 400", async () => {
+      const skip = (operationOf(route).parameters ?? [])
+        .filter(({ in: where, name }) => where === 'query' && name !== 'limit')
+        .map(({ name }) => name);
+      const page = (tenant: Tenant, query: string) => {
+        const [path = ''] = requestOf(route, ({ kind }) => tenant.ids[kind], skip).path.split('?');
+        return api.call<{ nextCursor: string | null }>(route.method, `${path}?limit=1${query}`, {
+          key: tenant.key,
+        });
+      };
+      const { nextCursor } = (await page(theirs, '')).body;
+      expect(nextCursor).not.toBeNull();
+      expect((await page(theirs, `&cursor=${nextCursor}`)).status).toBe(200);
+      expect(await page(mine, `&cursor=${nextCursor}`)).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_cursor' },
+      });
+    });
+  }
+});
+
+describe('an SDK key', () => {
+  test("attributes nothing to another app's clicks, slugs and affiliates", async () => {
+    const token = await api.sql.one<{ claimToken: string }>`
+      select claim_token as "claimToken" from clicks where app_id = ${theirs.appId} limit 1`;
+    await leavingTheirsAlone(async () => {
+      for (const touch of [token, { affiliateCode: 'theirs-0' }, { affiliateCode: theirs.ids.affiliate }]) {
+        const answer = await api.call('POST', '/sdk/install', {
+          key: mine.sdkKey,
+          body: { deviceId: `d-${JSON.stringify(touch).length}`, firstOpenAt: api.clock.now, ...touch },
+        });
+        expect(answer).toMatchObject({ status: 404, body: { code: 'no_attributable_click' } });
+      }
+    });
+  });
+});

@@ -1,0 +1,88 @@
+import { randomBytes } from 'node:crypto';
+import { ID_PREFIXES } from '../../src/domain/ids.ts';
+import type { IdKind } from '../../src/domain/ids.ts';
+import { openApiDocument, openApiPath } from '../../src/http/openapi.ts';
+import type { Route } from '../../src/http/route.ts';
+import { routeGroups } from '../../src/http/routes/index.ts';
+import { exampleId } from '../../src/http/schemas/common.ts';
+import { exampleOf } from './example-of.ts';
+
+/** Where a request names something by its id. */
+export interface IdPlace {
+  readonly where: 'path' | 'query' | 'body';
+  readonly name: string;
+  readonly kind: IdKind;
+}
+
+/** A request of a route, made of the examples in the description of the API. */
+export interface RouteRequest {
+  readonly path: string;
+  readonly body?: unknown;
+  /** Every place in which it names an id, but for the app in the path. */
+  readonly idPlaces: readonly IdPlace[];
+}
+
+interface Operation {
+  readonly parameters?: readonly { readonly in: string; readonly name: string; readonly schema: object }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: object }>> };
+}
+
+const { paths } = JSON.parse(JSON.stringify(openApiDocument(routeGroups, '/'))) as {
+  paths: Record<string, Record<string, Operation>>;
+};
+
+const KIND_OF_EXAMPLE = new Map<unknown, IdKind>(
+  (Object.keys(ID_PREFIXES) as IdKind[]).map((kind) => [exampleId(kind), kind]),
+);
+
+/** Names that only one thing may have: each request gets one of its own. */
+const UNIQUE_FIELDS = new Set(['slug', 'linkSubdomain']);
+
+/** The operation that describes a route. */
+export function operationOf(route: Route): Operation {
+  const operation = paths[openApiPath(route.path)]?.[route.method.toLowerCase()];
+  if (operation === undefined) throw new Error(`${route.method} ${route.path} is not described`);
+  return operation;
+}
+
+/**
+ * A request that the route takes. `idOf` answers the id to put at each place; the app in the path is asked for, too, as
+ * a place named `appId`. `skip` leaves out parameters of the query.
+ */
+export function requestOf(
+  route: Route,
+  idOf: (place: IdPlace) => string,
+  skip: readonly string[] = ['cursor'],
+): RouteRequest {
+  const { parameters = [], requestBody } = operationOf(route);
+  const idPlaces: IdPlace[] = [];
+  const filled = (where: IdPlace['where'], name: string, value: unknown): unknown => {
+    const kind = KIND_OF_EXAMPLE.get(value);
+    if (kind !== undefined) {
+      const place = { where, name, kind };
+      if (name !== 'appId') idPlaces.push(place);
+      return idOf(place);
+    }
+    if (where === 'body' && typeof value === 'string' && UNIQUE_FIELDS.has(name)) {
+      return `${value}-${randomBytes(4).toString('hex')}`;
+    }
+    if (Array.isArray(value)) return value.map((item) => filled(where, name, item));
+    if (typeof value !== 'object' || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, filled(where, key, child)]));
+  };
+
+  const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => {
+    const schema = parameters.find((parameter) => parameter.in === 'path' && parameter.name === name)?.schema;
+    return encodeURIComponent(String(filled('path', name, exampleOf(schema ?? {}))));
+  });
+  const query = new URLSearchParams();
+  for (const { in: where, name, schema } of parameters) {
+    if (where === 'query' && !skip.includes(name)) {
+      query.set(name, String(filled('query', name, exampleOf(schema))));
+    }
+  }
+  const bodySchema = requestBody?.content['application/json']?.schema;
+  const body = bodySchema === undefined ? {} : { body: filled('body', '', exampleOf(bodySchema)) };
+  const search = query.toString();
+  return { path: search === '' ? path : `${path}?${search}`, ...body, idPlaces };
+}

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import { newId } from '../../src/db/new-id.ts';
+import type { AccountId, AffiliateId, AppId, IdKind, KeyId } from '../../src/domain/ids.ts';
+import { newAffiliate, newApp, newLink } from './api.ts';
+import type { TestApi, TestApp } from './api.ts';
+import { insertEarning } from './ledger.ts';
+
+/** An account with an app in which there is at least two of everything that a caller can name or list. */
+export interface Tenant extends TestApp {
+  readonly ids: Readonly<Record<IdKind, string>>;
+  /** Texts that stand in nobody else's rows. */
+  readonly marks: readonly string[];
+}
+
+const DAY_MS = 86_400_000;
+
+/** Makes a tenant whose names all hold `mark`. */
+export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
+  const { sql } = api;
+  const app = await newApp(api, undefined, { name: `${mark} app` });
+  const ids: Partial<Record<IdKind, string>> = { account: app.accountId, app: app.appId };
+  const { id: keyId } = await sql.one<{ id: KeyId }>`
+    select id from account_keys where account_id = ${app.accountId} limit 1`;
+  for (let round = 0; round < 2; round += 1) {
+    const affiliateId = await newAffiliate(api, app, { name: `${mark} creator ${round}` });
+    const link = await newLink(api, app, affiliateId, {
+      slug: `${mark}-${round}`,
+      campaign: `${mark} campaign`,
+    });
+    const click = await api.call<{ clickId: string }>('POST', '/clicks', {
+      body: { customerAppId: app.appId, slug: link.slug, claimToken: randomUUID() },
+    });
+    const occurredAt = api.clock.now - DAY_MS * (round + 1);
+    const row = { affiliateId, amountCents: 500 + round, occurredAt };
+    const paid = await insertEarning(api, app, { ...row, dueAt: occurredAt, matured: true });
+    const opened = await openPayoutRequest(sql, {
+      id: newId('payoutRequest'),
+      appId: app.appId as AppId,
+      affiliateId: affiliateId as AffiliateId,
+      accountId: app.accountId as AccountId,
+      keyId,
+      idempotencyKey: null,
+      expectedTotalCents: null,
+      validForMs: 60_000,
+    });
+    if (opened === undefined || opened === 'key_reused') throw new Error('no payout request');
+    await settlePayoutRequest(sql, opened.id);
+    const commissionId = await insertEarning(api, app, { ...row, dueAt: api.clock.now + DAY_MS });
+    await sql`update events set likely_cause = 'user_never_identified', amount_minor = 1, customer_user_id = ${mark}
+               where app_id = ${app.appId} and id = (select event_id from commissions where id = ${commissionId})`;
+    const { eventId, deliveryId, payoutId, attributionId } = await sql.one<Record<string, string>>`
+      select c.event_id as "eventId", e.delivery_id as "deliveryId", c.payout_id as "payoutId", b.attribution_id as "attributionId"
+        from commissions c join events e on e.id = c.event_id join bindings b on b.id = c.binding_id where c.id = ${paid}`;
+    Object.assign(ids, {
+      affiliate: affiliateId,
+      link: link.id,
+      click: click.body.clickId,
+      attribution: attributionId,
+      event: eventId,
+      delivery: deliveryId,
+      commission: commissionId,
+      payout: payoutId,
+      key: keyId,
+    });
+  }
+  return {
+    ...app,
+    ids: ids as Record<IdKind, string>,
+    marks: [mark, ...Object.values(ids).filter((id) => id !== keyId && id !== app.accountId)],
+  };
+}
+
+/** A hash over every row of an account: what it has, and what it is. */
+export async function fingerprintOf({ sql }: TestApi, { accountId, appId }: TestApp): Promise<string> {
+  const tables = await sql<{ name: string; by: string }>`
+    select c.table_name as name, case when c.column_name = 'account_id' then 'account_id' else 'app_id' end as by
+      from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+     where c.table_schema = 'public' and t.table_type = 'BASE TABLE' and c.column_name in ('app_id', 'account_id')
+     order by 1, 2`;
+  const hashes: string[] = [];
+  for (const { name, by } of tables) {
+    const owner = by === 'account_id' ? accountId : appId;
+    const strings = Object.assign(
+      [
+        `select coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as hash from ${name} t where ${by} = `,
+        '',
+      ],
+      { raw: [] as string[] },
+    );
+    const { hash } = await sql.one<{ hash: string }>(strings, owner);
+    hashes.push(`${name}:${hash}`);
+  }
+  return hashes.join('\n');
+}
