@@ -14,6 +14,7 @@ import type { Sql } from './db/sql.ts';
 import { migrate } from './db/migrate.ts';
 import { StartupError } from './embedded/startup-error.ts';
 import { createApp } from './http/app.ts';
+import { startHousekeeping } from './housekeeping.ts';
 import type { ReadinessCheck } from './http/deps.ts';
 import { createRateLimits } from './http/rate-limits.ts';
 import type { RateLimitSettings } from './http/rate-limits.ts';
@@ -116,6 +117,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     logger,
   });
   const relay = startRelay({ sql, work, logger, ...settings.relay });
+  const housekeeping = startHousekeeping(sql, logger);
 
   const readiness = async (): Promise<ReadinessCheck[]> => {
     const missing = link.missing();
@@ -144,6 +146,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       server.listen(settings.port, settings.host, resolve);
     }).catch(async (error: unknown) => {
       await relay.stop();
+      await housekeeping.stop();
       await link.stop();
       await sql.close();
       throw error;
@@ -204,6 +207,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       stopping = true;
       await closeHttp();
       await relay.stop();
+      await housekeeping.stop();
       await work.drain();
       await link.stop();
       await sql.close();

@@ -1,5 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
+import { startBackgroundLoop } from '../src/background-loop.ts';
+import type { BackgroundLoop } from '../src/background-loop.ts';
 import { claimBindingsToHeal } from '../src/db/healing.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -20,10 +21,9 @@ export interface RelaySettings {
   readonly pauseMs?: number;
 }
 
-export interface Relay {
+export interface Relay extends BackgroundLoop {
   /** One round: starts what is overdue now. Answers how many workflows were asked for. */
   readonly round: () => Promise<number>;
-  readonly stop: () => Promise<void>;
 }
 
 /**
@@ -37,8 +37,6 @@ export function startRelay({
   overdueMs = OUTCOME_OVERDUE_MS,
   pauseMs = PAUSE_MS,
 }: RelaySettings): Relay {
-  const stopping = new AbortController();
-
   async function round(): Promise<number> {
     if (!work.reachable()) return 0;
     const deliveries = await claimUnfinishedDeliveries(sql, overdueMs, PAGE);
@@ -57,23 +55,10 @@ export function startRelay({
     return deliveries.length + bindings.length;
   }
 
-  async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      try {
-        await round();
-      } catch (error) {
-        logger.warn({ err: error, msg: 'a round of the relay failed, the next one will do its work' });
-      }
-      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {});
-    }
-  }
-
-  const running = run();
-  return {
-    round,
-    stop: async () => {
-      stopping.abort();
-      await running;
-    },
-  };
+  const { stop } = startBackgroundLoop(round, {
+    pauseMs,
+    onError: (error) =>
+      logger.warn({ err: error, msg: 'a round of the relay failed, the next one will do its work' }),
+  });
+  return { round, stop };
 }

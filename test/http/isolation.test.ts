@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/db/new-id.ts';
-import type { IdKind } from '../../src/domain/ids.ts';
 import { routes } from '../../src/http/routes/index.ts';
 import { newAccount, startTestApi } from '../support/api.ts';
 import type { Answer, TestApi } from '../support/api.ts';
@@ -88,7 +87,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
         };
         await leavingTheirsAlone(async () => {
           const foreign = theirs.ids[place.kind];
-          const unknown = newId(place.kind as IdKind);
+          const unknown = newId(place.kind);
           expect(await askFor(foreign)).toEqual(await askFor(unknown));
         });
         if (place.where === 'path') expect((await askFor(theirs.ids[place.kind]))[0]).toBe(404);
