@@ -15,6 +15,7 @@ import { migrate } from './db/migrate.ts';
 import { StartupError } from './embedded/startup-error.ts';
 import { createApp } from './http/app.ts';
 import { startHousekeeping } from './housekeeping.ts';
+import { answerClientError } from './http/client-error.ts';
 import type { ReadinessCheck } from './http/deps.ts';
 import { createRateLimits } from './http/rate-limits.ts';
 import type { RateLimitSettings } from './http/rate-limits.ts';
@@ -169,6 +170,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
           : readiness(),
     });
     const handle = app.callback();
+    server.on('clientError', answerClientError);
     server.on('request', (request, response) => void handle(request, response));
     logger.info({ url: local, role, msg: 'listening' });
   }

@@ -36,6 +36,7 @@ export const ERRORS = {
     'Nothing to mend: the user is remembered and bound when the install of the device arrives.',
   ],
   method_not_allowed: [405, 'Method not allowed', 'Use one of the methods in `Allow`.'],
+  request_timeout: [408, 'The request took too long', 'Send the whole request at once.'],
   slug_taken: [
     409,
     'The slug is taken',
@@ -64,6 +65,7 @@ export const ERRORS = {
   ],
   payload_too_large: [413, 'The body is too large', 'Send less than 1 MiB; split a bulk call.'],
   unsupported_media_type: [415, 'The body is not JSON', 'Send `Content-Type: application/json`.'],
+  headers_too_large: [431, 'The headers are too large', 'Address and headers together may have 16 KiB.'],
   rate_limited: [429, 'Too many requests', 'Wait for `Retry-After` seconds.'],
   internal_error: [
     500,

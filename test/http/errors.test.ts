@@ -1,3 +1,4 @@
+import { connect as connectSocket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { connect } from '../../src/db/sql.ts';
@@ -129,6 +130,50 @@ test('a fault is a 500 that tells nothing but the request id', async () => {
     'type',
   ]);
   await faulty.close();
+});
+
+describe('what never becomes a request', () => {
+  async function send(text: string): Promise<string> {
+    const { hostname, port } = new URL(api.url);
+    const socket = connectSocket(Number(port), hostname);
+    socket.setEncoding('utf8');
+    socket.write(text);
+    let answer = '';
+    for await (const chunk of socket) answer += String(chunk);
+    return answer;
+  }
+
+  test.each([
+    [
+      'headers of more than 16 KiB',
+      `GET / HTTP/1.1\r\nHost: x\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`,
+      431,
+      'headers_too_large',
+    ],
+    [
+      'an address of more than 16 KiB',
+      `GET /${'x'.repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+      431,
+      'headers_too_large',
+    ],
+    ['no HTTP', 'hello\r\n\r\n', 400, 'invalid_request'],
+  ])('%s is answered as a problem document, too', async (_, text, status, code) => {
+    const answer = await send(text);
+    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(answer).toContain('Content-Type: application/problem+json');
+    const [, body = ''] = answer.split('\r\n\r\n');
+    const { requestId, ...problem } = JSON.parse(body) as Record<string, unknown>;
+    expect(problem).toMatchObject({ status, code });
+    expect(answer).toContain(`X-Request-Id: ${String(requestId)}`);
+  });
+
+  test.each([['/apps/%E0%A4%A'], ['/%'], ['//'], ['/apps/%00'], ['/apps/..%2f..'], ['/apps?limit=%']])(
+    'a strange address is a plain refusal: %s',
+    async (path) => {
+      const answer = await send(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+      expect(answer).toMatch(/^HTTP\/1.1 4\d\d /);
+    },
+  );
 });
 
 describe('health', () => {

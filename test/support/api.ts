@@ -9,6 +9,7 @@ import type { AccountId, BindingId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { createApp } from '../../src/http/app.ts';
+import { answerClientError } from '../../src/http/client-error.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { expectDescribed } from './conformance.ts';
@@ -69,6 +70,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
   });
   const handle = app.callback();
   const server = createServer((request, response) => void handle(request, response));
+  server.on('clientError', answerClientError);
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });

@@ -4,7 +4,12 @@ import { errorCodesOf } from '../../src/http/openapi.ts';
 import type { Route } from '../../src/http/route.ts';
 
 /** Codes that belong to no single operation. */
-const EVERYWHERE: readonly ErrorCode[] = ['method_not_allowed', 'internal_error'];
+const EVERYWHERE: readonly ErrorCode[] = [
+  'method_not_allowed',
+  'request_timeout',
+  'headers_too_large',
+  'internal_error',
+];
 
 function answeredBy(code: ErrorCode, routes: readonly Route[]): string {
   if (EVERYWHERE.includes(code)) return 'any path';

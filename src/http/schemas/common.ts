@@ -47,34 +47,27 @@ export const rateBps = z
   .max(10_000)
   .meta({ description: 'basis points: 2000 is 20 %', examples: [2000] });
 
+/** Text without control characters. The pattern is described in a form that every reader of JSON schema knows. */
+function onOneLine(text: z.ZodString): z.ZodString {
+  return text
+    .regex(/^\P{Cc}*$/u, 'Must not contain control characters.')
+    .meta({ override: { pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$' } });
+}
+
 /** A name as people read it: trimmed, and on one line. */
-export const label = z
-  .string()
-  .trim()
-  .min(1)
-  .max(200)
-  .regex(/^\P{Cc}*$/u, 'Must not contain control characters.');
+export const label = onOneLine(z.string().trim().min(1).max(200));
 
 /** A caller's own string of a device. */
-export const deviceId = z
-  .string()
-  .min(1)
-  .max(200)
-  .regex(/^\P{Cc}*$/u, 'Must not contain control characters.')
-  .meta({
-    description: 'made by the app, the same for the life of an install',
-    examples: ['9f0c2d1e-device'],
-  });
+export const deviceId = onOneLine(z.string().min(1).max(200)).meta({
+  description: 'made by the app, the same for the life of an install',
+  examples: ['9f0c2d1e-device'],
+});
 
 /** The longest user id in bytes that fits an index together with a device id. */
 const USER_ID_BYTES = 1_700;
 
 /** A caller's own string of a user: the one that the billing provider reports. */
-export const customerUserId = z
-  .string()
-  .min(1)
-  .max(512)
-  .regex(/^\P{Cc}*$/u, 'Must not contain control characters.')
+export const customerUserId = onOneLine(z.string().min(1).max(512))
   .refine(
     (text) => Buffer.byteLength(text) <= USER_ID_BYTES,
     `Must not be longer than ${USER_ID_BYTES} bytes.`,
@@ -107,7 +100,11 @@ export const pageQuery = {
   cursor: z
     .string()
     .max(2_000)
-    .meta({ description: '`nextCursor` of the page before', examples: [CURSOR_EXAMPLE] })
+    .meta({
+      description: '`nextCursor` of the page before',
+      pattern: '^[A-Za-z0-9_-]*$',
+      examples: [CURSOR_EXAMPLE],
+    })
     .optional(),
 };
 
