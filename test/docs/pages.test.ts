@@ -1,0 +1,56 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { projectRoot } from '../../src/config/project-root.ts';
+import { isPrinted, readBlocks, runBlocks } from '../support/runnable-page.ts';
+import { startTestService, TEST_SECRETS_KEY, temporalAddress } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let folder: string;
+
+beforeAll(async () => {
+  service = await startTestService();
+  folder = await mkdtemp(path.join(tmpdir(), 'tributary-pages-'));
+});
+afterAll(async () => {
+  await service.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const pages = [
+  'README.md',
+  ...(await readdir(path.join(projectRoot, 'docs'))).toSorted().map((name) => `docs/${name}`),
+];
+const runnable = [];
+for (const page of pages) {
+  const blocks = await readBlocks(page);
+  if (blocks.length > 0) runnable.push([page, blocks] as const);
+}
+
+test('the pages for founders, operators and engineers have commands', () => {
+  expect(runnable.map(([page]) => page)).toEqual(expect.arrayContaining(['README.md', 'docs/founders.md']));
+});
+
+test.each(runnable)(
+  '%s: its commands work as they stand there, and print what it says',
+  async (page, blocks) => {
+    const { status, stderr, outputs } = await runBlocks(blocks, {
+      API: service.url,
+      DATABASE_URL: service.database.url,
+      SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
+      TEMPORAL_ADDRESS: temporalAddress(),
+      OUT: folder,
+    });
+    const failed = blocks[outputs.length - 1];
+    if (status !== 0) throw new Error(`${page}, line ${failed?.line}: ${stderr}\n${outputs.at(-1)}`);
+    for (const [index, { line, printed }] of blocks.entries()) {
+      const output = outputs[index] ?? '';
+      if (printed !== null && !isPrinted(output, printed)) {
+        throw new Error(`${page}, line ${line} says:\n${printed}\nbut prints:\n${output}`);
+      }
+    }
+  },
+  180_000,
+);
