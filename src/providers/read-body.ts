@@ -33,7 +33,7 @@ export function readAs<T>(schema: z.ZodType<T>, value: unknown, at = ''): Read<T
   const result = schema.safeParse(value);
   if (result.success) return { ok: true, value: result.data };
   const faults = result.error.issues.slice(0, 3).map((issue) => {
-    const path = [at, ...issue.path].filter((part) => part !== '').join('.');
+    const path = [at, ...issue.path].filter((step) => step !== '').join('.');
     return `${path === '' ? 'the body' : path} is missing or not ${expectation(issue)}`;
   });
   return { ok: false, reason: faults.join('; ') };
@@ -76,6 +76,29 @@ export const ids = anything.transform((value) =>
 /** Text that steers the reading; anything else reads as null, since new values must never fail. */
 export const optionalText = anything.transform((value) => (typeof value === 'string' ? value : null));
 
+/** An object that may be missing or something else, read as empty then. */
+export function part<S extends z.ZodRawShape>(shape: S) {
+  return anything
+    .transform((value) => (typeof value === 'object' && value !== null ? value : {}))
+    .pipe(z.object(shape));
+}
+
+/** A list's items; missing, or anything else than a list, reads as no items. */
+export function items<T>(item: z.ZodType<T>) {
+  return anything.transform((value) => (Array.isArray(value) ? value : [])).pipe(z.array(item));
+}
+
+/**
+ * The app's user id among data of the app's own, under the one key that the set-up page asks for. Where the app keeps
+ * its ids as numbers they arrive as numbers.
+ */
+export const userMetadata = part({
+  app_user_id: anything.transform((value) => {
+    if (Number.isSafeInteger(value)) return String(value);
+    return isId(value) ? value : null;
+  }),
+});
+
 /** A flag that is only ever true when it says so. */
 export const flag = anything.transform((value) => value === true);
 
@@ -94,10 +117,35 @@ export const epochSeconds = z
   .custom<number>((value) => isInstant(value, 1000), 'a time in seconds')
   .transform((seconds) => seconds * 1000);
 
-/** The same where it may be missing. */
+/** An instant in epoch milliseconds that may be missing. */
+export const optionalEpochMs = anything.transform((value) => (isInstant(value, 1) ? value : null));
+
+/** An instant in epoch seconds that may be missing, read as milliseconds. */
 export const optionalEpochSeconds = anything.transform((value) =>
   isInstant(value, 1000) ? value * 1000 : null,
 );
+
+/**
+ * An instant as text with a time zone, to any fraction of a second: `2026-03-02T09:30:00.181000Z`, and with an offset
+ * `+0000` or `+00:00`. What is below a millisecond is cut.
+ */
+const TIME_TEXT = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(\.\d{1,3})?\d*(?:Z|([+-]\d{2}):?(\d{2}))$/i;
+
+function timeTextMs(value: unknown): number | null {
+  const match = typeof value === 'string' && value.length <= 64 ? TIME_TEXT.exec(value) : null;
+  if (match === null) return null;
+  const [, seconds, fraction = '', hours = '+00', minutes = '00'] = match;
+  const ms = Date.parse(`${seconds}${fraction}${hours}:${minutes}`);
+  return isInstant(ms, 1) ? ms : null;
+}
+
+/** An instant as text, read as epoch milliseconds. */
+export const timeText = z
+  .custom<string>((value) => timeTextMs(value) !== null, 'a time with its time zone')
+  .transform((text) => Number(timeTextMs(text)));
+
+/** The same where it may be missing. */
+export const optionalTimeText = anything.transform(timeTextMs);
 
 /** An ISO 4217 code in any case, read in upper case. */
 export const currencyCode = z

@@ -8,6 +8,8 @@ import type {
   PaymentAliasFact,
   PaymentFact,
 } from '../domain/events.ts';
+import * as normalized from './normalized.ts';
+import { failed, normalizedEvent } from './normalized.ts';
 import type { ParseResult, Provider } from './provider.ts';
 import * as read from './read-body.ts';
 import type { Read } from './read-body.ts';
@@ -35,35 +37,26 @@ const envelopeSchema = z.object({
 });
 type Envelope = z.infer<typeof envelopeSchema>;
 
-/** An object that may be missing or something else, read as empty then. */
-function part<S extends z.ZodRawShape>(shape: S) {
-  return read.anything
-    .transform((value) => (typeof value === 'object' && value !== null ? value : {}))
-    .pipe(z.object(shape));
-}
-
 /** A reference to another object: its id, or the object itself where the sender expanded it. */
 const ref = read.anything.transform((value) => {
   const target: unknown = typeof value === 'object' && value !== null && 'id' in value ? value.id : value;
   return read.optionalId.parse(target);
 });
 
-/** A list object's items; missing, or anything else than a list, reads as no items. */
+/** A list object. */
 function list<T>(item: z.ZodType<T>) {
-  const items = read.anything.transform((value) => (Array.isArray(value) ? value : [])).pipe(z.array(item));
-  return part({ data: items });
+  return read.part({ data: read.items(item) });
 }
 
-/** The app's user id, under the one key that the set-up page asks for. */
-const metadata = part({ app_user_id: read.optionalId });
+const metadata = read.userMetadata;
 
-const subscriptionDetails = part({ subscription: ref, metadata });
+const subscriptionDetails = read.part({ subscription: ref, metadata });
 
 /** Where a product's id may stand: `pricing` since API version 2025-03-31, `price` and `plan` before. */
 const pricedShape = {
-  pricing: part({ price_details: part({ price: ref, product: ref }) }),
-  price: part({ id: read.optionalId, product: ref }),
-  plan: part({ id: read.optionalId, product: ref }),
+  pricing: read.part({ price_details: read.part({ price: ref, product: ref }) }),
+  price: read.part({ id: read.optionalId, product: ref }),
+  plan: read.part({ id: read.optionalId, product: ref }),
 };
 type Priced = z.infer<z.ZodObject<typeof pricedShape>>;
 
@@ -84,16 +77,16 @@ const invoiceSchema = z.object({
   charge: ref,
   payment_intent: ref,
   metadata,
-  parent: part({ subscription_details: subscriptionDetails }),
+  parent: read.part({ subscription_details: subscriptionDetails }),
   subscription_details: subscriptionDetails,
-  status_transitions: part({ paid_at: read.optionalEpochSeconds }),
+  status_transitions: read.part({ paid_at: read.optionalEpochSeconds }),
   lines: list(
-    part({
+    read.part({
       ...pricedShape,
       description: read.optionalText,
       metadata,
       subscription: ref,
-      parent: part({ subscription_item_details: part({ subscription: ref }) }),
+      parent: read.part({ subscription_item_details: read.part({ subscription: ref }) }),
     }),
   ),
 });
@@ -116,7 +109,7 @@ const sessionAmountSchema = z.object({ currency: read.currencyCode, amount_total
 
 const invoicePaymentSchema = z.object({
   invoice: ref.refine((value) => value !== null, 'an invoice id'),
-  payment: part({ payment_intent: ref, charge: ref }),
+  payment: read.part({ payment_intent: ref, charge: ref }),
 });
 
 const chargeSchema = z.object({
@@ -144,7 +137,7 @@ const moneyBackSchema = z.object({
 });
 type MoneyBack = z.infer<typeof moneyBackSchema>;
 
-const itemsShape = { items: list(part({ ...pricedShape, quantity: read.anything })) };
+const itemsShape = { items: list(read.part({ ...pricedShape, quantity: read.anything })) };
 
 const subscriptionSchema = z.object({
   ...itemsShape,
@@ -165,35 +158,21 @@ function environmentOf(envelope: Envelope): Environment | null {
 }
 
 function eventOf(envelope: Envelope, kind: EventKind, details: Details = {}): NormalizedEvent {
-  return {
+  return normalizedEvent({
     sourceEventId: envelope.id,
     kind,
     environment: environmentOf(envelope),
     occurredAt: envelope.created,
-    productId: null,
-    userIds: [],
-    onlyAnonymousUserIds: false,
-    userKeys: [],
-    payment: null,
-    adjustment: null,
-    paymentAliases: [],
-    userLinks: [],
-    transfer: null,
-    priceUnknown: false,
     ...details,
-  };
+  });
 }
 
 function done(envelope: Envelope, kind: EventKind, details: Details = {}): ParseResult {
-  return { outcome: 'event', event: eventOf(envelope, kind, details) };
+  return normalized.done(eventOf(envelope, kind, details));
 }
 
 function ignored(envelope: Envelope, reason: string, details: Details = {}): ParseResult {
-  return { outcome: 'ignored', reason, event: eventOf(envelope, 'other', details) };
-}
-
-function failed(reason: string): ParseResult {
-  return { outcome: 'failed', reason };
+  return normalized.ignored(reason, eventOf(envelope, 'other', details));
 }
 
 /** Stripe states no USD value: only an amount that is in USD already has one. */
@@ -440,7 +419,11 @@ function composition(items: z.infer<typeof subscriptionSchema>['items']): string
   return known ? parts.toSorted().join() : null;
 }
 
-const previousSchema = part({ ...itemsShape, cancel_at: read.anything, cancel_at_period_end: read.anything });
+const previousSchema = read.part({
+  ...itemsShape,
+  cancel_at: read.anything,
+  cancel_at_period_end: read.anything,
+});
 
 function subscriptionChange(envelope: Envelope, subscription: Subscription): EventKind | null {
   const previous = previousSchema.parse(envelope.data.previous_attributes);
@@ -525,8 +508,7 @@ function parse(body: Buffer): ParseResult {
   if (!json.ok) return failed(json.reason);
   const format = json.value['object'];
   if (typeof format === 'string' && format.startsWith('v2.')) {
-    const reason = 'a thin event carries no data: the endpoint must send snapshot events';
-    return { outcome: 'ignored', reason, event: null };
+    return normalized.ignored('a thin event carries no data: the endpoint must send snapshot events');
   }
   const envelope = read.readAs(envelopeSchema, json.value);
   return envelope.ok ? readType(envelope.value) : failed(envelope.reason);
