@@ -92,7 +92,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
                left join affiliates f on f.id = t.affiliate_id), '[]') as candidates,
            coalesce((
              select jsonb_agg(jsonb_build_object(
-                      'adjustmentId', a.id, 'state', a.state, 'reversesAll', a.reverses_all, 'currency', a.currency,
+                      'adjustmentId', a.id, 'kind', a.kind, 'state', a.state, 'reversesAll', a.reverses_all, 'currency', a.currency,
                       'amountMinor', a.amount_minor, 'usdCents', a.usd_cents, 'occurredAt', epoch_ms(a.occurred_at),
                       'eventId', a.event_id, 'bookedMinor', a.booked_minor))
                from adjustments a

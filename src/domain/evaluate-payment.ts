@@ -1,6 +1,6 @@
 import { commissionCents, minorDecimals, roundHalfAwayFromZero, share } from './money.ts';
 import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId, LinkId } from './ids.ts';
-import type { Environment } from './events.ts';
+import type { AdjustmentFact, Environment } from './events.ts';
 import { DAY_MS } from './attribution.ts';
 import type { AffiliateStatus, MatchMethod } from './attribution.ts';
 
@@ -49,6 +49,7 @@ export interface UserCandidate {
 
 export interface AdjustmentSnapshot {
   readonly adjustmentId: AdjustmentId;
+  readonly kind: AdjustmentFact['kind'];
   readonly state: 'applied' | 'reversed';
   readonly reversesAll: boolean;
   readonly currency: string;
@@ -211,7 +212,9 @@ function adjustmentChanges(payment: PaymentSnapshot): Change[] {
   const changes: Change[] = [];
   for (const adjustment of adjustments) {
     if (adjustment.reversesAll) continue;
-    const undoneBy = undoings.find((u) => u.occurredAt >= adjustment.occurredAt);
+    const undoneBy = undoings.find(
+      (u) => u.kind === adjustment.kind && u.occurredAt >= adjustment.occurredAt,
+    );
     const applies = adjustment.state === 'applied' && undoneBy === undefined;
     const wanted = applies ? inPaymentCurrency(payment, adjustment) : 0;
     if (wanted === null || wanted === adjustment.bookedMinor) continue;

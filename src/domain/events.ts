@@ -53,8 +53,8 @@ export interface AdjustmentFact extends OriginalAmount {
   /** Orders the states of one adjustment: the highest known rank decides. */
   readonly rank: number;
   /**
-   * When set, this fact speaks of every `applied` adjustment of the payment that has another ref (a refund reversal
-   * that names only the transaction).
+   * When set, this fact speaks of every earlier `applied` adjustment of the payment that is of its kind and has another
+   * ref (a refund reversal, or a chargeback won back, that names only the transaction).
    */
   readonly reversesAll?: boolean;
 }

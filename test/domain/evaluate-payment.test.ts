@@ -48,6 +48,7 @@ function adjustment(n: number, over: Partial<AdjustmentSnapshot> = {}): Adjustme
   return {
     adjustmentId: `adj_${n}` as AdjustmentId,
     eventId: `evt_${n}` as EventId,
+    kind: 'refund',
     state: 'applied',
     reversesAll: false,
     currency: 'USD',
@@ -267,6 +268,18 @@ describe('refunds and disputes', () => {
     ];
     const { reversals } = evaluatePayment({ ...earned, adjustments });
     expect(reversals.map((r) => r.amountCents)).toEqual([-20]);
+  });
+
+  test('a chargeback that is won back gives back what it took, and leaves the refunds taken', () => {
+    const adjustments = [
+      adjustment(1, { amountMinor: 100 }),
+      adjustment(2, { kind: 'chargeback', amountMinor: 900 }),
+    ];
+    const disputed = after({ ...earned, adjustments }, evaluatePayment({ ...earned, adjustments }));
+    expect(disputed.reversedCents).toBe(200);
+    const won = adjustment(3, { kind: 'chargeback', state: 'reversed', reversesAll: true });
+    const { reversals } = evaluatePayment({ ...disputed, adjustments: [...disputed.adjustments, won] });
+    expect(reversals.map((r) => r.amountCents)).toEqual([180]);
   });
 
   test('in any order of arrival and with any repetition, the ledger ends at the same sum', () => {
