@@ -13,7 +13,7 @@ import { secretContext } from '../src/db/webhook-secrets.ts';
 import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
 import { checkProof } from '../src/providers/proof.ts';
-import { providers } from '../src/providers/index.ts';
+import { isProviderName, providers } from '../src/providers/index.ts';
 import type { ParseResult, Provider } from '../src/providers/provider.ts';
 import { DELIVERY_STEPS } from '../workflows/types.ts';
 import type { DeliveryResult, DeliveryStep } from '../workflows/types.ts';
@@ -63,9 +63,8 @@ class DeliveryRun {
 
   async provider(): Promise<Provider> {
     const { provider } = await this.stored();
-    const known = providers[provider as keyof typeof providers];
-    if (known === undefined) throw new Error(`this version has no provider ${provider}`);
-    return known;
+    if (!isProviderName(provider)) throw new Error(`this version has no provider ${provider}`);
+    return providers[provider];
   }
 
   async parsed(): Promise<ParseResult> {

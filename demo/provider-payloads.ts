@@ -12,9 +12,14 @@ export function bodyOf(payload: Payload): Buffer {
   return Buffer.from(JSON.stringify(payload));
 }
 
-/** A new id in Stripe's manner. */
+/** A new id in the manner of Stripe, Paddle and Svix. */
 function made(prefix: string): string {
   return `${prefix}_${randomUUID().replaceAll('-', '').slice(0, 24)}`;
+}
+
+/** A new transaction id in the App Store's manner. */
+function storeTransactionId(): string {
+  return `9${randomUUID().replaceAll(/\D/g, '').padEnd(14, '7').slice(0, 14)}`;
 }
 
 function seconds(ms: number): number {
@@ -59,7 +64,7 @@ function rough(usd: number | null, currency: string | null): number | null {
 export function revenuecatEvent(overrides: RevenuecatOverrides = {}): Payload {
   const occurredAt = overrides.occurredAt ?? A_MONDAY;
   const { usd = 9.99, currency = 'USD', userId = 'user-hazel', aliases = [userId] } = overrides;
-  const { transactionId = `9${randomUUID().replaceAll(/\D/g, '').padEnd(14, '7').slice(0, 14)}` } = overrides;
+  const { transactionId = storeTransactionId() } = overrides;
   const { environment = 'PRODUCTION', originalTransactionId = transactionId } = overrides;
   return {
     api_version: '1.0',
@@ -487,4 +492,428 @@ export function stripeSubscription(overrides: StripeSubscriptionOverrides = {}):
 export function signStripe(body: Uint8Array | string, secret: string, atSeconds: number): string {
   const mac = createHmac('sha256', secret).update(`${atSeconds}.`).update(body).digest('hex');
   return `t=${atSeconds},v1=${mac}`;
+}
+
+export interface AdaptyOverrides {
+  readonly type?: string;
+  readonly eventId?: string | null;
+  readonly userId?: string | null;
+  /** Dollars, e.g. 9.99; null when Adapty does not know. */
+  readonly usd?: number | null;
+  readonly currency?: string | null;
+  /** In `currency`; without it the dollars at a rough rate. */
+  readonly localPrice?: number | null;
+  readonly transactionId?: string | null;
+  readonly originalTransactionId?: string | null;
+  readonly productId?: string;
+  readonly store?: string;
+  readonly environment?: string | null;
+  /** Epoch ms of the event, and of the purchase unless that is given. */
+  readonly occurredAt?: number;
+  readonly purchasedAt?: number;
+  /** Anything else in `event_properties`, or in place of what was built; undefined removes a field. */
+  readonly extra?: Payload;
+}
+
+/** Adapty writes microseconds and an offset without a colon. */
+function adaptyTime(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000+0000');
+}
+
+/** One Adapty event; the first period of a subscription for 9.99 USD in the App Store unless told otherwise. */
+export function adaptyEvent(overrides: AdaptyOverrides = {}): Payload {
+  const { usd = 9.99, currency = 'USD', userId = 'user-hazel', occurredAt = A_MONDAY } = overrides;
+  const { transactionId = storeTransactionId(), environment = 'Production' } = overrides;
+  const { originalTransactionId = transactionId, eventId = randomUUID() } = overrides;
+  const local = overrides.localPrice === undefined ? rough(usd, currency) : overrides.localPrice;
+  const profileId = '7a0c5e10-0000-4000-8000-00000fa4e000';
+  const purchasedAt = overrides.purchasedAt ?? occurredAt;
+  return {
+    profile_id: profileId,
+    customer_user_id: userId,
+    idfv: '00000000-0000-0000-0000-000000000000',
+    profile_install_datetime: adaptyTime(A_MONDAY - 86_400_000),
+    user_agent: 'LanternNotes/4.1 (iPhone; iOS 26.1) Darwin/25.0',
+    email: 'hazel@example.com',
+    event_type: overrides.type ?? 'subscription_started',
+    event_datetime: adaptyTime(occurredAt),
+    event_properties: {
+      store: overrides.store ?? 'app_store',
+      currency,
+      price_usd: usd,
+      price_local: local,
+      original_price_usd: usd,
+      original_price_local: local,
+      proceeds_usd: usd === null ? null : usd * 0.85,
+      proceeds_local: local === null ? null : local * 0.85,
+      tax_amount_usd: 0,
+      tax_amount_local: 0,
+      profile_id: profileId,
+      profile_event_id: eventId,
+      profile_total_revenue_usd: 4321.5,
+      environment,
+      vendor_product_id: overrides.productId ?? 'lantern.plus.monthly',
+      transaction_id: transactionId,
+      original_transaction_id: originalTransactionId,
+      event_datetime: adaptyTime(occurredAt),
+      purchase_date: adaptyTime(purchasedAt),
+      original_purchase_date: adaptyTime(purchasedAt),
+      subscription_expires_at: adaptyTime(purchasedAt + 30 * 86_400_000),
+      consecutive_payments: 1,
+      paywall_name: 'spring_paywall',
+      profile_country: 'US',
+      store_country: 'US',
+      profile_has_access_level: true,
+      rate_after_first_year: false,
+      ...overrides.extra,
+    },
+    event_api_version: 1,
+    profiles_sharing_access_level: [{ profile_id: profileId, customer_user_id: 'user-of-a-relative' }],
+  };
+}
+
+/** The refund of a subscription as Adapty tells it: the price of what is refunded, above zero. */
+export function adaptyRefund(overrides: AdaptyOverrides = {}): Payload {
+  const { type = 'subscription_refunded', extra } = overrides;
+  return adaptyEvent({ ...overrides, type, extra: { cancellation_reason: 'refund', ...extra } });
+}
+
+export interface SuperwallOverrides {
+  readonly type?: string;
+  readonly eventId?: string;
+  readonly userId?: string | null;
+  /** Dollars, e.g. 9.99; below zero for a refund, null when Superwall does not know. */
+  readonly usd?: number | null;
+  readonly currency?: string | null;
+  /** In `currency`; without it the dollars at a rough rate. */
+  readonly localPrice?: number | null;
+  readonly transactionId?: string | null;
+  readonly originalTransactionId?: string | null;
+  readonly productId?: string;
+  readonly store?: string;
+  readonly environment?: string | null;
+  readonly periodType?: string;
+  /** Epoch ms of the event, and of the purchase unless that is given. */
+  readonly occurredAt?: number;
+  readonly purchasedAt?: number;
+  /** Anything else in `data`, or in place of what was built; undefined removes a field. */
+  readonly extra?: Payload;
+}
+
+/** One Superwall event in the legacy format; a first purchase of 9.99 USD in the App Store unless told otherwise. */
+export function superwallEvent(overrides: SuperwallOverrides = {}): Payload {
+  const { type = 'initial_purchase', usd = 9.99, currency = 'USD', userId = 'user-hazel' } = overrides;
+  const { transactionId = storeTransactionId(), environment = 'PRODUCTION' } = overrides;
+  const { originalTransactionId = transactionId } = overrides;
+  const occurredAt = overrides.occurredAt ?? A_MONDAY;
+  const purchasedAt = overrides.purchasedAt ?? occurredAt;
+  return {
+    object: 'event',
+    type,
+    projectId: 4711,
+    applicationId: 3,
+    timestamp: occurredAt + 1500,
+    data: {
+      id: overrides.eventId ?? `${randomUUID()}:${type}`,
+      name: type,
+      bundleId: 'com.example.lanternnotes',
+      cancelReason: null,
+      commissionPercentage: 0.15,
+      countryCode: 'US',
+      currencyCode: currency,
+      environment,
+      exchangeRate: 1,
+      expirationAt: purchasedAt + 30 * 86_400_000,
+      isFamilyShare: false,
+      isSmallBusiness: true,
+      isTrialConversion: false,
+      newProductId: null,
+      offerCode: null,
+      originalAppUserId: userId,
+      originalTransactionId,
+      periodType: overrides.periodType ?? 'NORMAL',
+      price: usd,
+      priceInPurchasedCurrency:
+        overrides.localPrice === undefined ? rough(usd, currency) : overrides.localPrice,
+      proceeds: usd === null ? null : usd * 0.85,
+      productId: overrides.productId ?? 'lantern.plus.monthly',
+      purchasedAt,
+      store: overrides.store ?? 'APP_STORE',
+      takehomePercentage: 0.85,
+      taxPercentage: 0,
+      transactionId,
+      ts: occurredAt,
+      ...overrides.extra,
+    },
+  };
+}
+
+/** A refund as Superwall tells it: a price below zero. `usd` is what went back, above zero. */
+export function superwallRefund(overrides: SuperwallOverrides = {}): Payload {
+  const { type = 'cancellation', usd = 9.99, localPrice, extra } = overrides;
+  return superwallEvent({
+    ...overrides,
+    type,
+    usd: usd === null ? null : -usd,
+    ...(localPrice == null ? {} : { localPrice: -localPrice }),
+    extra: { cancelReason: 'CUSTOMER_SUPPORT', ...extra },
+  });
+}
+
+/** Svix's headers for a body sent at `atSeconds`; without an id, of a new message. */
+export function signSvix(
+  body: Uint8Array | string,
+  secret: string,
+  atSeconds: number,
+  messageId: string = made('msg'),
+): Readonly<Record<`svix-${'id' | 'timestamp' | 'signature'}`, string>> {
+  const mac = createHmac('sha256', Buffer.from(secret.replace(/^whsec_/, ''), 'base64'))
+    .update(`${messageId}.${atSeconds}.`)
+    .update(body)
+    .digest('base64');
+  return { 'svix-id': messageId, 'svix-timestamp': String(atSeconds), 'svix-signature': `v1,${mac}` };
+}
+
+export interface PaddleEventOverrides {
+  readonly eventId?: string;
+  readonly type?: string;
+  /** Epoch ms. */
+  readonly occurredAt?: number;
+  /** An event of Paddle's simulator. */
+  readonly simulated?: boolean;
+  /** Anything else in `data`, or in place of what was built; undefined removes a field. */
+  readonly extra?: Payload;
+}
+
+/** Paddle writes microseconds. */
+function paddleTime(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '123Z');
+}
+
+/** The envelope around any Paddle entity. */
+export function paddleEvent(type: string, data: Payload, overrides: PaddleEventOverrides = {}): Payload {
+  const prefix = overrides.simulated === true ? 'ntfsim' : '';
+  return {
+    event_id: overrides.eventId ?? made(`${prefix}evt`),
+    event_type: overrides.type ?? type,
+    occurred_at: paddleTime(overrides.occurredAt ?? A_MONDAY),
+    notification_id: made(prefix === '' ? 'ntf' : 'ntfsimntf'),
+    data: { ...data, ...overrides.extra },
+  };
+}
+
+interface PaddleTotals {
+  readonly total: number;
+  readonly tax: number;
+  readonly credit?: number;
+  readonly currency: string;
+}
+
+/** Paddle keeps a twentieth. */
+function paddleTotals({ total, tax, credit = 0, currency }: PaddleTotals): Payload {
+  const fee = Math.round(total / 20);
+  return {
+    subtotal: String(total - tax),
+    discount: '0',
+    tax: String(tax),
+    total: String(total),
+    credit: String(credit),
+    credit_to_balance: '0',
+    balance: '0',
+    grand_total: String(total - credit),
+    grand_total_tax: String(tax),
+    fee: String(fee),
+    earnings: String(total - tax - fee),
+    currency_code: currency,
+  };
+}
+
+export interface PaddleTransactionOverrides extends PaddleEventOverrides {
+  readonly userId?: string | null;
+  readonly transactionId?: string;
+  /** Minor units of `currency`, tax included. */
+  readonly amount?: number;
+  readonly tax?: number;
+  /** What of the amount the customer's credit paid. */
+  readonly credit?: number;
+  readonly currency?: string;
+  readonly origin?: string;
+  readonly subscriptionId?: string | null;
+  readonly customerId?: string;
+  readonly productId?: string;
+  /** What Paddle pays out, if not the same amount in USD; null as long as that is not known. */
+  readonly payout?: { readonly amount: number; readonly currency: string } | null;
+}
+
+/** `transaction.completed` for the first month of a subscription, 12.00 USD, unless told otherwise. */
+export function paddleTransaction(overrides: PaddleTransactionOverrides = {}): Payload {
+  const { amount = 1200, tax = 0, credit = 0, currency = 'USD', userId = 'user-hazel' } = overrides;
+  const { payout = { amount, currency: 'USD' }, subscriptionId = made('sub') } = overrides;
+  const { occurredAt = A_MONDAY, productId = 'pro_LanternPlus' } = overrides;
+  const totals = paddleTotals({ total: amount, tax, credit, currency });
+  const itemTotals = {
+    subtotal: String(amount - tax),
+    discount: '0',
+    tax: String(tax),
+    total: String(amount),
+  };
+  const transaction = {
+    id: overrides.transactionId ?? made('txn'),
+    status: 'completed',
+    customer_id: overrides.customerId ?? made('ctm'),
+    address_id: made('add'),
+    business_id: null,
+    custom_data: userId === null ? null : { app_user_id: userId },
+    currency_code: currency,
+    origin: overrides.origin ?? 'web',
+    subscription_id: subscriptionId,
+    invoice_number: '4711-10023',
+    collection_mode: 'automatic',
+    discount_id: null,
+    items: [
+      {
+        price: {
+          id: 'pri_LanternMonthly',
+          product_id: productId,
+          type: 'standard',
+          name: 'Monthly',
+          description: 'Lantern Plus, monthly',
+          status: 'active',
+          tax_mode: 'account_setting',
+          billing_cycle: { interval: 'month', frequency: 1 },
+          trial_period: null,
+          unit_price: { amount: String(amount), currency_code: currency },
+          unit_price_overrides: [],
+          quantity: { minimum: 1, maximum: 1 },
+          custom_data: null,
+        },
+        quantity: 1,
+      },
+    ],
+    details: {
+      totals,
+      payout_totals:
+        payout === null
+          ? null
+          : {
+              ...paddleTotals({ total: payout.amount, tax: 0, currency: payout.currency }),
+              exchange_rate: '1',
+            },
+      tax_rates_used: [{ tax_rate: '0', totals: itemTotals }],
+      line_items: [
+        {
+          id: made('txnitm'),
+          price_id: 'pri_LanternMonthly',
+          quantity: 1,
+          tax_rate: '0',
+          unit_totals: itemTotals,
+          totals: itemTotals,
+          product: { id: productId, name: 'Lantern Plus', status: 'active', tax_category: 'standard' },
+        },
+      ],
+    },
+    payments: [
+      {
+        payment_attempt_id: '5fa4e000-0000-4000-8000-000000000001',
+        amount: String(amount - credit),
+        status: 'captured',
+        error_code: null,
+        method_details: { type: 'card' },
+        created_at: paddleTime(occurredAt - 2000),
+        captured_at: paddleTime(occurredAt - 1000),
+      },
+    ],
+    billed_at: paddleTime(occurredAt - 1000),
+    created_at: paddleTime(occurredAt - 60_000),
+    updated_at: paddleTime(occurredAt),
+  };
+  return paddleEvent('transaction.completed', transaction, overrides);
+}
+
+export interface PaddleAdjustmentOverrides extends PaddleEventOverrides {
+  readonly adjustmentId?: string;
+  readonly transactionId?: string;
+  /** `refund`, `chargeback`, `chargeback_reverse`, … */
+  readonly action?: string;
+  readonly status?: string;
+  /** Minor units of `currency`, above zero also where money goes back. */
+  readonly amount?: number;
+  readonly currency?: string;
+  readonly payout?: { readonly amount: number; readonly currency: string } | null;
+}
+
+/** `adjustment.created`: an approved refund of 12.00 USD unless told otherwise. */
+export function paddleAdjustment(overrides: PaddleAdjustmentOverrides = {}): Payload {
+  const { amount = 1200, currency = 'USD', action = 'refund', occurredAt = A_MONDAY } = overrides;
+  const { payout = { amount, currency: 'USD' } } = overrides;
+  const adjustment = {
+    id: overrides.adjustmentId ?? made('adj'),
+    action,
+    type: 'partial',
+    transaction_id: overrides.transactionId ?? made('txn'),
+    subscription_id: made('sub'),
+    customer_id: made('ctm'),
+    reason: 'not needed any more',
+    credit_applied_to_balance: null,
+    currency_code: currency,
+    status: overrides.status ?? 'approved',
+    items: [{ id: made('adjitm'), item_id: made('txnitm'), type: 'partial', amount: String(amount) }],
+    totals: paddleTotals({ total: amount, tax: 0, currency }),
+    payout_totals:
+      payout === null
+        ? null
+        : {
+            ...paddleTotals({ total: payout.amount, tax: 0, currency: payout.currency }),
+            // Paddle's own fee for a dispute, which is no part of the price.
+            chargeback_fee: { amount: action === 'chargeback' ? '1500' : '0', original: null },
+          },
+    created_at: paddleTime(occurredAt - 60_000),
+    updated_at: paddleTime(occurredAt),
+  };
+  return paddleEvent('adjustment.created', adjustment, overrides);
+}
+
+export interface PaddleSubscriptionOverrides extends PaddleEventOverrides {
+  readonly userId?: string | null;
+  readonly subscriptionId?: string;
+  readonly productId?: string;
+  readonly status?: string;
+  /** Epoch ms at which the subscription is going to end, if somebody asked for that. */
+  readonly cancelAt?: number | null;
+}
+
+/** `subscription.trialing`, or with another `type` and `status` a later state of the subscription. */
+export function paddleSubscription(overrides: PaddleSubscriptionOverrides = {}): Payload {
+  const { userId = 'user-hazel', cancelAt = null, occurredAt = A_MONDAY } = overrides;
+  const subscription = {
+    id: overrides.subscriptionId ?? made('sub'),
+    transaction_id: made('txn'),
+    status: overrides.status ?? 'trialing',
+    customer_id: made('ctm'),
+    custom_data: userId === null ? null : { app_user_id: userId },
+    currency_code: 'USD',
+    items: [
+      {
+        price: { id: 'pri_LanternMonthly', product_id: overrides.productId ?? 'pro_LanternPlus' },
+        status: 'active',
+        quantity: 1,
+        recurring: true,
+      },
+    ],
+    billing_cycle: { interval: 'month', frequency: 1 },
+    collection_mode: 'automatic',
+    canceled_at: null,
+    scheduled_change:
+      cancelAt === null ? null : { action: 'cancel', effective_at: paddleTime(cancelAt), resume_at: null },
+    started_at: paddleTime(occurredAt),
+    created_at: paddleTime(occurredAt),
+    updated_at: paddleTime(occurredAt),
+  };
+  return paddleEvent('subscription.trialing', subscription, overrides);
+}
+
+/** The `Paddle-Signature` header for a body sent at `atSeconds`. */
+export function signPaddle(body: Uint8Array | string, secret: string, atSeconds: number): string {
+  const mac = createHmac('sha256', secret).update(`${atSeconds}:`).update(body).digest('hex');
+  return `ts=${atSeconds};h1=${mac}`;
 }

@@ -9,11 +9,6 @@ export const ERRORS = {
     'The cursor is not valid',
     'Pass `nextCursor` of the same list with the same filters, or start again without a cursor.',
   ],
-  provider_not_supported_yet: [
-    400,
-    'The provider is not supported yet',
-    'Use another provider until a later version has this one.',
-  ],
   unauthorized: [
     401,
     'A valid key is needed',

@@ -38,7 +38,7 @@ export async function receiveWebhook(
 
   const provider = providers[providerName];
   const proving = secrets.find((secret) =>
-    provider?.verify(
+    provider.verify(
       request,
       secretBox.decrypt(
         Buffer.from(secret.ciphertext),
@@ -55,7 +55,7 @@ export async function receiveWebhook(
     receivedAt: request.receivedAt,
     bodySha256: createHash('sha256').update(request.body).digest(),
   };
-  if (provider === undefined || proving === undefined) {
+  if (proving === undefined) {
     const reason =
       secrets.length === 0
         ? 'no webhook secret is set for this provider'

@@ -23,7 +23,10 @@ export type ParseResult =
 /** Everything the service needs to know of one billing provider. One file each in this folder. */
 export interface Provider {
   readonly name: ProviderName;
-  /** How the sender proves itself. `static_token`: the service can make the secret up. */
+  /**
+   * How the sender proves itself. `static_token`: the service can make the secret up. `hmac`: signature headers over the
+   * raw bytes, whose key the provider makes.
+   */
   readonly scheme: 'static_token' | 'hmac';
   /**
    * The headers that the proof needs, lower case: kept with the delivery so that it can be checked again. The header
@@ -36,4 +39,6 @@ export interface Provider {
   verify(request: SignedRequest, secret: string): boolean;
   /** Reads a verified body. Never throws. */
   parse(body: Buffer): ParseResult;
+  /** What the provider wants to read in the answer when it checks a verified set-up. Never throws. */
+  readonly setupAnswer?: (body: Buffer) => Readonly<Record<string, string>>;
 }

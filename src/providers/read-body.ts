@@ -152,6 +152,21 @@ export const currencyCode = z
   .custom<string>((value) => typeof value === 'string' && /^[a-z]{3}$/i.test(value), 'a currency code')
   .transform((code) => code.toUpperCase());
 
+const MINOR_TEXT = /^-?\d{1,16}$/;
+
+function minorTextValue(value: unknown): number | null {
+  const minor = typeof value === 'string' && MINOR_TEXT.test(value) ? Number(value) : null;
+  return Number.isSafeInteger(minor) ? minor : null;
+}
+
+/** An amount as the text of a whole number of minor units; below zero where a balance turned round. */
+export const minorText = z
+  .custom<string>((value) => minorTextValue(value) !== null, 'the text of a whole amount')
+  .transform((text) => Number(text));
+
+/** The same where it may be missing. */
+export const optionalMinorText = anything.transform(minorTextValue);
+
 /** Candidates without nulls and repeats, the order kept. */
 export function distinct(candidates: readonly (string | null)[]): readonly string[] {
   return [...new Set(candidates)].filter((candidate) => candidate !== null);

@@ -214,7 +214,7 @@ export const revenuecat: Provider = {
   scheme: 'static_token',
   proofHeaders: [TOKEN_HEADER],
   setupHint:
-    'In RevenueCat open Integrations, Webhooks, add a webhook with this URL and put the secret, exactly as shown, into the Authorization header value.',
+    'In RevenueCat open Integrations, Webhooks, add a webhook with this URL and put the secret, exactly as shown, into the Authorization header value, and have the app pass its own user id to logIn before the first purchase: it arrives as app_user_id.',
   verify: verifyStaticToken,
   parse,
 };

@@ -61,14 +61,14 @@ export function storeAmount({ usd, local, currency, fields }: StorePrice): Read<
 }
 
 /**
- * What a customer paid. A price of zero, or of less than half a cent, is no payment; an unknown one is no payment
- * either, but is marked. `transaction` matters only where there is money.
+ * What a customer paid. A price of zero, or of less than half a cent, is no payment. An unknown one, or one below zero
+ * where money should have come in, is no payment either, but is marked. `transaction` matters only where there is money.
  */
 export function storePayment(
   stated: StorePrice,
   transaction: Read<StoreTransaction>,
 ): Read<Pick<NormalizedEvent, 'payment' | 'priceUnknown'>> {
-  if (stated.usd == null) return { ok: true, value: { payment: null, priceUnknown: true } };
+  if (stated.usd == null || stated.usd < 0) return { ok: true, value: { payment: null, priceUnknown: true } };
   const amount = storeAmount(stated);
   if (!amount.ok) return amount;
   if (amount.value?.usdCents == null) return { ok: true, value: { payment: null, priceUnknown: false } };

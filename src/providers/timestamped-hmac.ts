@@ -23,7 +23,8 @@ interface TimestampedSignatures {
   readonly signatures: readonly string[];
 }
 
-const UNIX_SECONDS = /^\d{1,12}$/;
+/** Whole seconds, long enough for ever. */
+export const UNIX_SECONDS = /^\d{1,12}$/;
 
 /** Reads the header; null unless it states exactly one time in whole seconds and at least one signature. */
 export function parseTimestampedHeader(

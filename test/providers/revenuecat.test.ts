@@ -1,18 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
-import * as fc from 'fast-check';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
-import { isProviderName, providers } from '../../src/providers/index.ts';
-import type { Headers, ParseResult } from '../../src/providers/provider.ts';
+import type { ParseResult } from '../../src/providers/provider.ts';
 import { revenuecat } from '../../src/providers/revenuecat.ts';
-import { secureCompare } from '../../src/providers/secure-compare.ts';
-import { anyBody, readsSoundly } from '../support/garbage.ts';
 import {
   bodyOf,
+  eventOf,
+  expectedEvent,
   fixture,
   fixtureNames,
   revenuecatEvent,
   revenuecatRefund,
   revenuecatTransfer,
+  usd,
 } from '../support/provider-fixtures.ts';
 import type { RevenuecatOverrides } from '../support/provider-fixtures.ts';
 
@@ -32,27 +31,14 @@ function reads(
   kind: NormalizedEvent['kind'],
   rest: Partial<NormalizedEvent> = {},
 ): NormalizedEvent {
-  return {
+  return expectedEvent({
     sourceEventId: sourceEventId(nth),
     kind,
-    environment: 'production',
     occurredAt: START + nth * DAY + TOLD,
     productId: 'lantern.plus.monthly',
     userIds: ['user-hazel'],
-    onlyAnonymousUserIds: false,
-    userKeys: [],
-    payment: null,
-    adjustment: null,
-    paymentAliases: [],
-    userLinks: [],
-    transfer: null,
-    priceUnknown: false,
     ...rest,
-  };
-}
-
-function usd(usdCents: number) {
-  return { currency: 'USD', amountMinor: usdCents, usdCents };
+  });
 }
 
 /** The money of a fixture counts from the purchase, not from the message. */
@@ -151,52 +137,6 @@ const IGNORED: Readonly<Record<string, ParseResult>> = {
 function parse(overrides: RevenuecatOverrides): ParseResult {
   return revenuecat.parse(bodyOf(revenuecatEvent(overrides)));
 }
-
-function eventOf(result: ParseResult): NormalizedEvent {
-  if (result.outcome !== 'event') throw new Error(`${result.outcome}: ${result.reason}`);
-  return result.event;
-}
-
-describe('the proof', () => {
-  const secret = 'Bearer 5f0c-lantern';
-  function verifies(authorization: Headers[string], withSecret = secret): boolean {
-    const headers = authorization === undefined ? {} : { authorization };
-    return revenuecat.verify({ headers, body: Buffer.from('{}'), receivedAt: 0 }, withSecret);
-  }
-
-  test('the value typed into the dashboard is accepted exactly as typed', () => {
-    expect(verifies(secret)).toBe(true);
-    expect(verifies('lantern', 'lantern')).toBe(true);
-  });
-
-  test.each<[string, Headers[string]]>([
-    ['a missing header', undefined],
-    ['an empty header', ''],
-    ['a repeated header', [secret, secret]],
-    ['a value without its scheme', '5f0c-lantern'],
-    ['a value with another scheme', 'bearer 5f0c-lantern'],
-    ['a padded value', `${secret} `],
-    ['a longer value', `${secret}x`],
-    ['a shorter value', secret.slice(0, -1)],
-    ['a value of other characters', 'Bearer 5f0c-läntern'],
-  ])('%s is refused', (_, header) => {
-    expect(verifies(header)).toBe(false);
-  });
-
-  test('an empty secret proves nothing', () => {
-    expect(verifies('', '')).toBe(false);
-    expect(verifies(' ', ' ')).toBe(false);
-  });
-
-  test('texts and bytes compare equal exactly when they are', () => {
-    fc.assert(
-      fc.property(fc.string(), fc.string(), (left, right) => {
-        expect(secureCompare(left, right)).toBe(left === right);
-        expect(secureCompare(left, Buffer.from(left))).toBe(true);
-      }),
-    );
-  });
-});
 
 describe('what a body means', () => {
   test('every fixture has an expectation', () => {
@@ -337,6 +277,11 @@ describe('money going back', () => {
     expect(eventOf(parse(shared))).toMatchObject(nothing);
   });
 
+  test('a transfer built without lists still reads', () => {
+    const result = revenuecat.parse(bodyOf(revenuecatTransfer({ from: [], to: [] })));
+    expect(eventOf(result).transfer).toEqual({ from: [], to: [] });
+  });
+
   test('a refund reversal without an amount still undoes the refunds of its transaction', () => {
     const event = eventOf(parse({ type: 'REFUND_REVERSED', usd: null, transactionId: 'T-5' }));
     expect(event.adjustment).toMatchObject({
@@ -381,29 +326,5 @@ describe('bodies that are not what they should be', () => {
     const result = revenuecat.parse(body);
     expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
     expect(JSON.stringify(result)).not.toContain(personal);
-  });
-
-  test('no body makes reading throw or money unsound', () => {
-    fc.assert(
-      fc.property(anyBody(revenuecat), (body) => {
-        expect(readsSoundly(revenuecat, body)).toBe(true);
-      }),
-      { numRuns: 400 },
-    );
-  });
-});
-
-describe('the registry', () => {
-  test('knows five names and offers a provider under its own', () => {
-    expect(
-      ['revenuecat', 'adapty', 'superwall', 'stripe', 'paddle'].every((name) => isProviderName(name)),
-    ).toBe(true);
-    expect(['Stripe', 'toString', '__proto__', ''].some((name) => isProviderName(name))).toBe(false);
-    for (const [name, provider] of Object.entries(providers)) expect(provider.name).toBe(name);
-  });
-
-  test('a transfer built without lists still reads', () => {
-    const result = revenuecat.parse(bodyOf(revenuecatTransfer({ from: [], to: [] })));
-    expect(eventOf(result).transfer).toEqual({ from: [], to: [] });
   });
 });

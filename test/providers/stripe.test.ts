@@ -4,10 +4,11 @@ import { Stripe } from 'stripe';
 import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../../src/domain/events.ts';
 import type { Headers, ParseResult } from '../../src/providers/provider.ts';
 import { stripe } from '../../src/providers/stripe.ts';
-import { parseTimestampedHeader } from '../../src/providers/timestamped-hmac.ts';
-import { anyBody, readsSoundly } from '../support/garbage.ts';
+import { parseTimestampedHeader, verifyTimestampedHmac } from '../../src/providers/timestamped-hmac.ts';
 import {
   bodyOf,
+  eventOf,
+  expectedEvent,
   fixture,
   fixtureNames,
   signStripe,
@@ -200,6 +201,27 @@ describe('the proof', () => {
     });
     expect(parseTimestampedHeader('t=17,v1=aa', scheme)).toBeNull();
   });
+
+  // Third parties report this scheme of RevenueCat's; it is not built, since its own pages do not mention it.
+  test('the signature that RevenueCat is said to offer is the same scheme under another header', () => {
+    const scheme = {
+      header: 'x-revenuecat-webhook-signature',
+      separator: ',',
+      timeKey: 't',
+      signatureKey: 'v1',
+      joint: '.',
+      toleranceMs: 300_000,
+      clockStepMs: 1000,
+    } as const;
+    const mac = '1e4692e191bfa09621a06dd8ffde31d89fab3e144b9baa1ad66ce80be4ade2c5';
+    const request = {
+      headers: { [scheme.header]: `t=${AT},v1=${mac}` },
+      body: Buffer.from('{"event":{"type":"TEST"},"api_version":"1.0"}'),
+      receivedAt: AT * 1000,
+    };
+    expect(verifyTimestampedHmac(request, 'rc-signing-secret', scheme)).toBe(true);
+    expect(verifyTimestampedHmac(request, 'rc-signing-secre7', scheme)).toBe(false);
+  });
 });
 
 const DAY = 86_400_000;
@@ -212,23 +234,12 @@ function reads(
   kind: NormalizedEvent['kind'],
   rest: Partial<NormalizedEvent> = {},
 ): NormalizedEvent {
-  return {
+  return expectedEvent({
     sourceEventId: `evt_FakeLantern${String(nth).padStart(4, '0')}`,
     kind,
-    environment: 'production',
     occurredAt: START + nth * DAY,
-    productId: null,
-    userIds: [],
-    onlyAnonymousUserIds: false,
-    userKeys: [],
-    payment: null,
-    adjustment: null,
-    paymentAliases: [],
-    userLinks: [],
-    transfer: null,
-    priceUnknown: false,
     ...rest,
-  };
+  });
 }
 
 function pay(ref: string, amountMinor: number, currency = 'USD'): PaymentFact {
@@ -389,11 +400,6 @@ const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]
   'invoice.upcoming': ['invoice.upcoming', reads(40, 'other')],
   thin_event: ['thin', null],
 };
-
-function eventOf(result: ParseResult): NormalizedEvent {
-  if (result.outcome !== 'event') throw new Error(`${result.outcome}: ${result.reason}`);
-  return result.event;
-}
 
 function parse(payload: Parameters<typeof bodyOf>[0]): ParseResult {
   return stripe.parse(bodyOf(payload));
@@ -610,14 +616,5 @@ describe('bodies that are not what they should be', () => {
     const result = stripe.parse(body);
     expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
     expect(JSON.stringify(result)).not.toContain(personal);
-  });
-
-  test('no body makes reading throw or money unsound', () => {
-    fc.assert(
-      fc.property(anyBody(stripe), (body) => {
-        expect(readsSoundly(stripe, body)).toBe(true);
-      }),
-      { numRuns: 400 },
-    );
   });
 });

@@ -1,4 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
+import type { NormalizedEvent } from '../../src/domain/events.ts';
+import type { ParseResult } from '../../src/providers/provider.ts';
 
 export * from '../../demo/provider-payloads.ts';
 
@@ -13,4 +15,35 @@ export function fixtureNames(provider: string): readonly string[] {
 /** A fixture's bytes, as they would arrive. */
 export function fixture(provider: string, name: string): Buffer {
   return readFileSync(new URL(`${provider}/${name}.json`, ROOT));
+}
+
+/** An event that says this and nothing else. Written apart from the code that it is compared with. */
+export function expectedEvent(
+  says: Pick<NormalizedEvent, 'sourceEventId' | 'kind' | 'occurredAt'> & Partial<NormalizedEvent>,
+): NormalizedEvent {
+  return {
+    environment: 'production',
+    productId: null,
+    userIds: [],
+    onlyAnonymousUserIds: false,
+    userKeys: [],
+    payment: null,
+    adjustment: null,
+    paymentAliases: [],
+    userLinks: [],
+    transfer: null,
+    priceUnknown: false,
+    ...says,
+  };
+}
+
+/** The event that a body was read as; throws with the reason when it was not. */
+export function eventOf(result: ParseResult): NormalizedEvent {
+  if (result.outcome !== 'event') throw new Error(`${result.outcome}: ${result.reason}`);
+  return result.event;
+}
+
+/** The same amount in cents and in USD, as an event states it. */
+export function usd(usdCents: number) {
+  return { currency: 'USD', amountMinor: usdCents, usdCents };
 }

@@ -26,7 +26,7 @@ export function presentWebhookState(
     url: webhookUrl(publicUrl, provider, appId),
     configured: environment !== null,
     environment,
-    setupHint: providers[provider]?.setupHint ?? null,
+    setupHint: providers[provider].setupHint,
     lastDelivery:
       receivedAt === null || signatureValid === null || processingStatus === null
         ? null

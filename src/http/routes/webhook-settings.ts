@@ -4,7 +4,7 @@ import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import { isProviderName, providers } from '../../providers/index.ts';
 import { PROVIDER_NAMES } from '../../providers/provider.ts';
 import type { ProviderName } from '../../providers/provider.ts';
-import { ApiError, invalidField, notFound } from '../errors.ts';
+import { invalidField, notFound } from '../errors.ts';
 import { presentWebhookState, webhookUrl } from '../presenters/webhook-settings.ts';
 import { route } from '../route.ts';
 import * as schemas from '../schemas/webhook-settings.ts';
@@ -15,7 +15,7 @@ function secretOf(
   given: string | undefined,
 ): { secret: string; told: { secret?: string } } {
   if (given !== undefined) return { secret: given, told: {} };
-  if (providers[provider]?.scheme !== 'static_token') {
+  if (providers[provider].scheme !== 'static_token') {
     throw invalidField('secret', `${provider} makes the secret: copy it from there.`);
   }
   const secret = randomBytes(32).toString('base64url');
@@ -54,7 +54,6 @@ export const webhookSettingsRoutes = [
     handler: async ({ deps, app, params, body, now }) => {
       const provider = params['provider'] ?? '';
       if (!isProviderName(provider)) throw notFound();
-      if (providers[provider] === undefined) throw new ApiError('provider_not_supported_yet');
       if (provider === 'paddle' && body.environment === undefined) {
         throw invalidField('environment', 'Needed for paddle, whose webhooks do not say.');
       }
@@ -70,6 +69,7 @@ export const webhookSettingsRoutes = [
         provider,
         url: webhookUrl(deps.publicUrl, provider, app.id),
         ...told,
+        setupHint: providers[provider].setupHint,
         previousSecretExpiresAt,
       };
     },

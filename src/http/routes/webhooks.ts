@@ -1,5 +1,5 @@
 import getRawBody from 'raw-body';
-import { isProviderName } from '../../providers/index.ts';
+import { isProviderName, providers } from '../../providers/index.ts';
 import type { HttpContext } from '../context.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { route } from '../route.ts';
@@ -47,11 +47,17 @@ export const webhookRoutes = [
         body,
         receivedAt: now,
       });
+      const setupAnswer = providers[provider].setupAnswer;
       switch (answer.kind) {
         case 'done':
-          return { eventId: answer.eventId, commissionId: answer.commissionId };
+          return { eventId: answer.eventId, commissionId: answer.commissionId, ...setupAnswer?.(body) };
         case 'pending':
-          return { eventId: answer.eventId, commissionId: null, pending: true as const };
+          return {
+            eventId: answer.eventId,
+            commissionId: null,
+            pending: true as const,
+            ...setupAnswer?.(body),
+          };
         case 'duplicate':
           return { duplicate: true as const };
         case 'refused':

@@ -8,6 +8,8 @@ export const webhookAnswer = z.union([
     commissionId: idOf('commission').nullable(),
     /** Present when the delivery is kept but not done yet: it goes on by itself. */
     pending: z.literal(true).optional(),
+    /** Adapty's check of a set-up, in its older form, reads its own text back. */
+    adapty_check_response: z.string().optional(),
   }),
   z.object({ duplicate: z.literal(true) }),
 ]);

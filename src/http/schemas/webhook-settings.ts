@@ -6,6 +6,10 @@ import { epochMs, graceSeconds, textLike } from './common.ts';
 
 const provider = z.enum(PROVIDER_NAMES);
 const environment = z.enum(ENVIRONMENTS);
+const setupHint = textLike(
+  'Integrations, Webhooks: paste the URL and the secret.',
+  'where at the provider to fill in what',
+);
 const url = textLike('https://api.example.com/webhooks/revenuecat/app_01', 'where the provider posts');
 
 /** A secret travels in a header, or keys a signature: printable ASCII without spaces around it. */
@@ -27,6 +31,7 @@ export const secretPut = z.object({
   provider,
   url,
   secret: textLike('made-here', 'shown once, and only when it was made here').optional(),
+  setupHint,
   previousSecretExpiresAt: epochMs.nullable(),
 });
 
@@ -37,7 +42,7 @@ export const webhookSettings = z.object({
       url,
       configured: z.boolean(),
       environment: environment.nullable(),
-      setupHint: textLike('Integrations, Webhooks: paste the URL and the secret.').nullable(),
+      setupHint,
       lastDelivery: z
         .object({
           receivedAt: epochMs,

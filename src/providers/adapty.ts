@@ -1,0 +1,183 @@
+import * as z from 'zod';
+import type { EventKind, NormalizedEvent } from '../domain/events.ts';
+import { done, environmentNamed, failed, ignored, normalizedEvent } from './normalized.ts';
+import type { ParseResult, Provider } from './provider.ts';
+import * as read from './read-body.ts';
+import type { Read } from './read-body.ts';
+import { TOKEN_HEADER, verifyStaticToken } from './static-token.ts';
+import * as money from './store-money.ts';
+import type { StorePrice, StoreTransaction } from './store-money.ts';
+
+/** What an event has. Adapty may leave out what is empty, so but for the type anything may be missing. */
+const bodySchema = z.object({
+  event_type: read.id,
+  event_datetime: read.optionalTimeText,
+  customer_user_id: read.optionalId,
+  event_properties: read.part({
+    profile_event_id: read.optionalId,
+    transaction_id: read.optionalId,
+    event_datetime: read.optionalTimeText,
+    purchase_date: read.optionalTimeText,
+    environment: read.optionalText,
+    vendor_product_id: read.optionalId,
+    cancellation_reason: read.optionalText,
+  }),
+});
+type Body = z.infer<typeof bodySchema>;
+
+const priceSchema = z
+  .object({ price_usd: money.price, price_local: money.price, currency: money.priceCurrency })
+  .transform((stated): StorePrice => ({
+    usd: stated.price_usd,
+    local: stated.price_local,
+    currency: stated.currency,
+    fields: { usd: 'event_properties.price_usd', local: 'event_properties.price_local' },
+  }));
+
+const transactionSchema = z
+  .object({ transaction_id: read.id, store: money.storeName })
+  .transform(({ transaction_id: ref, store }): StoreTransaction => ({ store, ref }));
+
+/** Default names with a meaning of their own here. A founder may rename any of them at Adapty. */
+const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
+  ['subscription_started', 'purchase'],
+  // The older name of the same event.
+  ['subscription_initial_purchase', 'purchase'],
+  ['non_subscription_purchase', 'purchase'],
+  ['subscription_renewed', 'renewal'],
+  // Never money: an option of Adapty's fills its price with that of the subscription to come.
+  ['trial_started', 'trial_started'],
+  ['trial_converted', 'trial_converted'],
+  ['subscription_refunded', 'refund'],
+  ['non_subscription_purchase_refunded', 'refund'],
+  ['subscription_renewal_cancelled', 'cancellation'],
+  ['trial_renewal_cancelled', 'cancellation'],
+  ['subscription_renewal_reactivated', 'other'],
+  ['trial_renewal_reactivated', 'other'],
+  ['subscription_expired', 'expiration'],
+  ['trial_expired', 'expiration'],
+]);
+
+const PAID_TYPES: ReadonlySet<string> = new Set([
+  'subscription_started',
+  'subscription_initial_purchase',
+  'non_subscription_purchase',
+  'subscription_renewed',
+  'trial_converted',
+]);
+
+/** Types that repeat a state, or tell of a charge that failed. Their prices are not paid by them. */
+const STATE_TYPES: ReadonlySet<string> = new Set([
+  'access_level_updated',
+  'trial_active',
+  'subscription_active',
+  'subscription_paused',
+  'subscription_deferred',
+  'billing_issue_detected',
+  'entered_grace_period',
+]);
+
+/** Products of access that somebody was given at Adapty: nobody paid for it. */
+const GRANTED_PRODUCTS: ReadonlySet<string> = new Set([
+  'adapty_server_side_product',
+  'adapty_dashboard_product',
+  'adapty_promotion',
+]);
+
+/** The event's own id; where Adapty left it out, what happened to which transaction. */
+function sourceEventIdOf({ event_type: type, event_properties: properties }: Body): string | null {
+  const { profile_event_id: id, transaction_id: transaction } = properties;
+  if (id !== null || transaction === null) return id;
+  return read.optionalId.parse(`${transaction}:${type}`);
+}
+
+function eventOf(body: Body, kind: EventKind): Read<NormalizedEvent> {
+  const { event_properties: properties, customer_user_id: user } = body;
+  const sourceEventId = sourceEventIdOf(body);
+  if (sourceEventId === null) {
+    return {
+      ok: false,
+      reason: 'event_properties has neither a profile_event_id nor a transaction_id to know the event by',
+    };
+  }
+  const occurredAt = body.event_datetime ?? properties.event_datetime;
+  if (occurredAt === null) {
+    return { ok: false, reason: 'event_datetime is missing or not a time with its time zone' };
+  }
+  return {
+    ok: true,
+    value: normalizedEvent({
+      sourceEventId,
+      kind,
+      environment: environmentNamed(properties.environment),
+      occurredAt,
+      productId: properties.vendor_product_id,
+      // Other profiles that share the access level have user ids too; they did not pay.
+      userIds: user === null ? [] : [user],
+    }),
+  };
+}
+
+/** Money counts from the purchase, and money that goes back from when it was told. */
+function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResult {
+  const { purchase_date: purchasedAt, cancellation_reason: reason } = body.event_properties;
+  const price = read.readAs(priceSchema, raw, 'event_properties');
+  if (!price.ok) return failed(price.reason);
+  const transaction = read.readAs(transactionSchema, raw, 'event_properties');
+  if (event.kind !== 'refund') {
+    const paid = money.storePayment(price.value, transaction);
+    if (!paid.ok) return failed(paid.reason);
+    const occurredAt = paid.value.payment === null ? null : purchasedAt;
+    return done({ ...event, ...paid.value, occurredAt: occurredAt ?? event.occurredAt });
+  }
+  // An upgrade in the App Store gives back only the unused part, and the event states the price of the whole.
+  if (reason === 'upgraded') return done({ ...event, priceUnknown: true });
+  const refunded = money.storeRefund(price.value, transaction, event.sourceEventId);
+  return refunded.ok ? done({ ...event, ...refunded.value }) : failed(refunded.reason);
+}
+
+/** What Adapty posts when the integration is saved: nothing, or in former times a text to be read back. */
+function isSetupCheck(json: Readonly<Record<string, unknown>>): boolean {
+  return Object.keys(json).length === 0 || ('adapty_check' in json && !('event_type' in json));
+}
+
+function parse(bytes: Buffer): ParseResult {
+  const json = read.readJsonObject(bytes);
+  if (!json.ok) return failed(json.reason);
+  if (isSetupCheck(json.value)) return ignored('the check of the set-up carries no event');
+  const body = read.readAs(bodySchema, json.value);
+  if (!body.ok) return failed(body.reason);
+  const { event_type: type, event_properties: properties } = body.value;
+  const kind = KINDS.get(type);
+  const event = eventOf(body.value, kind ?? 'other');
+  if (kind === undefined) {
+    const reason = STATE_TYPES.has(type)
+      ? `events of type ${type} repeat a state: the payment itself comes as an event of its own`
+      : `events of type ${read.typeName(type)} are not known: if this one was renamed at Adapty, give it back its default name there`;
+    return ignored(reason, event.ok ? event.value : null);
+  }
+  if (!event.ok) return failed(event.reason);
+  const isGrant = GRANTED_PRODUCTS.has(properties.vendor_product_id ?? '');
+  if (isGrant || (kind !== 'refund' && !PAID_TYPES.has(type))) return done(event.value);
+  return readMoney(body.value, json.value['event_properties'], event.value);
+}
+
+/** No check is longer; whatever a caller sends is not sent back at any length. */
+const LONGEST_CHECK = 1000;
+
+/** Adapty: a static `Authorization` value, USD prices as decimal numbers, one event per body. */
+export const adapty: Provider = {
+  name: 'adapty',
+  scheme: 'static_token',
+  proofHeaders: [TOKEN_HEADER],
+  setupHint:
+    "In Adapty open Integrations, Webhook, put this URL into the production and the sandbox endpoint URL and the secret, exactly as shown, into both Authorization header values, keep the events' default names, and have the app pass its own user id to Adapty's identify before the first purchase: it arrives as customer_user_id.",
+  verify: verifyStaticToken,
+  parse,
+  setupAnswer(bytes) {
+    const json = read.readJsonObject(bytes);
+    const check = json.ok && isSetupCheck(json.value) ? json.value['adapty_check'] : undefined;
+    if (typeof check !== 'string' || check.length > LONGEST_CHECK) return {};
+    return { adapty_check_response: check };
+  },
+};

@@ -1,0 +1,272 @@
+import * as z from 'zod';
+import type { AdjustmentFact, EventKind, NormalizedEvent, OriginalAmount } from '../domain/events.ts';
+import * as normalized from './normalized.ts';
+import { failed, normalizedEvent } from './normalized.ts';
+import type { ParseResult, Provider } from './provider.ts';
+import * as read from './read-body.ts';
+import type { Read } from './read-body.ts';
+import { verifyTimestampedHmac } from './timestamped-hmac.ts';
+import type { TimestampedHmacScheme } from './timestamped-hmac.ts';
+
+const STORE = 'paddle';
+
+/** Paddle signs each attempt anew, so its own libraries allow an age of no more than five seconds, to the millisecond. */
+const SIGNATURE: TimestampedHmacScheme = {
+  header: 'paddle-signature',
+  separator: ';',
+  timeKey: 'ts',
+  signatureKey: 'h1',
+  joint: ':',
+  toleranceMs: 5_000,
+  clockStepMs: 1,
+};
+
+/** Events that somebody made up in Paddle's simulator. They are signed with the real secret. */
+const SIMULATED = 'ntfsimevt_';
+
+const envelopeSchema = z.object({
+  event_id: read.id,
+  event_type: read.id,
+  occurred_at: read.timeText,
+  data: z.record(z.string(), z.unknown()),
+});
+type Envelope = z.infer<typeof envelopeSchema>;
+
+const items = read.items(read.part({ price: read.part({ product_id: read.optionalId }) }));
+
+/** The same amount in the currency that Paddle pays out in. Only US dollars are of use here. */
+const payoutTotals = read.part({
+  currency_code: read.optionalText,
+  grand_total: read.optionalMinorText,
+  total: read.optionalMinorText,
+});
+type PayoutTotals = z.infer<typeof payoutTotals>;
+
+const transactionSchema = z.object({
+  id: read.id,
+  origin: read.optionalText,
+  currency_code: read.currencyCode,
+  billed_at: read.optionalTimeText,
+  subscription_id: read.optionalId,
+  custom_data: read.userMetadata,
+  items,
+  details: z.object({
+    totals: z.object({ total: read.minorText, grand_total: read.minorText.nullish() }),
+    payout_totals: payoutTotals,
+  }),
+});
+type Transaction = z.infer<typeof transactionSchema>;
+
+const adjustmentSchema = z.object({
+  id: read.id,
+  action: read.id,
+  status: read.optionalText,
+  transaction_id: read.id,
+  currency_code: read.currencyCode,
+  totals: z.object({ total: read.minorText.refine((minor) => minor >= 0, 'an amount of zero or more') }),
+  payout_totals: payoutTotals,
+});
+type Adjustment = z.infer<typeof adjustmentSchema>;
+
+const subscriptionSchema = z.object({
+  id: read.id,
+  custom_data: read.userMetadata,
+  items,
+  scheduled_change: read.part({ action: read.optionalText }),
+});
+
+type Details = Partial<Omit<NormalizedEvent, 'sourceEventId' | 'kind' | 'environment'>>;
+
+/** Nothing in a body tells sandbox from live: but for simulations the secret that proved it does. */
+function eventOf(envelope: Envelope, kind: EventKind, details: Details): NormalizedEvent {
+  return normalizedEvent({
+    sourceEventId: envelope.event_id,
+    kind,
+    environment: envelope.event_id.startsWith(SIMULATED) ? 'sandbox' : null,
+    occurredAt: envelope.occurred_at,
+    ...details,
+  });
+}
+
+function done(envelope: Envelope, kind: EventKind, details: Details = {}): ParseResult {
+  return normalized.done(eventOf(envelope, kind, details));
+}
+
+function ignored(envelope: Envelope, reason: string, details: Details = {}): ParseResult {
+  return normalized.ignored(reason, eventOf(envelope, 'other', details));
+}
+
+function object<T>(envelope: Envelope, schema: z.ZodType<T>): Read<T> {
+  return read.readAs(schema, envelope.data, 'data');
+}
+
+function productOf(list: z.infer<typeof items>): string | null {
+  return list[0]?.price.product_id ?? null;
+}
+
+/** An amount as it was charged, and in USD where it was charged or is paid out in USD. */
+function originalAmount(currency: string, amountMinor: number, payout: PayoutTotals): OriginalAmount {
+  if (currency === 'USD') return { currency, amountMinor, usdCents: amountMinor };
+  const paidOut = payout.currency_code === 'USD' ? (payout.grand_total ?? payout.total ?? 0) : 0;
+  return { currency, amountMinor, usdCents: paidOut > 0 ? paidOut : null };
+}
+
+/** That a renewal ended a trial is not visible in its transaction. */
+function transactionKind(origin: Transaction['origin']): EventKind {
+  switch (origin) {
+    case 'subscription_recurring':
+      return 'renewal';
+    case 'subscription_update':
+      return 'product_change';
+    default:
+      return 'purchase';
+  }
+}
+
+function readTransaction(envelope: Envelope): ParseResult {
+  const parsed = object(envelope, transactionSchema);
+  if (!parsed.ok) return failed(parsed.reason);
+  const transaction = parsed.value;
+  const { totals, payout_totals: payout } = transaction.details;
+  const details: Details = {
+    occurredAt: transaction.billed_at ?? envelope.occurred_at,
+    productId: productOf(transaction.items),
+    userIds: read.distinct([transaction.custom_data.app_user_id]),
+    userKeys: read.distinct([transaction.subscription_id]),
+  };
+  if (transaction.origin === 'subscription_payment_method_change') {
+    return ignored(envelope, 'a new payment method is no payment', details);
+  }
+  // What was really charged: credit of the customer's is not.
+  const charged = totals.grand_total ?? totals.total;
+  // A trial or a full discount. The start of a trial comes as subscription.trialing.
+  if (charged <= 0) return done(envelope, 'other', details);
+  const payment = {
+    store: STORE,
+    ref: transaction.id,
+    ...originalAmount(transaction.currency_code, charged, payout),
+  };
+  return done(envelope, transactionKind(transaction.origin), { ...details, payment });
+}
+
+function adjusted(
+  envelope: Envelope,
+  adjustment: Adjustment,
+  state: Pick<AdjustmentFact, 'kind' | 'state' | 'rank' | 'reversesAll'>,
+): ParseResult {
+  const { id: ref, transaction_id: paymentRef, currency_code: currency, totals } = adjustment;
+  const amount = originalAmount(currency, totals.total, adjustment.payout_totals);
+  const kind: EventKind = state.state === 'applied' ? state.kind : `${state.kind}_reversed`;
+  return done(envelope, kind, { adjustment: { ...state, store: STORE, ref, paymentRef, ...amount } });
+}
+
+/** One refund or chargeback keeps its id through all its events; its status says whether the money left. */
+function readMoneyBack(
+  envelope: Envelope,
+  adjustment: Adjustment,
+  kind: AdjustmentFact['kind'],
+): ParseResult {
+  switch (adjustment.status) {
+    case 'approved':
+      return adjusted(envelope, adjustment, { kind, state: 'applied', rank: 1 });
+    case 'reversed':
+      return adjusted(envelope, adjustment, { kind, state: 'reversed', rank: 2 });
+    case 'rejected':
+      return ignored(envelope, `the ${kind} was rejected: no money went back`);
+    default:
+      return ignored(envelope, `the ${kind} is not approved yet: another event tells how it ends`);
+  }
+}
+
+function readAdjustment(envelope: Envelope): ParseResult {
+  const parsed = object(envelope, adjustmentSchema);
+  if (!parsed.ok) return failed(parsed.reason);
+  const adjustment = parsed.value;
+  switch (adjustment.action) {
+    case 'refund':
+    case 'chargeback':
+      return readMoneyBack(envelope, adjustment, adjustment.action);
+    case 'chargeback_reverse':
+      if (adjustment.status !== 'approved') {
+        return ignored(envelope, 'the chargeback is not won back yet: another event tells how it ends');
+      }
+      // An adjustment of its own that names only the transaction.
+      return adjusted(envelope, adjustment, {
+        kind: 'chargeback',
+        state: 'reversed',
+        rank: 1,
+        reversesAll: true,
+      });
+    case 'credit':
+    case 'credit_reverse':
+      return ignored(envelope, 'a credit changes what is charged later: no money went back');
+    case 'chargeback_warning':
+    case 'chargeback_warning_reverse':
+      return ignored(envelope, 'a warning of a chargeback moves no money');
+    default:
+      return ignored(
+        envelope,
+        `adjustments of action ${read.typeName(adjustment.action)} carry nothing that counts here`,
+      );
+  }
+}
+
+/** That items changed is not visible: the body states the new ones only. */
+function subscriptionKind(type: string, scheduledAction: string | null): EventKind | null {
+  switch (type) {
+    case 'subscription.trialing':
+      return 'trial_started';
+    case 'subscription.canceled':
+      return 'cancellation';
+    case 'subscription.updated':
+      return scheduledAction === 'cancel' ? 'cancellation' : null;
+    default:
+      return null;
+  }
+}
+
+function readSubscription(envelope: Envelope): ParseResult {
+  const subscription = object(envelope, subscriptionSchema);
+  if (!subscription.ok) return failed(subscription.reason);
+  const { id: key, scheduled_change: change } = subscription.value;
+  const userIds = read.distinct([subscription.value.custom_data.app_user_id]);
+  const details: Details = {
+    productId: productOf(subscription.value.items),
+    userIds,
+    userKeys: [key],
+    // The app may name the user only after the first payment, or a later change may drop the name again.
+    userLinks: userIds.map((customerUserId) => ({ key, customerUserId })),
+  };
+  const kind = subscriptionKind(envelope.event_type, change.action);
+  if (kind === null) return ignored(envelope, 'the state of a subscription moves no money', details);
+  return done(envelope, kind, details);
+}
+
+function readType(envelope: Envelope): ParseResult {
+  const type = envelope.event_type;
+  if (type === 'transaction.completed') return readTransaction(envelope);
+  if (type === 'transaction.paid') {
+    return ignored(envelope, 'the same payment comes as transaction.completed, which is counted instead');
+  }
+  if (type === 'adjustment.created' || type === 'adjustment.updated') return readAdjustment(envelope);
+  if (type.startsWith('subscription.')) return readSubscription(envelope);
+  return ignored(envelope, `events of type ${read.typeName(type)} carry nothing that counts here`);
+}
+
+function parse(body: Buffer): ParseResult {
+  const json = read.readJsonObject(body);
+  if (!json.ok) return failed(json.reason);
+  const envelope = read.readAs(envelopeSchema, json.value);
+  return envelope.ok ? readType(envelope.value) : failed(envelope.reason);
+}
+
+/** Paddle Billing: a signature over time and raw body, amounts as text in minor units, payouts often in USD. */
+export const paddle: Provider = {
+  name: 'paddle',
+  scheme: 'hmac',
+  proofHeaders: [SIGNATURE.header],
+  setupHint:
+    "In Paddle open Developer tools, Notifications, add a destination of type webhook with this URL for the events transaction.completed, adjustment.created, adjustment.updated, subscription.created, subscription.trialing, subscription.updated and subscription.canceled, pass customData: { app_user_id: … } with the app's own user id at the checkout, and copy the destination's secret key (pdl_ntfset_…) here with the environment of that Paddle account; this server's clock must be right to within five seconds.",
+  verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
+  parse,
+};

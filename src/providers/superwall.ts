@@ -1,0 +1,134 @@
+import * as z from 'zod';
+import type { EventKind, NormalizedEvent } from '../domain/events.ts';
+import { done, environmentNamed, failed, ignored, normalizedEvent, usersAmong } from './normalized.ts';
+import type { ParseResult, Provider } from './provider.ts';
+import * as read from './read-body.ts';
+import * as money from './store-money.ts';
+import type { StorePrice, StoreTransaction } from './store-money.ts';
+import { SVIX_HEADERS, verifySvix } from './svix.ts';
+
+/** Ids that Superwall's SDK made up for somebody the app had not named. */
+const ANONYMOUS = '$SuperwallAlias:';
+
+const identitySchema = z.object({ data: z.object({ id: read.id, name: read.id }) });
+
+const dataSchema = z.object({
+  id: read.id,
+  name: read.id,
+  ts: read.optionalEpochMs,
+  purchasedAt: read.optionalEpochMs,
+  environment: read.optionalText,
+  periodType: read.optionalText,
+  isTrialConversion: read.flag,
+  isFamilyShare: read.flag,
+  productId: read.optionalId,
+  originalAppUserId: read.optionalId,
+  userAttributes: read.userMetadata,
+});
+type Data = z.infer<typeof dataSchema>;
+
+const priceSchema = z
+  .object({ price: money.price, priceInPurchasedCurrency: money.price, currencyCode: money.priceCurrency })
+  .transform((stated): StorePrice => ({
+    usd: stated.price,
+    local: stated.priceInPurchasedCurrency,
+    currency: stated.currencyCode,
+    fields: { usd: 'data.price', local: 'data.priceInPurchasedCurrency' },
+  }));
+
+const transactionSchema = z
+  .object({ transactionId: read.id, store: money.storeName })
+  .transform(({ transactionId: ref, store }): StoreTransaction => ({ store, ref }));
+
+/** Names with a meaning of their own here. Any other is kept and marked as ignored. */
+const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
+  ['initial_purchase', 'purchase'],
+  ['non_renewing_purchase', 'purchase'],
+  ['renewal', 'renewal'],
+  ['cancellation', 'cancellation'],
+  ['expiration', 'expiration'],
+  ['product_change', 'product_change'],
+  ['test', 'test'],
+  ['uncancellation', 'other'],
+  ['billing_issue', 'other'],
+  ['subscription_paused', 'other'],
+]);
+
+const PAID_NAMES: ReadonlySet<string> = new Set(['initial_purchase', 'non_renewing_purchase', 'renewal']);
+
+function eventOf(data: Data, occurredAt: number, kind: EventKind): NormalizedEvent {
+  return normalizedEvent({
+    sourceEventId: data.id,
+    kind,
+    environment: environmentNamed(data.environment),
+    occurredAt,
+    productId: data.productId,
+    ...usersAmong([data.originalAppUserId, data.userAttributes.app_user_id], ANONYMOUS),
+  });
+}
+
+function paidKind(data: Data, price: StorePrice): EventKind {
+  if (data.name === 'renewal') return data.isTrialConversion ? 'trial_converted' : 'renewal';
+  const isFreeTrial = data.periodType?.toUpperCase() === 'TRIAL' && (price.usd ?? 0) === 0;
+  return data.name === 'initial_purchase' && isFreeTrial ? 'trial_started' : 'purchase';
+}
+
+function readPaid(data: Data, toldAt: number, raw: unknown, price: StorePrice): ParseResult {
+  const kind = paidKind(data, price);
+  // The organizer of a family paid; its members' events tell of the same access once more.
+  if (kind === 'trial_started' || data.isFamilyShare) return done(eventOf(data, toldAt, kind));
+  const paid = money.storePayment(price, read.readAs(transactionSchema, raw, 'data'));
+  if (!paid.ok) return failed(paid.reason);
+  const occurredAt = paid.value.payment === null ? null : data.purchasedAt;
+  return done({ ...eventOf(data, occurredAt ?? toldAt, kind), ...paid.value });
+}
+
+function readRefund(data: Data, toldAt: number, raw: unknown, price: StorePrice): ParseResult {
+  const refund = eventOf(data, toldAt, 'refund');
+  if (data.isFamilyShare) return done(refund);
+  const refunded = money.storeRefund(price, read.readAs(transactionSchema, raw, 'data'), data.id);
+  return refunded.ok ? done({ ...refund, ...refunded.value }) : failed(refunded.reason);
+}
+
+/** The sign of the price comes before the name: no name stands for refunds. */
+function readData(data: Data, toldAt: number, raw: unknown): ParseResult {
+  const kind = KINDS.get(data.name);
+  const price = read.readAs(priceSchema, raw, 'data');
+  if (price.ok && money.isBelowZero(price.value)) return readRefund(data, toldAt, raw, price.value);
+  if (kind === undefined) {
+    const reason = `events named ${read.typeName(data.name)} carry nothing that counts here`;
+    return ignored(reason, eventOf(data, toldAt, 'other'));
+  }
+  if (!PAID_NAMES.has(data.name)) {
+    // A cancellation may be a refund: only its price tells.
+    return price.ok || kind === 'test' ? done(eventOf(data, toldAt, kind)) : failed(price.reason);
+  }
+  return price.ok ? readPaid(data, toldAt, raw, price.value) : failed(price.reason);
+}
+
+function parse(bytes: Buffer): ParseResult {
+  const json = read.readJsonObject(bytes);
+  if (!json.ok) return failed(json.reason);
+  if (!read.readAs(identitySchema, json.value).ok) {
+    return failed(
+      "the body is not in Superwall's legacy format (it has no data.id and data.name): webhooks made in the dashboard use another one, so make one through Superwall's API, where format superwall is the default",
+    );
+  }
+  const raw = json.value['data'];
+  const data = read.readAs(dataSchema, raw, 'data');
+  if (!data.ok) return failed(data.reason);
+  const toldAt = data.value.ts ?? read.optionalEpochMs.parse(json.value['timestamp']);
+  if (toldAt === null) return failed('data.ts and timestamp are missing or not a time in milliseconds');
+  return readData(data.value, toldAt, raw);
+}
+
+/** Superwall, legacy format: delivered and signed by Svix, USD prices as decimal numbers, one event per body. */
+export const superwall: Provider = {
+  name: 'superwall',
+  scheme: 'hmac',
+  proofHeaders: SVIX_HEADERS,
+  setupHint:
+    "Make the webhook through Superwall's API (POST /v2/projects/PROJECT/webhook_endpoints) with this URL and format superwall, since the dashboard makes webhooks of format V2, which can't be read yet; copy its signing secret (whsec_…) here, and have the app pass its own user id, on iOS a UUID, to Superwall's identify before the first purchase: it arrives as originalAppUserId (as a second source set the user attribute app_user_id).",
+  verify: verifySvix,
+  parse,
+};

@@ -1,0 +1,53 @@
+import { createHmac } from 'node:crypto';
+import type { SignedRequest } from './provider.ts';
+import { secureCompare } from './secure-compare.ts';
+import { UNIX_SECONDS } from './timestamped-hmac.ts';
+
+const PARTS = ['id', 'timestamp', 'signature'] as const;
+type Part = (typeof PARTS)[number];
+
+/** The scheme's headers in both of its spellings: Svix's own, and the ones of Standard Webhooks. */
+export const SVIX_HEADERS: readonly string[] = ['svix', 'webhook'].flatMap((prefix) =>
+  PARTS.map((part) => `${prefix}-${part}`),
+);
+
+/** Either way: a message from the future is as doubtful as an old one. */
+const TOLERANCE_SECONDS = 300;
+
+const KEY_PREFIX = 'whsec_';
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+/** The key is what the text after the prefix stands for in base64, not the text. Null when it stands for nothing. */
+function keyOf(secret: string): Buffer | null {
+  const text = secret.startsWith(KEY_PREFIX) ? secret.slice(KEY_PREFIX.length) : secret;
+  const key = BASE64.test(text) ? Buffer.from(text, 'base64') : Buffer.alloc(0);
+  return key.length === 0 ? null : key;
+}
+
+/** A header's value; null when it is missing, empty or a list. */
+function headerOf({ headers }: SignedRequest, part: Part): string | null {
+  const value = headers[`svix-${part}`] ?? headers[`webhook-${part}`];
+  return typeof value === 'string' && value !== '' ? value : null;
+}
+
+/**
+ * Whether one of the request's signatures is the HMAC-SHA256 of id, time and raw body under `secret`, and the time is at
+ * most 300 whole seconds away in either direction. Signatures of another version than `v1` are passed over. Never throws.
+ */
+export function verifySvix(request: SignedRequest, secret: string): boolean {
+  const id = headerOf(request, 'id');
+  const time = headerOf(request, 'timestamp');
+  const signatures = headerOf(request, 'signature');
+  const key = keyOf(secret);
+  if (id === null || time === null || signatures === null || key === null || !UNIX_SECONDS.test(time)) {
+    return false;
+  }
+  const expected = createHmac('sha256', key).update(`${id}.${time}.`).update(request.body).digest('base64');
+  let matches = false;
+  for (const signature of signatures.split(' ')) {
+    matches = secureCompare(signature, `v1,${expected}`) || matches;
+  }
+  const now = Math.floor(request.receivedAt / 1000);
+  // Written so that a clock that is not a number refuses.
+  return matches && Math.abs(now - Number(time)) <= TOLERANCE_SECONDS;
+}

@@ -1,0 +1,302 @@
+import { describe, expect, test } from '@jest/globals';
+import type { NormalizedEvent } from '../../src/domain/events.ts';
+import { adapty } from '../../src/providers/adapty.ts';
+import type { ParseResult } from '../../src/providers/provider.ts';
+import {
+  adaptyEvent,
+  adaptyRefund,
+  bodyOf,
+  eventOf,
+  expectedEvent,
+  fixture,
+  fixtureNames,
+  usd,
+} from '../support/provider-fixtures.ts';
+import type { AdaptyOverrides } from '../support/provider-fixtures.ts';
+
+const DAY = 86_400_000;
+/** The first fixture's purchase is made one day after this; each further fixture is a day later. */
+const START = 1_772_443_800_000;
+/** Events are told of four seconds after the purchase. */
+const TOLD = 4000;
+
+function sourceEventId(nth: number): string {
+  return `ada00000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}`;
+}
+
+/** The fixture of that number as it should read, but for what is given. */
+function reads(
+  nth: number,
+  kind: NormalizedEvent['kind'],
+  rest: Partial<NormalizedEvent> = {},
+): NormalizedEvent {
+  return expectedEvent({
+    sourceEventId: sourceEventId(nth),
+    kind,
+    occurredAt: START + nth * DAY + TOLD,
+    productId: 'lantern.plus.monthly',
+    userIds: ['user-hazel'],
+    ...rest,
+  });
+}
+
+/** The money of a fixture counts from the purchase, not from the message. */
+function paid(
+  nth: number,
+  amount: Pick<NonNullable<NormalizedEvent['payment']>, 'currency' | 'amountMinor' | 'usdCents'>,
+  rest: { store?: string; ref?: string } = {},
+): Partial<NormalizedEvent> {
+  const payment = { store: 'app_store', ref: `70000000000${100 + nth}`, ...amount, ...rest };
+  return { occurredAt: START + nth * DAY, payment };
+}
+
+const refund = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
+
+const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
+  subscription_started: reads(1, 'purchase', paid(1, usd(1149))),
+  subscription_started_eur: reads(
+    2,
+    'purchase',
+    paid(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 }),
+  ),
+  subscription_renewed: reads(3, 'renewal', paid(3, usd(1149))),
+  subscription_renewed_kwd: reads(
+    4,
+    'renewal',
+    paid(
+      4,
+      { currency: 'KWD', amountMinor: 2495, usdCents: 813 },
+      { store: 'play_store', ref: 'GPA.7777-7777-7777-77702..3' },
+    ),
+  ),
+  trial_started: reads(5, 'trial_started'),
+  trial_converted: reads(
+    6,
+    'trial_converted',
+    paid(6, { currency: 'JPY', amountMinor: 2980, usdCents: 2003 }),
+  ),
+  non_subscription_purchase: reads(7, 'purchase', { ...paid(7, usd(402)), productId: 'lantern.oil.50' }),
+  subscription_started_granted: reads(8, 'purchase', { productId: 'adapty_promotion' }),
+  subscription_started_zero: reads(9, 'purchase'),
+  price_unknown: reads(10, 'renewal', { priceUnknown: true }),
+  subscription_renewal_cancelled: reads(11, 'cancellation'),
+  subscription_refunded: reads(12, 'refund', {
+    occurredAt: START + 12 * DAY,
+    adjustment: { ...refund, ...usd(1149), ref: sourceEventId(12), paymentRef: '70000000000101' },
+  }),
+  subscription_refunded_negative: reads(13, 'refund', {
+    occurredAt: START + 13 * DAY,
+    adjustment: {
+      ...refund,
+      currency: 'EUR',
+      amountMinor: 1099,
+      usdCents: 1235,
+      ref: sourceEventId(13),
+      paymentRef: '70000000000102',
+    },
+  }),
+  subscription_refunded_upgraded: reads(14, 'refund', { priceUnknown: true }),
+  subscription_refunded_amount_unknown: reads(15, 'refund', { priceUnknown: true }),
+  non_subscription_purchase_refunded: reads(16, 'refund', {
+    occurredAt: START + 16 * DAY,
+    productId: 'lantern.oil.50',
+    adjustment: { ...refund, ...usd(402), ref: sourceEventId(16), paymentRef: '70000000000107' },
+  }),
+  subscription_expired: reads(17, 'expiration'),
+  subscription_renewal_reactivated: reads(18, 'other'),
+  sandbox_purchase: reads(22, 'purchase', { ...paid(22, usd(1149)), environment: 'sandbox' }),
+  no_user: reads(23, 'purchase', { ...paid(23, usd(1149)), userIds: [] }),
+  no_event_id: reads(24, 'purchase', {
+    ...paid(24, usd(1149)),
+    sourceEventId: '70000000000124:subscription_started',
+  }),
+  subscription_initial_purchase: reads(25, 'purchase', paid(25, usd(1149))),
+};
+
+const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]>> = {
+  access_level_updated: ['repeat a state', reads(19, 'other')],
+  subscription_active: ['repeat a state', reads(20, 'other')],
+  renamed: ['lantern_paid are not known: if this one was renamed at Adapty', reads(21, 'other')],
+  setup_check: ['check of the set-up', null],
+  setup_check_older: ['check of the set-up', null],
+};
+
+function parse(overrides: AdaptyOverrides): ParseResult {
+  return adapty.parse(bodyOf(adaptyEvent(overrides)));
+}
+
+describe('what a body means', () => {
+  test('every fixture has an expectation', () => {
+    expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('adapty'));
+  });
+
+  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+    expect(adapty.parse(fixture('adapty', name))).toEqual({ outcome: 'event', event });
+  });
+
+  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, [reason, event]) => {
+    const result = adapty.parse(fixture('adapty', name));
+    expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
+  });
+
+  test.each([
+    ['trial_renewal_cancelled', 'cancellation'],
+    ['trial_renewal_reactivated', 'other'],
+    ['trial_expired', 'expiration'],
+  ])('%s with a price in it moves no money', (type, kind) => {
+    expect(eventOf(parse({ type, usd: 11.49 }))).toMatchObject({ kind, payment: null, priceUnknown: false });
+  });
+
+  test.each([
+    'trial_active',
+    'subscription_paused',
+    'subscription_deferred',
+    'billing_issue_detected',
+    'entered_grace_period',
+  ])('%s with a price in it counts for nothing', (type) => {
+    expect(parse({ type, usd: 11.49 })).toMatchObject({ outcome: 'ignored', event: { payment: null } });
+  });
+
+  test.each(['adapty_server_side_product', 'adapty_dashboard_product', 'adapty_promotion'])(
+    'access granted as %s earns nothing and takes nothing back',
+    (productId) => {
+      const nothing = { payment: null, adjustment: null, priceUnknown: false };
+      expect(eventOf(parse({ productId, type: 'subscription_renewed' }))).toMatchObject(nothing);
+      expect(eventOf(adapty.parse(bodyOf(adaptyRefund({ productId }))))).toMatchObject(nothing);
+    },
+  );
+
+  test.each(['subscription_started', 'trial_converted', 'non_subscription_purchase'])(
+    '%s without a known price is of unknown price, which is not free',
+    (type) => {
+      expect(eventOf(parse({ type, usd: null }))).toMatchObject({ payment: null, priceUnknown: true });
+      expect(eventOf(parse({ type, extra: { price_usd: undefined } })).priceUnknown).toBe(true);
+      expect(eventOf(parse({ type, usd: 0 }))).toMatchObject({ payment: null, priceUnknown: false });
+    },
+  );
+
+  test('a price below zero is no payment where money should have come in', () => {
+    expect(eventOf(parse({ usd: -9.99 }))).toMatchObject({ payment: null, priceUnknown: true });
+  });
+
+  test('the running total of a profile, the list price and the proceeds are never the amount', () => {
+    const extra = {
+      original_price_usd: 100,
+      proceeds_usd: 1,
+      net_revenue_usd: 1,
+      profile_total_revenue_usd: 999,
+    };
+    expect(eventOf(parse({ usd: 11.49, extra })).payment).toMatchObject(usd(1149));
+  });
+
+  test('a price in USD stands in where the local price is missing', () => {
+    expect(eventOf(parse({ usd: 8.12, currency: 'EUR', localPrice: null })).payment).toMatchObject(usd(812));
+    expect(eventOf(parse({ usd: 8.12, currency: 'euros' })).payment).toMatchObject(usd(812));
+  });
+
+  test.each<[string, string | null, NormalizedEvent['environment']]>([
+    ['Production', 'Production', 'production'],
+    ['Sandbox', 'Sandbox', 'sandbox'],
+    ['an environment of another name', 'Xcode', 'sandbox'],
+    ['no environment', null, null],
+  ])('%s reads as it must', (_, environment, expected) => {
+    expect(eventOf(parse({ environment })).environment).toBe(expected);
+  });
+
+  test('a user of a profile that shares the access is never the buyer', () => {
+    const body = adaptyEvent({ userId: null });
+    expect(JSON.stringify(body)).toContain('user-of-a-relative');
+    expect(eventOf(adapty.parse(bodyOf(body)))).toMatchObject({ userIds: [], onlyAnonymousUserIds: false });
+  });
+
+  test('times are read with and without a colon in the offset, to any fraction, in any zone', () => {
+    const noon = Date.UTC(2026, 2, 2, 12);
+    for (const [text, ms] of [
+      ['2026-03-02T12:00:00.181999+0000', noon + 181],
+      ['2026-03-02T12:00:00+0000', noon],
+      ['2026-03-02T14:00:00.5+02:00', noon + 500],
+      ['2026-03-02T12:00:00Z', noon],
+    ] as const) {
+      const extra = { purchase_date: text };
+      expect(eventOf(parse({ extra })).occurredAt).toBe(ms);
+    }
+  });
+
+  test('a purchase without its own time counts from the event', () => {
+    const told = START + 7;
+    expect(eventOf(parse({ occurredAt: told, extra: { purchase_date: null } })).occurredAt).toBe(told);
+    expect(eventOf(parse({ occurredAt: told, extra: { purchase_date: 'soon' } })).occurredAt).toBe(told);
+  });
+
+  test('the time of the event may stand among its properties alone', () => {
+    const { event_datetime: _, ...rest } = adaptyEvent({ type: 'subscription_expired', occurredAt: START });
+    expect(eventOf(adapty.parse(bodyOf(rest))).occurredAt).toBe(START);
+  });
+
+  test('new fields and new values of known fields change nothing', () => {
+    const known = { eventId: 'E-1', transactionId: 'T-1' };
+    const plain = eventOf(parse(known));
+    const odd = eventOf(parse({ ...known, extra: { surprise: [{}], cancellation_reason: 'boredom' } }));
+    expect(odd).toEqual(plain);
+  });
+});
+
+describe('the check of the set-up', () => {
+  test('what the older check says is read back in the answer, and nothing else ever is', () => {
+    const answer = (body: object) => adapty.setupAnswer?.(bodyOf({ ...body }));
+    expect(answer({ adapty_check: 'lantern' })).toEqual({ adapty_check_response: 'lantern' });
+    expect(answer({})).toEqual({});
+    expect(answer({ adapty_check: 7 })).toEqual({});
+    expect(answer({ adapty_check: 'x'.repeat(1001) })).toEqual({});
+    expect(answer({ ...adaptyEvent(), adapty_check: 'lantern' })).toEqual({});
+    expect(adapty.setupAnswer?.(Buffer.from('{"adapty_check"'))).toEqual({});
+  });
+});
+
+describe('bodies that are not what they should be', () => {
+  const personal = 'hazel@example.com';
+  test.each<[string, Buffer, string]>([
+    ['no bytes', Buffer.alloc(0), 'not JSON'],
+    ['half a body', Buffer.from(`{"customer_user_id":"${personal}"`), 'not JSON'],
+    ['bytes that are not UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), 'not UTF-8'],
+    ['a list', Buffer.from('[]'), 'not a JSON object'],
+    ['an object without a type', bodyOf({ customer_user_id: personal }), 'event_type is missing'],
+    ['an event without properties', bodyOf({ ...adaptyEvent(), event_properties: null }), 'profile_event_id'],
+    [
+      'an event without any id',
+      bodyOf(adaptyEvent({ eventId: null, transactionId: null })),
+      'neither a profile_event_id nor a transaction_id',
+    ],
+    [
+      'an event without a time',
+      bodyOf({ ...adaptyEvent({ extra: { event_datetime: null } }), event_datetime: null }),
+      'event_datetime',
+    ],
+    [
+      'a time without its zone',
+      bodyOf({
+        ...adaptyEvent({ extra: { event_datetime: undefined } }),
+        event_datetime: '2026-03-02T12:00:00.000000',
+      }),
+      'event_datetime',
+    ],
+    ['a price that is a text', bodyOf(adaptyEvent({ extra: { price_usd: personal } })), 'price_usd'],
+    ['a price beyond all measure', bodyOf(adaptyEvent({ usd: 1e20 })), 'price_usd is too large'],
+    ['a payment without a reference', bodyOf(adaptyEvent({ transactionId: null })), 'transaction_id'],
+    ['a payment without a store', bodyOf(adaptyEvent({ extra: { store: null } })), 'event_properties.store'],
+    ['a refund without a reference', bodyOf(adaptyRefund({ transactionId: null })), 'transaction_id'],
+  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+    const result = adapty.parse(body);
+    expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
+    expect(JSON.stringify(result)).not.toContain(personal);
+  });
+
+  test('a renamed type that is free text is not repeated in the reason', () => {
+    const result = parse({ type: 'hazel@example.com bought 3' });
+    expect(JSON.stringify({ ...result, event: null })).not.toContain('hazel');
+  });
+
+  test('an unknown type without id or time is ignored, not failed', () => {
+    expect(adapty.parse(bodyOf({ event_type: 'x' }))).toMatchObject({ outcome: 'ignored', event: null });
+  });
+});

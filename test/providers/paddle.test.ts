@@ -1,0 +1,530 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { Paddle, Webhooks } from '@paddle/paddle-node-sdk';
+import * as fc from 'fast-check';
+import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../../src/domain/events.ts';
+import { paddle } from '../../src/providers/paddle.ts';
+import type { Headers, ParseResult } from '../../src/providers/provider.ts';
+import {
+  bodyOf,
+  eventOf,
+  expectedEvent,
+  fixture,
+  fixtureNames,
+  paddleAdjustment,
+  paddleEvent,
+  paddleSubscription,
+  paddleTransaction,
+  signPaddle,
+} from '../support/provider-fixtures.ts';
+import type { PaddleTransactionOverrides } from '../support/provider-fixtures.ts';
+
+const reference = new Paddle('pdl_sdbx_apikey_fake').webhooks;
+
+const SECRET = 'pdl_ntfset_test_secret';
+const AT = 1_700_000_000;
+const BODY = '{"event_id":"evt_test","data":{"note":"5 € × 2","url":"https:\\/\\/example.com"}}';
+const MAC = 'f45932be4c7416155aad8dae1ab90b3f575b17c051d37cf0e6a294557ed85d92';
+
+interface Attempt {
+  readonly header: Headers[string];
+  readonly body?: string | Uint8Array;
+  readonly secret?: string;
+  readonly receivedAt?: number;
+}
+
+function accepts({ header, body = BODY, secret = SECRET, receivedAt = AT * 1000 }: Attempt): boolean {
+  const headers = header === undefined ? {} : { 'paddle-signature': header };
+  return paddle.verify({ headers, body: Buffer.from(body), receivedAt }, secret);
+}
+
+/** What Paddle's own library says to the same request, at the same time. */
+async function referenceAccepts(attempt: Attempt): Promise<boolean> {
+  const { header = '', body = BODY, secret = SECRET, receivedAt = AT * 1000 } = attempt;
+  jest.setSystemTime(receivedAt);
+  try {
+    return await reference.isSignatureValid(Buffer.from(body).toString(), secret, header as string);
+  } catch {
+    return false;
+  }
+}
+
+describe('the proof', () => {
+  beforeEach(() => {
+    // The library reads the clock of the process; nothing else is replaced.
+    jest.useFakeTimers({ now: AT * 1000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test('the scheme gives the known signature, over bytes that no parser has touched', async () => {
+    expect(signPaddle(BODY, SECRET, AT)).toBe(`ts=${AT};h1=${MAC}`);
+    expect(accepts({ header: `ts=${AT};h1=${MAC}` })).toBe(true);
+    expect(await referenceAccepts({ header: `ts=${AT};h1=${MAC}` })).toBe(true);
+  });
+
+  test("the vector of Paddle's PHP library is accepted: the second of two signatures is the valid one", async () => {
+    const attempt = {
+      header: 'ts=1696195954;h1=dummy;h1=d96299976a6eb066f484d7fde011ac56fc32b38fc9940bc419d6e537fdc6ef02',
+      body: 'hello-world',
+      secret: 'pdl_ntf_01hbpjmytsa32fhr36nqgc3kgb_WvRO0eL4Bj9rgYYIBZY6wZhG4EHy9jzh',
+      receivedAt: 1_696_195_954_000,
+    };
+    expect(accepts(attempt)).toBe(true);
+    expect(await referenceAccepts(attempt)).toBe(true);
+  });
+
+  const other = 'f'.repeat(64);
+  const fresh = `ts=${AT};h1=${MAC}`;
+  const good: readonly (readonly [string, Attempt])[] = [
+    ['a fresh signature', { header: fresh }],
+    ['a time exactly at the tolerance', { header: fresh, receivedAt: AT * 1000 + 5_000 }],
+    ['a time in the near future', { header: fresh, receivedAt: (AT - 5) * 1000 }],
+    ['a time in the far future', { header: fresh, receivedAt: (AT - 86_400) * 1000 }],
+    ['a valid signature second in the list', { header: `ts=${AT};h1=${other};h1=${MAC}` }],
+    ['a signature before its time', { header: `h1=${MAC};ts=${AT}` }],
+    ['an unknown scheme next to a valid one', { header: `ts=${AT};h0=${other};h1=${MAC};h2=x` }],
+  ];
+  test.each(good)('%s is accepted, as by Paddle’s library', async (_, attempt) => {
+    expect(accepts(attempt)).toBe(true);
+    expect(await referenceAccepts(attempt)).toBe(true);
+  });
+
+  // paddle-node-sdk 3.10.0 keeps only the last signature it reads, while Paddle sends one for each secret that is valid
+  // during a rotation, in an order nobody promises. Its PHP library tries them all, and so do we.
+  test('a valid signature first in the list is accepted, though Paddle’s library for Node refuses it', async () => {
+    const attempt = { header: `ts=${AT};h1=${MAC};h1=${other}` };
+    expect(accepts(attempt)).toBe(true);
+    expect(await referenceAccepts(attempt)).toBe(false);
+  });
+
+  const bad: readonly (readonly [string, Attempt])[] = [
+    ['a time one millisecond beyond the tolerance', { header: fresh, receivedAt: AT * 1000 + 5_001 }],
+    ['a time one second beyond the tolerance', { header: fresh, receivedAt: (AT + 6) * 1000 }],
+    ['only an unknown scheme', { header: `ts=${AT};h2=${MAC}` }],
+    ['a body changed by one byte', { header: fresh, body: BODY.replace('evt', 'ewt') }],
+    ['a body printed anew', { header: fresh, body: JSON.stringify(JSON.parse(BODY)) }],
+    ['another time', { header: `ts=${AT + 1};h1=${MAC}` }],
+    ['another secret', { header: fresh, secret: 'pdl_ntfset_other_secret' }],
+    ['a secret without its prefix', { header: fresh, secret: 'test_secret' }],
+    ['a missing header', { header: undefined }],
+    ['an empty header', { header: '' }],
+    ['a header that is a list', { header: [fresh] }],
+    ['a header without a time', { header: `h1=${MAC}` }],
+    ['a header without a signature', { header: `ts=${AT}` }],
+    ['an empty signature', { header: `ts=${AT};h1=` }],
+    ['a signature cut short', { header: fresh.slice(0, -1) }],
+    ['a signature too long', { header: `${fresh}0` }],
+    ['a signature in upper case', { header: `ts=${AT};h1=${MAC.toUpperCase()}` }],
+    ['a time in words', { header: `ts=now;h1=${MAC}` }],
+    ['an empty time', { header: `ts=;h1=${MAC}` }],
+    ['a negative time', { header: `ts=-${AT};h1=${MAC}` }],
+    ["Stripe's separator", { header: `ts=${AT},h1=${MAC}` }],
+    ['only separators', { header: ';;=;=' }],
+  ];
+  test.each(bad)('%s is refused, as by Paddle’s library', async (_, attempt) => {
+    expect(accepts(attempt)).toBe(false);
+    expect(await referenceAccepts(attempt)).toBe(false);
+  });
+
+  // The library reads a time as far as it is a number, the last of several, and a signature up to a second `=`.
+  test.each([
+    ['two times', `ts=${AT - 1};ts=${AT};h1=${MAC}`],
+    ['a time with something behind it', `ts=${AT}x;h1=${MAC}`],
+    ['a time with a fraction', `ts=${AT}.0;h1=${MAC}`],
+    ['a signature with something behind it', `${fresh}=x`],
+  ])('%s leaves doubt, so it is refused here though Paddle’s library reads it', async (_, header) => {
+    expect(accepts({ header })).toBe(false);
+    expect(await referenceAccepts({ header })).toBe(true);
+  });
+
+  test('an empty or blank secret, and a clock that is no number, prove nothing', () => {
+    expect(accepts({ header: signPaddle(BODY, '', AT), secret: '' })).toBe(false);
+    expect(accepts({ header: signPaddle(BODY, ' ', AT), secret: ' ' })).toBe(false);
+    expect(accepts({ header: fresh, receivedAt: Number.NaN })).toBe(false);
+  });
+
+  const secrets = fc.string({ minLength: 1, maxLength: 40 }).map((text) => `pdl_ntfset_${text}`);
+  const times = fc.integer({ min: 1, max: 4_000_000_000 });
+
+  test('whatever is signed here is accepted here and there while it is fresh', async () => {
+    const age = fc.integer({ min: -10_000, max: 5_000 });
+    await fc.assert(
+      fc.asyncProperty(fc.json(), secrets, times, age, async (body, secret, at, ms) => {
+        const attempt = { header: signPaddle(body, secret, at), body, secret, receivedAt: at * 1000 + ms };
+        expect(accepts(attempt)).toBe(true);
+        expect(await referenceAccepts(attempt)).toBe(true);
+      }),
+    );
+  });
+
+  test('what is refused here is refused there: age, secret, body and signature decide alike', async () => {
+    const age = fc.oneof(fc.integer({ min: -1000, max: 1000 }), fc.integer({ min: 4_990, max: 5_010 }));
+    const change = fc.constantFrom('none', 'body', 'secret', 'signature', 'scheme', 'time', 'second');
+    await fc.assert(
+      fc.asyncProperty(fc.json(), secrets, times, age, change, async (body, secret, at, ms, what) => {
+        const signed = signPaddle(body, secret, at);
+        const wrongDigit = signed.endsWith('0') ? '1' : '0';
+        const headers: Partial<Record<typeof what, string>> = {
+          signature: signed.slice(0, -1) + wrongDigit,
+          scheme: signed.replace('h1=', 'h0='),
+          time: signed.replace(/ts=\d+/, `ts=${at + 1}`),
+          second: signed.replace('h1=', `h1=${other};h1=`),
+        };
+        const attempt = {
+          header: headers[what] ?? signed,
+          body: what === 'body' ? `${body} ` : body,
+          secret: what === 'secret' ? `${secret}x` : secret,
+          receivedAt: at * 1000 + ms,
+        };
+        expect(accepts(attempt)).toBe(await referenceAccepts(attempt));
+      }),
+    );
+  });
+
+  test('a body changed by one byte is refused', () => {
+    const bytes = fc.uint8Array({ minLength: 1, maxLength: 200 });
+    fc.assert(
+      fc.property(bytes, fc.nat(), fc.integer({ min: 1, max: 255 }), (body, place, flip) => {
+        const header = signPaddle(body, SECRET, AT);
+        expect(accepts({ header, body })).toBe(true);
+        const changed = body.map((byte, at) => (at === place % body.length ? byte ^ flip : byte));
+        expect(accepts({ header, body: changed })).toBe(false);
+      }),
+    );
+  });
+
+  test('a header changed in one character is refused', () => {
+    fc.assert(
+      fc.property(fc.nat(fresh.length - 1), fc.stringMatching(/^[0-9a-z]$/), (at, by) => {
+        fc.pre(fresh[at] !== by);
+        expect(accepts({ header: fresh.slice(0, at) + by + fresh.slice(at + 1) })).toBe(false);
+      }),
+    );
+  });
+});
+
+const DAY = 86_400_000;
+/** The first fixture is told of one day after this, and so on. Transactions are billed a second before. */
+const START = 1_772_443_800_000;
+
+/** The fixture of that number as it should read, but for what is given. Bodies of Paddle name no environment. */
+function reads(
+  nth: number,
+  kind: NormalizedEvent['kind'],
+  rest: Partial<NormalizedEvent> = {},
+): NormalizedEvent {
+  return expectedEvent({
+    sourceEventId: `evt_FakeLantern${String(nth).padStart(2, '0')}`,
+    kind,
+    environment: null,
+    occurredAt: START + nth * DAY,
+    ...rest,
+  });
+}
+
+const subscriber = {
+  productId: 'pro_LanternPlus',
+  userIds: ['user-hazel'],
+  userKeys: ['sub_FakeLantern01'],
+};
+const subscription = {
+  ...subscriber,
+  userLinks: [{ key: 'sub_FakeLantern01', customerUserId: 'user-hazel' }],
+};
+
+/** A transaction of the subscription. */
+function sold(
+  nth: number,
+  kind: NormalizedEvent['kind'],
+  payment: Omit<PaymentFact, 'store' | 'ref'> | null,
+  rest: Partial<NormalizedEvent> = {},
+): NormalizedEvent {
+  const ref = `txn_FakeLantern${String(nth).padStart(2, '0')}`;
+  return reads(nth, kind, {
+    ...subscriber,
+    occurredAt: START + nth * DAY - 1000,
+    payment: payment === null ? null : { store: 'paddle', ref, ...payment },
+    ...rest,
+  });
+}
+
+function dollars(cents: number) {
+  return { currency: 'USD', amountMinor: cents, usdCents: cents };
+}
+
+const back: Omit<AdjustmentFact, 'kind' | 'ref' | 'currency' | 'amountMinor' | 'usdCents'> = {
+  store: 'paddle',
+  paymentRef: 'txn_FakeLantern01',
+  state: 'applied',
+  rank: 1,
+};
+
+const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
+  'transaction.completed.web': sold(1, 'purchase', dollars(6543)),
+  'transaction.completed.subscription_recurring': sold(2, 'renewal', {
+    currency: 'GBP',
+    amountMinor: 2150,
+    usdCents: 2871,
+  }),
+  'transaction.completed.jpy': sold(3, 'renewal', { currency: 'JPY', amountMinor: 1650, usdCents: null }),
+  'transaction.completed.payout_unknown': sold(
+    4,
+    'purchase',
+    { currency: 'EUR', amountMinor: 9900, usdCents: null },
+    { userKeys: [] },
+  ),
+  'transaction.completed.subscription_update': sold(5, 'product_change', dollars(777)),
+  'transaction.completed.subscription_charge': sold(6, 'purchase', dollars(3100)),
+  'transaction.completed.trial_zero': sold(7, 'other', null),
+  'transaction.completed.part_credit': sold(8, 'renewal', dollars(1500)),
+  'transaction.completed.all_credit': sold(9, 'other', null),
+  'transaction.completed.no_user': sold(11, 'purchase', dollars(1200), { userIds: [] }),
+  'transaction.completed.simulated': sold(12, 'purchase', dollars(1200), {
+    sourceEventId: 'ntfsimevt_FakeLantern12',
+    environment: 'sandbox',
+  }),
+  'adjustment.updated.refund_approved': reads(16, 'refund', {
+    adjustment: { ...back, ...dollars(1290), kind: 'refund', ref: 'adj_FakeLantern15' },
+  }),
+  'adjustment.updated.refund_reversed': reads(18, 'refund_reversed', {
+    adjustment: {
+      ...back,
+      ...dollars(1290),
+      kind: 'refund',
+      ref: 'adj_FakeLantern15',
+      state: 'reversed',
+      rank: 2,
+    },
+  }),
+  'adjustment.created.refund_gbp': reads(19, 'refund', {
+    adjustment: {
+      ...back,
+      kind: 'refund',
+      ref: 'adj_FakeLantern19',
+      paymentRef: 'txn_FakeLantern02',
+      currency: 'GBP',
+      amountMinor: 1075,
+      usdCents: 1436,
+    },
+  }),
+  'adjustment.created.chargeback': reads(20, 'chargeback', {
+    adjustment: { ...back, ...dollars(6543), kind: 'chargeback', ref: 'adj_FakeLantern20' },
+  }),
+  'adjustment.created.chargeback_reverse': reads(21, 'chargeback_reversed', {
+    adjustment: {
+      ...back,
+      ...dollars(6543),
+      kind: 'chargeback',
+      ref: 'adj_FakeLantern21',
+      state: 'reversed',
+      reversesAll: true,
+    },
+  }),
+  'subscription.trialing': reads(24, 'trial_started', subscription),
+  'subscription.updated.cancel': reads(26, 'cancellation', subscription),
+  'subscription.canceled': reads(28, 'cancellation', { ...subscriber, userIds: [] }),
+};
+
+const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent]>> = {
+  'transaction.completed.payment_method': [
+    'no payment',
+    sold(10, 'other', null, { occurredAt: START + 10 * DAY - 1000 }),
+  ],
+  'transaction.paid': ['transaction.completed', reads(13, 'other')],
+  'transaction.payment_failed': ['transaction.payment_failed', reads(14, 'other')],
+  'adjustment.created.refund_pending': ['not approved yet', reads(15, 'other')],
+  'adjustment.updated.refund_rejected': ['rejected', reads(17, 'other')],
+  'adjustment.created.chargeback_warning': ['warning', reads(22, 'other')],
+  'adjustment.created.credit': ['charged later', reads(23, 'other')],
+  'subscription.activated': ['state of a subscription', reads(25, 'other', subscription)],
+  'subscription.updated.items': [
+    'state of a subscription',
+    reads(27, 'other', { ...subscription, productId: 'pro_LanternMax' }),
+  ],
+  'customer.created': ['customer.created', reads(29, 'other')],
+};
+
+function parse(overrides: PaddleTransactionOverrides): ParseResult {
+  return paddle.parse(bodyOf(paddleTransaction(overrides)));
+}
+
+describe('what a body means', () => {
+  test('every fixture has an expectation', () => {
+    expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('paddle'));
+  });
+
+  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+    expect(paddle.parse(fixture('paddle', name))).toEqual({ outcome: 'event', event });
+  });
+
+  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, [reason, event]) => {
+    const result = paddle.parse(fixture('paddle', name));
+    expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
+  });
+
+  test("Paddle's own library reads every fixture, so they have the shape that it sends", () => {
+    for (const name of fixtureNames('paddle')) {
+      const body: unknown = JSON.parse(fixture('paddle', name).toString());
+      const event = Webhooks.fromJson(body as Parameters<typeof Webhooks.fromJson>[0]);
+      expect(event.eventType).toBe((body as { event_type: string }).event_type);
+    }
+  });
+
+  test('a body names no environment, so the secret that proved it decides; a simulation never counts as live', () => {
+    expect(eventOf(parse({})).environment).toBeNull();
+    expect(eventOf(parse({ simulated: true })).environment).toBe('sandbox');
+    const refund = bodyOf(paddleAdjustment({ simulated: true }));
+    expect(eventOf(paddle.parse(refund)).environment).toBe('sandbox');
+  });
+
+  test.each(['web', 'api', 'subscription_charge', 'something_new'])('origin %s is a purchase', (origin) => {
+    expect(eventOf(parse({ origin, amount: 500 }))).toMatchObject({
+      kind: 'purchase',
+      payment: dollars(500),
+    });
+  });
+
+  test('tax is part of the price, and Paddle’s fee is no matter', () => {
+    expect(eventOf(parse({ amount: 1200, tax: 200 })).payment).toMatchObject(dollars(1200));
+  });
+
+  test.each(['JPY', 'KRW', 'CLP', 'VND'])(
+    '%s has no minor unit, and its text is taken as it is',
+    (currency) => {
+      const payout = { amount: 1107, currency: 'USD' };
+      expect(eventOf(parse({ amount: 1650, currency, payout })).payment).toMatchObject({
+        currency,
+        amountMinor: 1650,
+        usdCents: 1107,
+      });
+    },
+  );
+
+  test('an older body without a grand total counts with its total', () => {
+    const { data } = paddleTransaction({ amount: 1234 }) as { data: { details: object } };
+    const details = { ...data.details, totals: { total: '1234', tax: '0', currency_code: 'USD' } };
+    expect(eventOf(parse({ extra: { details } })).payment).toMatchObject(dollars(1234));
+  });
+
+  test('a total below zero, which only moves credit, is no payment', () => {
+    const details = { totals: { total: '-500', grand_total: '0' }, payout_totals: null };
+    expect(eventOf(parse({ extra: { details } }))).toMatchObject({ kind: 'other', payment: null });
+  });
+
+  test('a payout in USD that cannot be read is converted like any other currency', () => {
+    const details = {
+      totals: { total: '900', grand_total: '900' },
+      payout_totals: { currency_code: 'USD', grand_total: 9.9 },
+    };
+    expect(eventOf(parse({ currency: 'EUR', extra: { details } })).payment).toMatchObject({
+      currency: 'EUR',
+      amountMinor: 900,
+      usdCents: null,
+    });
+  });
+
+  test('a transaction that was not billed counts from its event', () => {
+    const event = eventOf(parse({ occurredAt: START, extra: { billed_at: null } }));
+    expect(event.occurredAt).toBe(START);
+  });
+
+  test('a user id that the app keeps as a number is the same id as a text', () => {
+    expect(eventOf(parse({ extra: { custom_data: { app_user_id: 4711 } } })).userIds).toEqual(['4711']);
+    expect(eventOf(parse({ extra: { custom_data: { app_user_id: 47.11 } } })).userIds).toEqual([]);
+    expect(eventOf(parse({ extra: { custom_data: 'user-hazel' } })).userIds).toEqual([]);
+  });
+
+  test('a new field or a new value of a known field changes nothing', () => {
+    const known = { eventId: 'evt_1', transactionId: 'txn_1', subscriptionId: 'sub_1' };
+    expect(eventOf(parse({ ...known, extra: { surprise: [{}], status: 'odd' } }))).toEqual(
+      eventOf(parse(known)),
+    );
+  });
+
+  test('a type nobody has heard of is ignored', () => {
+    const result = paddle.parse(bodyOf(paddleEvent('lantern.lit', { id: 'x' })));
+    expect(result).toMatchObject({ outcome: 'ignored', reason: expect.stringContaining('lantern.lit') });
+  });
+});
+
+describe('money going back', () => {
+  const adjust = (overrides: Parameters<typeof paddleAdjustment>[0]) =>
+    paddle.parse(bodyOf(paddleAdjustment(overrides)));
+
+  test('one refund keeps its own id through all its events, and its last state outranks the others', () => {
+    const same = { adjustmentId: 'adj_1', transactionId: 'txn_1', amount: 300 };
+    const approved = eventOf(adjust(same)).adjustment;
+    const again = eventOf(adjust({ ...same, type: 'adjustment.updated' })).adjustment;
+    const undone = eventOf(adjust({ ...same, status: 'reversed' })).adjustment;
+    expect(approved).toEqual(again);
+    expect(approved).toMatchObject({ ref: 'adj_1', paymentRef: 'txn_1', state: 'applied', rank: 1 });
+    expect(undone).toMatchObject({ ref: 'adj_1', state: 'reversed', rank: 2 });
+  });
+
+  test('a chargeback that is reversed in its own status comes back, too', () => {
+    const event = eventOf(adjust({ action: 'chargeback', status: 'reversed' }));
+    expect(event).toMatchObject({ kind: 'chargeback_reversed', adjustment: { kind: 'chargeback', rank: 2 } });
+  });
+
+  test('the fee of a chargeback is no part of what went back', () => {
+    const event = eventOf(
+      adjust({
+        action: 'chargeback',
+        currency: 'EUR',
+        amount: 900,
+        payout: { amount: 990, currency: 'USD' },
+      }),
+    );
+    expect(event.adjustment).toMatchObject({ currency: 'EUR', amountMinor: 900, usdCents: 990 });
+  });
+
+  test.each([
+    ['a refund that waits for approval', { status: 'pending_approval' }],
+    ['a refund that was rejected', { status: 'rejected' }],
+    ['a refund of an unknown status', { status: 'pondered' }],
+    ['a chargeback that is not approved', { action: 'chargeback', status: 'pending_approval' }],
+    ['a chargeback not yet won back', { action: 'chargeback_reverse', status: 'pending_approval' }],
+    ['a credit', { action: 'credit' }],
+    ['a credit taken back', { action: 'credit_reverse' }],
+    ['a warning of a chargeback', { action: 'chargeback_warning' }],
+    ['a warning that is gone', { action: 'chargeback_warning_reverse' }],
+    ['an action nobody has heard of', { action: 'lantern_out' }],
+  ])('%s takes nothing back', (_, overrides) => {
+    expect(adjust(overrides)).toMatchObject({
+      outcome: 'ignored',
+      event: { kind: 'other', adjustment: null },
+    });
+  });
+});
+
+describe('bodies that are not what they should be', () => {
+  const personal = 'hazel@example.com';
+  const totals = (total: unknown) => ({ extra: { details: { totals: { total } } } });
+  test.each<[string, Buffer, string]>([
+    ['no bytes', Buffer.alloc(0), 'not JSON'],
+    ['a form', Buffer.from('alert_name=payment_succeeded&p_signature=x'), 'not JSON'],
+    ['a list', Buffer.from('[]'), 'not a JSON object'],
+    ['an event without an id', bodyOf({ ...paddleTransaction(), event_id: null }), 'event_id'],
+    ['an event without a type', bodyOf({ ...paddleTransaction(), event_type: 7 }), 'event_type'],
+    ['an event without a time', bodyOf({ ...paddleTransaction(), occurred_at: 'soon' }), 'occurred_at'],
+    ['an event without data', bodyOf({ ...paddleTransaction(), data: [personal] }), 'data is missing'],
+    ['a transaction without an id', bodyOf(paddleTransaction({ extra: { id: null } })), 'data.id'],
+    ['an amount that is a number', bodyOf(paddleTransaction(totals(1200))), 'data.details.totals.total'],
+    ['an amount with decimals', bodyOf(paddleTransaction(totals('12.00'))), 'data.details.totals.total'],
+    ['an amount in words', bodyOf(paddleTransaction(totals(personal))), 'data.details.totals.total'],
+    ['an amount beyond all measure', bodyOf(paddleTransaction(totals('9'.repeat(16)))), 'totals.total'],
+    ['a currency in words', bodyOf(paddleTransaction({ currency: 'dollars' })), 'data.currency_code'],
+    [
+      'a refund without its transaction',
+      bodyOf(paddleAdjustment({ extra: { transaction_id: 7 } })),
+      'transaction_id',
+    ],
+    ['a refund below zero', bodyOf(paddleAdjustment({ amount: -5 })), 'data.totals.total'],
+    ['a subscription without an id', bodyOf(paddleSubscription({ extra: { id: '' } })), 'data.id'],
+  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+    const result = paddle.parse(body);
+    expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
+    expect(JSON.stringify(result)).not.toContain(personal);
+  });
+});

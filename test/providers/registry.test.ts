@@ -1,0 +1,105 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { isProviderName, providers } from '../../src/providers/index.ts';
+import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
+import type { ProviderName } from '../../src/providers/provider.ts';
+import { checkProof, keepProof } from '../../src/providers/proof.ts';
+import { anyBody, readsSoundly } from '../support/garbage.ts';
+import {
+  adaptyEvent,
+  bodyOf,
+  eventOf,
+  revenuecatEvent,
+  signPaddle,
+  signStripe,
+  signSvix,
+  superwallEvent,
+} from '../support/provider-fixtures.ts';
+
+const ALL = Object.values(providers);
+
+test('there are five providers, each under its own name', () => {
+  expect(Object.keys(providers).toSorted()).toEqual([...PROVIDER_NAMES].toSorted());
+  expect(PROVIDER_NAMES.every((name) => isProviderName(name))).toBe(true);
+  expect(['Stripe', 'toString', '__proto__', ''].some((name) => isProviderName(name))).toBe(false);
+  for (const [name, provider] of Object.entries(providers)) expect(provider.name).toBe(name);
+});
+
+test('every hint says where the URL goes, which secret counts and where the app puts its user id', () => {
+  for (const { setupHint } of ALL) {
+    expect(setupHint).toContain('this URL');
+    expect(setupHint).toMatch(/secret/);
+    expect(setupHint).toMatch(/user.?id/i);
+  }
+});
+
+describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (_, provider) => {
+  test('no body makes reading throw or money unsound', () => {
+    fc.assert(
+      fc.property(anyBody(provider), (body) => readsSoundly(provider, body)),
+      { numRuns: 400 },
+    );
+  });
+
+  test('no headers, body, clock or secret make the check throw', () => {
+    const text = fc.oneof(
+      fc.string(),
+      fc.string({ unit: 'binary' }),
+      fc.constantFrom('v1,', 't=1', '1', 'ts=1;h1='),
+    );
+    const value = fc.oneof(text, fc.array(text), fc.constant(undefined));
+    const names = fc.constantFrom(...provider.proofHeaders);
+    const headers = fc.dictionary(names, value);
+    const clock = fc.oneof(fc.integer(), fc.constantFrom(Number.NaN, Infinity, -1));
+    const secrets = fc.oneof(text, fc.constantFrom('whsec_', 'whsec_====', 'whsec_a', 'Basic x'));
+    fc.assert(
+      fc.property(headers, fc.uint8Array(), clock, secrets, (given, bytes, receivedAt, secret) => {
+        // A prototype's names are no headers.
+        const request = { headers: { ...given }, body: Buffer.from(bytes), receivedAt };
+        const isToken = provider.scheme === 'static_token' && given['authorization'] === secret;
+        expect(provider.verify(request, secret)).toBe(isToken && secret.trim() !== '');
+      }),
+    );
+  });
+});
+
+describe('the kept proof', () => {
+  const body = bodyOf({ some: 'body' });
+  const at = 1_772_443_800;
+  const hasher = {
+    tokenHash: (token: string) => `hashed ${token.length}`,
+    matchesTokenHash: (token: string, hash: string) => hash === `hashed ${token.length}`,
+  };
+  const svixSecret = `whsec_${Buffer.from('a plainly fake key').toString('base64')}`;
+  const cases: readonly (readonly [ProviderName, string, Readonly<Record<string, string>>])[] = [
+    ['revenuecat', 'token', { authorization: 'token' }],
+    ['adapty', 'token', { authorization: 'token' }],
+    ['superwall', svixSecret, signSvix(body, svixSecret, at)],
+    ['stripe', 'whsec_x', { 'stripe-signature': signStripe(body, 'whsec_x', at) }],
+    ['paddle', 'pdl_x', { 'paddle-signature': signPaddle(body, 'pdl_x', at) }],
+  ];
+  test.each(cases)(
+    'of %s is enough to check the delivery again, and no other secret passes',
+    (name, secret, headers) => {
+      const provider = providers[name];
+      const request = { headers: { ...headers, host: 'example.com' }, body, receivedAt: at * 1000 };
+      expect(provider.verify(request, secret)).toBe(true);
+      const proof = keepProof(provider, request, hasher);
+      expect(JSON.stringify(proof)).not.toContain('example.com');
+      expect(checkProof(provider, proof, request, secret, hasher)).toBe(true);
+      expect(checkProof(provider, proof, request, `${secret}zz`, hasher)).toBe(false);
+    },
+  );
+});
+
+test('one store purchase is one payment, whichever provider tells of it', () => {
+  const same = { usd: 9.99, transactionId: '70000000000999' };
+  const told = [
+    providers.revenuecat.parse(bodyOf(revenuecatEvent({ ...same, store: 'PLAY_STORE' }))),
+    providers.adapty.parse(bodyOf(adaptyEvent({ ...same, store: 'play_store' }))),
+    providers.superwall.parse(bodyOf(superwallEvent({ ...same, store: 'PLAY_STORE' }))),
+  ];
+  const [first, ...others] = told.map((result) => eventOf(result).payment);
+  expect(first).toMatchObject({ store: 'play_store', ref: '70000000000999', usdCents: 999 });
+  for (const other of others) expect(other).toEqual(first);
+});

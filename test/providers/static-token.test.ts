@@ -1,0 +1,66 @@
+import { describe, expect, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { adapty } from '../../src/providers/adapty.ts';
+import type { Headers, Provider } from '../../src/providers/provider.ts';
+import { revenuecat } from '../../src/providers/revenuecat.ts';
+import { secureCompare } from '../../src/providers/secure-compare.ts';
+
+const SECRET = 'Bearer 5f0c-lantern';
+
+function verifies(provider: Provider, authorization: Headers[string], withSecret = SECRET): boolean {
+  const headers = authorization === undefined ? {} : { authorization };
+  return provider.verify({ headers, body: Buffer.from('{}'), receivedAt: 0 }, withSecret);
+}
+
+describe.each([
+  ['RevenueCat', revenuecat],
+  ['Adapty', adapty],
+])('the token of %s', (_, provider) => {
+  test('the value typed into the dashboard is accepted exactly as typed', () => {
+    expect(verifies(provider, SECRET)).toBe(true);
+    expect(verifies(provider, 'lantern', 'lantern')).toBe(true);
+  });
+
+  test.each<[string, Headers[string]]>([
+    ['a missing header', undefined],
+    ['an empty header', ''],
+    ['a repeated header', [SECRET, SECRET]],
+    ['a value without its scheme', '5f0c-lantern'],
+    ['a value with another scheme', 'bearer 5f0c-lantern'],
+    ['a padded value', `${SECRET} `],
+    ['a longer value', `${SECRET}x`],
+    ['a shorter value', SECRET.slice(0, -1)],
+    ['a value of other characters', 'Bearer 5f0c-läntern'],
+  ])('%s is refused', (__, header) => {
+    expect(verifies(provider, header)).toBe(false);
+  });
+
+  test('an empty secret proves nothing', () => {
+    expect(verifies(provider, '', '')).toBe(false);
+    expect(verifies(provider, ' ', ' ')).toBe(false);
+  });
+
+  test('a value changed in one character is refused', () => {
+    fc.assert(
+      fc.property(fc.string({ minLength: 1 }), fc.nat(), fc.string(), (secret, place, other) => {
+        const at = place % secret.length;
+        const changed = secret.slice(0, at) + other + secret.slice(at + 1);
+        expect(verifies(provider, changed, secret)).toBe(changed === secret && secret.trim() !== '');
+      }),
+    );
+  });
+
+  test('no header makes the check throw', () => {
+    const header = fc.oneof(fc.string({ unit: 'binary' }), fc.array(fc.string()));
+    fc.assert(fc.property(header, (value) => !verifies(provider, value)));
+  });
+});
+
+test('texts and bytes compare equal exactly when they are', () => {
+  fc.assert(
+    fc.property(fc.string(), fc.string(), (left, right) => {
+      expect(secureCompare(left, right)).toBe(left === right);
+      expect(secureCompare(left, Buffer.from(left))).toBe(true);
+    }),
+  );
+});

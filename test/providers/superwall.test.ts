@@ -1,0 +1,514 @@
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
+import * as fc from 'fast-check';
+import { Webhook } from 'svix';
+import type { NormalizedEvent } from '../../src/domain/events.ts';
+import type { Headers, ParseResult } from '../../src/providers/provider.ts';
+import { superwall } from '../../src/providers/superwall.ts';
+import {
+  bodyOf,
+  eventOf,
+  expectedEvent,
+  fixture,
+  fixtureNames,
+  signSvix,
+  superwallEvent,
+  superwallRefund,
+  usd,
+} from '../support/provider-fixtures.ts';
+import type { SuperwallOverrides } from '../support/provider-fixtures.ts';
+
+interface Vector {
+  readonly secret: string;
+  readonly id: string;
+  readonly at: number;
+  readonly body: string;
+  readonly signature: string;
+}
+
+/** Published with the scheme. */
+const PING: Vector = {
+  secret: 'whsec_plJ3nmyCDGBKInavdOK15jsl',
+  id: 'msg_loFOjxBNrRLzqYUf',
+  at: 1_731_705_121,
+  body: '{"event_type":"ping","data":{"success":true}}',
+  signature: 'v1,rAvfW3dJ/X/qxhsaXPOyyCGmRKsaKWcsNccKXlIktD0=',
+};
+const LIBRARY: Vector = {
+  secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+  id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
+  at: 1_614_265_330,
+  body: '{"test": 2432232314}',
+  signature: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
+};
+
+/** Of another provider of the same scheme, whose key is the text itself. */
+const TEXT_KEY: Vector = {
+  secret: `whsec_${Buffer.from('polar_whs_example_secret').toString('base64')}`,
+  id: 'msg_test_1',
+  at: 1_700_000_000,
+  body: '{"type":"order.paid","data":{}}',
+  signature: 'v1,hqk2cuI3WV3UOnjgJ/JdgTzKzIpnFx6CKmbaoNPEmuU=',
+};
+
+interface Attempt {
+  readonly id?: Headers[string];
+  readonly time?: Headers[string];
+  readonly signature?: Headers[string];
+  readonly body?: string | Uint8Array;
+  readonly secret?: string;
+  readonly receivedAt?: number;
+  readonly prefix?: 'svix' | 'webhook';
+}
+
+/** What is not said is as in the first vector; undefined takes a header away. */
+function request(attempt: Attempt) {
+  const { prefix = 'svix', body = PING.body, secret = PING.secret, receivedAt = PING.at * 1000 } = attempt;
+  const given = { id: PING.id, time: String(PING.at), signature: PING.signature, ...attempt };
+  const headers: Record<string, Headers[string]> = {
+    [`${prefix}-id`]: given.id,
+    [`${prefix}-timestamp`]: given.time,
+    [`${prefix}-signature`]: given.signature,
+  };
+  return { headers, body, secret, receivedAt };
+}
+
+function accepts(attempt: Attempt): boolean {
+  const { headers, body, secret, receivedAt } = request(attempt);
+  return superwall.verify({ headers, body: Buffer.from(body), receivedAt }, secret);
+}
+
+/** What the library of Svix says to the same request, at the same time. */
+function referenceAccepts(attempt: Attempt): boolean {
+  const { headers, body, secret, receivedAt } = request(attempt);
+  jest.setSystemTime(receivedAt);
+  try {
+    new Webhook(secret).verify(Buffer.from(body), headers as Record<string, string>);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+describe('the proof', () => {
+  beforeEach(() => {
+    // The library reads the clock of the process; nothing else is replaced.
+    jest.useFakeTimers({ now: PING.at * 1000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test.each<[string, Vector]>([
+    ['the one of its documentation', PING],
+    ['the one of its library', LIBRARY],
+    ['the one of a provider whose key is a text', TEXT_KEY],
+    ['the same without the prefix of the secret', { ...LIBRARY, secret: LIBRARY.secret.slice(6) }],
+  ])('the published vector is accepted and made alike here: %s', (_, { secret, id, at, body, signature }) => {
+    const attempt = { id, time: String(at), signature, body, secret, receivedAt: at * 1000 };
+    expect(accepts(attempt)).toBe(true);
+    expect(referenceAccepts(attempt)).toBe(true);
+    expect(signSvix(body, secret, at, id)['svix-signature']).toBe(signature);
+  });
+
+  const other = `v1,${Buffer.alloc(32).toString('base64')}`;
+  const good: readonly (readonly [string, Attempt])[] = [
+    ['a time exactly at the tolerance', { receivedAt: (PING.at + 300) * 1000 }],
+    ['a time within its last second', { receivedAt: (PING.at + 300) * 1000 + 999 }],
+    ['a time as far in the future as the tolerance', { receivedAt: (PING.at - 300) * 1000 }],
+    ['a valid signature second in the list', { signature: `${other} ${PING.signature}` }],
+    ['a valid signature first in the list', { signature: `${PING.signature} ${other}` }],
+    ['an unknown version next to a valid one', { signature: `v1a,${other} v2,x ${PING.signature}` }],
+    ['the header names of Standard Webhooks', { prefix: 'webhook' }],
+  ];
+  test.each(good)('%s is accepted, as by the library of Svix', (_, attempt) => {
+    expect(accepts(attempt)).toBe(true);
+    expect(referenceAccepts(attempt)).toBe(true);
+  });
+
+  const mac = PING.signature.slice(3);
+  const bad: readonly (readonly [string, Attempt])[] = [
+    ['a time one second older than the tolerance', { receivedAt: (PING.at + 301) * 1000 }],
+    ['a time one second too far in the future', { receivedAt: (PING.at - 301) * 1000 }],
+    ['a time in the future by a whole second less a moment', { receivedAt: (PING.at - 300) * 1000 - 1 }],
+    ['only an unknown version', { signature: `v1a,${mac} v2,${mac}` }],
+    ['a signature without its version', { signature: mac }],
+    ['a body changed by one byte', { body: PING.body.replace('ping', 'pong') }],
+    ['a body printed anew', { body: JSON.stringify(JSON.parse(PING.body), null, 1) }],
+    ['another id', { id: `${PING.id}x` }],
+    ['another time', { time: String(PING.at + 1) }],
+    ['another secret', { secret: LIBRARY.secret }],
+    [
+      'the secret as text instead of what it stands for',
+      { secret: Buffer.from(PING.secret).toString('base64') },
+    ],
+    ['a secret that is not base64', { secret: 'whsec_not base64!' }],
+    ['a missing id', { id: undefined }],
+    ['a missing time', { time: undefined }],
+    ['a missing signature', { signature: undefined }],
+    ['an empty id', { id: '' }],
+    ['an empty time', { time: '' }],
+    ['an empty signature', { signature: '' }],
+    ['a signature that is a list', { signature: [PING.signature] }],
+    ['an id that is a list', { id: [PING.id, PING.id] }],
+    ['a padded time', { time: ` ${PING.at + 1}` }],
+    ['a time in words', { time: 'now' }],
+    ['a negative time', { time: `-${PING.at}` }],
+    ['a signature cut short', { signature: PING.signature.slice(0, -1) }],
+    ['a signature too long', { signature: `${PING.signature}=` }],
+    ['an empty v1', { signature: 'v1,' }],
+    ['a v1 without a comma', { signature: 'v1' }],
+    ['another separator of signatures', { signature: `${other};${PING.signature}` }],
+  ];
+  test.each(bad)('%s is refused, as by the library of Svix', (_, attempt) => {
+    expect(accepts(attempt)).toBe(false);
+    expect(referenceAccepts(attempt)).toBe(false);
+  });
+
+  // The library reads a time as far as it is a number, and a signature up to its next comma. Both are forms that Svix
+  // never sends; here a time has to be whole seconds and nothing else.
+  test.each<[string, Attempt]>([
+    ['a time with something behind it', { time: `${PING.at}x` }],
+    ['a time with a fraction', { time: `${PING.at}.5` }],
+    ['a padded time that is right', { time: ` ${PING.at}` }],
+    ['a signature with something behind a comma', { signature: `${PING.signature},x` }],
+    ['an id in a list of one', { id: [PING.id] }],
+  ])('%s leaves doubt, so it is refused here though the library reads it', (_, attempt) => {
+    expect(accepts(attempt)).toBe(false);
+    expect(referenceAccepts(attempt)).toBe(true);
+  });
+
+  test('a secret that stands for no key, and a clock that is no number, prove nothing', () => {
+    const unkeyed = signSvix(PING.body, 'whsec_', PING.at, PING.id)['svix-signature'];
+    for (const secret of ['whsec_', '', ' ', 'whsec_='])
+      expect(accepts({ secret, signature: unkeyed })).toBe(false);
+    expect(accepts({ receivedAt: Number.NaN })).toBe(false);
+  });
+
+  const secrets = fc
+    .uint8Array({ minLength: 4, maxLength: 64 })
+    .map((bytes) => `whsec_${Buffer.from(bytes).toString('base64')}`);
+  const ids = fc.stringMatching(/^msg_[A-Za-z0-9]{1,30}$/);
+  const times = fc.integer({ min: 1000, max: 4_000_000_000 });
+  const bodies = fc.json();
+
+  test('whatever the library of Svix signs is accepted while it is fresh', () => {
+    fc.assert(
+      fc.property(bodies, secrets, ids, times, (body, secret, id, at) => {
+        const signature = new Webhook(secret).sign(id, new Date(at * 1000), body);
+        expect(signature).toBe(signSvix(body, secret, at, id)['svix-signature']);
+        expect(accepts({ id, time: String(at), signature, body, secret, receivedAt: at * 1000 })).toBe(true);
+      }),
+    );
+  });
+
+  test('what is refused here is refused there: age, secret, body, id, time and signature decide alike', () => {
+    const age = fc.oneof(
+      fc.integer({ min: -1000, max: 1000 }),
+      fc.integer({ min: 298_000, max: 303_000 }),
+      fc.integer({ min: -303_000, max: -298_000 }),
+    );
+    const change = fc.constantFrom(
+      'none',
+      'body',
+      'secret',
+      'signature',
+      'version',
+      'time',
+      'id',
+      'second',
+      'prefix',
+    );
+    fc.assert(
+      fc.property(bodies, secrets, ids, times, age, change, (body, secret, id, at, ms, what) => {
+        const signature = signSvix(body, secret, at, id)['svix-signature'];
+        const wrongDigit = signature.at(-3) === 'A' ? 'B' : 'A';
+        const signatures: Partial<Record<typeof what, string>> = {
+          signature: `${signature.slice(0, -3)}${wrongDigit}${signature.slice(-2)}`,
+          version: signature.replace('v1,', 'v0,'),
+          second: `v1,bm9wZQ== ${signature}`,
+        };
+        const attempt: Attempt = {
+          id: what === 'id' ? `${id}0` : id,
+          time: String(what === 'time' ? at + 1 : at),
+          signature: signatures[what] ?? signature,
+          body: what === 'body' ? `${body} ` : body,
+          secret: what === 'secret' ? `whsec_zz${secret.slice(6)}` : secret,
+          receivedAt: at * 1000 + ms,
+          prefix: what === 'prefix' ? 'webhook' : 'svix',
+        };
+        expect(accepts(attempt)).toBe(referenceAccepts(attempt));
+      }),
+    );
+  });
+
+  test('a body changed by one byte is refused', () => {
+    const bytes = fc.uint8Array({ minLength: 1, maxLength: 200 });
+    fc.assert(
+      fc.property(bytes, fc.nat(), fc.integer({ min: 1, max: 255 }), (body, place, flip) => {
+        const signature = signSvix(body, PING.secret, PING.at, PING.id)['svix-signature'];
+        expect(accepts({ signature, body })).toBe(true);
+        const changed = body.map((byte, at) => (at === place % body.length ? byte ^ flip : byte));
+        expect(accepts({ signature, body: changed })).toBe(false);
+      }),
+    );
+  });
+
+  test('an id, a time or a signature changed in one character is refused', () => {
+    const parts = fc.constantFrom('id' as const, 'time' as const, 'signature' as const);
+    const original = { id: PING.id, time: String(PING.at), signature: PING.signature };
+    fc.assert(
+      fc.property(parts, fc.nat(), fc.string({ maxLength: 2 }), (what, place, by) => {
+        const text = original[what];
+        const at = place % text.length;
+        const changed = text.slice(0, at) + by + text.slice(at + 1);
+        // The list of signatures may end in a space, which adds an empty one.
+        fc.pre(changed !== text && changed.trim() !== text);
+        const stillThere = what === 'signature' && changed.split(' ').includes(text);
+        expect(accepts({ [what]: changed })).toBe(stillThere);
+      }),
+    );
+  });
+});
+
+const DAY = 86_400_000;
+/** The first fixture's purchase is made one day after this; each further fixture is a day later. */
+const START = 1_772_443_800_000;
+/** Events are told of four seconds after the purchase. */
+const TOLD = 4000;
+
+function sourceEventId(nth: number, name: string): string {
+  return `5e000000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}:${name}`;
+}
+
+/** The fixture of that number as it should read, but for what is given. */
+function reads(
+  nth: number,
+  name: string,
+  kind: NormalizedEvent['kind'],
+  rest: Partial<NormalizedEvent> = {},
+): NormalizedEvent {
+  return expectedEvent({
+    sourceEventId: sourceEventId(nth, name),
+    kind,
+    occurredAt: START + nth * DAY + TOLD,
+    productId: 'lantern.plus.monthly',
+    userIds: ['user-hazel'],
+    ...rest,
+  });
+}
+
+/** The money of a fixture counts from the purchase, not from the message. */
+function paid(
+  nth: number,
+  amount: Pick<NonNullable<NormalizedEvent['payment']>, 'currency' | 'amountMinor' | 'usdCents'>,
+  rest: { store?: string; ref?: string } = {},
+): Partial<NormalizedEvent> {
+  const payment = { store: 'app_store', ref: `70000000000${100 + nth}`, ...amount, ...rest };
+  return { occurredAt: START + nth * DAY, payment };
+}
+
+const refund = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
+const first = 'initial_purchase';
+
+const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
+  initial_purchase: reads(1, first, 'purchase', paid(1, usd(1149))),
+  initial_purchase_intro_eur: reads(
+    2,
+    first,
+    'purchase',
+    paid(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 }),
+  ),
+  renewal: reads(3, 'renewal', 'renewal', paid(3, usd(1149))),
+  renewal_kwd: reads(
+    4,
+    'renewal',
+    'renewal',
+    paid(
+      4,
+      { currency: 'KWD', amountMinor: 2495, usdCents: 813 },
+      { store: 'play_store', ref: 'GPA.7777-7777-7777-77703..3' },
+    ),
+  ),
+  trial_started: reads(5, first, 'trial_started'),
+  trial_converted: reads(
+    6,
+    'renewal',
+    'trial_converted',
+    paid(6, { currency: 'JPY', amountMinor: 2980, usdCents: 2003 }),
+  ),
+  non_renewing_purchase: reads(7, 'non_renewing_purchase', 'purchase', {
+    ...paid(7, usd(402)),
+    productId: 'lantern.oil.50',
+  }),
+  family_share: reads(8, first, 'purchase'),
+  web_purchase: reads(9, first, 'purchase', paid(9, usd(1149), { store: 'stripe', ref: 'in_FakeLantern77' })),
+  price_unknown: reads(10, 'renewal', 'renewal', { priceUnknown: true }),
+  cancellation: reads(11, 'cancellation', 'cancellation'),
+  refund: reads(12, 'cancellation', 'refund', {
+    occurredAt: START + 12 * DAY,
+    adjustment: {
+      ...refund,
+      ...usd(1149),
+      ref: sourceEventId(12, 'cancellation'),
+      paymentRef: '70000000000101',
+    },
+  }),
+  refund_partial: reads(13, 'cancellation', 'refund', {
+    occurredAt: START + 13 * DAY,
+    adjustment: {
+      ...refund,
+      currency: 'EUR',
+      amountMinor: 366,
+      usdCents: 412,
+      ref: sourceEventId(13, 'cancellation'),
+      paymentRef: '70000000000102',
+    },
+  }),
+  expiration: reads(16, 'expiration', 'expiration'),
+  product_change: reads(17, 'product_change', 'product_change'),
+  uncancellation: reads(18, 'uncancellation', 'other'),
+  billing_issue: reads(19, 'billing_issue', 'other'),
+  subscription_paused: reads(20, 'subscription_paused', 'other'),
+  only_anonymous: reads(21, first, 'purchase', {
+    ...paid(21, usd(1149)),
+    userIds: [],
+    onlyAnonymousUserIds: true,
+  }),
+  sandbox_purchase: reads(22, first, 'purchase', { ...paid(22, usd(1149)), environment: 'sandbox' }),
+  user_attribute: reads(23, first, 'purchase', paid(23, usd(1149))),
+  test: reads(24, 'test', 'test', { environment: null, productId: null, userIds: [] }),
+};
+
+const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent]>> = {
+  something_new: ['something_new', reads(25, 'something_new', 'other')],
+};
+
+function parse(overrides: SuperwallOverrides): ParseResult {
+  return superwall.parse(bodyOf(superwallEvent(overrides)));
+}
+
+describe('what a body means', () => {
+  test('every fixture has an expectation', () => {
+    expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('superwall'));
+  });
+
+  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+    expect(superwall.parse(fixture('superwall', name))).toEqual({ outcome: 'event', event });
+  });
+
+  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, [reason, event]) => {
+    const result = superwall.parse(fixture('superwall', name));
+    expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
+  });
+
+  test('any price below zero is a refund, whatever the event is called', () => {
+    for (const type of ['cancellation', 'renewal', 'expiration', 'initial_purchase', 'something_new']) {
+      const event = eventOf(parse({ type, usd: -3.5, transactionId: 'T-9', eventId: 'E-9' }));
+      expect(event).toMatchObject({
+        kind: 'refund',
+        payment: null,
+        adjustment: { ...refund, ...usd(350), ref: 'E-9', paymentRef: 'T-9' },
+      });
+    }
+  });
+
+  test('a refund counts when it was told, not when the purchase was made', () => {
+    const body = bodyOf(superwallRefund({ occurredAt: START + 9 * DAY, purchasedAt: START }));
+    expect(eventOf(superwall.parse(body)).occurredAt).toBe(START + 9 * DAY);
+  });
+
+  test('a refund of shared access takes nothing back', () => {
+    const body = bodyOf(superwallRefund({ extra: { isFamilyShare: true } }));
+    expect(eventOf(superwall.parse(body))).toMatchObject({ kind: 'refund', adjustment: null });
+  });
+
+  test('a cancellation by customer support without a price is no refund', () => {
+    const event = eventOf(
+      parse({ type: 'cancellation', usd: 0, extra: { cancelReason: 'CUSTOMER_SUPPORT' } }),
+    );
+    expect(event).toMatchObject({ kind: 'cancellation', adjustment: null });
+  });
+
+  test.each(['initial_purchase', 'renewal', 'non_renewing_purchase'])(
+    '%s without a known price is of unknown price, which is not free',
+    (type) => {
+      expect(eventOf(parse({ type, usd: null }))).toMatchObject({ payment: null, priceUnknown: true });
+      expect(eventOf(parse({ type, usd: 0 }))).toMatchObject({ payment: null, priceUnknown: false });
+    },
+  );
+
+  test('a trial that costs something is a purchase', () => {
+    expect(eventOf(parse({ periodType: 'TRIAL', usd: 0.99 }))).toMatchObject({
+      kind: 'purchase',
+      payment: usd(99),
+    });
+  });
+
+  test.each<[string, string | null, NormalizedEvent['environment']]>([
+    ['PRODUCTION', 'PRODUCTION', 'production'],
+    ['SANDBOX', 'SANDBOX', 'sandbox'],
+    ['an environment of another name', 'STAGING', 'sandbox'],
+    ['no environment', null, null],
+  ])('%s reads as it must', (_, environment, expected) => {
+    expect(eventOf(parse({ environment })).environment).toBe(expected);
+  });
+
+  test("the user named before the purchase comes first, the app's own attribute second", () => {
+    const userAttributes = { app_user_id: 'by-attribute', name: 'Hazel' };
+    const ids = (userId: string | null) => eventOf(parse({ userId, extra: { userAttributes } })).userIds;
+    expect(ids('by-identify')).toEqual(['by-identify', 'by-attribute']);
+    expect(ids(null)).toEqual(['by-attribute']);
+    expect(
+      eventOf(parse({ userId: null, extra: { userAttributes: { app_user_id: 4711 } } })).userIds,
+    ).toEqual(['4711']);
+  });
+
+  test('a body without any user id does not count as anonymous', () => {
+    expect(eventOf(parse({ userId: null }))).toMatchObject({ userIds: [], onlyAnonymousUserIds: false });
+  });
+
+  test('an event without a time of its own counts from when it was sent', () => {
+    const event = eventOf(parse({ type: 'expiration', usd: 0, occurredAt: START, extra: { ts: undefined } }));
+    expect(event.occurredAt).toBe(START + 1500);
+  });
+
+  test('new fields and new values of known fields change nothing', () => {
+    const known = { eventId: 'E-1', transactionId: 'T-1' };
+    const odd = parse({ ...known, periodType: 'LUNAR', extra: { surprise: [{}], exchangeRate: 'x' } });
+    expect(eventOf(odd)).toEqual(eventOf(parse(known)));
+  });
+});
+
+describe('bodies that are not what they should be', () => {
+  const personal = 'hazel@example.com';
+  test.each<[string, Buffer, string]>([
+    ['no bytes', Buffer.alloc(0), 'not JSON'],
+    ['a list', Buffer.from('[]'), 'not a JSON object'],
+    [
+      'the other format',
+      bodyOf({ id: 'evt_1', type: 'renewal', customer: { id: personal } }),
+      'legacy format',
+    ],
+    [
+      'data without an id',
+      bodyOf({ data: { name: 'renewal', originalAppUserId: personal } }),
+      'legacy format',
+    ],
+    ['data without a name', bodyOf(superwallEvent({ extra: { name: 7 } })), 'data.id and data.name'],
+    ['no time', bodyOf({ ...superwallEvent({ extra: { ts: 'soon' } }), timestamp: null }), 'data.ts'],
+    ['a price that is a text', bodyOf(superwallEvent({ extra: { price: personal } })), 'data.price'],
+    [
+      'a cancellation whose price is a text',
+      bodyOf(superwallEvent({ type: 'cancellation', extra: { price: '-9.99' } })),
+      'data.price',
+    ],
+    ['a price beyond all measure', bodyOf(superwallEvent({ usd: 1e20 })), 'data.price is too large'],
+    ['a payment without a reference', bodyOf(superwallEvent({ transactionId: null })), 'data.transactionId'],
+    ['a payment without a store', bodyOf(superwallEvent({ extra: { store: null } })), 'data.store'],
+    ['a refund without a reference', bodyOf(superwallRefund({ transactionId: null })), 'data.transactionId'],
+  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+    const result = superwall.parse(body);
+    expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
+    expect(JSON.stringify(result)).not.toContain(personal);
+  });
+});
