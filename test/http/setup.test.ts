@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 
@@ -173,6 +174,30 @@ describe('webhook secrets', () => {
     });
   });
 
+  test('all five providers can be set up, and each says how', async () => {
+    const own = await newApp(api);
+    for (const provider of PROVIDER_NAMES) {
+      const made = ['revenuecat', 'adapty'].includes(provider);
+      const given = { environment: 'production', ...(made ? {} : { secret: 'whsec_0123456789abcdef' }) };
+      const { status, body } = await put(provider, given, own);
+      expect(status).toBe(200);
+      expect(typeof body.secret).toBe(made ? 'string' : 'undefined');
+    }
+    const { body } = await api.call<{ items: object[] }>('GET', `/apps/${own.appId}/webhooks`, {
+      key: own.key,
+    });
+    expect(body.items).toEqual(
+      PROVIDER_NAMES.map((provider) =>
+        expect.objectContaining({
+          provider,
+          url: `https://api.example.test/webhooks/${provider}/${own.appId}`,
+          configured: true,
+          setupHint: expect.stringContaining('this URL'),
+        }),
+      ),
+    );
+  });
+
   test('a given secret is kept encrypted and never told', async () => {
     const own = await newApp(api);
     const { body } = await put('stripe', { secret: 'whsec_0123456789' }, own);
@@ -203,6 +228,8 @@ describe('webhook secrets', () => {
   test.each([
     ['an unknown provider', 'paypal', {}, 404],
     ['no secret where the provider makes it', 'stripe', {}, 400],
+    ['no secret where Svix makes it', 'superwall', {}, 400],
+    ['no environment where bodies name none', 'paddle', { secret: 'pdl_ntfset_0123456789' }, 400],
     ['a short secret', 'revenuecat', { secret: 'abc' }, 400],
     ['a secret that no header can carry', 'revenuecat', { secret: 'abcdefgh\nij' }, 400],
     ['an unknown environment', 'revenuecat', { environment: 'test' }, 400],

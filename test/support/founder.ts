@@ -101,12 +101,12 @@ export class Founder {
   }
 
   async revenuecat<T = WebhookAnswer>(body: Buffer | string): Promise<Answer<T>> {
-    return await this.#webhook<T>('revenuecat', body, { authorization: this.revenuecatToken });
+    return await this.webhook<T>('revenuecat', body, { authorization: this.revenuecatToken });
   }
 
   async stripe<T = WebhookAnswer>(body: Buffer | string, secret = this.stripeSecret): Promise<Answer<T>> {
     const signature = signStripe(body, secret, Math.floor(Date.now() / 1000));
-    return await this.#webhook<T>('stripe', body, { 'stripe-signature': signature });
+    return await this.webhook<T>('stripe', body, { 'stripe-signature': signature });
   }
 
   /** A RevenueCat purchase of `usd` dollars, long enough ago to be due. */
@@ -137,7 +137,8 @@ export class Founder {
     );
   }
 
-  async #webhook<T>(
+  /** Posts a body to the door of a provider, with whatever headers prove it. */
+  async webhook<T = WebhookAnswer>(
     provider: string,
     body: Buffer | string,
     headers: Record<string, string>,
