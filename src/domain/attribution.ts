@@ -3,8 +3,11 @@ import type { AffiliateId, ClickId, LinkId } from './ids.ts';
 /** A day of a window. Windows know no time zones and no summer time. */
 export const DAY_MS = 86_400_000;
 
+/** A minute of the deferred window. */
+export const MINUTE_MS = 60_000;
+
 /** How far ahead of this service's clock a caller's clock may be, ms. */
-export const CLOCK_TOLERANCE_MS = 5 * 60_000;
+export const CLOCK_TOLERANCE_MS = 5 * MINUTE_MS;
 
 export const MATCH_METHODS = ['claim_token', 'code', 'deferred'] as const;
 export type MatchMethod = (typeof MATCH_METHODS)[number];
@@ -38,6 +41,17 @@ export interface CodeTarget {
   readonly linkId: LinkId | null;
   /** True for an affiliate's own id. */
   readonly active: boolean;
+  readonly affiliateStatus: AffiliateStatus;
+}
+
+/** The newest unclaimed click on one link that the redirect recorded from an address. */
+export interface DeferredClick {
+  readonly affiliateId: AffiliateId;
+  readonly linkId: LinkId;
+  /** The keyed hash of the address in hexadecimal digits: it tells clicks of two days apart. */
+  readonly addressHash: string;
+  readonly clickedAt: number;
+  readonly linkActive: boolean;
   readonly affiliateStatus: AffiliateStatus;
 }
 
@@ -81,6 +95,38 @@ export function chooseTouch(install: {
     return { matchMethod: 'code', affiliateId, linkId, clickId: null, touchedAt: firstOpenAt };
   }
   return null;
+}
+
+/**
+ * How many links of one address a deferred match looks at. An address that clicked more of them is a crowd, such as a
+ * proxy that everybody comes through.
+ */
+export const DEFERRED_LINKS_LIMIT = 100;
+
+/**
+ * The click that an install without token and code is owed to by its requester's address: the newest one inside the
+ * deferred window, which counts from the click to the request and has both ends in it, 0 being off. Clicks of several
+ * affiliates are no answer, since a guess would be somebody's money. Links that were switched off and affiliates that
+ * were removed count for nothing; a paused affiliate's click does, as with a token.
+ */
+export function chooseDeferredClick(match: {
+  readonly clicks: readonly DeferredClick[];
+  readonly now: number;
+  readonly windowMinutes: number;
+}): DeferredClick | 'ambiguous' | null {
+  const { clicks, now, windowMinutes } = match;
+  if (windowMinutes === 0) return null;
+  if (clicks.length > DEFERRED_LINKS_LIMIT) return 'ambiguous';
+  const [newest, ...older] = clicks
+    .filter(
+      (click) =>
+        click.linkActive &&
+        click.affiliateStatus !== 'removed' &&
+        now - click.clickedAt <= windowMinutes * MINUTE_MS,
+    )
+    .toSorted((a, b) => b.clickedAt - a.clickedAt);
+  if (newest === undefined) return null;
+  return older.some((click) => click.affiliateId !== newest.affiliateId) ? 'ambiguous' : newest;
 }
 
 /**

@@ -13,6 +13,19 @@ export function isSubdomain(text: string): boolean {
 }
 
 /**
+ * The link subdomain that a request's host names: its first label. Null for an address, for a host of one label, and for
+ * the service's own public host, whose first label is nobody's subdomain. Any domain may follow the label, so the
+ * operator decides by DNS alone which hosts are link hosts.
+ */
+export function subdomainOfHost(hostname: string, publicHostname: string): string | null {
+  const host = hostname.toLowerCase().replace(/\.$/, '');
+  const [first = '', ...domain] = host.split('.');
+  const isAddress = host.includes(':') || /^\d+$/.test(domain.at(-1) ?? '');
+  if (domain.length === 0 || isAddress || host === publicHostname.toLowerCase()) return null;
+  return isSubdomain(first) ? first : null;
+}
+
+/**
  * A link subdomain made of an app's name: its letters and digits, then the suffix, which makes it unlike the subdomain
  * of another app with the same name.
  */

@@ -1,6 +1,15 @@
 import { describe, expect, test } from '@jest/globals';
-import { chooseTouch, DAY_MS, isInFuture, isInWindow, isSameTouch } from '../../src/domain/attribution.ts';
-import type { ClaimedClick, CodeTarget } from '../../src/domain/attribution.ts';
+import {
+  chooseDeferredClick,
+  chooseTouch,
+  DAY_MS,
+  DEFERRED_LINKS_LIMIT,
+  isInFuture,
+  isInWindow,
+  isSameTouch,
+  MINUTE_MS,
+} from '../../src/domain/attribution.ts';
+import type { ClaimedClick, CodeTarget, DeferredClick } from '../../src/domain/attribution.ts';
 import type { AffiliateId, ClickId, LinkId } from '../../src/domain/ids.ts';
 
 const AT = 1_700_000_000_000;
@@ -80,4 +89,111 @@ test('a code reported again with another time is the same touch, another click i
   expect(isSameTouch(touch, { ...touch, touchedAt: AT + 5 })).toBe(true);
   expect(isSameTouch(touch, { ...touch, touchedAt: AT, clickId: click.clickId })).toBe(false);
   expect(isSameTouch(touch, { ...touch, touchedAt: AT, affiliateId: click.affiliateId })).toBe(false);
+});
+
+describe('a deferred match', () => {
+  const ann = { affiliateId: 'ann' as AffiliateId, linkId: 'a1' as LinkId };
+  const anns = { affiliateId: 'ann' as AffiliateId, linkId: 'a2' as LinkId };
+  const bob = { affiliateId: 'bob' as AffiliateId, linkId: 'b1' as LinkId };
+  const base = { addressHash: '00', linkActive: true, affiliateStatus: 'active' } as const;
+  /** Clicks, each so many ms before the request. */
+  const choose = (
+    clicks: readonly (readonly [age: number, fields: Partial<DeferredClick>])[],
+    windowMinutes = 60,
+  ) => {
+    const chosen = chooseDeferredClick({
+      clicks: clicks.map(([age, fields]) => ({ ...base, ...ann, clickedAt: AT - age, ...fields })),
+      now: AT,
+      windowMinutes,
+    });
+    return chosen === null || chosen === 'ambiguous' ? chosen : chosen.linkId;
+  };
+  const HOUR_MS = 60 * MINUTE_MS;
+
+  test.each<[string, number, number, string | null]>([
+    ['this very moment', 0, 60, 'a1'],
+    ['one ms inside the window', HOUR_MS - 1, 60, 'a1'],
+    ['exactly the window', HOUR_MS, 60, 'a1'],
+    ['one ms beyond the window', HOUR_MS + 1, 60, null],
+    ['exactly the shortest window', MINUTE_MS, 1, 'a1'],
+    ['one ms beyond the shortest window', MINUTE_MS + 1, 1, null],
+    ['exactly the longest window', DAY_MS, 1440, 'a1'],
+    ['one ms beyond the longest window', DAY_MS + 1, 1440, null],
+    ['this very moment while it is off', 0, 0, null],
+    ["another process's clock that is ahead", -5, 60, 'a1'],
+  ])('with a click of %s', (_, age, windowMinutes, expected) => {
+    expect(choose([[age, {}]], windowMinutes)).toBe(expected);
+  });
+
+  test.each<[string, [number, Partial<DeferredClick>][], string | null]>([
+    ['no clicks', [], null],
+    [
+      'the newest of one affiliate',
+      [
+        [9, ann],
+        [5, anns],
+        [7, ann],
+      ],
+      'a2',
+    ],
+    [
+      'two affiliates',
+      [
+        [9, ann],
+        [5, bob],
+      ],
+      'ambiguous',
+    ],
+    [
+      'two affiliates, one exactly at the edge',
+      [
+        [HOUR_MS, ann],
+        [5, bob],
+      ],
+      'ambiguous',
+    ],
+    [
+      'two affiliates, one outside the window',
+      [
+        [HOUR_MS + 1, ann],
+        [5, bob],
+      ],
+      'b1',
+    ],
+    [
+      'two affiliates, one paused',
+      [
+        [9, { ...ann, affiliateStatus: 'paused' }],
+        [5, bob],
+      ],
+      'ambiguous',
+    ],
+    [
+      'two affiliates, one removed',
+      [
+        [5, { ...ann, affiliateStatus: 'removed' }],
+        [9, bob],
+      ],
+      'b1',
+    ],
+    [
+      'two affiliates, one with a link that is off',
+      [
+        [5, { ...ann, linkActive: false }],
+        [9, bob],
+      ],
+      'b1',
+    ],
+    ['a paused affiliate', [[5, { affiliateStatus: 'paused' }]], 'a1'],
+    ['a removed affiliate', [[5, { affiliateStatus: 'removed' }]], null],
+    ['a link that is off', [[5, { linkActive: false }]], null],
+  ])('of %s', (_, clicks, expected) => {
+    expect(choose(clicks)).toBe(expected);
+  });
+
+  test('of a crowd of links is ambiguous, though all were one affiliate’s', () => {
+    const links = (count: number) => Array.from({ length: count }, () => [1, {}] as const);
+    expect(choose(links(DEFERRED_LINKS_LIMIT))).toBe('a1');
+    expect(choose(links(DEFERRED_LINKS_LIMIT + 1))).toBe('ambiguous');
+  });
 });

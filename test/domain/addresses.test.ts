@@ -1,0 +1,61 @@
+import { describe, expect, test } from '@jest/globals';
+import { addressBlock, addressKeyDay, addressKeyDays } from '../../src/domain/addresses.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/attribution.ts';
+
+describe('what counts of an address', () => {
+  test.each([
+    ['an IPv4 address whole', '203.0.113.7', '203.0.113.7'],
+    ['with spaces', ' 203.0.113.7 ', '203.0.113.7'],
+    ['with a port', '203.0.113.7:51234', '203.0.113.7'],
+    ['IPv4 inside IPv6 as IPv4', '::ffff:203.0.113.7', '203.0.113.7'],
+    ['also in groups', '::FFFF:cb00:7107', '203.0.113.7'],
+    ['and written out', '0:0:0:0:0:ffff:203.0.113.7', '203.0.113.7'],
+    ['the first 64 bits of an IPv6 address', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['in any case and form', '2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
+    ['with zeros in front', '2001:db8::1', '2001:db8:0:0::/64'],
+    ['in brackets with a port', '[2001:db8:1:2::9]:443', '2001:db8:1:2::/64'],
+    ['without its zone', 'fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['the loopback', '::1', '0:0:0:0::/64'],
+  ])('%s', (_, text, expected) => {
+    expect(addressBlock(text)).toBe(expected);
+  });
+
+  test.each([
+    [''],
+    ['unknown'],
+    ['203.0.113'],
+    ['203.0.113.256'],
+    ['0203.0.113.7'],
+    ['203.0.113.7.8'],
+    ['203.0.113.7/32'],
+    ['::ffff:1.2.3.4.5'],
+    ['2001:db8::1::2'],
+    ['1:2:3:4:5:6:7:8:9'],
+    ['[2001:db8::1'],
+    ['2001:db8::1]/x'],
+    ['example.com'],
+    ['a.b\0'],
+  ])('%j is no address', (text) => {
+    expect(addressBlock(text)).toBeNull();
+  });
+});
+
+const MIDNIGHT = Date.UTC(2026, 5, 15);
+
+test.each([
+  [MIDNIGHT, MIDNIGHT],
+  [MIDNIGHT - 1, MIDNIGHT - DAY_MS],
+  [MIDNIGHT + DAY_MS - 1, MIDNIGHT],
+])('%d belongs to the key of %d', (at, day) => {
+  expect(addressKeyDay(at)).toBe(day);
+});
+
+test.each([
+  ['a window inside the day', MIDNIGHT + 60 * MINUTE_MS, 60, [MIDNIGHT]],
+  ['one millisecond into the day before', MIDNIGHT + 60 * MINUTE_MS - 1, 60, [MIDNIGHT - DAY_MS, MIDNIGHT]],
+  ['the longest window', MIDNIGHT + 1, 1440, [MIDNIGHT - DAY_MS, MIDNIGHT]],
+  ['the longest window at midnight', MIDNIGHT, 1440, [MIDNIGHT - DAY_MS, MIDNIGHT]],
+  ['the longest window at the end of a day', MIDNIGHT - 1, 1440, [MIDNIGHT - 2 * DAY_MS, MIDNIGHT - DAY_MS]],
+])('the keys of %s', (_, now, windowMinutes, days) => {
+  expect(addressKeyDays(now, windowMinutes)).toEqual(days);
+});
