@@ -13,6 +13,7 @@ import { connect } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
 import { migrate } from './db/migrate.ts';
 import { StartupError } from './embedded/startup-error.ts';
+import { createAddressHasher } from './http/address-hasher.ts';
 import { createApp } from './http/app.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { answerClientError } from './http/client-error.ts';
@@ -163,6 +164,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       trustProxy: settings.trustProxy,
       secretBox: settings.secretBox,
       rateLimits: createRateLimits(settings.rateLimits),
+      addressHasher: createAddressHasher({ sql, secretBox: settings.secretBox, logger }),
       work,
       readiness: async () =>
         stopping

@@ -12,6 +12,8 @@ export interface ClickFact {
   readonly userAgent: string | null;
   readonly isBot: boolean;
   readonly clickedAt: number;
+  /** This service's own keyed hash of the requester's address. Null keeps the click out of every deferred match. */
+  readonly addressHash: Buffer | null;
 }
 
 export interface RecordedClick {
@@ -45,6 +47,10 @@ export async function recordClick(sql: Sql, click: ClickFact): Promise<RecordedC
           from link where not exists (select from stored)
         on conflict (app_id, claim_token) do nothing
         returning id, affiliate_id, link_id
+      ), waiting as (
+        insert into deferred_clicks (click_id, app_id, link_id, address_hash, clicked_at)
+        select id, ${click.appId}::text, link_id, ${click.addressHash}::bytea, ${instant(click.clickedAt)}::timestamptz
+          from added where ${click.addressHash}::bytea is not null
       )
       select exists (select from link) as "linkFound", c.id as "clickId", c.affiliate_id as "affiliateId",
              l.destination_url as "destinationUrl"

@@ -93,6 +93,32 @@ export async function updateLink(
     returning ${columns(sql)}`;
 }
 
+/** What the redirect needs to know of a link. */
+export interface RedirectTarget {
+  readonly appId: AppId;
+  /** As it was made, in its own case. */
+  readonly slug: string;
+  readonly destinationUrl: string;
+  /** Whether a click counts: the link is active and its affiliate was not removed. */
+  readonly counts: boolean;
+  readonly deferredWindowMinutes: number;
+}
+
+/** Where a link of the app with that subdomain leads. The slug is compared without case. */
+export async function findRedirectTarget(
+  sql: Sql,
+  linkSubdomain: string,
+  slug: string,
+): Promise<RedirectTarget | undefined> {
+  return await sql.maybe<RedirectTarget>`
+    select l.app_id as "appId", l.slug, l.destination_url as "destinationUrl",
+           l.active and a.status <> 'removed' as counts, app.deferred_window_minutes as "deferredWindowMinutes"
+      from apps app
+      join links l on l.app_id = app.id and lower(l.slug) collate "C" = lower(${slug})
+      join affiliates a on a.id = l.affiliate_id
+     where app.link_subdomain = ${linkSubdomain}`;
+}
+
 /** The links of an app, oldest first. */
 export async function listLinks(
   sql: Sql,

@@ -10,6 +10,7 @@ import type {
 } from '../domain/ids.ts';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { RateLimits } from './rate-limits.ts';
+import type { AddressHasher } from './address-hasher.ts';
 
 /** What a delivery came to; the answer that the provider gets. */
 export type DeliveryOutcome =
@@ -48,6 +49,8 @@ export interface HttpDeps {
   readonly trustProxy: number;
   readonly secretBox: SecretBox;
   readonly rateLimits: RateLimits;
+  /** Hashes requesters' addresses for deferred matches. */
+  readonly addressHasher: AddressHasher;
   readonly work: DurableWork;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
 }

@@ -8,6 +8,7 @@ import type { Sql } from '../../src/db/sql.ts';
 import type { AccountId, BindingId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
+import { createAddressHasher } from '../../src/http/address-hasher.ts';
 import { createApp } from '../../src/http/app.ts';
 import { answerClientError } from '../../src/http/client-error.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
@@ -52,14 +53,17 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
   const database = await createTestDatabase();
   const healed: BindingId[] = [];
   const clock = { now: Date.UTC(2026, 5, 15, 12) };
+  const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });
+  const secretBox = createSecretBox([TEST_KEY]);
   const app = createApp({
     sql: database.sql,
-    logger: pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' }),
+    logger,
     now: () => clock.now,
     publicUrl: 'https://api.example.test',
     trustProxy: 0,
-    secretBox: createSecretBox([TEST_KEY]),
     rateLimits: createRateLimits(NO_RATE_LIMITS),
+    secretBox,
+    addressHasher: createAddressHasher({ sql: overrides.sql ?? database.sql, secretBox, logger }),
     work: {
       processDelivery: async () => null,
       healBinding: (bindingId) => void healed.push(bindingId),

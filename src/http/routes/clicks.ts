@@ -35,6 +35,8 @@ export const clickRoutes = [
         userAgent,
         isBot: isbot(userAgent),
         clickedAt,
+        // The hash that a caller sends is the caller's own: it says nothing about where an install comes from.
+        addressHash: null,
       });
       const { clickId, affiliateId, destinationUrl } = foundOrThrow(recorded);
       return { clickId, affiliateId, destinationUrl };

@@ -8,6 +8,7 @@ import { healthRoutes } from './health.ts';
 import { linkRoutes } from './links.ts';
 import { payoutExportRoutes } from './payout-export.ts';
 import { payoutListRoutes } from './payout-lists.ts';
+import { redirectRoutes } from './redirect.ts';
 import { sdkRoutes } from './sdk.ts';
 import { webhookSettingsRoutes } from './webhook-settings.ts';
 import { webhookRoutes } from './webhooks.ts';
@@ -16,7 +17,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Clicks',
     description: 'Where a creator’s link sends people. Open to everybody.',
-    routes: clickRoutes,
+    routes: [...clickRoutes, ...redirectRoutes],
   },
   {
     name: 'SDK',

@@ -5,6 +5,9 @@ import { customerUserId, deviceId, epochMs, givenId, idOf, textLike } from './co
 /** A UUID in any case, of any version: clients of all platforms make them. */
 const claimToken = z.guid().meta({ examples: ['0197f2a0-5b1c-7c3e-9d4f-2a6b8c0d1e2f'] });
 
+/** How much of a User-Agent is kept, characters. */
+export const USER_AGENT_LENGTH = 8_000;
+
 /** The body of `POST /clicks`. Unknown fields are left alone, so that older services understand newer clients. */
 export const click = z.object({
   customerAppId: givenId('app'),
@@ -20,7 +23,7 @@ export const click = z.object({
     .nullish(),
   userAgent: z
     .string()
-    .max(8_000)
+    .max(USER_AGENT_LENGTH)
     .meta({ examples: ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)'] })
     .nullish(),
   clickedAt: epochMs.nullish(),

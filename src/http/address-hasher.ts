@@ -1,0 +1,90 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import type { Logger } from 'pino';
+import { SecretUnreadable } from '../config/secret-box.ts';
+import type { SecretBox } from '../config/secret-box.ts';
+import { addAddressKey, addressKeyContext, findAddressKey } from '../db/address-keys.ts';
+import type { AddressKey } from '../db/address-keys.ts';
+import type { Sql } from '../db/sql.ts';
+import { addressBlock, addressKeyDay, addressKeyDays } from '../domain/addresses.ts';
+import { DAY_MS } from '../domain/attribution.ts';
+import type { AppId } from '../domain/ids.ts';
+
+/**
+ * Hashes requesters' addresses with the key of the day, so that a click and an install from one address can be told to
+ * be that, and nothing else can be told. Hashes of two apps or two days have nothing in common.
+ */
+export interface AddressHasher {
+  /** The hash of the address behind a click at `at`. Null when it is no address, or the day's key can't be read. */
+  hashOfClick(appId: AppId, address: string, at: number): Promise<Buffer | null>;
+  /** The hashes that clicks from this address got, one for each day inside the window that ends at `now`. */
+  hashesOfInstall(
+    appId: AppId,
+    address: string,
+    now: number,
+    windowMinutes: number,
+  ): Promise<readonly Buffer[]>;
+}
+
+const KEY_BYTES = 32;
+
+function hash(key: Buffer, appId: AppId, block: string): Buffer {
+  return createHmac('sha256', key).update(`${appId} ${block}`).digest();
+}
+
+/** A hasher over the keys in the database, which all processes share. It keeps those of the last days in memory. */
+export function createAddressHasher(deps: {
+  readonly sql: Sql;
+  readonly secretBox: SecretBox;
+  readonly logger: Logger;
+}): AddressHasher {
+  const { sql, secretBox, logger } = deps;
+  /** By the start of the day. A null key is there and can't be read. */
+  const keys = new Map<number, Buffer | null>();
+
+  function open({ ciphertext, encryptionKeyId, dayStartsAt }: AddressKey): Buffer | null {
+    try {
+      const context = addressKeyContext(dayStartsAt);
+      return Buffer.from(secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context), 'base64');
+    } catch (error) {
+      if (!(error instanceof SecretUnreadable)) throw error;
+      // People must get where a link leads, key or no key. The next day has a key that can be read.
+      logger.error({ err: error, msg: 'no deferred match for clicks of a day: its key can not be read' });
+      return null;
+    }
+  }
+
+  async function find(day: number): Promise<Buffer | null | undefined> {
+    const known = keys.get(day);
+    if (known !== undefined) return known;
+    const stored = await findAddressKey(sql, day);
+    if (stored === undefined) return undefined;
+    for (const old of keys.keys()) if (old < day - DAY_MS) keys.delete(old);
+    const key = open(stored);
+    keys.set(day, key);
+    return key;
+  }
+
+  async function findOrMake(day: number): Promise<Buffer | null | undefined> {
+    const found = await find(day);
+    if (found !== undefined) return found;
+    const plain = randomBytes(KEY_BYTES).toString('base64');
+    await addAddressKey(sql, { dayStartsAt: day, ...secretBox.encrypt(plain, addressKeyContext(day)) });
+    // Another process may have been first: what is stored counts.
+    return await find(day);
+  }
+
+  return {
+    async hashOfClick(appId, address, at) {
+      const block = addressBlock(address);
+      if (block === null) return null;
+      const key = await findOrMake(addressKeyDay(at));
+      return key ? hash(key, appId, block) : null;
+    },
+    async hashesOfInstall(appId, address, now, windowMinutes) {
+      const block = addressBlock(address);
+      if (block === null) return [];
+      const found = await Promise.all(addressKeyDays(now, windowMinutes).map(find));
+      return found.flatMap((key) => (key ? [hash(key, appId, block)] : []));
+    },
+  };
+}
