@@ -1,4 +1,12 @@
-import type { AffiliateStatus, ClaimedClick, CodeTarget, MatchMethod, Touch } from '../domain/attribution.ts';
+import { DEFERRED_LINKS_LIMIT } from '../domain/attribution.ts';
+import type {
+  AffiliateStatus,
+  ClaimedClick,
+  CodeTarget,
+  DeferredClick,
+  MatchMethod,
+  Touch,
+} from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, ClickId, LinkId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
@@ -16,6 +24,7 @@ export interface Attribution {
 /** Everything that the choice of a touch depends on, read at one moment. */
 export interface InstallCandidates {
   readonly windowDays: number;
+  readonly deferredWindowMinutes: number;
   /** What the device belongs to already. */
   readonly attribution: Attribution | null;
   readonly click: ClaimedClick | null;
@@ -24,6 +33,7 @@ export interface InstallCandidates {
 
 interface CandidateRow {
   windowDays: number;
+  deferredWindowMinutes: number;
   attributionId: AttributionId | null;
   wonAffiliateId: AffiliateId;
   wonLinkId: LinkId | null;
@@ -53,7 +63,7 @@ export async function findInstallCandidates(
 ): Promise<InstallCandidates> {
   const { appId, deviceId, claimToken, affiliateCode } = install;
   const row = await sql.one<CandidateRow>`
-    select app.attribution_window_days as "windowDays",
+    select app.attribution_window_days as "windowDays", app.deferred_window_minutes as "deferredWindowMinutes",
            t.id as "attributionId", t.affiliate_id as "wonAffiliateId", t.link_id as "wonLinkId",
            t.click_id as "wonClickId", t.match_method as "matchMethod",
            c.id as "clickId", c.affiliate_id as "clickAffiliateId", c.link_id as "clickLinkId",
@@ -75,6 +85,7 @@ export async function findInstallCandidates(
      where app.id = ${appId}`;
   return {
     windowDays: row.windowDays,
+    deferredWindowMinutes: row.deferredWindowMinutes,
     attribution:
       row.attributionId === null
         ? null
@@ -153,4 +164,68 @@ export async function recordLosingTouch(
            ${matchMethod}::text, ${instant(touchedAt)}::timestamptz
      where ${clickId}::text is null or exists (select from claimed)
     on conflict do nothing`;
+}
+
+/**
+ * The unclaimed clicks that the redirect recorded under any of these address hashes: of each link the newest one, of one
+ * link more than a deferred match looks at at most. Walks the index from link to link, so what it costs depends on how
+ * many links the address clicked, neither on how often nor on how many clicks there are.
+ */
+export async function findDeferredClicks(
+  sql: Sql,
+  appId: AppId,
+  addressHashes: readonly Buffer[],
+): Promise<DeferredClick[]> {
+  const hashes = addressHashes.map((hash) => hash.toString('hex'));
+  return await sql<DeferredClick>`
+    with recursive newest as (
+      select d.* from unnest(${hashes}::text[]) h cross join lateral (
+        select address_hash, link_id, clicked_at from deferred_clicks
+         where app_id = ${appId} and address_hash = decode(h, 'hex')
+         order by link_id desc, clicked_at desc limit 1) d
+      union all
+      select d.* from newest n cross join lateral (
+        select address_hash, link_id, clicked_at from deferred_clicks
+         where app_id = ${appId} and address_hash = n.address_hash and link_id < n.link_id
+         order by link_id desc, clicked_at desc limit 1) d
+    )
+    select l.affiliate_id as "affiliateId", n.link_id as "linkId", encode(n.address_hash, 'hex') as "addressHash",
+           n.clicked_at as "clickedAt", l.active as "linkActive", a.status as "affiliateStatus"
+      from (select * from newest limit ${DEFERRED_LINKS_LIMIT + 1}) n
+      join links l on l.id = n.link_id
+      join affiliates a on a.id = l.affiliate_id`;
+}
+
+/**
+ * Gives a device that has no attribution the newest unclaimed click on the link of `match` that its address made since
+ * `since`, epoch ms. Of several installs at the same moment each gets another click or none: one waits for the claim of
+ * the other. Nothing happens when there is none left, or when the device has an attribution by then. Who calls looks
+ * again to see what came of it.
+ */
+export async function attributeDeferred(
+  sql: Sql,
+  appId: AppId,
+  deviceId: string,
+  match: DeferredClick,
+  since: number,
+  firstOpenAt: number,
+): Promise<void> {
+  const id = newId('attribution');
+  await sql`
+    with click as (
+      select c.id, c.affiliate_id, c.link_id, c.clicked_at
+        from deferred_clicks d join clicks c on c.id = d.click_id
+       where d.app_id = ${appId} and d.address_hash = decode(${match.addressHash}, 'hex') and d.link_id = ${match.linkId}
+         and d.clicked_at >= ${instant(since)} and c.claimed_by_device is null
+       order by d.clicked_at desc limit 1
+         for no key update of c
+    ), added as (
+      insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at)
+      select ${id}::text, ${appId}::text, ${deviceId}::text, affiliate_id, link_id, id, 'deferred', clicked_at,
+             ${instant(firstOpenAt)}::timestamptz
+        from click
+      on conflict (app_id, device_id) do nothing
+      returning click_id
+    )
+    update clicks set claimed_by_device = ${deviceId} where id in (select click_id from added)`;
 }

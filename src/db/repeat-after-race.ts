@@ -16,9 +16,12 @@ export async function repeatAfterRace<T>(constraint: string, statement: () => Pr
   }
 }
 
-/** Runs `look` until it answers. It answers undefined when another statement has just written what it looks for. */
-export async function lookUntilSeen<T>(look: () => Promise<T | undefined>): Promise<T> {
-  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+/**
+ * Runs `look` until it answers. It answers undefined when another statement has just written what it looks for, or has
+ * just taken what it wanted; `attempts` is one more than what can be taken.
+ */
+export async function lookUntilSeen<T>(look: () => Promise<T | undefined>, attempts = ATTEMPTS): Promise<T> {
+  for (let attempt = 1; attempt <= attempts; attempt += 1) {
     const found = await look();
     if (found !== undefined) return found;
   }

@@ -1,4 +1,10 @@
-import { attributeDevice, findInstallCandidates, recordLosingTouch } from '../../db/attributions.ts';
+import {
+  attributeDeferred,
+  attributeDevice,
+  findDeferredClicks,
+  findInstallCandidates,
+  recordLosingTouch,
+} from '../../db/attributions.ts';
 import type { Attribution } from '../../db/attributions.ts';
 import {
   bindRememberedUsers,
@@ -7,7 +13,14 @@ import {
   rememberIdentity,
 } from '../../db/bindings.ts';
 import { lookUntilSeen } from '../../db/repeat-after-race.ts';
-import { chooseTouch, isInFuture, isSameTouch } from '../../domain/attribution.ts';
+import {
+  chooseDeferredClick,
+  chooseTouch,
+  DEFERRED_LINKS_LIMIT,
+  isInFuture,
+  isSameTouch,
+  MINUTE_MS,
+} from '../../domain/attribution.ts';
 import type { AppId, BindingId } from '../../domain/ids.ts';
 import { isSlug } from '../../domain/slugs.ts';
 import type { HttpDeps } from '../deps.ts';
@@ -21,14 +34,42 @@ interface Install {
   readonly claimToken: string | null;
   readonly affiliateCode: string | null;
   readonly firstOpenAt: number;
+  /** Where and when the install was reported, when it asks for a deferred match; else null. */
+  readonly requester: { readonly address: string; readonly now: number } | null;
 }
+
+/** Tries to give the device a click of its requester's address. False when there is none. */
+async function matchDeferred(
+  { sql, addressHasher }: HttpDeps,
+  { appId, deviceId, firstOpenAt, requester }: Install,
+  windowMinutes: number,
+): Promise<boolean> {
+  if (requester === null || windowMinutes === 0) return false;
+  const { address, now } = requester;
+  const hashes = await addressHasher.hashesOfInstall(appId, address, now, windowMinutes);
+  const clicks = await findDeferredClicks(sql, appId, hashes);
+  const match = chooseDeferredClick({ clicks, now, windowMinutes });
+  if (match === null) return false;
+  if (match === 'ambiguous') {
+    throw new ApiError('ambiguous_match', {
+      detail: 'This address clicked links of several affiliates. Ask for a code, or send the claim token.',
+    });
+  }
+  await attributeDeferred(sql, appId, deviceId, match, now - windowMinutes * MINUTE_MS, firstOpenAt);
+  return true;
+}
+
+/** Each look of an install may lose a link's last click to another install, until no link is left. */
+const LOOKS = DEFERRED_LINKS_LIMIT + 10;
 
 /**
  * The attribution of a device: the one it has, or the one that this install gives it; undefined when there is nothing to
- * attribute it to. Each statement may lose against another install of the same device or with the same token, so what
- * counts is what the next look shows.
+ * attribute it to. A token or a code decides first, and a deferred match is the last resort of an install that asks for
+ * it. Each statement may lose against another install of the same device or with the same click, so what counts is what
+ * the next look shows.
  */
-async function attribute({ sql }: HttpDeps, install: Install): Promise<Attribution | undefined> {
+async function attribute(deps: HttpDeps, install: Install): Promise<Attribution | undefined> {
+  const { sql } = deps;
   const { appId, deviceId, firstOpenAt } = install;
   const { attribution } = await lookUntilSeen(async () => {
     const candidates = await findInstallCandidates(sql, install);
@@ -38,10 +79,13 @@ async function attribute({ sql }: HttpDeps, install: Install): Promise<Attributi
       if (touch !== null && !isSameTouch(winner, touch)) await recordLosingTouch(sql, appId, deviceId, touch);
       return { attribution: winner };
     }
-    if (touch === null) return { attribution: undefined };
-    await attributeDevice(sql, appId, deviceId, touch, firstOpenAt);
-    return undefined;
-  });
+    if (touch !== null) {
+      await attributeDevice(sql, appId, deviceId, touch, firstOpenAt);
+      return undefined;
+    }
+    const tried = await matchDeferred(deps, install, candidates.deferredWindowMinutes);
+    return tried ? undefined : { attribution: undefined };
+  }, LOOKS);
   return attribution;
 }
 
@@ -62,7 +106,7 @@ export const sdkRoutes = [
     errors: ['no_attributable_click', 'unavailable'],
     rateLimit: { name: 'sdk', caller: ({ caller, body }) => `${caller.appId} ${body.deviceId}` },
     response: { status: 200, schema: schemas.attributed },
-    handler: async ({ deps, caller, body, now }) => {
+    handler: async ({ ctx, deps, caller, body, now }) => {
       const { deviceId, firstOpenAt } = body;
       if (isInFuture(firstOpenAt, now)) throw invalidField('firstOpenAt', 'Lies in the future.');
       const code = body.affiliateCode ?? null;
@@ -73,6 +117,7 @@ export const sdkRoutes = [
         // Affiliate ids have the form of a slug, too; whatever has not is a code that nobody has.
         affiliateCode: code !== null && isSlug(code) ? code : null,
         firstOpenAt,
+        requester: body.deferred === true ? { address: ctx.ip, now } : null,
       });
       if (attribution === undefined) throw new ApiError('no_attributable_click');
       for (const bindingId of await bindRememberedUsers(deps.sql, caller.appId, deviceId))
