@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { startBackgroundLoop } from './background-loop.ts';
 import type { BackgroundLoop } from './background-loop.ts';
+import { destroyExpiredAddressKeys } from './db/address-keys.ts';
 import { deleteExpiredIdempotencyKeys } from './db/idempotency.ts';
 import type { Sql } from './db/sql.ts';
 
@@ -21,6 +22,7 @@ export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
   return startBackgroundLoop(
     async () => {
       await removeAll((limit) => deleteExpiredIdempotencyKeys(sql, limit));
+      await destroyExpiredAddressKeys(sql, Date.now());
     },
     {
       pauseMs: PAUSE_MS,

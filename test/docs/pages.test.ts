@@ -4,6 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { isPrinted, readBlocks, runBlocks } from '../support/runnable-page.ts';
+import type { PageBlock } from '../support/runnable-page.ts';
 import { startTestService, TEST_SECRETS_KEY, temporalAddress } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -23,7 +24,7 @@ const pages = [
   'README.md',
   ...(await readdir(path.join(projectRoot, 'docs'))).toSorted().map((name) => `docs/${name}`),
 ];
-const runnable = [];
+const runnable: (readonly [page: string, blocks: readonly PageBlock[]])[] = [];
 for (const page of pages) {
   const blocks = await readBlocks(page);
   if (blocks.length > 0) runnable.push([page, blocks] as const);

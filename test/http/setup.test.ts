@@ -157,6 +157,7 @@ describe('webhook secrets', () => {
       provider: 'revenuecat',
       url: `https://api.example.test/webhooks/revenuecat/${own.appId}`,
       secret: expect.stringMatching(/^[\w-]{43}$/),
+      setupHint: expect.stringContaining('Authorization'),
       previousSecretExpiresAt: null,
     });
     const seen = await api.call('GET', `/apps/${own.appId}/webhooks`, { key: own.key });

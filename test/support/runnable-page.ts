@@ -14,12 +14,14 @@ export interface PageBlock {
 /** The commands of a page: its fences marked `sh`, in order. */
 export async function readBlocks(page: string): Promise<PageBlock[]> {
   const text = await readFile(path.join(projectRoot, page), 'utf8');
-  const fences = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(({ 1: kind, 2: body = '', index }) => ({
-    kind,
-    body,
-    line: text.slice(0, index).split('\n').length,
-    end: index,
-  }));
+  const fences = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(
+    ({ 1: kind, 2: body = '', index }) => ({
+      kind,
+      body,
+      line: text.slice(0, index).split('\n').length,
+      end: index,
+    }),
+  );
   return fences.flatMap((fence, at) => {
     if (fence.kind !== 'sh') return [];
     const next = fences[at + 1];
@@ -41,15 +43,25 @@ export async function runBlocks(
   blocks: readonly PageBlock[],
   env: Readonly<Record<string, string>>,
 ): Promise<PageRun> {
-  const script = ['set -euo pipefail', ...blocks.flatMap((block) => [block.script, `echo '${MARK}'`])].join('\n');
+  const script = ['set -euo pipefail', ...blocks.flatMap((block) => [block.script, `echo '${MARK}'`])].join(
+    '\n',
+  );
   return await new Promise((resolve) => {
     execFile(
       'bash',
       ['-c', script],
-      { cwd: projectRoot, env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env }, timeout: 120_000 },
+      {
+        cwd: projectRoot,
+        env: { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '', ...env },
+        timeout: 120_000,
+      },
       (error, stdout, stderr) => {
         const outputs = stdout.split(`${MARK}\n`);
-        resolve({ status: typeof error?.code === 'number' ? error.code : error === null ? 0 : 1, stderr, outputs });
+        resolve({
+          status: typeof error?.code === 'number' ? error.code : error === null ? 0 : 1,
+          stderr,
+          outputs,
+        });
       },
     );
   });

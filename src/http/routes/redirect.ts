@@ -40,6 +40,12 @@ async function recordVisit(
   return recorded !== undefined;
 }
 
+/** Clicks over the limit of `POST /clicks` are not recorded; nobody is turned away for them. */
+async function isWithinLimit({ ctx, deps }: Visit, { appId }: RedirectTarget): Promise<boolean> {
+  const state = await deps.rateLimits.count('clicks', `${appId} ${ctx.ip}`);
+  return state === null || state.isAllowed;
+}
+
 /**
  * Sends a visitor where a link leads. A click that counts takes a claim token along. Where the link was switched off or
  * its affiliate removed, people still get there, without a token. HEAD only asks: its token is one that nobody knows.
@@ -50,7 +56,10 @@ async function sendOn(visit: Visit, linkSubdomain: string, slug: string): Promis
   const target = foundOrThrow(await findRedirectTarget(deps.sql, linkSubdomain, slug));
   ctx.state.appId = target.appId;
   const claimToken = randomUUID();
-  const counts = target.counts && (ctx.method === 'HEAD' || (await recordVisit(visit, target, claimToken)));
+  const counts =
+    target.counts &&
+    (ctx.method === 'HEAD' ||
+      ((await isWithinLimit(visit, target)) && (await recordVisit(visit, target, claimToken))));
   const location = redirectLocation(target.destinationUrl, counts ? { claimToken, slug: target.slug } : null);
   ctx.set('Location', location);
   // The destination learns the site that the link stood on, never the page.
@@ -59,15 +68,24 @@ async function sendOn(visit: Visit, linkSubdomain: string, slug: string): Promis
   ctx.body = `Continue at ${location}\n`;
 }
 
+const NOTE =
+  'The address gets `claim_token` and `via`, inside `referrer` for the Play Store. A link that was switched off, or whose ' +
+  'affiliate was removed, leads on without them. Over the rate limit of clicks people are sent on, too, and not counted.';
+
+const HEADERS = { Location: 'where the link leads' };
+
 export const redirectRoutes = [
   rawRoute({
     method: 'GET',
     path: '/l/:linkSubdomain/:slug',
     auth: 'none',
     permission: null,
+    operationId: 'followLink',
     summary:
       'Records a click on a link of the app with that link subdomain, and redirects to where it leads.',
-    response: { status: 302, contentType: 'text/plain' },
+    description: NOTE,
+    errors: ['not_found', 'unavailable'],
+    response: { status: 302, contentType: 'text/plain', headers: HEADERS },
     handler: async ({ ctx, deps, params, now }) => {
       const { linkSubdomain = '', slug = '' } = params;
       await sendOn({ ctx, deps, now }, linkSubdomain.toLowerCase(), slug);
@@ -79,8 +97,11 @@ export const redirectRoutes = [
     path: '/l/:slug',
     auth: 'none',
     permission: null,
+    operationId: 'followLinkOnSubdomain',
     summary: "The same on a host whose first label is the app's link subdomain.",
-    response: { status: 302, contentType: 'text/plain' },
+    description: NOTE,
+    errors: ['not_found', 'unavailable'],
+    response: { status: 302, contentType: 'text/plain', headers: HEADERS },
     handler: async ({ ctx, deps, params, now }) => {
       const linkSubdomain = subdomainOfHost(ctx.hostname, new URL(deps.publicUrl).hostname);
       if (linkSubdomain === null) throw notFound();

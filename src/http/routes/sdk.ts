@@ -103,7 +103,7 @@ export const sdkRoutes = [
     operationId: 'attributeInstall',
     summary: 'Attributes an install to an affiliate. The first attribution of a device stays.',
     body: schemas.install,
-    errors: ['no_attributable_click', 'unavailable'],
+    errors: ['no_attributable_click', 'ambiguous_match'],
     rateLimit: { name: 'sdk', caller: ({ caller, body }) => `${caller.appId} ${body.deviceId}` },
     response: { status: 200, schema: schemas.attributed },
     handler: async ({ ctx, deps, caller, body, now }) => {
@@ -135,7 +135,7 @@ export const sdkRoutes = [
     operationId: 'identifyUser',
     summary: "Binds the app's user id to the device's attribution, now or when its install arrives.",
     body: schemas.identify,
-    errors: ['no_attribution', 'unavailable'],
+    errors: ['no_attribution'],
     rateLimit: { name: 'sdk', caller: ({ caller, body }) => `${caller.appId} ${body.deviceId}` },
     response: { status: 200, schema: schemas.identified },
     handler: async ({ deps, caller, body, now }) => {
