@@ -1,5 +1,6 @@
 import type { AppId, BindingId, CommissionId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
 import type { Environment } from '../domain/events.ts';
+import { RATE_MAX_AGE_DAYS, shownUsdPerUnit } from '../domain/exchange-rate.ts';
 import type { Evaluation, PaymentSnapshot } from '../domain/evaluate-payment.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
@@ -24,9 +25,6 @@ export type PaymentSelector =
       readonly store: string;
       readonly refs: readonly string[];
     };
-
-/** How far back a reference rate may be taken from when the day of the payment has none. */
-const RATE_MAX_AGE_DAYS = 7;
 
 /**
  * Reads payments with all that is known about them, in one statement: call it after the newest fact was committed, and
@@ -108,7 +106,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
            jsonb_build_object('commissionRateBps', app.commission_rate_bps,
                               'attributionWindowDays', app.attribution_window_days,
                               'holdPeriodDays', app.hold_period_days) as app,
-           (select jsonb_build_object('usdRate', x.usd_rate::text, 'source', x.source || ' ' || x.day)
+           (select jsonb_build_object('units', x.units::text, 'worthUsd', x.worth_usd::text, 'source', x.source || ' ' || x.day)
               from exchange_rates x
              where x.currency = p.currency and x.day <= (p.occurred_at at time zone 'UTC')::date
                and x.day >= (p.occurred_at at time zone 'UTC')::date - ${RATE_MAX_AGE_DAYS}::int
@@ -147,7 +145,8 @@ export async function applyEvaluation(
   evaluation: Evaluation,
   delivery: { deliveryId: DeliveryId; eventId: EventId; sourceEventId: string } | null,
 ): Promise<AppliedEvaluation | null> {
-  const { earning, binding } = evaluation;
+  const { earning, binding, fx } = evaluation;
+  const shownRate = fx === null ? null : shownUsdPerUnit(fx);
   const earningId = earning === null ? payment.earning?.commissionId : newId('commission');
   const rows = [
     ...(earning === null
@@ -221,8 +220,10 @@ export async function applyEvaluation(
       update events e
          set likely_cause = case when e.id = held.event_id then ${evaluation.likelyCause} end,
              amount_cents = case when e.id = held.event_id then coalesce(${evaluation.baseCents}, e.amount_cents) else e.amount_cents end,
-             fx_rate = case when e.id = held.event_id then coalesce(e.fx_rate, ${evaluation.fx?.rate ?? null}::numeric) else e.fx_rate end,
-             fx_source = case when e.id = held.event_id then coalesce(e.fx_source, ${evaluation.fx?.source ?? null}) else e.fx_source end,
+             fx_rate = case when e.id = held.event_id then coalesce(e.fx_rate, ${shownRate}::numeric) else e.fx_rate end,
+             fx_units = case when e.id = held.event_id then coalesce(e.fx_units, ${fx?.units ?? null}::numeric) else e.fx_units end,
+             fx_worth_usd = case when e.id = held.event_id then coalesce(e.fx_worth_usd, ${fx?.worthUsd ?? null}::numeric) else e.fx_worth_usd end,
+             fx_source = case when e.id = held.event_id then coalesce(e.fx_source, ${fx?.source ?? null}) else e.fx_source end,
              customer_user_id = case when e.id = held.event_id then coalesce(${evaluation.customerUserId}, e.customer_user_id) else e.customer_user_id end
         from held
        where e.id in (held.event_id, ${delivery?.eventId ?? null}) and e.amount_minor is not null

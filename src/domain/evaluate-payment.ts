@@ -1,4 +1,6 @@
-import { commissionCents, minorDecimals, roundHalfAwayFromZero, share } from './money.ts';
+import { convertToUsdCents } from './exchange-rate.ts';
+import type { ExchangeRate } from './exchange-rate.ts';
+import { commissionCents, share } from './money.ts';
 import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId, LinkId } from './ids.ts';
 import type { AdjustmentFact, Environment } from './events.ts';
 import { DAY_MS } from './attribution.ts';
@@ -66,6 +68,11 @@ export interface EarningSnapshot {
   readonly amountCents: number;
 }
 
+/** The rate that a payment was converted at, and where it comes from: it stays, whatever is imported later. */
+export interface FrozenRate extends ExchangeRate {
+  readonly source: string;
+}
+
 /** A payment with everything that is known about it, read in one statement after the newest fact was committed. */
 export interface PaymentSnapshot {
   readonly environment: Environment;
@@ -92,8 +99,8 @@ export interface PaymentSnapshot {
     readonly attributionWindowDays: number;
     readonly holdPeriodDays: number;
   };
-  /** USD per one unit of the payment's currency, as decimal text, on the day of the payment or up to seven days before. */
-  readonly referenceRate: { readonly usdRate: string; readonly source: string } | null;
+  /** The rate of the payment's currency on the day of the payment, or the latest of the seven days before. */
+  readonly referenceRate: FrozenRate | null;
   readonly now: number;
 }
 
@@ -125,7 +132,8 @@ export interface Evaluation {
   readonly likelyCause: LikelyCause | null;
   readonly customerUserId: string | null;
   readonly baseCents: number | null;
-  readonly fx: { readonly rate: string; readonly source: string } | null;
+  /** What the base was converted at by this evaluation; null when nothing was converted now. */
+  readonly fx: FrozenRate | null;
   readonly binding: BindingSnapshot | null;
   readonly earning: EarningEntry | null;
   readonly reversals: readonly ReversalEntry[];
@@ -134,24 +142,17 @@ export interface Evaluation {
   readonly booked: readonly { readonly adjustmentId: AdjustmentId; readonly bookedMinor: number }[];
 }
 
-/** `amountMinor` of `currency` in USD cents at `usdRate` (decimal text, USD per unit), rounded once. */
-export function convertToUsdCents(amountMinor: number, currency: string, usdRate: string): number {
-  const [whole = '0', fraction = ''] = usdRate.split('.');
-  const rate = BigInt(whole + fraction);
-  const denominator = 10n ** BigInt(fraction.length) * 10n ** BigInt(minorDecimals(currency));
-  return Number(roundHalfAwayFromZero(BigInt(amountMinor) * 100n * rate, denominator));
-}
+/** The USD amount that a commission is calculated from, or why there is none. */
+type Base = { readonly cents: number; readonly fx: FrozenRate | null } | { readonly missing: LikelyCause };
 
-function baseOf(payment: PaymentSnapshot): { cents: number; fx: Evaluation['fx'] } | null {
+function baseOf(payment: PaymentSnapshot): Base {
   if (payment.baseCents !== null) return { cents: payment.baseCents, fx: null };
   if (payment.usdCents !== null) return { cents: payment.usdCents, fx: null };
   if (payment.currency === 'USD') return { cents: payment.amountMinor, fx: null };
-  if (payment.referenceRate === null) return null;
-  const { usdRate, source } = payment.referenceRate;
-  return {
-    cents: convertToUsdCents(payment.amountMinor, payment.currency, usdRate),
-    fx: { rate: usdRate, source },
-  };
+  const fx = payment.referenceRate;
+  if (fx === null) return { missing: 'missing_exchange_rate' };
+  const cents = convertToUsdCents(payment.amountMinor, payment.currency, fx);
+  return cents === null ? { missing: 'price_unknown' } : { cents, fx };
 }
 
 /**
@@ -269,7 +270,7 @@ export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
     return unattributed(identityCause(payment, user));
   }
   const base = baseOf(payment);
-  if (base === null) return unattributed('missing_exchange_rate');
+  if ('missing' in base) return unattributed(base.missing);
 
   let likelyCause = payment.likelyCause;
   let earning: EarningEntry | null = null;

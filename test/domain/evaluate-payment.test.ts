@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { DAY_MS } from '../../src/domain/attribution.ts';
-import { convertToUsdCents, evaluatePayment } from '../../src/domain/evaluate-payment.ts';
+import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
 import type {
   AdjustmentSnapshot,
   BindingSnapshot,
@@ -218,10 +218,25 @@ describe('what a later look heals', () => {
       evaluatedAt: NOW - 1,
       likelyCause: 'missing_exchange_rate' as const,
     };
-    const referenceRate = { usdRate: '1.0845', source: 'ecb 2026-09-20' };
+    const referenceRate = { units: '1', worthUsd: '1.0845', source: 'ecb 2026-09-20' };
     const evaluation = evaluatePayment({ ...waiting, referenceRate });
-    expect(evaluation).toMatchObject({ baseCents: 1_085, fx: { rate: '1.0845', source: 'ecb 2026-09-20' } });
+    expect(evaluation).toMatchObject({ baseCents: 1_085, fx: referenceRate });
     expect(evaluation.earning?.amountCents).toBe(217);
+  });
+
+  test('a base that is frozen is not converted again, whatever the rate is by now', () => {
+    const referenceRate = { units: '1', worthUsd: '2', source: 'operator 2026-09-20' };
+    const frozen = { ...payment, currency: 'EUR', usdCents: null, baseCents: 1_085, referenceRate };
+    expect(evaluatePayment(frozen)).toMatchObject({ baseCents: 1_085, fx: null });
+  });
+
+  test('an amount that no number counts exactly in cents earns nothing and waits for nothing', () => {
+    const referenceRate = { units: '1', worthUsd: '1.0845', source: 'ecb 2026-09-20' };
+    const huge = { ...payment, currency: 'EUR', usdCents: null, amountMinor: Number.MAX_SAFE_INTEGER };
+    expect(evaluatePayment({ ...huge, referenceRate })).toMatchObject({
+      earning: null,
+      likelyCause: 'price_unknown',
+    });
   });
 });
 
@@ -345,17 +360,5 @@ describe('refunds and disputes', () => {
         },
       ),
     );
-  });
-});
-
-describe('conversion at a reference rate', () => {
-  test.each([
-    [1_000, 'EUR', '1.0845', 1_085],
-    [1_500, 'JPY', '0.0064', 960],
-    [12_340, 'KWD', '3.2541', 4_016],
-    [1, 'EUR', '0.5', 1],
-    [1, 'EUR', '0.49', 0],
-  ])('%d minor units of %s at %s are %d cents', (amountMinor, currency, rate, cents) => {
-    expect(convertToUsdCents(amountMinor, currency, rate)).toBe(cents);
   });
 });
