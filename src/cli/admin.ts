@@ -1,14 +1,18 @@
+import { createReadStream } from 'node:fs';
 import Table from 'cli-table3';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { listAccountKeys, mintAccountKey, revokeAccountKey, rotateAccountKey } from '../db/account-keys.ts';
 import { createAccount, listAccounts } from '../db/accounts.ts';
 import { migrate } from '../db/migrate.ts';
+import { importRates } from '../db/rates.ts';
 import { findRollupDifferences, repairRollups } from '../db/rollups.ts';
 import { connect } from '../db/sql.ts';
 import type { Sql } from '../db/sql.ts';
 import { isId } from '../domain/ids.ts';
 import { DEFAULT_GRACE_SECONDS, DEFAULT_PERMISSIONS, PERMISSIONS } from '../domain/keys.ts';
 import type { Permission } from '../domain/keys.ts';
+import { RatesFileError } from '../rates/parse-rates.ts';
+import { MAX_RATES_BYTES, readRatesFile } from '../rates/read-rates-file.ts';
 
 /** What the command line needs of its surroundings. */
 export interface AdminDeps {
@@ -66,6 +70,22 @@ function parseName(text: string): string {
     throw new InvalidArgumentError('Must be 1 to 200 characters on one line.');
   }
   return name;
+}
+
+/** The rates in a file that the operator names. Whatever is wrong with it is said with the file's name. */
+async function ratesIn(path: string) {
+  const parts: Buffer[] = [];
+  try {
+    // At most one byte more than is allowed, whatever the file's length.
+    for await (const part of createReadStream(path, { end: MAX_RATES_BYTES })) parts.push(part as Buffer);
+  } catch (error) {
+    throw new Refused(`${path} can't be read (${(error as NodeJS.ErrnoException).code}).`);
+  }
+  try {
+    return readRatesFile(Buffer.concat(parts), Date.now());
+  } catch (error) {
+    throw error instanceof RatesFileError ? new Refused(`${path}: ${error.message}`) : error;
+  }
 }
 
 /**
@@ -207,6 +227,22 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
       } finally {
         await close();
       }
+    });
+
+  const rates = program.command('rates').description('what currencies are worth in dollars');
+  rates
+    .command('import')
+    .description("take in the European Central Bank's CSV file, or one with date,currency,usd_rate")
+    .argument('<file>', 'CSV, or a ZIP archive with one CSV file in it')
+    .option(...JSON_OPTION)
+    .action(async (path: string, options: { json?: boolean }) => {
+      const file = await ratesIn(path);
+      const imported = await onDatabase((sql) => importRates(sql, file));
+      const answer = { source: file.source, rates: file.rates.length, ...imported };
+      print(answer, [answer], options);
+      deps.stderr(
+        'Payments that waited for one of these rates go on by themselves while the service runs.\n',
+      );
     });
 
   const rollups = program.command('rollups').description('the sums that dashboards show');

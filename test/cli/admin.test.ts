@@ -1,3 +1,7 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { findAccountCaller } from '../../src/db/account-keys.ts';
@@ -138,4 +142,96 @@ test('roll-ups are checked and repaired, and an up-to-date schema is left alone'
   expect(await answer('rollups', 'repair')).toEqual({ repaired: 1 });
   expect((await admin('rollups', 'check')).status).toBe(0);
   expect(await answer('migrate')).toEqual({ migrations: [] });
+});
+
+describe('exchange rates', () => {
+  const fixture = (name: string) => fileURLToPath(new URL(`../fixtures/rates/${name}`, import.meta.url));
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'tributary-rates-'));
+  });
+  afterAll(async () => {
+    await rm(folder, { recursive: true });
+  });
+  const fileOf = async (...lines: string[]) => {
+    const file = path.join(folder, 'rates.csv');
+    await writeFile(file, lines.join('\n'));
+    return file;
+  };
+  const stored = () =>
+    database.sql`select currency, day, units::text, worth_usd::text as worth, source from exchange_rates order by 1, 2`;
+
+  test('are imported, zipped or plain; the second time nothing changes', async () => {
+    const imported = await answer('rates', 'import', fixture('eurofxref.zip'));
+    expect(imported).toEqual({ source: 'ecb', rates: 6, added: 6, changed: 0, kept: 0 });
+    const before = await stored();
+    expect(await answer('rates', 'import', fixture('eurofxref.csv'))).toEqual({
+      source: 'ecb',
+      rates: 6,
+      added: 0,
+      changed: 0,
+      kept: 0,
+    });
+    expect(await stored()).toEqual(before);
+    expect(await answer('rates', 'import', fixture('eurofxref-hist.csv'))).toMatchObject({
+      rates: 18,
+      added: 14,
+    });
+  });
+
+  test("a newer value replaces an older one, and the operator's own stays before the bank's", async () => {
+    const own = await fileOf('date,currency,usd_rate', '2026-02-27,EUR,1.06', '2026-02-27,ARS,0.00068');
+    expect(await answer('rates', 'import', own)).toEqual({
+      source: 'operator',
+      rates: 2,
+      added: 1,
+      changed: 1,
+      kept: 0,
+    });
+    const bank = await fileOf('Date,USD,JPY', '2026-02-27,1.0559,162.34');
+    expect(await answer('rates', 'import', bank)).toEqual({
+      source: 'ecb',
+      rates: 2,
+      added: 0,
+      changed: 1,
+      kept: 1,
+    });
+    expect(await stored()).toEqual(
+      expect.arrayContaining([
+        { currency: 'ARS', day: '2026-02-27', units: '1', worth: '0.00068', source: 'operator' },
+        { currency: 'EUR', day: '2026-02-27', units: '1', worth: '1.06', source: 'operator' },
+        { currency: 'JPY', day: '2026-02-27', units: '162.34', worth: '1.0559', source: 'ecb' },
+      ]),
+    );
+    const again = await fileOf('date,currency,usd_rate', '2026-02-27,EUR,1.07');
+    expect(await answer('rates', 'import', again)).toMatchObject({ changed: 1 });
+  });
+
+  test('of a file with one fault nothing is imported: exit status 1, the line and the reason', async () => {
+    const before = await stored();
+    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    for (const [line, reason] of [
+      ['2026-02-28,CLP,x', /rates\.csv: line 3: the rate of CLP must be a decimal/],
+      [`${tomorrow},CLP,0.001`, /rates\.csv: line 3: \d{4}-\d\d-\d\d is in the future/],
+    ] as const) {
+      const file = await fileOf('date,currency,usd_rate', '2026-02-27,CLP,0.001', line);
+      const { status, out, err, opened } = await admin('rates', 'import', file);
+      expect({ status, out, opened }).toEqual({ status: 1, out: '', opened: 0 });
+      expect(err).toMatch(reason);
+    }
+    expect(await stored()).toEqual(before);
+  });
+
+  test.each([
+    ['a file that is not there', 'nothing.csv', /nothing\.csv can't be read \(ENOENT\)\.\n$/],
+    ['a folder', '.', /can't be read \(EISDIR\)\.\n$/],
+  ])('%s: exit status 1 and a sentence', async (_title, name, message) => {
+    const { status, out, err } = await admin('rates', 'import', path.join(folder, name));
+    expect({ status, out }).toEqual({ status: 1, out: '' });
+    expect(err).toMatch(message);
+  });
+
+  test('without a file: exit status 2', async () => {
+    expect(await admin('rates', 'import')).toMatchObject({ status: 2, out: '', opened: 0 });
+  });
 });

@@ -1,0 +1,76 @@
+import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
+import type { RatesFile } from '../domain/exchange-rate.ts';
+import type { PaymentId } from '../domain/ids.ts';
+import type { Sql } from './sql.ts';
+
+/** What an import did to the table. */
+export interface RatesImported {
+  readonly added: number;
+  /** Rates that had another value or another source before. */
+  readonly changed: number;
+  /** Rates of the operator that the bank's file did not replace. */
+  readonly kept: number;
+}
+
+/**
+ * Takes in a file of rates, all of it in one statement. A newer value replaces an older one, but the bank never
+ * replaces what the operator has stated. Rates that are frozen on events stay as they are. Doing it twice changes
+ * nothing.
+ */
+export async function importRates(sql: Sql, { source, rates }: RatesFile): Promise<RatesImported> {
+  return await sql.one<RatesImported>`
+    with told as (
+      select currency, day, units, "worthUsd" as worth_usd
+        from jsonb_to_recordset(${sql.json(rates)}) t (currency text, day date, units numeric, "worthUsd" numeric)
+    ), written as (
+      insert into exchange_rates as old (currency, day, units, worth_usd, source)
+      select currency, day, units, worth_usd, ${source}::text from told order by currency, day
+      on conflict (currency, day) do update
+        set units = excluded.units, worth_usd = excluded.worth_usd, source = excluded.source
+        where (old.source <> 'operator' or excluded.source = 'operator')
+          and (old.units, old.worth_usd, old.source) is distinct from (excluded.units, excluded.worth_usd, excluded.source)
+      returning xmax = 0 as is_new
+    )
+    select count(*) filter (where is_new) as added, count(*) filter (where not is_new) as changed,
+           (select count(*) from told join exchange_rates o using (currency, day)
+             where o.source = 'operator' and ${source}::text <> 'operator') as kept
+      from written`;
+}
+
+/**
+ * A page of payments that wait for a rate and now have one: of their day, or of the seven days before. It walks the days
+ * on which a currency is waited for, so payments that go on waiting cost nothing however many they are.
+ */
+export async function findConvertiblePayments(
+  sql: Sql,
+  after: PaymentId | null,
+  limit: number,
+): Promise<PaymentId[]> {
+  const rows = await sql<{ id: PaymentId }>`
+    with recursive waiting as not materialized (
+      select id, currency, (occurred_at at time zone 'UTC')::date as day
+        from payments where likely_cause = 'missing_exchange_rate'
+    ), start as (
+      select currency, (occurred_at at time zone 'UTC')::date as day, id from payments where id = ${after}
+    ), days (currency, day) as (
+      (select currency, day from waiting
+        where (currency, day) >= (coalesce((select currency from start), ''), coalesce((select day from start), '-infinity'))
+        order by currency, day limit 1)
+      union all
+      select next.currency, next.day
+        from days d cross join lateral (
+          select w.currency, w.day from waiting w where (w.currency, w.day) > (d.currency, d.day)
+           order by w.currency, w.day limit 1) next
+    )
+    select p.id
+      from days d cross join lateral (
+        select w.id from waiting w
+         where w.currency = d.currency and w.day = d.day
+           and w.id > coalesce((select s.id from start s where s.currency = d.currency and s.day = d.day), '')
+         order by w.id limit ${limit}) p
+     where exists (select from exchange_rates r
+                    where r.currency = d.currency and r.day between d.day - ${RATE_MAX_AGE_DAYS}::int and d.day)
+     order by d.currency, d.day, p.id
+     limit ${limit}`;
+  return rows.map((row) => row.id);
+}
