@@ -5,9 +5,14 @@ import { createHealingActivities } from './healing.ts';
 import type { HealingActivities, HealingActivityDeps } from './healing.ts';
 import { createLedgerActivities } from './ledger.ts';
 import type { LedgerActivities, LedgerActivityDeps } from './ledger.ts';
+import { createRatesActivities } from './rates.ts';
+import type { RatesActivities, RatesActivityDeps } from './rates.ts';
 
-export type ActivityDeps = DeliveryActivityDeps & LedgerActivityDeps & HealingActivityDeps;
-export type Activities = DeliveryActivities & LedgerActivities & HealingActivities;
+export type ActivityDeps = DeliveryActivityDeps &
+  LedgerActivityDeps &
+  HealingActivityDeps &
+  RatesActivityDeps;
+export type Activities = DeliveryActivities & LedgerActivities & HealingActivities & RatesActivities;
 
 /** Every side effect of durable work, with its dependencies handed in. */
 export function createActivities(deps: ActivityDeps): Activities {
@@ -15,5 +20,6 @@ export function createActivities(deps: ActivityDeps): Activities {
     ...createDeliveryActivities(deps),
     ...createLedgerActivities(deps),
     ...createHealingActivities(deps),
+    ...createRatesActivities(deps),
   });
 }

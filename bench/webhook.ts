@@ -100,7 +100,7 @@ async function measure(
 
 /** `npm run bench:webhook`: the whole service beside a plain Koa handler that runs the same SQL without Temporal. */
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
-const config = readConfig({ LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0' });
+const config = readConfig({ LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', RATES_URL: 'off' });
 const { service, backends, stop } = await runServer(config);
 const base = service.url ?? '';
 
@@ -148,6 +148,7 @@ const activities = createActivities({
   sql,
   secretBox,
   logger,
+  ratesUrl: null,
   onOutcome: () => {},
   onSettled: () => {},
   onCommissions: () => {},

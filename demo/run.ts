@@ -204,6 +204,7 @@ try {
     LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'silent',
     DATA_DIR: dataDir,
     PORT: process.env['PORT'] ?? '0',
+    RATES_URL: 'off',
   };
   starting = runServer(readConfig(env), signal);
   const server = await starting;

@@ -48,6 +48,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       temporal: { ...backends.temporal, taskQueue: TASK_QUEUE },
       secretBox: createSecretBox(backends.secretsKeys),
       logger,
+      ratesUrl: config.ratesUrl,
       workflowBundle: loadWorkflowBundle,
     });
     await service.whenReady(READY_WITHIN_MS, signal);

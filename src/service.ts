@@ -42,6 +42,8 @@ export interface ServiceSettings {
   readonly workflowBundle: () => Promise<WorkflowBundle>;
   /** Tests share a Temporal server: they run the sweep themselves. */
   readonly withSchedule?: boolean;
+  /** Where exchange rates are fetched from once a day; null for nowhere. */
+  readonly ratesUrl?: string | null;
   readonly relay?: { readonly overdueMs: number; readonly pauseMs: number };
   /** Open database connections at most. */
   readonly poolSize?: number;
@@ -85,7 +87,7 @@ function unreachable(databaseUrl: string, error: unknown): StartupError {
 
 /** Starts the whole service against a database and a Temporal server that somebody else runs. */
 export async function startService(settings: ServiceSettings): Promise<Service> {
-  const { logger, role, temporal } = settings;
+  const { logger, role, temporal, ratesUrl = null } = settings;
   try {
     await migrate(settings.databaseUrl, (line) => logger.info({ msg: `migrations: ${line}` }));
   } catch (error) {
@@ -103,12 +105,13 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     connection: temporal.connection,
     namespace: temporal.namespace,
     taskQueue: temporal.taskQueue,
-    withSchedule: settings.withSchedule ?? true,
+    schedules: settings.withSchedule === false ? [] : ratesUrl === null ? ['sweep'] : ['sweep', 'rates'],
     logger,
     worker: servesWork
       ? {
           bundle: settings.workflowBundle,
-          activities: () => createActivities({ sql, secretBox: settings.secretBox, logger, ...work }),
+          activities: () =>
+            createActivities({ sql, secretBox: settings.secretBox, logger, ratesUrl, ...work }),
         }
       : null,
   });

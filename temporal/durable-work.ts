@@ -40,6 +40,8 @@ export interface TemporalWork extends DurableWork {
   readonly onBindings: (bindings: readonly BindingId[]) => void;
   /** Starts a delivery's workflow without waiting for it. Says whether Temporal took it. */
   readonly startDelivery: (deliveryId: DeliveryId) => Promise<boolean>;
+  /** Has the payments evaluated that waited for an exchange rate which has arrived. */
+  readonly startConvert: () => void;
   /** Whether Temporal answers right now. */
   readonly reachable: () => boolean;
   /** Waits until the starts that are under way are through. */
@@ -235,6 +237,14 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
     onBindings: (bindings) => {
       for (const bindingId of bindings) startHeal(bindingId);
     },
+    startConvert: () =>
+      inBackground(
+        start<typeof workflows.convert>('convert', {
+          workflowId: workflowIds.convert(taskQueue),
+          args: [],
+          requestEagerStart: eager,
+        }),
+      ),
     reachable: () => client() !== null,
     drain: async () => {
       await new Promise((resolve) => {

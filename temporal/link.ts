@@ -1,22 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  Client,
-  isGrpcServiceError,
-  ScheduleAlreadyRunning,
-  ScheduleOverlapPolicy,
-} from '@temporalio/client';
+import { Client, isGrpcServiceError } from '@temporalio/client';
 import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime } from '@temporalio/worker';
 import type { NativeConnectionOptions, Worker, WorkflowBundle } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Activities } from '../activities/index.ts';
-import { SWEEP_SCHEDULE_ID } from './names.ts';
+import { ensureSchedules } from './schedules.ts';
+import type { ScheduleId } from './schedules.ts';
 import { ensureSearchAttributes } from './search-attributes.ts';
 import { createWorker } from './worker.ts';
 
 const CONNECT_PAUSE_MS = 1_000;
 const HEALTH_PAUSE_MS = 2_000;
 const HEALTH_DEADLINE_MS = 2_000;
-/** How often search attributes and the sweep's schedule are made sure of, also after the server was wiped. */
+/** How often search attributes and schedules are made sure of, also after the server was wiped. */
 const SETUP_PAUSE_MS = 60_000;
 const RETENTION_SECONDS = 7 * 24 * 60 * 60;
 
@@ -29,8 +25,8 @@ export interface TemporalLinkSettings {
     readonly bundle: () => Promise<WorkflowBundle>;
     readonly activities: () => Activities;
   } | null;
-  /** Off in tests that share one server. */
-  readonly withSchedule: boolean;
+  /** None in tests that share one server. */
+  readonly schedules: readonly ScheduleId[];
   readonly logger: Logger;
 }
 
@@ -79,19 +75,6 @@ async function ensureNamespace(connection: NativeConnection, namespace: string):
   }
 }
 
-async function ensureSweepSchedule(client: Client, taskQueue: string): Promise<void> {
-  try {
-    await client.schedule.create({
-      scheduleId: SWEEP_SCHEDULE_ID,
-      spec: { intervals: [{ every: '1m' }] },
-      action: { type: 'startWorkflow', workflowType: 'sweep', taskQueue, args: [] },
-      policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1m' },
-    });
-  } catch (error) {
-    if (!(error instanceof ScheduleAlreadyRunning)) throw error;
-  }
-}
-
 /** Ties the process to Temporal in the background; the service serves and keeps deliveries meanwhile. */
 export function linkTemporal(settings: TemporalLinkSettings): TemporalLink {
   const { namespace, taskQueue, logger } = settings;
@@ -111,9 +94,9 @@ export function linkTemporal(settings: TemporalLinkSettings): TemporalLink {
     if (connection === undefined || client === null) return;
     const temporal = client;
     await ensureSearchAttributes(connection, namespace, (line) => logger.warn({ msg: line }));
-    if (settings.withSchedule) {
-      await temporal.withDeadline(Date.now() + 10_000, () => ensureSweepSchedule(temporal, taskQueue));
-    }
+    await temporal.withDeadline(Date.now() + 10_000, () =>
+      ensureSchedules(temporal, taskQueue, settings.schedules),
+    );
   }
 
   async function runWorker(): Promise<void> {

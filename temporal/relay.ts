@@ -3,6 +3,7 @@ import { startBackgroundLoop } from '../src/background-loop.ts';
 import type { BackgroundLoop } from '../src/background-loop.ts';
 import { claimBindingsToHeal } from '../src/db/healing.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
+import { findConvertiblePayments } from '../src/db/rates.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { TemporalWork } from './durable-work.ts';
 
@@ -37,6 +38,18 @@ export function startRelay({
   overdueMs = OUTCOME_OVERDUE_MS,
   pauseMs = PAUSE_MS,
 }: RelaySettings): Relay {
+  let mayConvertAt = 0;
+
+  /** Has payments evaluated whose rate has arrived. One that fails there is found again, but not at once. */
+  async function convert(): Promise<number> {
+    if (Date.now() < mayConvertAt) return 0;
+    const found = await findConvertiblePayments(sql, null, 1);
+    if (found.length === 0) return 0;
+    mayConvertAt = Date.now() + overdueMs;
+    work.startConvert();
+    return 1;
+  }
+
   async function round(): Promise<number> {
     if (!work.reachable()) return 0;
     const deliveries = await claimUnfinishedDeliveries(sql, overdueMs, PAGE);
@@ -45,14 +58,17 @@ export function startRelay({
     }
     const bindings = await claimBindingsToHeal(sql, overdueMs, PAGE);
     work.onBindings(bindings);
-    if (deliveries.length + bindings.length > 0) {
+    const conversions = await convert();
+    const started = deliveries.length + bindings.length + conversions;
+    if (started > 0) {
       logger.info({
         deliveries: deliveries.length,
         bindings: bindings.length,
+        conversions,
         msg: 'the relay started overdue work',
       });
     }
-    return deliveries.length + bindings.length;
+    return started;
   }
 
   const { stop } = startBackgroundLoop(round, {

@@ -11,7 +11,7 @@ export interface WorkerSettings {
 }
 
 /**
- * The worker of all five workflows. Almost every task is the first one of a short workflow, hence the polling ratio and
+ * The worker of all workflows. Almost every task is the first one of a short workflow, hence the polling ratio and
  * the small cache (docs/temporal.md has the figures).
  */
 export async function createWorker({

@@ -29,6 +29,9 @@ const BRANCHES = [
   'payout-one-request',
   'payout-several-requests',
   'sweep',
+  'rates-imported',
+  'rates-failed',
+  'convert',
 ];
 
 describe('recorded histories', () => {

@@ -12,3 +12,9 @@ export const UNTIL_DONE: ActivityOptions = {
   startToCloseTimeout: '30s',
   retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '1m' },
 };
+
+/** What may fail today: five tries within a quarter of an hour, 10 s, 40 s, 3 min and 11 min apart. */
+export const A_FEW_TIMES: ActivityOptions = {
+  startToCloseTimeout: '1m',
+  retry: { initialInterval: '10s', backoffCoefficient: 4, maximumInterval: '15m', maximumAttempts: 5 },
+};

@@ -31,5 +31,27 @@ export interface PayoutInput {
   readonly affiliateId: string;
 }
 
+/** What a fetch of exchange rates did: how many it found, and how many of them were news. `off`: none is wanted. */
+export type RatesResult =
+  | { readonly status: 'off' }
+  | {
+      readonly status: 'imported';
+      readonly rates: number;
+      readonly added: number;
+      readonly changed: number;
+      readonly kept: number;
+    };
+
+/** What became of the payments that waited for a rate. A failed one stays as it was and is in the log. */
+export interface ConvertResult {
+  readonly evaluated: number;
+  readonly failed: number;
+}
+
+export interface ConvertPage extends ConvertResult {
+  /** Where the next page begins; null after the last. */
+  readonly next: string | null;
+}
+
 /** Name of the signal that tells a payout workflow of an open request, by the request's id. */
 export const PAYOUT_REQUESTED = 'payoutRequested';

@@ -21,6 +21,8 @@ export interface Config {
   readonly trustProxy: number;
   /** Calls per minute and caller; 0 is no limit. */
   readonly rateLimits: { readonly account: number; readonly sdk: number; readonly clicks: number };
+  /** Where exchange rates are fetched from once a day; null for nowhere. */
+  readonly ratesUrl: string | null;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   /** Undefined: no metrics. */
   readonly metricsPort: number | undefined;
@@ -67,6 +69,12 @@ const secretsKeys = z.string().transform((text, context) => {
   return keys.filter((key) => key !== null);
 });
 
+/** The European Central Bank's rates of the latest working day: one CSV file in a ZIP archive. */
+const ECB_DAILY_URL = 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip';
+
+/** What a variable says that switches off what is on by default. */
+const OFF = 'off';
+
 const environment = z.object({
   HOST: z.string().default('127.0.0.1'),
   PORT: wholeNumber('PORT', 0, 65_535).default(3000),
@@ -98,17 +106,29 @@ const environment = z.object({
   RATE_LIMIT_ACCOUNT: wholeNumber('RATE_LIMIT_ACCOUNT', 0, 1_000_000).default(600),
   RATE_LIMIT_SDK: wholeNumber('RATE_LIMIT_SDK', 0, 1_000_000).default(60),
   RATE_LIMIT_CLICKS: wholeNumber('RATE_LIMIT_CLICKS', 0, 1_000_000).default(120),
+  RATES_URL: z
+    .string()
+    .refine(
+      (text) => text === OFF || isUrl(text, ['http:', 'https:']),
+      `RATES_URL must be an http or https address, or ${OFF}.`,
+    )
+    .transform((text) => (text === OFF ? null : text))
+    .default(ECB_DAILY_URL),
   LOG_LEVEL: oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default(
     'info',
   ),
   METRICS_PORT: wholeNumber('METRICS_PORT', 1, 65_535).optional(),
 });
 
-/** Reads the environment. A variable that is empty counts as not set. Throws `ConfigError`. */
+/**
+ * Reads the environment. A variable that is empty counts as not set, but for RATES_URL: without an address nothing is
+ * fetched. Throws `ConfigError`.
+ */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const set = Object.fromEntries(
     Object.entries(env).filter(([, value]) => value !== undefined && value.trim() !== ''),
   );
+  if (env['RATES_URL']?.trim() === '') set['RATES_URL'] = OFF;
   const parsed = environment.safeParse(set);
   if (!parsed.success) throw new ConfigError(z.prettifyError(parsed.error), { cause: parsed.error });
   const value = parsed.data;
@@ -131,6 +151,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       sdk: value.RATE_LIMIT_SDK,
       clicks: value.RATE_LIMIT_CLICKS,
     },
+    ratesUrl: value.RATES_URL,
     logLevel: value.LOG_LEVEL,
     metricsPort: value.METRICS_PORT,
   };

@@ -17,6 +17,7 @@ describe('the environment', () => {
       dataDir: '.data',
       secretsKeys: [],
       trustProxy: 0,
+      ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',
       logLevel: 'info',
       metricsPort: undefined,
     });
@@ -31,6 +32,13 @@ describe('the environment', () => {
     expect(config.trustProxy).toBe(2);
   });
 
+  test('may name where exchange rates are, or that none are to be fetched', () => {
+    const RATES_URL = 'http://127.0.0.1:8080/rates.csv?key=1';
+    expect(readConfig({ RATES_URL }).ratesUrl).toBe(RATES_URL);
+    expect(readConfig({ RATES_URL: 'off' }).ratesUrl).toBeNull();
+    expect(readConfig({ RATES_URL: '' }).ratesUrl).toBeNull();
+  });
+
   test.each([
     ['PORT', '65536'],
     ['PORT', '3000.5'],
@@ -40,6 +48,8 @@ describe('the environment', () => {
     ['TEMPORAL_ADDRESS', 'https://temporal'],
     ['SECRETS_KEY', 'c2hvcnQ='],
     ['TRUST_PROXY', 'true'],
+    ['RATES_URL', 'ecb.europa.eu'],
+    ['RATES_URL', 'file:///etc/rates.csv'],
     ['LOG_LEVEL', 'loud'],
     ['METRICS_PORT', '0'],
   ])('%s=%s is refused with a sentence that names it', (name, value) => {

@@ -34,6 +34,7 @@ export async function startChildService(
         SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
         PORT: '0',
         LOG_LEVEL: 'error',
+        RATES_URL: 'off',
         ...env,
       },
       stdio: ['ignore', 'ignore', 'pipe'],

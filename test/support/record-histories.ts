@@ -1,8 +1,12 @@
+import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { workflowIds } from '../../temporal/names.ts';
 import globalSetup from './global-setup.ts';
 import globalTeardown from './global-teardown.ts';
 import { DAY_MS, eventually, setUpFounder } from './founder.ts';
@@ -14,13 +18,21 @@ const folder = path.join(projectRoot, 'test/fixtures/histories');
 
 /** `npm run histories:record`: plays every workflow and branch on a live server and keeps their histories. */
 await globalSetup();
-const service = await startTestService();
+let ratesStatus = 200;
+const ratesServer = createServer((_, response) =>
+  response.writeHead(ratesStatus).end('Date,USD\n2026-03-02,1.0558'),
+).listen(0, '127.0.0.1');
+await once(ratesServer, 'listening');
+const service = await startTestService({
+  settings: { ratesUrl: `http://127.0.0.1:${(ratesServer.address() as AddressInfo).port}/` },
+});
 try {
   await mkdir(folder, { recursive: true });
   const founder = await setUpFounder(service);
   const keep = async (name: string, workflowId: string) => {
     const handle = service.temporal.workflow.getHandle(workflowId);
-    await handle.result();
+    // A branch may be the one that fails.
+    await handle.result().catch(() => {});
     await writeFile(
       path.join(folder, `${name}.json`),
       `${historyToJSON(await handle.fetchHistory()).replaceAll(projectRoot, '.')}\n`,
@@ -104,6 +116,21 @@ try {
     taskQueue: service.taskQueue,
   });
   await keep('sweep', `sweep:${service.taskQueue}`);
+
+  await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, currency: 'eur' })));
+  const rates = `rates:${service.taskQueue}`;
+  const fetchRates = async () =>
+    await service.temporal.workflow.execute('rates', { workflowId: rates, taskQueue: service.taskQueue });
+  await fetchRates();
+  await keep('rates-imported', rates);
+  ratesStatus = 404;
+  await fetchRates().catch(() => {});
+  await keep('rates-failed', rates);
+  await service.temporal.workflow.execute('convert', {
+    workflowId: workflowIds.convert(service.taskQueue),
+    taskQueue: service.taskQueue,
+  });
+  await keep('convert', workflowIds.convert(service.taskQueue));
 } finally {
   await service.close();
   await globalTeardown();

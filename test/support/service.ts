@@ -25,8 +25,8 @@ export interface TestService extends Service {
   readonly database: TestDatabase;
   readonly taskQueue: string;
   readonly temporal: Client;
-  /** Stops the service, keeps database and task queue, and starts it anew. */
-  readonly restart: () => Promise<TestService>;
+  /** Stops the service, keeps database and task queue, and starts it anew; `meanwhile` happens in between. */
+  readonly restart: (meanwhile?: () => Promise<void>) => Promise<TestService>;
   readonly close: () => Promise<void>;
 }
 
@@ -69,8 +69,9 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       database,
       taskQueue,
       temporal,
-      restart: async () => {
+      restart: async (meanwhile) => {
         await service.stop();
+        await meanwhile?.();
         return await start();
       },
       close: async () => {

@@ -1,0 +1,70 @@
+import { ApplicationFailure } from '@temporalio/activity';
+import type { Logger } from 'pino';
+import { loadPayments } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/payments.ts';
+import { findConvertiblePayments, importRates } from '../src/db/rates.ts';
+import { isConnectionFailure } from '../src/db/sql.ts';
+import type { Sql } from '../src/db/sql.ts';
+import type { PaymentId } from '../src/domain/ids.ts';
+import { fetchRatesFile, RatesAddressWrong } from '../src/rates/fetch-rates.ts';
+import { readRatesFile } from '../src/rates/read-rates-file.ts';
+import type { ConvertPage, RatesResult } from '../workflows/types.ts';
+import { evaluateAndApply } from './evaluate.ts';
+
+export interface RatesActivityDeps {
+  readonly sql: Sql;
+  readonly logger: Logger;
+  /** Where the daily file is; null when none is to be fetched. */
+  readonly ratesUrl: string | null;
+  readonly onCommissions: (commissions: readonly NewCommission[]) => void;
+}
+
+const PAGE = 50;
+
+export interface RatesActivities {
+  fetchRates(): Promise<RatesResult>;
+  convertPage(after: string | null): Promise<ConvertPage>;
+}
+
+/** The activities of the rates and convert workflows. */
+export function createRatesActivities({
+  sql,
+  logger,
+  ratesUrl,
+  onCommissions,
+}: RatesActivityDeps): RatesActivities {
+  return {
+    fetchRates: async () => {
+      if (ratesUrl === null) return { status: 'off' };
+      try {
+        const file = readRatesFile(await fetchRatesFile(ratesUrl), Date.now());
+        const imported = await importRates(sql, file);
+        logger.info({ rates: file.rates.length, ...imported, msg: 'exchange rates imported' });
+        return { status: 'imported', rates: file.rates.length, ...imported };
+      } catch (error) {
+        if (!(error instanceof RatesAddressWrong)) throw error;
+        throw ApplicationFailure.nonRetryable(`${error.message} RATES_URL must be put right.`, error.name);
+      }
+    },
+
+    /** Evaluates one page of payments. One that can't be evaluated must not hold up the others: it is logged. */
+    convertPage: async (after) => {
+      const ids = await findConvertiblePayments(sql, after as PaymentId | null, PAGE);
+      const payments = ids.length === 0 ? [] : await loadPayments(sql, { paymentIds: ids });
+      let failed = 0;
+      for (const payment of payments) {
+        try {
+          onCommissions((await evaluateAndApply(sql, payment, null)).commissions);
+        } catch (error) {
+          if (isConnectionFailure(error)) throw error;
+          failed += 1;
+          const { paymentId } = payment;
+          logger.error({ paymentId, err: error, msg: 'a payment that waited for a rate was not evaluated' });
+        }
+      }
+      const evaluated = payments.length - failed;
+      if (evaluated > 0) logger.info({ evaluated, msg: 'payments that waited for a rate went on' });
+      return { next: ids.length === PAGE ? (ids.at(-1) ?? null) : null, evaluated, failed };
+    },
+  };
+}
