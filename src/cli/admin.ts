@@ -3,6 +3,8 @@ import Table from 'cli-table3';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { listAccountKeys, mintAccountKey, revokeAccountKey, rotateAccountKey } from '../db/account-keys.ts';
 import { createAccount, listAccounts } from '../db/accounts.ts';
+import { listAppIds } from '../db/apps.ts';
+import { checkLedger } from '../db/ledger-checks.ts';
 import { migrate } from '../db/migrate.ts';
 import { importRates } from '../db/rates.ts';
 import { findRollupDifferences, repairRollups } from '../db/rollups.ts';
@@ -229,6 +231,34 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
       }
     });
 
+  const ledger = program.command('ledger').description('commissions, revenue and payouts');
+  ledger
+    .command('check')
+    .description('check every rule of the ledger; exit status 1 when anything is off')
+    .option('--app <id>', 'of one app only')
+    .option(...JSON_OPTION)
+    .action(async (options: { app?: string; json?: boolean }) => {
+      const checkedAt = Date.now();
+      const checks = await onDatabase(async (sql) => {
+        const apps = await listAppIds(sql);
+        const chosen = options.app === undefined ? apps : apps.filter((id) => id === options.app);
+        if (options.app !== undefined && chosen.length === 0) {
+          throw new Refused(`There is no app ${options.app}.`);
+        }
+        return await checkLedger(sql, chosen);
+      });
+      const off = checks.filter((check) => !check.ok);
+      const rows = checks.map(({ name, ok, violations, examples }) => ({
+        name,
+        ok: ok ? 'yes' : 'no',
+        violations,
+        examples: examples.join('\n'),
+      }));
+      print({ ok: off.length === 0, checkedAt, checks }, rows, options);
+      if (off.length > 0) status = EXIT.refused;
+      deps.stderr(off.length === 0 ? 'The ledger is sound.\n' : `${off.length} checks found something.\n`);
+    });
+
   const rates = program.command('rates').description('what currencies are worth in dollars');
   rates
     .command('import')
@@ -251,7 +281,7 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
     .description('compare all sums with the facts; exit status 1 when any differs')
     .option(...JSON_OPTION)
     .action(async (options: { json?: boolean }) => {
-      const differences = await onDatabase(findRollupDifferences);
+      const differences = await onDatabase((sql) => findRollupDifferences(sql));
       const rows = differences.map(({ appId, scope, scopeId, bucketAt, differs }) => ({
         appId,
         scope,

@@ -32,6 +32,11 @@ export async function listApps(sql: Sql, accountId: AccountId): Promise<Pick<App
     select id, name from apps where account_id = ${accountId} order by created_at, id`;
 }
 
+/** The ids of all apps of all accounts, for the operator's command line. */
+export async function listAppIds(sql: Sql): Promise<AppId[]> {
+  return (await sql<{ id: AppId }>`select id from apps order by id`).map((row) => row.id);
+}
+
 /**
  * Makes an app together with its first SDK key. Answers `subdomain_taken` when another app has the subdomain, and the
  * app as it is when it is there already, by its id.

@@ -76,6 +76,10 @@ function withHash(payoutId: PayoutId | null, bytes: Buffer): PayoutCsv {
 /** What an export with nothing due answers: the header line only. */
 export const EMPTY_PAYOUT_CSV: PayoutCsv = withHash(null, render(null, []));
 
+async function renderStored(sql: Sql, payout: StoredPayout): Promise<PayoutCsv> {
+  return withHash(payout.id, render(payout, await listPayoutItems(sql, payout.id)));
+}
+
 /** The CSV of a stored payout: the same bytes whenever it is asked for. Undefined for a payout of another app. */
 export async function buildPayoutCsv(
   sql: Sql,
@@ -84,11 +88,27 @@ export async function buildPayoutCsv(
 ): Promise<PayoutCsv | undefined> {
   const payout = await findPayout(sql, appId, payoutId);
   if (payout === undefined) return undefined;
-  const csv = withHash(payout.id, render(payout, await listPayoutItems(sql, payout.id)));
+  const csv = await renderStored(sql, payout);
   if (payout.csvSha256 !== null && !csv.sha256.equals(payout.csvSha256)) {
     throw new Error(`the CSV of payout ${payout.id} no longer has the hash it was paid with`);
   }
   return csv;
+}
+
+/**
+ * Whether a payout's CSV still has the hash that was kept with it. A payout younger than `minutes` may have none yet: its
+ * workflow is about to keep it.
+ */
+export async function hasItsCsvHash(
+  sql: Sql,
+  appId: AppId,
+  payoutId: PayoutId,
+  minutes: number,
+): Promise<boolean> {
+  const payout = await findPayout(sql, appId, payoutId);
+  if (payout === undefined) return true;
+  if (payout.csvSha256 === null) return Date.now() - payout.createdAt < minutes * 60_000;
+  return (await renderStored(sql, payout)).sha256.equals(payout.csvSha256);
 }
 
 /** Builds the CSV of a new payout and keeps its hash with it. Doing it twice keeps the same. */

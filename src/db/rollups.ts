@@ -1,4 +1,5 @@
 import type { AppId } from '../domain/ids.ts';
+import { listAppIds } from './apps.ts';
 import type { Sql } from './sql.ts';
 
 /** Sums that differ from the facts they should sum up. */
@@ -54,14 +55,10 @@ const isUnequal = (sql: Sql) => sql.fragment`
   (clicks, installs, identified, paid_users, revenue_cents, commission_cents, matured_cents, paid_cents, matured_count)
   <> (0, 0, 0, 0, 0, 0, 0, 0, 0)`;
 
-async function appIds(sql: Sql): Promise<AppId[]> {
-  return (await sql<{ id: AppId }>`select id from apps order by id`).map((row) => row.id);
-}
-
-/** Compares all stored sums with the facts, app by app, and names those that differ. */
-export async function findRollupDifferences(sql: Sql): Promise<RollupDifference[]> {
+/** Compares all stored sums with the facts, app by app, and names those that differ. Without `only`, of all apps. */
+export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): Promise<RollupDifference[]> {
   const found: RollupDifference[] = [];
-  for (const appId of await appIds(sql)) {
+  for (const appId of only ?? (await listAppIds(sql))) {
     const rows = await sql<Omit<RollupDifference, 'differs'> & { off: Record<string, number> }>`
       select ${appId}::text as "appId", scope, scope_id as "scopeId",
              case when isfinite(bucket_at) then bucket_at end as "bucketAt",
@@ -88,7 +85,7 @@ export async function findRollupDifferences(sql: Sql): Promise<RollupDifference[
  */
 export async function repairRollups(sql: Sql): Promise<number> {
   let repaired = 0;
-  for (const appId of await appIds(sql)) {
+  for (const appId of await listAppIds(sql)) {
     const row = await sql.one<{ repaired: number }>`
       with misplaced as (
         select scope, scope_id, bucket_at, shard, 0, 0, 0, 0, 0, -commission_cents, -matured_cents, -paid_cents,

@@ -76,6 +76,11 @@ export function isConnectionFailure(error: unknown): boolean {
   );
 }
 
+/** Whether a statement was given up on because it reached the connection's time limit (`statementTimeoutMs`). */
+export function tookTooLong(error: unknown): boolean {
+  return error instanceof DatabaseUnavailable && codeOf(error.cause) === '57014';
+}
+
 /** The constraint that refused a row, or undefined when the error is another one. */
 export function violatedConstraint(error: unknown): string | undefined {
   if (!(error instanceof postgres.PostgresError)) return undefined;

@@ -8,6 +8,7 @@ import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
+import { expectSoundLedger } from '../support/sound-ledger.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -309,4 +310,8 @@ describe('what the database itself refuses', () => {
       code: expect.stringMatching(/^23/),
     });
   });
+});
+
+test('afterwards no check of the ledger finds anything', async () => {
+  await expectSoundLedger(service.sql);
 });

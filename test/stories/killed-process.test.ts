@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { startChildService } from '../support/child-service.ts';
 import type { ChildService } from '../support/child-service.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -10,6 +9,7 @@ import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import { expectSoundLedger } from '../support/sound-ledger.ts';
 
 let database: TestDatabase;
 let child: ChildService;
@@ -64,7 +64,7 @@ describe('killed with SIGKILL', () => {
           from commissions where affiliate_id = ${affiliateId}`;
     await eventually('all purchases have earned', async () => (await count()).n >= purchases, 45_000);
     expect(await count()).toEqual({ n: purchases, cents: purchases * 200, payments: purchases });
-    expect(await findRollupDifferences(database.sql)).toEqual([]);
+    await expectSoundLedger(database.sql);
   }, 120_000);
 
   test.each([
@@ -100,6 +100,7 @@ describe('killed with SIGKILL', () => {
                (select count(*)::int from commissions where affiliate_id = ${affiliateId} and status <> 'paid') as unpaid
           from payouts where affiliate_id = ${affiliateId}`;
       expect(sums).toEqual({ payouts: 1, total: 600, unpaid: 0 });
+      await expectSoundLedger(database.sql);
     },
     60_000,
   );

@@ -16,6 +16,7 @@ import {
 } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
+import { expectSoundLedger } from '../support/sound-ledger.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -182,4 +183,8 @@ describe('news that comes late', () => {
     });
     expect(await amountsOf(affiliateId)).toEqual([]);
   });
+});
+
+test('afterwards no check of the ledger finds anything', async () => {
+  await expectSoundLedger(service.sql);
 });

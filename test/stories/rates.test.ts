@@ -16,6 +16,7 @@ import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid, stripeRefund } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
+import { expectSoundLedger } from '../support/sound-ledger.ts';
 
 /** A Wednesday far enough back that everything on it is due. */
 const WEDNESDAY = Date.UTC(2026, 1, 11);
@@ -229,6 +230,7 @@ describe('a payment that waits for a rate', () => {
     const events = await Promise.all(paid);
     await Promise.all(imports);
     await Promise.all(events.map(earns));
+    await expectSoundLedger(service.sql);
   }, 60_000);
 });
 

@@ -5,6 +5,7 @@ import { clickRoutes } from './clicks.ts';
 import { commissionRoutes } from './commissions.ts';
 import { docsRoutes } from './docs.ts';
 import { healthRoutes } from './health.ts';
+import { ledgerCheckRoutes } from './ledger-check.ts';
 import { linkRoutes } from './links.ts';
 import { payoutExportRoutes } from './payout-export.ts';
 import { payoutListRoutes } from './payout-lists.ts';
@@ -37,6 +38,11 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Webhook settings',
     description: 'Where billing providers post, and their secrets.',
     routes: webhookSettingsRoutes,
+  },
+  {
+    name: 'Diagnostics',
+    description: 'What went wrong, and what to do about it.',
+    routes: ledgerCheckRoutes,
   },
   { name: 'Webhooks', description: 'Purchase events of billing providers.', routes: webhookRoutes },
   {

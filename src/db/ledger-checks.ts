@@ -1,0 +1,436 @@
+import { CURRENCY_DECIMALS } from '../domain/money.ts';
+import type { AppId, PayoutId } from '../domain/ids.ts';
+import { hasItsCsvHash } from './payout-csv.ts';
+import { findRollupDifferences } from './rollups.ts';
+import { tookTooLong } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+type Fragment = ReturnType<Sql['fragment']>;
+
+/** Rows that break a rule: how many, and which, at most twenty of them. */
+interface Violations {
+  readonly violations: number;
+  readonly examples: readonly string[];
+}
+
+/** A rule of the ledger, in one sentence, and how to find what breaks it among the rows of one app. */
+interface LedgerCheck {
+  /** Stable, snake case. */
+  readonly name: string;
+  readonly description: string;
+  readonly find: (sql: Sql, appId: AppId, isOver: () => boolean) => Promise<Violations>;
+}
+
+/** How a check came out. An example begins with the id of a row. */
+export interface LedgerCheckResult extends Violations {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly description: string;
+}
+
+/** The checks took longer than their caller could wait. */
+export class LedgerCheckTooLong extends Error {
+  override readonly name = 'LedgerCheckTooLong';
+}
+
+const MOST_EXAMPLES = 20;
+/** What is due matures within about a minute; after this long something is wrong. */
+const SWEEP_IS_LATE_MINUTES = 10;
+const PAYOUTS_PAGE = 200;
+
+/** A check whose statement answers the ids (`id`, text) of all rows that break the rule. */
+function byStatement(
+  name: string,
+  description: string,
+  broken: (sql: Sql, appId: AppId) => Fragment,
+): LedgerCheck {
+  return {
+    name,
+    description,
+    find: async (sql, appId) =>
+      await sql.one<Violations>`
+        with broken (id) as materialized (${broken(sql, appId)})
+        select (select count(*) from broken) as violations,
+               coalesce((select jsonb_agg(id) from (select id from broken order by id limit ${MOST_EXAMPLES}) x), '[]')
+                 as examples`,
+  };
+}
+
+/** `numerator / denominator`, both above zero, rounded like every amount; `div` is exact where `/` is not. */
+const rounded = (sql: Sql, numerator: Fragment, denominator: Fragment): Fragment =>
+  sql.fragment`div(2 * (${numerator}) + (${denominator}), 2 * (${denominator}))`;
+
+/** The share of `amount` that went back, by what the ledger holds of a payment's refunds and disputes. */
+const refundedShare = (sql: Sql, amount: Fragment): Fragment => sql.fragment`
+  case when ${amount} <= 0 or coalesce(b.minor, 0) <= 0 then 0
+       when b.minor >= p.amount_minor then ${amount}
+       else ${rounded(sql, sql.fragment`${amount}::numeric * b.minor`, sql.fragment`p.amount_minor`)} end`;
+
+/** What the ledger holds of refunds and disputes, per payment; a refund may name its payment by another name. */
+const bookedMinor = (sql: Sql, appId: AppId): Fragment => sql.fragment`
+  select p.id as payment_id, sum(a.booked_minor)::numeric as minor
+    from adjustments a
+   cross join lateral (
+     with recursive names (ref) as (
+       select a.payment_ref
+       union
+       select l.payment_ref from names n join payment_aliases l
+           on l.app_id = a.app_id and l.environment = a.environment and l.store = a.store and l.alias_ref = n.ref)
+     select ref from names) n
+    join payments p on p.app_id = a.app_id and p.environment = a.environment and p.store = a.store and p.ref = n.ref
+   where a.app_id = ${appId} and a.booked_minor <> 0
+   group by p.id`;
+
+/** Decimals of the currencies that do not have two. */
+const UNUSUAL_DECIMALS = [...CURRENCY_DECIMALS].map(([currency, decimals]) => ({ currency, decimals }));
+
+/**
+ * Every rule of the ledger that can be looked up. Most are constraints as well (docs/money.md): a check that finds
+ * something means that somebody went past the service, a backup was restored in parts, or a rule has a fault.
+ */
+const LEDGER_CHECKS: readonly LedgerCheck[] = [
+  {
+    name: 'rollups_equal_facts',
+    description: 'Every sum that dashboards show equals the facts that it sums up.',
+    find: async (sql, appId) => {
+      const differences = await findRollupDifferences(sql, [appId]);
+      return {
+        violations: differences.length,
+        examples: differences
+          .slice(0, MOST_EXAMPLES)
+          .map(
+            ({ scopeId, bucketAt, differs }) =>
+              `${scopeId} ${bucketAt === null ? 'in all time' : `at ${bucketAt}`}: ${differs.join(', ')}`,
+          ),
+      };
+    },
+  },
+  byStatement(
+    'payment_sums_equal_commissions',
+    'What a payment has earned and what was reversed of it are the sums of its commissions.',
+    (sql, appId) => sql.fragment`
+      select p.id::text
+        from payments p
+        left join (select payment_id, coalesce(sum(amount_cents) filter (where kind = 'earning'), 0) as earned,
+                          -coalesce(sum(amount_cents) filter (where kind = 'reversal'), 0) as reversed
+                     from commissions where app_id = ${appId} group by 1) c on c.payment_id = p.id
+       where p.app_id = ${appId}
+         and (p.earned_cents, p.reversed_cents) <> (coalesce(c.earned, 0), coalesce(c.reversed, 0))`,
+  ),
+  byStatement(
+    'one_earning_per_payment',
+    'A payment earns once, and so does an event.',
+    (sql, appId) => sql.fragment`
+      select id::text
+        from (select id, count(*) over (partition by payment_id) as of_payment, count(*) over (partition by event_id) as of_event
+                from commissions where app_id = ${appId} and kind = 'earning') c
+       where of_payment > 1 or of_event > 1`,
+  ),
+  byStatement(
+    'only_production_earns',
+    'Money of the sandbox is neither commission nor revenue.',
+    (sql, appId) => sql.fragment`
+      select c.id::text
+        from commissions c
+        left join payments p on p.id = c.payment_id
+        left join events e on e.id = c.event_id
+       where c.app_id = ${appId}
+         and (c.environment <> 'production' or p.environment <> 'production' or e.environment <> 'production')
+      union all
+      select v.payment_id::text
+        from revenue_entries v
+        left join payments p on p.id = v.payment_id
+       where v.app_id = ${appId} and (v.environment <> 'production' or p.environment <> 'production')`,
+  ),
+  byStatement(
+    'earnings_fit_their_payment',
+    'An earning has the base, time, event, binding, affiliate and link of its payment.',
+    (sql, appId) => sql.fragment`
+      select c.id::text
+        from commissions c
+        left join payments p on p.id = c.payment_id
+        left join bindings b on b.id = p.binding_id
+        left join attributions a on a.id = b.attribution_id
+       where c.app_id = ${appId} and c.kind = 'earning'
+         and (c.base_cents, c.occurred_at, c.event_id, c.binding_id, c.affiliate_id, c.link_id)
+             is distinct from (p.base_cents, p.occurred_at, p.event_id, p.binding_id, a.affiliate_id, a.link_id)`,
+  ),
+  byStatement(
+    'earnings_are_rate_of_base',
+    'An earning is its base times its rate, rounded once, and due no earlier than the payment.',
+    (sql, appId) => sql.fragment`
+      select id::text
+        from commissions
+       where app_id = ${appId} and kind = 'earning'
+         and (amount_cents <> ${rounded(sql, sql.fragment`base_cents::numeric * rate_bps`, sql.fragment`10000`)}
+              or due_at < occurred_at)`,
+  ),
+  byStatement(
+    'conversions_can_be_repeated',
+    'What was converted comes out the same again from the amount and the rate that are kept on the event.',
+    (sql, appId) => sql.fragment`
+      select e.id::text
+        from events e
+        left join jsonb_to_recordset(${sql.json(UNUSUAL_DECIMALS)}) d (currency text, decimals int) on d.currency = e.currency
+        left join payments p on p.event_id = e.id
+       where e.app_id = ${appId} and e.fx_units is not null
+         and (e.amount_cents is distinct from ${rounded(
+           sql,
+           sql.fragment`e.amount_minor * 100 * e.fx_worth_usd`,
+           sql.fragment`e.fx_units * 10 ^ coalesce(d.decimals, 2)::numeric`,
+         )} or p.base_cents is distinct from e.amount_cents)`,
+  ),
+  byStatement(
+    'reversals_follow_their_earning',
+    "A reversal has its earning's payment, affiliate, link, rate, user and due date.",
+    (sql, appId) => sql.fragment`
+      select r.id::text
+        from commissions r
+        left join commissions e on e.id = r.reverses_commission_id
+       where r.app_id = ${appId}
+         and case r.kind when 'earning' then r.reverses_commission_id is not null
+             else (e.kind, r.payment_id, r.affiliate_id, r.link_id, r.rate_bps, r.customer_user_id, r.due_at)
+                  is distinct from
+                  ('earning', e.payment_id, e.affiliate_id, e.link_id, e.rate_bps, e.customer_user_id, e.due_at) end`,
+  ),
+  byStatement(
+    'never_more_reversed_than_earned',
+    'What was reversed of a payment is at most what it earned, and at least nothing.',
+    (sql, appId) => sql.fragment`
+      select payment_id::text
+        from commissions
+       where app_id = ${appId}
+       group by payment_id
+      having -coalesce(sum(amount_cents) filter (where kind = 'reversal'), 0)
+             not between 0 and coalesce(sum(amount_cents) filter (where kind = 'earning'), 0)`,
+  ),
+  byStatement(
+    'reversed_is_the_refunded_share',
+    'Of an earning exactly that share was reversed that was refunded of its payment.',
+    (sql, appId) => sql.fragment`
+      select p.id::text
+        from payments p
+        left join (${bookedMinor(sql, appId)}) b on b.payment_id = p.id
+       where p.app_id = ${appId} and p.environment = 'production'
+         and p.reversed_cents <> ${refundedShare(sql, sql.fragment`p.earned_cents`)}`,
+  ),
+  byStatement(
+    'revenue_is_base_minus_refunds',
+    'The revenue of an attributed payment is its base without what was refunded; another payment has none.',
+    (sql, appId) => sql.fragment`
+      select p.id::text
+        from payments p
+        left join (${bookedMinor(sql, appId)}) b on b.payment_id = p.id
+        left join (select payment_id, sum(amount_cents) as cents from revenue_entries where app_id = ${appId} group by 1) v
+               on v.payment_id = p.id
+       where p.app_id = ${appId}
+         and coalesce(v.cents, 0) <> case when p.binding_id is null then 0
+             else coalesce(p.base_cents - ${refundedShare(sql, sql.fragment`p.base_cents`)}, 0) end`,
+  ),
+  byStatement(
+    'due_commissions_have_matured',
+    `A commission matures within ${SWEEP_IS_LATE_MINUTES} minutes of its due date, or of being written after it.`,
+    (sql, appId) => sql.fragment`
+      select id::text
+        from commissions
+       where app_id = ${appId} and status = 'pending'
+         and greatest(due_at, created_at) < now() - ${SWEEP_IS_LATE_MINUTES} * interval '1 minute'`,
+  ),
+  byStatement(
+    'paid_means_in_a_payout',
+    'A commission is paid when, and only when, it is an item of the payout that it names, with its whole amount.',
+    (sql, appId) => sql.fragment`
+      select c.id::text
+        from commissions c
+        left join payout_items i on i.commission_id = c.id
+       where c.app_id = ${appId}
+         and case c.status when 'paid'
+             then (c.payout_id, c.affiliate_id, c.amount_cents) is distinct from (i.payout_id, i.affiliate_id, i.amount_cents)
+                  or c.payout_id is null or c.paid_at is null
+             else c.payout_id is not null or c.paid_at is not null or i.commission_id is not null end`,
+  ),
+  byStatement(
+    'paid_once',
+    'A commission is an item of one payout, once.',
+    (sql, appId) => sql.fragment`
+      select i.commission_id::text
+        from payout_items i
+        left join commissions c on c.id = i.commission_id
+       where i.app_id = ${appId}
+       group by i.commission_id
+      having count(*) > 1 or count(c.id) = 0`,
+  ),
+  byStatement(
+    'payouts_are_the_sum_of_their_items',
+    'A payout is positive, and its total and its number of items are those of its items.',
+    (sql, appId) => sql.fragment`
+      select p.id::text
+        from payouts p
+        left join (select payout_id, sum(amount_cents) as cents, count(*) as items, min(position) as first, max(position) as last
+                     from payout_items where app_id = ${appId} group by 1) i on i.payout_id = p.id
+       where p.app_id = ${appId}
+         and (p.total_cents <= 0
+              or (p.total_cents, p.item_count, 1, p.item_count) is distinct from (i.cents, i.items, i.first, i.last))`,
+  ),
+  byStatement(
+    'payouts_were_asked_for',
+    'A payout belongs to one settled request, which an authorised call wrote, and a paid request to its payout.',
+    (sql, appId) => sql.fragment`
+      select coalesce(p.id::text, r.id::text)
+        from (select * from payouts where app_id = ${appId}) p
+        full join (select * from payout_requests where app_id = ${appId} and (status = 'paid' or payout_id is not null)) r
+               on r.payout_id = p.id
+       where (r.status, r.affiliate_id, r.net_cents) is distinct from ('paid', p.affiliate_id, p.total_cents)
+      union all
+      select payout_id::text from payout_requests
+       where app_id = ${appId} and payout_id is not null group by 1 having count(*) > 1`,
+  ),
+  {
+    name: 'payout_csv_has_its_hash',
+    description: "A payout's CSV, made again from its items, has the hash that was kept when it was paid.",
+    find: async (sql, appId, isOver) => {
+      const broken: string[] = [];
+      let violations = 0;
+      let after = '';
+      for (;;) {
+        const page = await sql<{ id: PayoutId }>`
+          select id from payouts where app_id = ${appId} and id > ${after} order by id limit ${PAYOUTS_PAGE}`;
+        for (const { id } of page) {
+          if (isOver()) throw new LedgerCheckTooLong('the CSV files of all payouts take too long');
+          if (await hasItsCsvHash(sql, appId, id, SWEEP_IS_LATE_MINUTES)) continue;
+          violations += 1;
+          if (broken.length < MOST_EXAMPLES) broken.push(id);
+        }
+        if (page.length < PAYOUTS_PAGE) return { violations, examples: broken };
+        after = page.at(-1)?.id ?? '';
+      }
+    },
+  },
+  byStatement(
+    'no_row_of_another_app',
+    'Whatever a row refers to is there and belongs to the same app.',
+    (sql, appId) => sql.fragment`
+      select x.id::text from clicks x left join links l on l.id = x.link_id
+       where x.app_id = ${appId} and (l.app_id, l.affiliate_id) is distinct from (x.app_id, x.affiliate_id)
+      union all
+      select x.id::text from links x left join affiliates f on f.id = x.affiliate_id
+       where x.app_id = ${appId} and f.app_id is distinct from x.app_id
+      union all
+      select x.id::text
+        from attributions x
+        left join affiliates f on f.id = x.affiliate_id
+        left join links l on l.id = x.link_id
+        left join clicks k on k.id = x.click_id
+       where x.app_id = ${appId}
+         and (f.app_id is distinct from x.app_id
+              or (x.link_id is not null and (l.app_id, l.affiliate_id) is distinct from (x.app_id, x.affiliate_id))
+              or (x.click_id is not null and k.app_id is distinct from x.app_id))
+      union all
+      select x.id::text from bindings x left join attributions a on a.id = x.attribution_id
+       where x.app_id = ${appId} and a.app_id is distinct from x.app_id
+      union all
+      select x.id::text from events x left join deliveries d on d.id = x.delivery_id
+       where x.app_id = ${appId} and d.app_id is distinct from x.app_id
+      union all
+      select x.id::text
+        from payments x
+        left join events e on e.id = x.event_id
+        left join bindings b on b.id = x.binding_id
+       where x.app_id = ${appId}
+         and (e.app_id is distinct from x.app_id or (x.binding_id is not null and b.app_id is distinct from x.app_id))
+      union all
+      select x.payment_id::text
+        from (select app_id, payment_id from payment_users where app_id = ${appId}
+              union
+              select app_id, payment_id from payment_user_keys where app_id = ${appId}) x
+        left join payments p on p.id = x.payment_id
+       where p.app_id is distinct from x.app_id
+      union all
+      select x.id::text from adjustments x left join events e on e.id = x.event_id
+       where x.app_id = ${appId} and e.app_id is distinct from x.app_id
+      union all
+      select x.id::text
+        from commissions x
+        left join affiliates f on f.id = x.affiliate_id
+        left join links l on l.id = x.link_id
+        left join events e on e.id = x.event_id
+        left join payments p on p.id = x.payment_id
+        left join bindings b on b.id = x.binding_id
+        left join adjustments a on a.id = x.adjustment_id
+        left join commissions r on r.id = x.reverses_commission_id
+        left join payouts o on o.id = x.payout_id
+       where x.app_id = ${appId}
+         and (f.app_id is distinct from x.app_id or e.app_id is distinct from x.app_id
+              or p.app_id is distinct from x.app_id or b.app_id is distinct from x.app_id
+              or (x.link_id is not null and (l.app_id, l.affiliate_id) is distinct from (x.app_id, x.affiliate_id))
+              or (x.adjustment_id is not null and a.app_id is distinct from x.app_id)
+              or (x.reverses_commission_id is not null and r.app_id is distinct from x.app_id)
+              or (x.payout_id is not null and (o.app_id, o.affiliate_id) is distinct from (x.app_id, x.affiliate_id)))
+      union all
+      select x.payment_id::text
+        from revenue_entries x
+        left join payments p on p.id = x.payment_id
+        left join affiliates f on f.id = x.affiliate_id
+        left join links l on l.id = x.link_id
+        left join adjustments a on a.id = x.adjustment_id
+       where x.app_id = ${appId}
+         and (p.app_id is distinct from x.app_id or f.app_id is distinct from x.app_id
+              or (x.link_id is not null and (l.app_id, l.affiliate_id) is distinct from (x.app_id, x.affiliate_id))
+              or (x.adjustment_id is not null and a.app_id is distinct from x.app_id))
+      union all
+      select x.id::text from payouts x left join affiliates f on f.id = x.affiliate_id
+       where x.app_id = ${appId} and f.app_id is distinct from x.app_id
+      union all
+      select x.commission_id::text
+        from payout_items x
+        left join payouts o on o.id = x.payout_id
+        left join commissions c on c.id = x.commission_id
+       where x.app_id = ${appId}
+         and (o.app_id is distinct from x.app_id or c.app_id is distinct from x.app_id)
+      union all
+      select x.id::text
+        from payout_requests x
+        left join affiliates f on f.id = x.affiliate_id
+        left join payouts o on o.id = x.payout_id
+        left join account_keys k on k.id = x.key_id
+        join apps on apps.id = x.app_id
+       where x.app_id = ${appId}
+         and (f.app_id is distinct from x.app_id or x.account_id <> apps.account_id
+              or k.account_id is distinct from apps.account_id
+              or (x.payout_id is not null and o.app_id is distinct from x.app_id))`,
+  ),
+];
+
+/** What the checks of several apps come to together. */
+function together(one: Violations, other: Violations): Violations {
+  return {
+    violations: one.violations + other.violations,
+    examples: [...one.examples, ...other.examples].slice(0, MOST_EXAMPLES),
+  };
+}
+
+/**
+ * Runs every check over the rows of these apps, one statement after the other. Each looks at one moment, so it may run
+ * while the service works. It reads all money of an app: `isOver` is asked before each statement whether the caller has
+ * waited long enough, and then it throws `LedgerCheckTooLong`, as it does when a statement reaches its time limit.
+ */
+export async function checkLedger(
+  sql: Sql,
+  appIds: readonly AppId[],
+  isOver: () => boolean = () => false,
+): Promise<LedgerCheckResult[]> {
+  const results: LedgerCheckResult[] = [];
+  for (const { name, description, find } of LEDGER_CHECKS) {
+    let found: Violations = { violations: 0, examples: [] };
+    for (const appId of appIds) {
+      if (isOver()) throw new LedgerCheckTooLong(`no time was left for ${name}`);
+      try {
+        found = together(found, await find(sql, appId, isOver));
+      } catch (error) {
+        throw tookTooLong(error) ? new LedgerCheckTooLong(`${name} takes too long`, { cause: error }) : error;
+      }
+    }
+    results.push({ name, ok: found.violations === 0, description, ...found });
+  }
+  return results;
+}

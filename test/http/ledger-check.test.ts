@@ -1,0 +1,99 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { checkLedger, LedgerCheckTooLong } from '../../src/db/ledger-checks.ts';
+import { connect } from '../../src/db/sql.ts';
+import type { AppId } from '../../src/domain/ids.ts';
+import { newApp, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+
+let api: TestApi;
+let app: TestApp;
+let tickMs = 0;
+let now = Date.UTC(2026, 5, 15, 12);
+
+beforeAll(async () => {
+  // A clock that goes on by itself, as often as it is looked at.
+  api = await startTestApi({ now: () => (now += tickMs) });
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const check = (owner = app) =>
+  api.call<{ ok: boolean; checks: unknown[]; detail?: string }>(
+    'GET',
+    `/apps/${owner.appId}/diagnostics/ledger`,
+    { key: owner.key },
+  );
+
+/** Holds a table so that nobody can read it, while `work` runs. */
+async function whileLocked<T>(table: string, work: () => Promise<T>): Promise<T> {
+  const client = new pg.Client(api.database.url);
+  await client.connect();
+  try {
+    await client.query(`begin; lock table ${table} in access exclusive mode`);
+    return await work();
+  } finally {
+    await client.query('rollback');
+    await client.end();
+  }
+}
+
+describe('a check of the ledger', () => {
+  test('answers each rule in a sentence, also for an app without money', async () => {
+    const { status, body } = await check();
+    expect(status).toBe(200);
+    expect(body).toEqual({ ok: true, checkedAt: now, checks: expect.any(Array) });
+    for (const one of body.checks) {
+      expect(one).toEqual({
+        name: expect.stringMatching(/^[a-z_]+$/),
+        ok: true,
+        description: expect.stringMatching(/^[A-Z].*\.$/),
+        violations: 0,
+        examples: [],
+      });
+    }
+  });
+
+  test('runs one at a time: another call meanwhile is a 503 that says when to come again', async () => {
+    const { running: first } = await whileLocked('payouts', async () => {
+      const running = check();
+      await sleep(200);
+      const second = await check(await newApp(api));
+      expect(second).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+      expect(second.headers.get('retry-after')).toBe('10');
+      return { running };
+    });
+    expect((await first).status).toBe(200);
+    expect((await check()).status).toBe(200);
+  });
+
+  test('that takes longer than a request may is a 503 that names the command line, and ends', async () => {
+    tickMs = 3_000;
+    const { status, body, headers } = await check();
+    tickMs = 0;
+    expect({ status, detail: body.detail }).toEqual({
+      status: 503,
+      detail: expect.stringContaining('command line'),
+    });
+    expect(headers.get('retry-after')).toBe('3600');
+    expect((await check()).status).toBe(200);
+  });
+
+  test('whose statement reaches its time limit is given up on, not repeated', async () => {
+    const impatient = connect({
+      url: api.database.url,
+      max: 1,
+      statementTimeoutMs: 600,
+      patienceMs: 500,
+    });
+    const begin = Date.now();
+    await whileLocked('payouts', async () => {
+      await expect(checkLedger(impatient, [app.appId as AppId])).rejects.toThrow(LedgerCheckTooLong);
+    });
+    expect(Date.now() - begin).toBeLessThan(1_100);
+    await impatient.close();
+  });
+});
