@@ -17,6 +17,7 @@ describe('the environment', () => {
       dataDir: '.data',
       secretsKeys: [],
       trustProxy: 0,
+      rateLimits: { account: 600, sdk: 60, clicks: 120 },
       ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',
       logLevel: 'info',
       metricsPort: undefined,

@@ -317,12 +317,15 @@ describe('roll-ups', () => {
       update rollups set clicks = clicks + 7 where (app_id, scope, scope_id, bucket_at, shard) in (
         select app_id, scope, scope_id, bucket_at, shard from rollups where scope = 'link' and bucket_at = '-infinity' limit 1)`;
     const { moved } = await api.sql.one<{ moved: string }>`
-      update rollups set shard = 5 where (app_id, scope, scope_id, bucket_at, shard) in (
-        select app_id, scope, scope_id, bucket_at, shard from rollups r
-         where scope = 'affiliate' and shard = 0 and commission_cents > 0 and bucket_at = '-infinity'
-           and not exists (select from rollups o where o.scope = 'affiliate' and o.scope_id = r.scope_id and o.shard = 5)
-         limit 1)
-      returning scope_id as moved`;
+      update rollups r set shard = to_shard
+        from (select a.scope_id, s.to_shard
+                from rollups a cross join generate_series(1, 7) s (to_shard)
+               where a.scope = 'affiliate' and a.shard = 0 and a.commission_cents > 0 and a.bucket_at = '-infinity'
+                 and not exists (select from rollups o where o.scope_id = a.scope_id and o.bucket_at = a.bucket_at
+                                    and o.shard = s.to_shard)
+               limit 1) free
+       where r.scope = 'affiliate' and r.scope_id = free.scope_id and r.bucket_at = '-infinity' and r.shard = 0
+      returning r.scope_id as moved`;
     const found = await findRollupDifferences(api.sql);
     expect(found).toHaveLength(2);
     expect(found).toContainEqual(

@@ -44,6 +44,7 @@ export const ledgerCheckRoutes = [
     path: '/apps/:appId/diagnostics/ledger',
     auth: 'account',
     permission: 'read',
+    operationId: 'checkLedger',
     summary: 'Runs every check of the ledger and answers how each came out.',
     response: { status: 200, schema: schemas.ledgerCheck },
     handler: async ({ deps, app, now }) => {
