@@ -40,15 +40,16 @@ export function failed(reason: string): ParseResult {
 }
 
 /**
- * The app's own user ids among the candidates, best first. Those that start with `anonymous` were made up by the
- * provider's SDK for somebody the app had not named, so nobody can be found by them.
+ * The app's own user ids among the candidates, best first. Those that start with `anonymous`, in any
+ * case, were made up by the provider's SDK for somebody the app had not named, so nobody can be found by them.
  */
 export function usersAmong(
   candidates: readonly (string | null)[],
   anonymous: string,
 ): Pick<NormalizedEvent, 'userIds' | 'onlyAnonymousUserIds'> {
   const given = distinct(candidates);
-  const userIds = given.filter((candidate) => !candidate.startsWith(anonymous));
+  const prefix = anonymous.toLowerCase();
+  const userIds = given.filter((candidate) => !candidate.toLowerCase().startsWith(prefix));
   return { userIds, onlyAnonymousUserIds: given.length > 0 && userIds.length === 0 };
 }
 

@@ -28,7 +28,7 @@ const envelopeSchema = z.object({
   event_id: read.id,
   event_type: read.id,
   occurred_at: read.timeText,
-  data: z.record(z.string(), z.unknown()),
+  data: read.anything,
 });
 type Envelope = z.infer<typeof envelopeSchema>;
 
@@ -213,16 +213,9 @@ function readAdjustment(envelope: Envelope): ParseResult {
 
 /** That items changed is not visible: the body states the new ones only. */
 function subscriptionKind(type: string, scheduledAction: string | null): EventKind | null {
-  switch (type) {
-    case 'subscription.trialing':
-      return 'trial_started';
-    case 'subscription.canceled':
-      return 'cancellation';
-    case 'subscription.updated':
-      return scheduledAction === 'cancel' ? 'cancellation' : null;
-    default:
-      return null;
-  }
+  if (type === 'subscription.trialing') return 'trial_started';
+  if (type === 'subscription.canceled') return 'cancellation';
+  return type === 'subscription.updated' && scheduledAction === 'cancel' ? 'cancellation' : null;
 }
 
 function readSubscription(envelope: Envelope): ParseResult {
@@ -244,13 +237,27 @@ function readSubscription(envelope: Envelope): ParseResult {
 
 function readType(envelope: Envelope): ParseResult {
   const type = envelope.event_type;
-  if (type === 'transaction.completed') return readTransaction(envelope);
-  if (type === 'transaction.paid') {
-    return ignored(envelope, 'the same payment comes as transaction.completed, which is counted instead');
+  switch (type) {
+    case 'transaction.completed':
+      return readTransaction(envelope);
+    case 'transaction.paid':
+      return ignored(envelope, 'the same payment comes as transaction.completed, which is counted instead');
+    case 'adjustment.created':
+    case 'adjustment.updated':
+      return readAdjustment(envelope);
+    case 'subscription.activated':
+    case 'subscription.canceled':
+    case 'subscription.created':
+    case 'subscription.imported':
+    case 'subscription.past_due':
+    case 'subscription.paused':
+    case 'subscription.resumed':
+    case 'subscription.trialing':
+    case 'subscription.updated':
+      return readSubscription(envelope);
+    default:
+      return ignored(envelope, `events of type ${read.typeName(type)} carry nothing that counts here`);
   }
-  if (type === 'adjustment.created' || type === 'adjustment.updated') return readAdjustment(envelope);
-  if (type.startsWith('subscription.')) return readSubscription(envelope);
-  return ignored(envelope, `events of type ${read.typeName(type)} carry nothing that counts here`);
 }
 
 function parse(body: Buffer): ParseResult {

@@ -76,10 +76,10 @@ export const ids = anything.transform((value) =>
 /** Text that steers the reading; anything else reads as null, since new values must never fail. */
 export const optionalText = anything.transform((value) => (typeof value === 'string' ? value : null));
 
-/** An object that may be missing or something else, read as empty then. */
+/** An object that may be missing or something else, read as empty then; PHP writes an empty one as a list. */
 export function part<S extends z.ZodRawShape>(shape: S) {
   return anything
-    .transform((value) => (typeof value === 'object' && value !== null ? value : {}))
+    .transform((value) => (typeof value === 'object' && !Array.isArray(value) ? (value ?? {}) : {}))
     .pipe(z.object(shape));
 }
 

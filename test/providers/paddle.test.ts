@@ -442,9 +442,16 @@ describe('what a body means', () => {
     );
   });
 
-  test('a type nobody has heard of is ignored', () => {
-    const result = paddle.parse(bodyOf(paddleEvent('lantern.lit', { id: 'x' })));
-    expect(result).toMatchObject({ outcome: 'ignored', reason: expect.stringContaining('lantern.lit') });
+  test('data of the app that PHP wrote as an empty list names nobody and breaks nothing', () => {
+    const event = eventOf(parse({ amount: 500, extra: { custom_data: [] } }));
+    expect(event).toMatchObject({ userIds: [], payment: dollars(500) });
+  });
+
+  test.each(['lantern.lit', 'subscription.lit'])('%s, a type nobody has heard of, is ignored', (type) => {
+    for (const body of [paddleEvent(type, { id: 7 }), { ...paddleEvent(type, {}), data: null }]) {
+      const result = paddle.parse(bodyOf(body));
+      expect(result).toMatchObject({ outcome: 'ignored', reason: expect.stringContaining(type) });
+    }
   });
 });
 

@@ -417,6 +417,13 @@ describe('what a body means', () => {
     expect(eventOf(superwall.parse(body)).occurredAt).toBe(START + 9 * DAY);
   });
 
+  test('shared access earns nothing, whatever price its event states or leaves out', () => {
+    for (const price of [9.99, null]) {
+      const event = eventOf(parse({ usd: price, extra: { isFamilyShare: true } }));
+      expect(event).toMatchObject({ kind: 'purchase', payment: null, priceUnknown: false });
+    }
+  });
+
   test('a refund of shared access takes nothing back', () => {
     const body = bodyOf(superwallRefund({ extra: { isFamilyShare: true } }));
     expect(eventOf(superwall.parse(body))).toMatchObject({ kind: 'refund', adjustment: null });
@@ -461,6 +468,12 @@ describe('what a body means', () => {
     expect(
       eventOf(parse({ userId: null, extra: { userAttributes: { app_user_id: 4711 } } })).userIds,
     ).toEqual(['4711']);
+  });
+
+  test('an alias of the SDK is nobody in either of its spellings', () => {
+    for (const userId of ['$SuperwallAlias:00FA4E', '$superwallAlias:00FA4E']) {
+      expect(eventOf(parse({ userId }))).toMatchObject({ userIds: [], onlyAnonymousUserIds: true });
+    }
   });
 
   test('a body without any user id does not count as anonymous', () => {
