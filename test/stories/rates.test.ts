@@ -51,7 +51,7 @@ async function importRates(...lines: string[]): Promise<void> {
 
 const own = (...lines: string[]) => importRates('date,currency,usd_rate', ...lines);
 
-/** A Stripe invoice of an attributed user; its event's id. */
+/** Has a user pay an invoice, and waits until it was evaluated; answers its event's id. */
 async function pay(
   userId: string,
   amount: number,
@@ -63,7 +63,14 @@ async function pay(
     bodyOf(stripeInvoicePaid({ userId, amount, currency, occurredAt, ...over })),
   );
   expect(answer.status).toBe(200);
-  return answer.body.eventId ?? '';
+  const { eventId = '' } = answer.body;
+  // On a busy machine the answer may be `pending`.
+  await eventually('the delivery has its outcome', async () => {
+    const { completed } = await service.sql.one<{ completed: boolean }>`
+      select completed_at is not null as completed from deliveries where event_id = ${eventId}`;
+    return completed;
+  });
+  return eventId;
 }
 
 interface Outcome {
