@@ -179,19 +179,19 @@ export async function applyEvaluation(
       returning id, app_id, event_id, binding_id, occurred_at
     ), terms as (
       -- What every row of this payment shares: fixed when the earning is written, copied by its reversals.
-      select c.affiliate_id, c.link_id, c.rate_bps, c.due_at, c.customer_user_id, c.match_method
+      select c.affiliate_id, c.link_id, c.rate_bps, c.rate_source, c.due_at, c.customer_user_id, c.match_method
         from commissions c where c.payment_id = ${payment.paymentId} and c.kind = 'earning'
       union all
-      select ${binding?.affiliateId ?? null}, ${binding?.linkId ?? null}, ${earning?.rateBps ?? null}::int,
+      select ${binding?.affiliateId ?? null}, ${binding?.linkId ?? null}, ${earning?.rateBps ?? null}::int, ${earning?.rateSource ?? null},
              ${earning === null ? null : instant(earning.dueAt)}::timestamptz, ${earning?.customerUserId ?? null},
              ${binding?.matchMethod ?? null}
        where ${earning !== null}::boolean
     ), written as (
       insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
-                               reverses_commission_id, rate_bps, base_cents, amount_cents, source, customer_user_id,
+                               reverses_commission_id, rate_bps, rate_source, base_cents, amount_cents, source, customer_user_id,
                                match_method, occurred_at, due_at)
       select r.id, held.app_id, t.affiliate_id, t.link_id, r."eventId", held.id, held.binding_id, r."adjustmentId", r.kind,
-             case r.kind when 'reversal' then ${earningId ?? null} end, t.rate_bps, r."baseCents", r."amountCents",
+             case r.kind when 'reversal' then ${earningId ?? null} end, t.rate_bps, t.rate_source, r."baseCents", r."amountCents",
              ${payment.source}, t.customer_user_id, t.match_method,
              to_timestamp(r."occurredAt" / 1000.0), t.due_at
         from held, terms t,

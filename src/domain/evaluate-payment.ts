@@ -108,6 +108,8 @@ export interface EarningEntry {
   readonly binding: BindingSnapshot;
   readonly customerUserId: string;
   readonly rateBps: number;
+  /** Whose rate it is: the affiliate's own, or the app's. */
+  readonly rateSource: 'affiliate' | 'app';
   readonly amountCents: number;
   readonly dueAt: number;
 }
@@ -287,7 +289,8 @@ export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
             : null;
     if (likelyCause === null) {
       const dueAt = payment.occurredAt + payment.app.holdPeriodDays * DAY_MS;
-      earning = { binding, customerUserId: user.customerUserId, rateBps, amountCents, dueAt };
+      const rateSource = binding.affiliateRateBps === null ? 'app' : 'affiliate';
+      earning = { binding, customerUserId: user.customerUserId, rateBps, rateSource, amountCents, dueAt };
     }
   }
 

@@ -4,6 +4,7 @@ import { appRoutes } from './apps.ts';
 import { clickRoutes } from './clicks.ts';
 import { commissionRoutes } from './commissions.ts';
 import { docsRoutes } from './docs.ts';
+import { explanationRoutes } from './explanations.ts';
 import { healthRoutes } from './health.ts';
 import { ledgerCheckRoutes } from './ledger-check.ts';
 import { linkRoutes } from './links.ts';
@@ -42,7 +43,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Diagnostics',
     description: 'What went wrong, and what to do about it.',
-    routes: ledgerCheckRoutes,
+    routes: [...explanationRoutes, ...ledgerCheckRoutes],
   },
   { name: 'Webhooks', description: 'Purchase events of billing providers.', routes: webhookRoutes },
   {

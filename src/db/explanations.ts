@@ -1,0 +1,111 @@
+import type {
+  EventFile,
+  ExplainedCommission,
+  ExplainedDelivery,
+  ExplainedEvent,
+  ExplainedUser,
+} from '../domain/explain-event.ts';
+import type { AppId, EventId, PaymentId } from '../domain/ids.ts';
+import type { ProviderName } from '../providers/provider.ts';
+import { loadPayments } from './payments.ts';
+import type { StoredPayment } from './payments.ts';
+import type { Sql } from './sql.ts';
+
+type Told = ExplainedDelivery & {
+  readonly provider: ProviderName;
+  readonly event: ExplainedEvent | null;
+  readonly toldBefore: EventId | null;
+};
+
+/** How many touches that lost are told of one device. */
+const LOST_TOUCHES = 20;
+
+async function findTold(sql: Sql, appId: AppId, eventId: EventId): Promise<Told | undefined> {
+  return await sql.maybe<Told>`
+    select d.id as "deliveryId", d.provider, d.received_at as "receivedAt", d.processing_status as "processingStatus",
+           d.last_error as "lastError", s.created_at as "secretSetAt", s.environment as "secretEnvironment",
+           encode(d.body_sha256, 'hex') as "bodySha256",
+           (select length(b.body) from delivery_bodies b where b.delivery_id = d.id) as "bodyBytes",
+           case when e.id is not null then jsonb_build_object(
+             'sourceEventId', e.source_event_id, 'kind', e.kind, 'environment', e.environment,
+             'occurredAt', epoch_ms(e.occurred_at), 'productId', e.product_id, 'store', e.store,
+             'paymentRef', e.payment_ref, 'currency', e.currency, 'amountMinor', e.amount_minor,
+             'amountCents', e.amount_cents, 'fxUnits', e.fx_units::text, 'fxWorthUsd', e.fx_worth_usd::text,
+             'fxSource', e.fx_source, 'customerUserId', e.customer_user_id, 'likelyCause', e.likely_cause) end as event,
+           case when e.id is null and d.processing_status = 'duplicate' then (
+             select first.id from events first
+              where first.app_id = d.app_id and first.source = d.provider and first.source_event_id = d.source_event_id
+           ) end as "toldBefore"
+      from deliveries d
+      left join webhook_secrets s on s.id = d.secret_id
+      left join events e on e.id = d.event_id
+     where d.event_id = ${eventId} and d.app_id = ${appId}`;
+}
+
+async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<ExplainedCommission[]> {
+  return await sql<ExplainedCommission>`
+    select id as "commissionId", event_id as "eventId", kind, status, rate_bps as "rateBps", rate_source as "rateSource",
+           base_cents as "baseCents", amount_cents as "amountCents", occurred_at as "occurredAt", due_at as "dueAt"
+      from commissions where payment_id = ${paymentId} order by created_at, id`;
+}
+
+async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promise<ExplainedUser[]> {
+  const users = payment.candidates.map(({ customerUserId, identified }) => ({ customerUserId, identified }));
+  return await sql<ExplainedUser>`
+    select u."customerUserId", u.identified,
+           case when b.id is not null then jsonb_build_object(
+             'attributionId', t.id, 'decided', coalesce(b.id = ${payment.bindingId}, false), 'affiliateId', f.id,
+             'affiliateName', f.name, 'linkId', t.link_id, 'clickId', t.click_id, 'matchMethod', t.match_method,
+             'touchedAt', epoch_ms(t.touched_at), 'firstOpenAt', epoch_ms(t.first_open_at),
+             'boundAt', epoch_ms(b.created_at),
+             'lostTouches', coalesce((
+               select jsonb_agg(jsonb_build_object('affiliateId', l.affiliate_id, 'matchMethod', l.match_method,
+                                                   'touchedAt', epoch_ms(l.touched_at)) order by l.created_at)
+                 from (select * from losing_touches x where x.app_id = t.app_id and x.device_id = t.device_id
+                        order by x.created_at limit ${LOST_TOUCHES}) l), '[]')) end as attribution
+      from rows from (jsonb_to_recordset(${sql.json(users)}) as ("customerUserId" text, identified boolean))
+             with ordinality u ("customerUserId", identified, position)
+      left join bindings b on b.app_id = ${appId} and b.customer_user_id = u."customerUserId"
+      left join attributions t on t.id = b.attribution_id
+      left join affiliates f on f.id = t.affiliate_id
+     order by u.position`;
+}
+
+/** An event's file, and which provider told it. */
+export interface FoundEvent extends EventFile {
+  readonly source: ProviderName;
+}
+
+/** Everything that is kept about an event of the app, also one that could not be read. Undefined for an unknown id. */
+export async function findEventFile(
+  sql: Sql,
+  appId: AppId,
+  eventId: EventId,
+): Promise<FoundEvent | undefined> {
+  const told = await findTold(sql, appId, eventId);
+  if (told === undefined) return undefined;
+  const { event, toldBefore, ...delivery } = told;
+  const file = { eventId, source: delivery.provider, delivery, event, toldBefore };
+  const [payment] =
+    event === null || event.store === null || event.paymentRef === null
+      ? []
+      : await loadPayments(sql, {
+          appId,
+          environment: event.environment,
+          store: event.store,
+          refs: [event.paymentRef],
+        });
+  if (payment === undefined) return { ...file, payment: null, commissions: [] };
+  const { eventId: firstEventId, likelyCause, bindingId, countedElsewhere } = payment;
+  return {
+    ...file,
+    payment: {
+      firstEventId,
+      likelyCause,
+      isAttributed: bindingId !== null,
+      countedElsewhere,
+      users: await findUsers(sql, appId, payment),
+    },
+    commissions: await findCommissions(sql, payment.paymentId),
+  };
+}

@@ -1,0 +1,181 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setUpFounder, DAY_MS } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../../demo/provider-payloads.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService();
+  founder = await setUpFounder(service, { commissionRateBps: 2000 });
+});
+afterAll(async () => {
+  await service.close();
+});
+
+interface Step {
+  readonly step: string;
+  readonly decision: string;
+  readonly explanation: string;
+  readonly facts: Record<string, never>;
+}
+
+async function explain(eventId: string | undefined): Promise<Step[]> {
+  const { steps } = await founder.ok<{ steps: Step[] }>(
+    'GET',
+    `/apps/${founder.app.id}/events/${eventId ?? ''}/explanation`,
+  );
+  return steps;
+}
+
+const decisions = (steps: readonly Step[]) => steps.map(({ step, decision }) => `${step}: ${decision}`);
+
+describe('the explanation of an event', () => {
+  test('that earned says how it was verified, what it was read as, who won and lost, and which rate', async () => {
+    const other = await founder.newAffiliate('Later creator');
+    const deviceId = await founder.install(founder.slug, Date.now() - 60 * DAY_MS);
+    await founder.ok(
+      'POST',
+      '/sdk/install',
+      { deviceId, affiliateCode: other.slug, firstOpenAt: Date.now() },
+      founder.app.sdkKey,
+    );
+    const user = `explained-${deviceId}`;
+    await founder.identify(deviceId, user);
+    const { body } = await founder.purchase(user, 9.99);
+    const steps = await explain(body.eventId);
+    expect(decisions(steps)).toEqual([
+      'verify: verified',
+      'store_raw: stored',
+      'normalize: purchase',
+      'dedupe: first',
+      'attribute: attributed',
+      'write_commission: earned',
+    ]);
+    expect(steps[0]?.facts).toMatchObject({ provider: 'revenuecat', scheme: 'static_token' });
+    expect(steps[4]?.explanation).toContain('Test creator by the claim token of a click');
+    expect(steps[4]?.explanation).toContain('one that came later counts for nothing');
+    expect(steps[4]?.facts).toMatchObject({
+      users: [
+        {
+          customerUserId: user,
+          identified: true,
+          attribution: {
+            affiliateId: founder.affiliateId,
+            decided: true,
+            matchMethod: 'claim_token',
+            lostTouches: [{ affiliateId: other.affiliateId, matchMethod: 'code' }],
+          },
+        },
+      ],
+    });
+    expect(steps[5]?.explanation).toBe(
+      "200 cents: 2000 basis points, the app's rate when it was calculated, of 999 cents.",
+    );
+  });
+
+  test("that earned by the creator's own rate says so, also after the rate was changed", async () => {
+    const { affiliateId, slug } = await founder.newAffiliate('Own rate');
+    const path = `/apps/${founder.app.id}/affiliates/${affiliateId}`;
+    await founder.ok('PATCH', path, { defaultCommissionRateBps: 5000 });
+    const { body } = await founder.purchase(await founder.customer(slug), 10);
+    await founder.ok('PATCH', path, { defaultCommissionRateBps: null });
+    expect((await explain(body.eventId)).at(-1)?.explanation).toBe(
+      "500 cents: 5000 basis points, the creator's own rate when it was calculated, of 1000 cents.",
+    );
+  });
+
+  test('of a refund says what it took back, and before its payment came that it waits', async () => {
+    const user = await founder.customer();
+    const early = await founder.refund(user, 4.99, 'explained-tx');
+    expect(decisions(await explain(early.body.eventId)).slice(4)).toEqual([
+      'attribute: waiting_for_payment',
+      'write_commission: none',
+    ]);
+    const paid = await founder.purchase(user, 9.98, { transactionId: 'explained-tx' });
+    const refunded = await explain(early.body.eventId);
+    expect(decisions(refunded).slice(4)).toEqual(['attribute: attributed', 'write_commission: reversed']);
+    expect(refunded.at(-1)?.explanation).toMatch(/^-100 cents/);
+    const earned = (await explain(paid.body.eventId)).at(-1);
+    expect(earned?.explanation).toContain('Money that went back later is in rows of its own.');
+    expect(earned?.facts['commissions']).toHaveLength(2);
+  });
+
+  test.each([
+    ['nobody identified', async () => `stranger-${Date.now()}`, 'user_never_identified'],
+    [
+      'a creator who is paused',
+      async () => {
+        const { affiliateId, slug } = await founder.newAffiliate('Paused');
+        const user = await founder.customer(slug);
+        await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${affiliateId}`, { status: 'paused' });
+        return user;
+      },
+      'affiliate_paused',
+    ],
+  ])('of a payment of %s says what to change', async (_, userOf, cause) => {
+    const { body } = await founder.purchase(await userOf(), 5);
+    const steps = await explain(body.eventId);
+    expect(steps.at(-1)).toMatchObject({ step: 'write_commission', decision: cause });
+    expect(steps.at(-1)?.explanation.length).toBeGreaterThan(20);
+  });
+
+  test('in another currency says that it waits for a rate', async () => {
+    const user = await founder.customer();
+    const invoice = stripeInvoicePaid({
+      userId: user,
+      amount: 1000,
+      currency: 'eur',
+      occurredAt: Date.now(),
+    });
+    const { body } = await founder.stripe(bodyOf(invoice));
+    const last = (await explain(body.eventId)).at(-1);
+    expect(last).toMatchObject({
+      decision: 'missing_exchange_rate',
+      facts: { price: { currency: 'EUR', amountMinor: 1000 } },
+    });
+  });
+
+  test('of the sandbox says that it never earns', async () => {
+    const event = revenuecatEvent({ userId: await founder.customer(), usd: 5, occurredAt: Date.now() });
+    const inner = event['event'] as Record<string, unknown>;
+    const { body } = await founder.revenuecat(
+      bodyOf({ ...event, event: { ...inner, environment: 'SANDBOX' } }),
+    );
+    const steps = await explain(body.eventId);
+    expect(decisions(steps).slice(2)).toEqual([
+      'normalize: purchase',
+      'dedupe: first',
+      'attribute: not_needed',
+      'write_commission: none',
+    ]);
+    expect(steps[2]?.explanation).toContain('sandbox');
+  });
+
+  test('that could not be read, and of one that was told before, ends where the delivery ended', async () => {
+    const unread = await founder.revenuecat('{"event": 7}');
+    const steps = await explain(unread.body.eventId);
+    expect(decisions(steps)).toEqual(['verify: verified', 'store_raw: stored', 'normalize: failed']);
+    const event = bodyOf(revenuecatEvent({ userId: 'twice', usd: 1, occurredAt: Date.now() }));
+    const first = await founder.revenuecat(event);
+    expect((await founder.revenuecat(event)).body).toEqual({ duplicate: true });
+    const { eventId } = await service.sql.one<{ eventId: string }>`
+      select event_id as "eventId" from deliveries where processing_status = 'duplicate' limit 1`;
+    const again = await explain(eventId);
+    expect(decisions(again).at(-1)).toBe('dedupe: duplicate');
+    expect(again.at(-1)?.facts).toEqual({ toldBefore: first.body.eventId });
+  });
+
+  test('of a payment that two events tell says which one counted', async () => {
+    const user = await founder.customer();
+    const told = { transactionId: `both-${user}` };
+    const first = await founder.purchase(user, 5, { ...told, eventId: `a-${user}` });
+    const second = await founder.purchase(user, 5, { ...told, eventId: `b-${user}` });
+    const steps = await explain(second.body.eventId);
+    expect(steps[3]).toMatchObject({ decision: 'same_payment', facts: { firstEventId: first.body.eventId } });
+    expect(steps[5]).toMatchObject({ decision: 'none' });
+  });
+});
