@@ -282,10 +282,11 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
     .option(...JSON_OPTION)
     .action(async (options: { json?: boolean }) => {
       const differences = await onDatabase((sql) => findRollupDifferences(sql));
-      const rows = differences.map(({ appId, scope, scopeId, bucketAt, differs }) => ({
+      const rows = differences.map(({ appId, scope, scopeId, span, bucketAt, differs }) => ({
         appId,
         scope,
         scopeId,
+        span,
         bucketAt,
         differs,
       }));

@@ -119,6 +119,10 @@ export async function findRedirectTarget(
      where app.link_subdomain = ${linkSubdomain}`;
 }
 
+const listColumns = (sql: Sql) => sql.fragment`
+  p.id, p.slug, p.destination_url as "destinationUrl", p.campaign, p.active, p.affiliate_id as "affiliateId",
+  p.created_at as "createdAt", (select a.name from affiliates a where a.id = p.affiliate_id) as "affiliateName"`;
+
 /** The links of an app, oldest first. */
 export async function listLinks(
   sql: Sql,
@@ -139,13 +143,59 @@ export async function listLinks(
       select * from links l where l.app_id = ${appId} ${ofAffiliate} ${ifActive} ${from}
        order by l.created_at, l.id limit ${limit + 1}
     )
-    select p.id, p.slug, p.destination_url as "destinationUrl", p.campaign, p.active,
-           p.affiliate_id as "affiliateId", p.created_at as "createdAt", (select a.name from affiliates a where a.id = p.affiliate_id) as "affiliateName",
-           coalesce(t.clicks, 0) as clicks, (extract(epoch from p.created_at) * 1000000)::bigint as "sortKey"
+    select ${listColumns(sql)}, coalesce(t.clicks, 0) as clicks,
+           (extract(epoch from p.created_at) * 1000000)::bigint as "sortKey"
       from p
       left join lateral (
         select sum(clicks)::bigint as clicks from rollups
          where app_id = ${appId} and scope = 'link' and scope_id = p.id and bucket_at = '-infinity') t on true
      order by p.created_at, p.id`;
   return pageOf(rows, limit);
+}
+
+/**
+ * How many links of each shard are looked at for the most clicked ones. At least as many as are ever asked for: where
+ * fewer are found, no other link has clicks.
+ */
+const LINKS_OF_A_SHARD = 100;
+
+/**
+ * The links with the most clicks, of an app or of one affiliate; links without any follow, the oldest first. A link's
+ * clicks lie in eight shards, so those are added up of the links that lead in any shard. What leads in none is passed
+ * over: it can only be missed while its clicks are fewer than those of the hundredth link of each shard together.
+ */
+export async function listTopLinks(
+  sql: Sql,
+  appId: AppId,
+  affiliateId: AffiliateId | null,
+  limit: number,
+): Promise<LinkListRow[]> {
+  const ranked =
+    affiliateId === null ? sql.fragment`` : sql.fragment`and r.link_affiliate_id = ${affiliateId}`;
+  const owned = affiliateId === null ? sql.fragment`` : sql.fragment`and l.affiliate_id = ${affiliateId}`;
+  return await sql<LinkListRow>`
+    with leaders as (
+      select distinct lead.scope_id
+        from generate_series(0, 7) s (shard)
+       cross join lateral (
+         select r.scope_id from rollups r
+          where r.app_id = ${appId} and r.scope = 'link' and r.bucket_at = '-infinity' and r.shard = s.shard
+            and r.link_clicks > 0 ${ranked}
+          order by r.link_clicks desc limit ${LINKS_OF_A_SHARD}) lead
+    ), clicked as (
+      select c.scope_id as id, t.clicks
+        from leaders c
+       cross join lateral (
+         select sum(clicks)::bigint as clicks from rollups
+          where app_id = ${appId} and scope = 'link' and scope_id = c.scope_id and bucket_at = '-infinity') t
+       order by t.clicks desc, c.scope_id limit ${limit}
+    ), others as (
+      select l.id, 0::bigint as clicks
+        from links l
+       where l.app_id = ${appId} ${owned} and l.id <> all(array(select id from clicked))
+       order by l.created_at, l.id limit ${limit} - (select count(*) from clicked)
+    ), chosen as (select * from clicked union all select * from others)
+    select ${listColumns(sql)}, chosen.clicks
+      from chosen join links p on p.id = chosen.id
+     order by chosen.clicks desc, case when chosen.clicks = 0 then p.created_at end, p.id`;
 }

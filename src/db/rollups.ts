@@ -7,39 +7,56 @@ export interface RollupDifference {
   readonly appId: AppId;
   readonly scope: 'app' | 'affiliate' | 'link';
   readonly scopeId: string;
-  /** Start of the quarter hour; null for all time. */
+  readonly span: 'all_time' | 'quarter_hour' | 'six_hours';
+  /** Start of the span; null for all time. */
   readonly bucketAt: number | null;
   /** What each sum that differs lacks or has too much. */
   readonly differs: readonly string[];
 }
 
-/** The sums that the facts of one app give: one row for each scope and bucket. The counterpart of the triggers. */
+/**
+ * The sums that the facts of one app give: one row for each scope and span. The counterpart of the triggers. Affiliates
+ * come in without facts, too: each has its all-time row from the beginning.
+ */
 const expected = (sql: Sql, appId: AppId) => sql.fragment`
-  select s.scope, s.scope_id, b.bucket_at, sum(f.clicks) as clicks, sum(f.installs) as installs,
+  select s.scope, s.scope_id, b.span, b.bucket_at, sum(f.clicks) as clicks, sum(f.installs) as installs,
          sum(f.identified) as identified, sum(f.paid_users) as paid_users, sum(f.revenue_cents) as revenue_cents,
          sum(f.commission_cents) as commission_cents, sum(f.matured_cents * b.is_total) as matured_cents,
-         sum(f.paid_cents * b.is_total) as paid_cents, sum(f.matured_count * b.is_total) as matured_count
-    from rollup_facts f
+         sum(f.paid_cents * b.is_total) as paid_cents, sum(f.matured_count * b.is_total) as matured_count,
+         sum(f.clicks) filter (where s.scope = 'link' and b.is_total = 1) as link_clicks,
+         min(f.affiliate_id::text) filter (where s.scope = 'link' and b.is_total = 1) as link_affiliate_id
+    from (select * from rollup_facts
+          union all
+          select app_id, id, null, null, 0, 0, 0, 0, 0, 0, 0, 0, 0 from affiliates) f
    cross join lateral (values ('app', f.app_id::text), ('affiliate', f.affiliate_id::text), ('link', f.link_id::text))
               s (scope, scope_id)
-   cross join lateral (values (timestamptz '-infinity', 1), (rollup_bucket(f.at), 0)) b (bucket_at, is_total)
-   where f.app_id = ${appId} and s.scope_id is not null
-   group by 1, 2, 3`;
+   cross join lateral (values ('all_time', timestamptz '-infinity', 1), ('quarter_hour', rollup_bucket(f.at), 0),
+                              ('six_hours', rollup_block(f.at), 0)) b (span, bucket_at, is_total)
+   where f.app_id = ${appId} and s.scope_id is not null and b.bucket_at is not null
+   group by 1, 2, 3, 4`;
 
 /** What is stored. Money of an affiliate counts in shard 0 only, where the lists by earnings look for it. */
 const stored = (sql: Sql, appId: AppId) => sql.fragment`
-  select scope, scope_id, bucket_at, sum(clicks) as clicks, sum(installs) as installs, sum(identified) as identified,
+  select scope, scope_id, case when isfinite(bucket_at) then 'quarter_hour' else 'all_time' end as span, bucket_at,
+         sum(clicks) as clicks, sum(installs) as installs, sum(identified) as identified,
          sum(paid_users) as paid_users, sum(revenue_cents) as revenue_cents,
          sum(commission_cents) filter (where scope <> 'affiliate' or shard = 0) as commission_cents,
          sum(matured_cents) filter (where scope <> 'affiliate' or shard = 0) as matured_cents,
          sum(paid_cents) filter (where scope <> 'affiliate' or shard = 0) as paid_cents,
-         sum(matured_count) filter (where scope <> 'affiliate' or shard = 0) as matured_count
+         sum(matured_count) filter (where scope <> 'affiliate' or shard = 0) as matured_count,
+         sum(link_clicks) as link_clicks, min(affiliate_status) filter (where shard = 0) as affiliate_status
     from rollups where app_id = ${appId}
-   group by 1, 2, 3`;
+   group by 1, 2, 3, 4
+  union all
+  select scope, scope_id, 'six_hours', block_at, sum(clicks), sum(installs), sum(identified), sum(paid_users),
+         sum(revenue_cents), sum(commission_cents), 0, 0, 0, null, null
+    from rollup_blocks where app_id = ${appId}
+   group by 1, 2, 3, 4`;
 
-/** What has to be added to the stored sums. */
+/** What has to be added to the stored sums, and the status that an affiliate's row should have. */
 const deltas = (sql: Sql, appId: AppId) => sql.fragment`
-  select scope, scope_id, bucket_at,
+  select scope, scope_id, span, bucket_at, e.link_affiliate_id, a.status as affiliate_status,
+         a.status is distinct from s.affiliate_status as status_differs,
          coalesce(e.clicks, 0) - coalesce(s.clicks, 0) as clicks,
          coalesce(e.installs, 0) - coalesce(s.installs, 0) as installs,
          coalesce(e.identified, 0) - coalesce(s.identified, 0) as identified,
@@ -48,32 +65,39 @@ const deltas = (sql: Sql, appId: AppId) => sql.fragment`
          coalesce(e.commission_cents, 0) - coalesce(s.commission_cents, 0) as commission_cents,
          coalesce(e.matured_cents, 0) - coalesce(s.matured_cents, 0) as matured_cents,
          coalesce(e.paid_cents, 0) - coalesce(s.paid_cents, 0) as paid_cents,
-         coalesce(e.matured_count, 0) - coalesce(s.matured_count, 0) as matured_count
-    from (${expected(sql, appId)}) e full join (${stored(sql, appId)}) s using (scope, scope_id, bucket_at)`;
+         coalesce(e.matured_count, 0) - coalesce(s.matured_count, 0) as matured_count,
+         coalesce(e.link_clicks, 0) - coalesce(s.link_clicks, 0) as link_clicks
+    from (${expected(sql, appId)}) e
+    full join (${stored(sql, appId)}) s using (scope, scope_id, span, bucket_at)
+    left join affiliates a on scope = 'affiliate' and span = 'all_time' and a.id = scope_id`;
 
 const isUnequal = (sql: Sql) => sql.fragment`
-  (clicks, installs, identified, paid_users, revenue_cents, commission_cents, matured_cents, paid_cents, matured_count)
-  <> (0, 0, 0, 0, 0, 0, 0, 0, 0)`;
+  (status_differs
+   or (clicks, installs, identified, paid_users, revenue_cents, commission_cents, matured_cents, paid_cents,
+       matured_count, link_clicks) <> (0, 0, 0, 0, 0, 0, 0, 0, 0, 0))`;
 
 /** Compares all stored sums with the facts, app by app, and names those that differ. Without `only`, of all apps. */
 export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): Promise<RollupDifference[]> {
   const found: RollupDifference[] = [];
   for (const appId of only ?? (await listAppIds(sql))) {
-    const rows = await sql<Omit<RollupDifference, 'differs'> & { off: Record<string, number> }>`
-      select ${appId}::text as "appId", scope, scope_id as "scopeId",
-             case when isfinite(bucket_at) then bucket_at end as "bucketAt",
-             to_jsonb(d) - '{scope,scope_id,bucket_at}'::text[] as off
+    const rows = await sql<
+      Omit<RollupDifference, 'differs'> & { statusDiffers: boolean; off: Record<string, number> }
+    >`
+      select ${appId}::text as "appId", scope, scope_id as "scopeId", span,
+             case when isfinite(bucket_at) then bucket_at end as "bucketAt", status_differs as "statusDiffers",
+             to_jsonb(d) - '{scope,scope_id,span,bucket_at,link_affiliate_id,affiliate_status,status_differs}'::text[]
+               as off
         from (${deltas(sql, appId)}) d
        where ${isUnequal(sql)}
-       order by scope, scope_id, bucket_at`;
-    for (const { off, ...row } of rows) {
+       order by scope, scope_id, span, bucket_at`;
+    for (const { off, statusDiffers, ...row } of rows) {
       const differs = Object.entries(off)
         .filter(([, missing]) => missing !== 0)
         .map(
           ([column, missing]) =>
             `${column} ${missing > 0 ? 'lacks' : 'has'} ${Math.abs(missing)}${missing > 0 ? '' : ' too much'}`,
         );
-      found.push({ ...row, differs });
+      found.push({ ...row, differs: statusDiffers ? [...differs, 'affiliate_status is another'] : differs });
     }
   }
   return found;
@@ -89,19 +113,24 @@ export async function repairRollups(sql: Sql): Promise<number> {
     const row = await sql.one<{ repaired: number }>`
       with misplaced as (
         select scope, scope_id, bucket_at, shard, 0, 0, 0, 0, 0, -commission_cents, -matured_cents, -paid_cents,
-               -matured_count
+               -matured_count, null::bigint, null::text, null::text
           from rollups
          where app_id = ${appId} and scope = 'affiliate' and shard <> 0
            and (commission_cents, matured_cents, paid_cents, matured_count) <> (0, 0, 0, 0)
-      ), missing as (
-        select scope, scope_id, bucket_at, 0::smallint as shard, clicks, installs, identified, paid_users,
-               revenue_cents, commission_cents, matured_cents, paid_cents, matured_count
-          from (${deltas(sql, appId)}) d
-         where ${isUnequal(sql)}
+      ), missing as materialized (
+        select * from (${deltas(sql, appId)}) d where ${isUnequal(sql)}
       ), added as (
         insert into rollups as r (app_id, scope, scope_id, bucket_at, shard, clicks, installs, identified, paid_users,
-                                  revenue_cents, commission_cents, matured_cents, paid_cents, matured_count)
-        select ${appId}::text, x.* from (select * from missing union all select * from misplaced) x
+                                  revenue_cents, commission_cents, matured_cents, paid_cents, matured_count,
+                                  link_clicks, link_affiliate_id, affiliate_status)
+        select ${appId}::text, x.*
+          from (select scope, scope_id, bucket_at, 0::smallint as shard, clicks, installs, identified, paid_users,
+                       revenue_cents, commission_cents, matured_cents, paid_cents, matured_count,
+                       case when scope = 'link' and span = 'all_time' then link_clicks end, link_affiliate_id,
+                       affiliate_status
+                  from missing where span <> 'six_hours'
+                union all
+                select * from misplaced) x
          order by scope, scope_id, bucket_at, shard
         on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
           clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
@@ -109,10 +138,26 @@ export async function repairRollups(sql: Sql): Promise<number> {
           revenue_cents = r.revenue_cents + excluded.revenue_cents,
           commission_cents = r.commission_cents + excluded.commission_cents,
           matured_cents = r.matured_cents + excluded.matured_cents, paid_cents = r.paid_cents + excluded.paid_cents,
-          matured_count = r.matured_count + excluded.matured_count
+          matured_count = r.matured_count + excluded.matured_count,
+          link_clicks = coalesce(r.link_clicks, 0) + excluded.link_clicks,
+          link_affiliate_id = coalesce(excluded.link_affiliate_id, r.link_affiliate_id),
+          affiliate_status = coalesce(excluded.affiliate_status, r.affiliate_status)
+        returning 1
+      ), added_blocks as (
+        insert into rollup_blocks as r (app_id, scope, scope_id, block_at, shard, clicks, installs, identified,
+                                        paid_users, revenue_cents, commission_cents)
+        select ${appId}::text, scope, scope_id, bucket_at, 0, clicks, installs, identified, paid_users, revenue_cents,
+               commission_cents
+          from missing where span = 'six_hours'
+         order by scope, scope_id, bucket_at
+        on conflict (app_id, scope, scope_id, block_at, shard) do update set
+          clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
+          identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
+          revenue_cents = r.revenue_cents + excluded.revenue_cents,
+          commission_cents = r.commission_cents + excluded.commission_cents
         returning 1
       )
-      select count(*) as repaired from added`;
+      select (select count(*) from added) + (select count(*) from added_blocks) as repaired`;
     repaired += row.repaired;
   }
   return repaired;
