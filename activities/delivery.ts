@@ -1,7 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { Logger } from 'pino';
-import { loggedError } from '../src/config/logger.ts';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { finishDelivery, loadDelivery, markDeliveryProcessing } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
@@ -18,6 +17,7 @@ import type { ParseResult, Provider } from '../src/providers/provider.ts';
 import { DELIVERY_STEPS } from '../workflows/types.ts';
 import type { DeliveryResult, DeliveryStep } from '../workflows/types.ts';
 import { evaluateAndApply } from './evaluate.ts';
+import { causeForFounder } from './failures.ts';
 
 export interface DeliveryActivityDeps {
   readonly sql: Sql;
@@ -282,14 +282,15 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
         const result = await steps[step](deps, new DeliveryRun(deps, deliveryId));
         return result === null ? null : settle(deliveryId, result);
       } catch (error) {
-        const cause = loggedError(error).message;
         deps.logger.warn({
           deliveryId,
           step,
           err: error,
           msg: 'delivery step failed, it will be tried again',
         });
-        await markDeliveryProcessing(deps.sql, deliveryId, `${step}: ${cause}`).catch(() => {});
+        await markDeliveryProcessing(deps.sql, deliveryId, `${step}: ${causeForFounder(error)}`).catch(
+          () => {},
+        );
         throw error;
       }
     };

@@ -5,12 +5,12 @@ import type { Workflow } from '@temporalio/common';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/payments.ts';
 import type { BindingId, DeliveryId, PayoutRequestId } from '../src/domain/ids.ts';
+import { workflowIds } from '../src/domain/workflow-ids.ts';
 import type { DeliveryOutcome, DurableWork } from '../src/http/deps.ts';
 import type * as workflows from '../workflows/index.ts';
 import { PAYOUT_REQUESTED } from '../workflows/types.ts';
 import type { DeliveryResult } from '../workflows/types.ts';
 import { AnswerDesk } from './answer-desk.ts';
-import { workflowIds } from './names.ts';
 
 /** No call to Temporal may take longer than this: a request is waiting behind it, or a relay will come by again. */
 const CALL_DEADLINE_MS = 2_000;

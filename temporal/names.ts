@@ -1,11 +1,2 @@
-/** Task queue and workflow ids: the same thing always has the same id, so doing it twice is doing it once. */
+/** Names at the Temporal server. Those of workflows are in `src/domain/workflow-ids.ts`, since the API shows them, too. */
 export const TASK_QUEUE = 'tributary';
-
-export const workflowIds = {
-  delivery: (deliveryId: string) => `delivery:${deliveryId}`,
-  hold: (commissionId: string) => `hold:${commissionId}`,
-  payout: (affiliateId: string) => `payout:${affiliateId}`,
-  heal: (bindingId: string) => `heal:${bindingId}`,
-  /** One at a time for everything that waits. */
-  convert: (taskQueue: string) => `convert:${taskQueue}`,
-} as const;

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { workflowIds } from '../../temporal/names.ts';
+import { workflowIds } from '../../src/domain/workflow-ids.ts';
 import globalSetup from './global-setup.ts';
 import globalTeardown from './global-teardown.ts';
 import { DAY_MS, eventually, setUpFounder } from './founder.ts';
