@@ -1,6 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { instant } from '../../src/db/sql.ts';
+import type { AffiliateId, AppId, KeyId } from '../../src/domain/ids.ts';
 import type { TestApi, TestApp } from './api.ts';
 
 export interface LedgerRow {
@@ -56,4 +58,47 @@ export async function insertEarning(api: TestApi, app: TestApp, row: LedgerRow):
     await sql`update commissions set status = 'matured', matured_at = ${instant(row.dueAt)} where id = ${id}`;
   }
   return id;
+}
+
+/** Takes part of an earning back, as a refund at `occurredAt` does. Answers the id of the reversal. */
+export async function insertReversal(
+  api: TestApi,
+  earningId: string,
+  row: { readonly amountCents: number; readonly occurredAt: number },
+): Promise<string> {
+  const { sql } = api;
+  const [adjustmentId, id] = [newId('adjustment'), newId('commission')];
+  const occurredAt = instant(row.occurredAt);
+  await sql`
+    insert into adjustments (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
+                             amount_minor, occurred_at, event_id)
+    select ${adjustmentId}, c.app_id, 'production', 'stripe', ${adjustmentId}, c.payment_id, 'refund', 'applied', 1, false,
+           'USD', ${row.amountCents * 5}, ${occurredAt}, c.event_id
+      from commissions c where c.id = ${earningId}`;
+  await sql`
+    insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
+                             reverses_commission_id, rate_bps, base_cents, amount_cents, source, customer_user_id,
+                             match_method, occurred_at, due_at)
+    select ${id}, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, ${adjustmentId}, 'reversal', id, rate_bps,
+           ${-row.amountCents * 5}, ${-row.amountCents}, source, customer_user_id, match_method, ${occurredAt}, due_at
+      from commissions where id = ${earningId}`;
+  return id;
+}
+
+/** Pays what is due to an affiliate by the database's clock. */
+export async function payOut(api: TestApi, app: TestApp, affiliateId: string): Promise<void> {
+  const id = newId('payoutRequest');
+  const { keyId } = await api.sql.one<{ keyId: KeyId }>`
+    select id as "keyId" from account_keys where account_id = ${app.accountId} limit 1`;
+  await openPayoutRequest(api.sql, {
+    id,
+    appId: app.appId as AppId,
+    affiliateId: affiliateId as AffiliateId,
+    accountId: app.accountId,
+    keyId,
+    idempotencyKey: null,
+    expectedTotalCents: null,
+    validForMs: 60_000,
+  });
+  await settlePayoutRequest(api.sql, id);
 }

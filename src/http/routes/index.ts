@@ -8,6 +8,7 @@ import { explanationRoutes } from './explanations.ts';
 import { healthRoutes } from './health.ts';
 import { ledgerCheckRoutes } from './ledger-check.ts';
 import { linkRoutes } from './links.ts';
+import { overviewRoutes } from './overviews.ts';
 import { payoutExportRoutes } from './payout-export.ts';
 import { payoutListRoutes } from './payout-lists.ts';
 import { redirectRoutes } from './redirect.ts';
@@ -35,6 +36,7 @@ export const routeGroups: readonly RouteGroup[] = [
     description: 'What is owed, and paying it: once, as a CSV file.',
     routes: [...payoutListRoutes, ...payoutExportRoutes],
   },
+  { name: 'Dashboards', description: 'Counts and sums, for founders and for creators.', routes: overviewRoutes },
   {
     name: 'Webhook settings',
     description: 'Where billing providers post, and their secrets.',

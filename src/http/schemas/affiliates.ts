@@ -55,6 +55,7 @@ export const affiliatesQuery = z.object({
   sort: z.enum(['created', 'name', 'earnings']).default('created'),
 });
 
-export const affiliatesPage = pageOf(
-  affiliate.extend({ clicks: count, installs: count, commissionCents: cents }),
-);
+/** An affiliate in a list. */
+export const affiliateRow = affiliate.extend({ clicks: count, installs: count, commissionCents: cents });
+
+export const affiliatesPage = pageOf(affiliateRow);

@@ -63,4 +63,7 @@ export const linksQuery = z.object({
   active: booleanText.optional(),
 });
 
-export const linksPage = pageOf(link.extend({ affiliateName: textLike('First creator'), clicks: count }));
+/** A link in a list. */
+export const linkRow = link.extend({ affiliateName: textLike('First creator'), clicks: count });
+
+export const linksPage = pageOf(linkRow);

@@ -1,0 +1,80 @@
+import type { AffiliateId, AppId } from '../domain/ids.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** How far people came, in all time. */
+export interface Funnel {
+  readonly clicks: number;
+  readonly installs: number;
+  readonly identified: number;
+  /** Users with at least one attributed payment. */
+  readonly paidUsers: number;
+}
+
+/** Commissions net of reversals, in USD cents. What is not in one of the three is not in `lifetimeCents` either. */
+export interface EarningTotals {
+  readonly pendingCents: number;
+  readonly maturedCents: number;
+  readonly paidCents: number;
+  readonly lifetimeCents: number;
+}
+
+export interface AppTotals extends Funnel, EarningTotals {
+  /** Attributed production revenue net of refunds. */
+  readonly revenueCents: number;
+}
+
+const sums = (sql: Sql) => sql.fragment`
+  coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs, coalesce(t.identified, 0) as identified,
+  coalesce(t.paid_users, 0) as "paidUsers", coalesce(t.revenue_cents, 0) as "revenueCents",
+  coalesce(t.commission_cents - t.matured_cents - t.paid_cents, 0) as "pendingCents",
+  coalesce(t.matured_cents, 0) as "maturedCents", coalesce(t.paid_cents, 0) as "paidCents",
+  coalesce(t.commission_cents, 0) as "lifetimeCents"`;
+
+/** All that an app or an affiliate ever had, from the few rows that keep it summed up. */
+const allTime = (sql: Sql, appId: AppId, scope: 'app' | 'affiliate', scopeId: string) => sql.fragment`
+  (select sum(clicks)::bigint as clicks, sum(installs)::bigint as installs, sum(identified)::bigint as identified,
+          sum(paid_users)::bigint as paid_users, sum(revenue_cents)::bigint as revenue_cents,
+          sum(commission_cents)::bigint as commission_cents, sum(matured_cents)::bigint as matured_cents,
+          sum(paid_cents)::bigint as paid_cents
+     from rollups
+    where app_id = ${appId} and scope = ${scope} and scope_id = ${scopeId} and bucket_at = '-infinity') t`;
+
+/** What an app had in all time, as of one snapshot: lifetime is pending and matured and paid. */
+export async function readAppTotals(sql: Sql, appId: AppId): Promise<AppTotals> {
+  return await sql.one<AppTotals>`select ${sums(sql)} from ${allTime(sql, appId, 'app', appId)}`;
+}
+
+export interface AffiliateTotals extends Funnel, EarningTotals {
+  /** The earliest due date of an earning that is not paid yet; null when there is none. */
+  readonly nextPayoutAt: number | null;
+  /** What an export would have to pay at `asOf` where that is below zero, else 0. It is taken off the next payout. */
+  readonly carriedBalanceCents: number;
+}
+
+/**
+ * What an affiliate had in all time, and what stands between it and its next payout, as of one snapshot. Undefined when
+ * the app has no such affiliate. What is due but has not matured yet is looked for among all that is overdue in the app:
+ * timers mature it within seconds, so that is next to nothing.
+ */
+export async function readAffiliateTotals(
+  sql: Sql,
+  appId: AppId,
+  affiliateId: AffiliateId,
+  asOf: number,
+): Promise<AffiliateTotals | undefined> {
+  return await sql.maybe<AffiliateTotals>`
+    select ${sums(sql)},
+           (select c.due_at from commissions c
+             where c.app_id = ${appId} and c.affiliate_id = a.id and c.status <> 'paid' and c.amount_cents > 0
+             order by c.due_at limit 1) as "nextPayoutAt",
+           least(coalesce(t.matured_cents, 0) + due.cents, 0) as "carriedBalanceCents"
+      from affiliates a
+     cross join ${allTime(sql, appId, 'affiliate', affiliateId)}
+     cross join (
+       select coalesce(sum(o.amount_cents), 0)::bigint as cents
+         from (select affiliate_id, amount_cents from commissions
+                where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)} offset 0) o
+        where o.affiliate_id = ${affiliateId}) due
+     where a.app_id = ${appId} and a.id = ${affiliateId}`;
+}

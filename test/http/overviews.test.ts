@@ -1,0 +1,244 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
+import { findRollupDifferences } from '../../src/db/rollups.ts';
+import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
+
+const DAY_MS = 86_400_000;
+
+let api: TestApi;
+let app: TestApp;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+interface Totals {
+  readonly pending: number;
+  readonly matured: number;
+  readonly paid: number;
+  readonly lifetime: number;
+}
+interface Row extends Record<string, unknown> {
+  readonly id: string;
+}
+interface AppOverview {
+  readonly funnel: Record<string, number>;
+  readonly revenueCents: number;
+  readonly commissions: Totals;
+  readonly affiliates: readonly Row[];
+  readonly links: readonly Row[];
+  readonly recentCommissions: readonly Row[];
+}
+interface AffiliateOverview {
+  readonly funnel: Record<string, number>;
+  readonly earnings: Totals;
+  readonly links: readonly Row[];
+  readonly nextPayoutAt: number | null;
+  readonly carriedBalanceCents: number;
+}
+
+async function get<T>(path: string, owner: TestApp): Promise<T> {
+  const { status, body } = await api.call<T>('GET', `/apps/${owner.appId}${path}`, { key: owner.key });
+  expect([status, status === 200 ? null : body]).toEqual([200, null]);
+  return body;
+}
+const ofApp = (owner: TestApp) => get<AppOverview>('/overview', owner);
+const ofAffiliate = (owner: TestApp, affiliateId: string) =>
+  get<AffiliateOverview>(`/affiliates/${affiliateId}/overview`, owner);
+
+async function click(owner: TestApp, slug: string, userAgent: string | null = null): Promise<string> {
+  const claimToken = randomUUID();
+  await api.call('POST', '/clicks', {
+    body: { customerAppId: owner.appId, slug, claimToken, userAgent },
+  });
+  return claimToken;
+}
+
+async function install(owner: TestApp, claimToken: string): Promise<string> {
+  const deviceId = randomUUID();
+  const answer = await api.call('POST', '/sdk/install', {
+    key: owner.sdkKey,
+    body: { deviceId, claimToken, firstOpenAt: api.clock.now },
+  });
+  expect(answer.status).toBe(200);
+  return deviceId;
+}
+
+const NOTHING = { pending: 0, matured: 0, paid: 0, lifetime: 0 };
+
+describe('the overview of an app', () => {
+  test('of nothing is zeros and empty lists', async () => {
+    expect(await ofApp(await newApp(api))).toEqual({
+      funnel: { clicks: 0, installs: 0, identified: 0, paid: 0 },
+      revenueCents: 0,
+      commissions: NOTHING,
+      affiliates: [],
+      links: [],
+      recentCommissions: [],
+    });
+  });
+
+  test('shows the funnel, sums that add up, and rows as the lists show them', async () => {
+    const own = await newApp(api);
+    const [ann, bob] = [
+      await newAffiliate(api, own, { name: 'Ann' }),
+      await newAffiliate(api, own, { name: 'Bob' }),
+    ];
+    const [one, two] = [await newLink(api, own, ann), await newLink(api, own, bob)];
+    const tokens = [await click(own, one.slug), await click(own, two.slug), await click(own, two.slug)];
+    await click(own, one.slug, 'Googlebot/2.1 (+http://www.google.com/bot.html)');
+    const deviceId = await install(own, tokens[0] ?? '');
+    await api.call('POST', '/sdk/identify', {
+      key: own.sdkKey,
+      body: { deviceId, customerUserId: 'user-1', identifiedAt: api.clock.now },
+    });
+
+    const occurredAt = Date.now() - 40 * DAY_MS;
+    const earn = (affiliateId: string, amountCents: number, dueAt: number, matured = false) =>
+      insertEarning(api, own, { affiliateId, amountCents, occurredAt, dueAt, matured });
+    await earn(bob, 700, occurredAt);
+    await payOut(api, own, bob);
+    await earn(ann, 500, occurredAt, true);
+    const pending = await earn(ann, 90, Date.now() + DAY_MS);
+    const reversal = await insertReversal(api, pending, { amountCents: 30, occurredAt: occurredAt + 5 });
+
+    const overview = await ofApp(own);
+    expect(overview.funnel).toEqual({ clicks: 3, installs: 4, identified: 4, paid: 0 });
+    expect(overview.commissions).toEqual({ pending: 60, matured: 500, paid: 700, lifetime: 1_260 });
+    const rowsOf = async (path: string) => (await get<{ items: Row[] }>(path, own)).items;
+    expect(overview.affiliates).toEqual(await rowsOf('/affiliates?sort=earnings'));
+    expect(overview.affiliates.map(({ id }) => id)).toEqual([bob, ann]);
+    const links = await rowsOf('/links');
+    expect(overview.links).toEqual([links[1], links[0]]);
+    expect(overview.recentCommissions).toEqual(await rowsOf('/commissions'));
+    expect(overview.recentCommissions).toHaveLength(4);
+    expect(overview.recentCommissions[0]).toMatchObject({ id: reversal, kind: 'reversal', amountCents: -30 });
+    expect(await findRollupDifferences(api.sql)).toEqual([]);
+  });
+
+  test('has ten affiliates, ten links and twenty commissions at most', async () => {
+    const own = await newApp(api);
+    const occurredAt = Date.UTC(2026, 0, 1);
+    for (let index = 0; index < 12; index += 1) {
+      const affiliateId = await newAffiliate(api, own);
+      const { slug } = await newLink(api, own, affiliateId);
+      for (let count = 0; count < index % 4; count += 1) await click(own, slug);
+      for (const amountCents of [100 + index, 5]) {
+        await insertEarning(api, own, {
+          affiliateId,
+          amountCents,
+          occurredAt: occurredAt + index,
+          dueAt: occurredAt,
+        });
+      }
+    }
+    const overview = await ofApp(own);
+    expect(overview.affiliates.map((row) => row['commissionCents'])).toEqual(
+      [11, 10, 9, 8, 7, 6, 5, 4, 3, 2].map((index) => 105 + index),
+    );
+    expect(overview.links.map((row) => row['clicks'])).toEqual([3, 3, 3, 2, 2, 2, 1, 1, 1, 0]);
+    expect(overview.recentCommissions).toHaveLength(20);
+    const times = overview.recentCommissions.map((row) => Number(row['occurredAt']));
+    expect(times).toEqual(times.toSorted((a, b) => b - a));
+  });
+});
+
+describe('the overview of an affiliate', () => {
+  test('shows what is theirs alone', async () => {
+    const own = await newApp(api);
+    const [ann, bob] = [await newAffiliate(api, own), await newAffiliate(api, own)];
+    const [one, two, three] = [
+      await newLink(api, own, ann),
+      await newLink(api, own, bob),
+      await newLink(api, own, ann),
+    ];
+    await install(own, await click(own, three.slug));
+    await click(own, two.slug);
+    const dueAt = api.clock.now + 3 * DAY_MS;
+    const occurredAt = api.clock.now;
+    await insertEarning(api, own, { affiliateId: ann, amountCents: 200, occurredAt, dueAt: dueAt + 1 });
+    await insertEarning(api, own, { affiliateId: ann, amountCents: 100, occurredAt, dueAt });
+    await insertEarning(api, own, { affiliateId: bob, amountCents: 900, occurredAt, dueAt: dueAt - 1 });
+    const { items } = await get<{ items: Row[] }>(`/links?affiliateId=${ann}`, own);
+    expect(await ofAffiliate(own, ann)).toEqual({
+      funnel: { clicks: 1, installs: 3, identified: 2, paid: 0 },
+      earnings: { pending: 300, matured: 0, paid: 0, lifetime: 300 },
+      links: [items[1], items[0]],
+      nextPayoutAt: dueAt,
+      carriedBalanceCents: 0,
+    });
+    expect(items.map(({ id }) => id)).toEqual([one.id, three.id]);
+    expect(await ofAffiliate(own, bob)).toMatchObject({ links: [{ id: two.id, clicks: 1 }] });
+  });
+
+  test('of nothing is zeros, and no payout is next', async () => {
+    const own = await newApp(api);
+    expect(await ofAffiliate(own, await newAffiliate(api, own))).toEqual({
+      funnel: { clicks: 0, installs: 0, identified: 0, paid: 0 },
+      earnings: NOTHING,
+      links: [],
+      nextPayoutAt: null,
+      carriedBalanceCents: 0,
+    });
+  });
+
+  test('a refund after the payout is carried as a balance below zero until earnings make up for it', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    const past = Date.now() - 10 * DAY_MS;
+    api.clock.now = Date.now();
+    const earn = (amountCents: number, dueAt: number) =>
+      insertEarning(api, own, { affiliateId, amountCents, occurredAt: past, dueAt });
+    const paid = await earn(1_000, past);
+    expect(await ofAffiliate(own, affiliateId)).toMatchObject({ nextPayoutAt: past, carriedBalanceCents: 0 });
+    await payOut(api, own, affiliateId);
+    expect(await ofAffiliate(own, affiliateId)).toMatchObject({
+      earnings: { pending: 0, matured: 0, paid: 1_000, lifetime: 1_000 },
+      nextPayoutAt: null,
+      carriedBalanceCents: 0,
+    });
+
+    await insertReversal(api, paid, { amountCents: 400, occurredAt: past + 1 });
+    const reversed = { earnings: { paid: 1_000, lifetime: 600 }, carriedBalanceCents: -400 };
+    expect(await ofAffiliate(own, affiliateId)).toMatchObject({ ...reversed, nextPayoutAt: null });
+    await payOut(api, own, affiliateId);
+    expect(await ofAffiliate(own, affiliateId)).toMatchObject({
+      ...reversed,
+      earnings: { pending: 0, matured: -400, paid: 1_000, lifetime: 600 },
+    });
+
+    // What is not due yet does not lower what is carried.
+    const dueAt = api.clock.now + DAY_MS;
+    await earn(1_500, dueAt);
+    expect(await ofAffiliate(own, affiliateId)).toMatchObject({
+      nextPayoutAt: dueAt,
+      carriedBalanceCents: -400,
+    });
+    await earn(300, past);
+    expect(await ofAffiliate(own, affiliateId)).toMatchObject({
+      nextPayoutAt: past,
+      carriedBalanceCents: -100,
+    });
+    await earn(100, past);
+    expect(await ofAffiliate(own, affiliateId)).toMatchObject({ carriedBalanceCents: 0 });
+    await earn(1, past);
+    expect(await ofAffiliate(own, affiliateId)).toMatchObject({ carriedBalanceCents: 0 });
+  });
+
+  test('of an affiliate of another app, of an unknown one and of no id at all is a 404', async () => {
+    const other = await newAffiliate(api, await newApp(api));
+    for (const affiliateId of [other, newId('affiliate'), 'aff_x', newId('link')]) {
+      const answer = await api.call('GET', `/apps/${app.appId}/affiliates/${affiliateId}/overview`, {
+        key: app.key,
+      });
+      expect(answer).toMatchObject({ status: 404, body: { code: 'not_found' } });
+    }
+  });
+});
