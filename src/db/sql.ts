@@ -87,6 +87,11 @@ export function violatedConstraint(error: unknown): string | undefined {
   return error.code.startsWith('23') ? (error.constraint_name ?? '') : undefined;
 }
 
+/** Whether Postgres refused the value of a parameter that is of the right type, e.g. a time zone that it does not know. */
+export function isRefusedValue(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && error.code === '22023';
+}
+
 function safeInteger(text: string): number {
   const value = Number(text);
   if (!Number.isSafeInteger(value)) throw new RangeError('a bigint from the database is beyond 2^53');

@@ -13,6 +13,7 @@ import { payoutExportRoutes } from './payout-export.ts';
 import { payoutListRoutes } from './payout-lists.ts';
 import { redirectRoutes } from './redirect.ts';
 import { sdkRoutes } from './sdk.ts';
+import { timeseriesRoutes } from './timeseries.ts';
 import { webhookSettingsRoutes } from './webhook-settings.ts';
 import { webhookRoutes } from './webhooks.ts';
 
@@ -36,7 +37,7 @@ export const routeGroups: readonly RouteGroup[] = [
     description: 'What is owed, and paying it: once, as a CSV file.',
     routes: [...payoutListRoutes, ...payoutExportRoutes],
   },
-  { name: 'Dashboards', description: 'Counts and sums, for founders and for creators.', routes: overviewRoutes },
+  { name: 'Dashboards', description: 'Counts and sums, for founders and for creators.', routes: [...overviewRoutes, ...timeseriesRoutes] },
   {
     name: 'Webhook settings',
     description: 'Where billing providers post, and their secrets.',
