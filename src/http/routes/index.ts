@@ -46,7 +46,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Diagnostics',
     description: 'What went wrong, and what to do about it.',
-    routes: [...explanationRoutes, ...ledgerCheckRoutes],
+    routes: [...diagnosticRoutes, ...explanationRoutes, ...ledgerCheckRoutes],
   },
   { name: 'Webhooks', description: 'Purchase events of billing providers.', routes: webhookRoutes },
   {

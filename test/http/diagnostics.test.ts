@@ -1,0 +1,350 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
+import { instant } from '../../src/db/sql.ts';
+import { LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
+import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
+import type { Answer, TestApi, TestApp } from '../support/api.ts';
+import { insertEarning } from '../support/ledger.ts';
+
+let api: TestApi;
+let app: TestApp;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+interface Page {
+  readonly items: readonly Record<string, unknown>[];
+  readonly nextCursor: string | null;
+}
+interface Identity {
+  readonly verdict: string;
+  readonly overlapCount: number;
+  readonly billingOnlySamples: readonly string[];
+  readonly attributionOnlySamples: readonly string[];
+  readonly truncated: boolean;
+}
+
+const get = <T = Page>(path: string, owner: TestApp): Promise<Answer<T>> =>
+  api.call<T>('GET', `/apps/${owner.appId}/diagnostics/${path}`, { key: owner.key });
+const identityOf = async (owner: TestApp, query = '') =>
+  (await get<Identity>(`identity${query}`, owner)).body;
+
+interface EventRow {
+  readonly userId?: string | null;
+  readonly environment?: 'production' | 'sandbox';
+  readonly kind?: string;
+  readonly likelyCause?: string | null;
+  readonly occurredAt?: number;
+}
+
+/** Events with their deliveries, written past the webhooks, all in one go. Answers their ids. */
+async function insertEvents(owner: TestApp, rows: readonly EventRow[]): Promise<string[]> {
+  const secretId = newId('secret');
+  await api.sql`
+    insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, expires_at)
+    values (${secretId}, ${owner.appId}, 'stripe', 'production', ''::bytea, 'none', now())`;
+  const made = rows.map((row) => ({
+    userId: 'user',
+    environment: 'production',
+    kind: 'purchase',
+    likelyCause: null,
+    occurredAt: Date.UTC(2026, 0, 1),
+    ...row,
+    eventId: newId('event'),
+    deliveryId: newId('delivery'),
+  }));
+  await api.sql`
+    with rows as (
+      select * from jsonb_to_recordset(${api.sql.json(made)})
+        r ("userId" text, environment text, kind text, "likelyCause" text, "occurredAt" bigint, "eventId" text, "deliveryId" text)
+    ), added as (
+      insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, body_sha256,
+                              event_id, completed_at)
+      select "deliveryId", ${owner.appId}, 'stripe', now(), true, 'processed', ${secretId},
+             ${createHash('sha256').update('x').digest()}::bytea, "eventId", now() from rows
+    )
+    insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at,
+                        customer_user_id, amount_cents, likely_cause)
+    select "eventId", ${owner.appId}, "deliveryId", 'stripe', 'of-' || "eventId", kind, environment,
+           to_timestamp("occurredAt" / 1000.0), to_timestamp("occurredAt" / 1000.0 + 1), "userId", 999, "likelyCause"
+      from rows`;
+  return made.map(({ eventId }) => eventId);
+}
+
+async function identify(owner: TestApp, customerUserId: string): Promise<void> {
+  const answer = await api.call('POST', '/sdk/identify', {
+    key: owner.sdkKey,
+    body: { deviceId: randomUUID(), customerUserId, identifiedAt: api.clock.now },
+  });
+  // No install, so no attribution; the pair is remembered all the same.
+  expect(answer.status).toBe(404);
+}
+
+describe('identity', () => {
+  test('says no_data while either side has no user id', async () => {
+    const nothing = {
+      verdict: 'no_data',
+      overlapCount: 0,
+      billingOnlySamples: [],
+      attributionOnlySamples: [],
+      truncated: false,
+    };
+    const own = await newApp(api);
+    expect(await identityOf(own)).toEqual(nothing);
+    await insertEvents(own, [{ userId: null }, { userId: 'made-up', kind: 'test' }]);
+    expect(await identityOf(own)).toEqual(nothing);
+    await identify(own, 'u-1');
+    expect(await identityOf(own)).toEqual({ ...nothing, attributionOnlySamples: ['u-1'] });
+
+    const other = await newApp(api);
+    await insertEvents(other, [{ userId: 'b-1' }]);
+    expect(await identityOf(other)).toEqual({ ...nothing, billingOnlySamples: ['b-1'] });
+  });
+
+  test('says no_overlap with the latest ids of both sides, and ok once one matches, in the sandbox, too', async () => {
+    const own = await newApp(api);
+    await insertEvents(own, [{ userId: 'b-1' }, { userId: 'b-2' }, { userId: 'b-1' }]);
+    await identify(own, 'u-1');
+    await identify(own, 'u-2');
+    expect(await identityOf(own)).toEqual({
+      verdict: 'no_overlap',
+      overlapCount: 0,
+      billingOnlySamples: ['b-1', 'b-2'],
+      attributionOnlySamples: ['u-2', 'u-1'],
+      truncated: false,
+    });
+    await insertEvents(own, [{ userId: 'u-1', environment: 'sandbox' }]);
+    expect(await identityOf(own)).toEqual({
+      verdict: 'ok',
+      overlapCount: 1,
+      billingOnlySamples: ['b-1', 'b-2'],
+      attributionOnlySamples: ['u-2'],
+      truncated: false,
+    });
+    expect(await identityOf(await newApp(api))).toMatchObject({ verdict: 'no_data' });
+  });
+
+  test('shows twenty of a side at most, fewer when asked, and says when there are more', async () => {
+    const own = await newApp(api);
+    await insertEvents(
+      own,
+      Array.from({ length: 21 }, (_, index) => ({ userId: `b-${index}` })),
+    );
+    for (let index = 0; index < 3; index += 1) await identify(own, `u-${index}`);
+    const samples = async (query: string) => {
+      const body = await identityOf(own, query);
+      return [body.billingOnlySamples.length, body.attributionOnlySamples.length, body.truncated];
+    };
+    expect(await samples('')).toEqual([20, 3, true]);
+    expect(await samples('?limit=100')).toEqual([20, 3, true]);
+    expect(await samples('?limit=2')).toEqual([2, 2, true]);
+    expect((await identityOf(own)).billingOnlySamples[0]).toBe('b-20');
+  });
+
+  test('finds a match that lies beyond what it looks at, from either side', async () => {
+    const own = await newApp(api);
+    const many = (prefix: string) =>
+      Array.from({ length: 1_001 }, (_, index) => ({ userId: `${prefix}-${index}` }));
+    await insertEvents(own, [{ userId: 'old' }, ...many('b')]);
+    await identify(own, 'old');
+    // The billing event is too old to be looked at, the user told of lately was paid for.
+    await api.sql`
+      insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, occurred_at, only_anonymous_user)
+      select ${newId('payment')}, app_id, 'sandbox', 'stripe', 'p', id, 'USD', 1, now(), false
+        from events where app_id = ${own.appId} and customer_user_id = 'old'`;
+    await api.sql`
+      insert into payment_users (app_id, customer_user_id, payment_id, environment, position)
+      select app_id, 'old', id, environment, 0 from payments where app_id = ${own.appId}`;
+    expect(await identityOf(own)).toMatchObject({ verdict: 'ok', overlapCount: 1, truncated: true });
+
+    // The other way round: told of long ago, billed lately.
+    const other = await newApp(api);
+    await api.sql`
+      insert into identities (app_id, device_id, customer_user_id, identified_at, created_at)
+      select ${other.appId}, 'device', case n when 0 then 'old' else 'u-' || n end, now(), now() + n * interval '1 second'
+        from generate_series(0, 1001) n`;
+    await insertEvents(other, [{ userId: 'old' }]);
+    expect(await identityOf(other)).toMatchObject({ verdict: 'ok', overlapCount: 1, truncated: true });
+  });
+
+  test('takes an attributed user who paid as a match, however long ago that was', async () => {
+    const own = await newApp(api);
+    const at = Date.UTC(2026, 0, 1);
+    await insertEarning(api, own, {
+      affiliateId: await newAffiliate(api, own),
+      amountCents: 100,
+      occurredAt: at,
+      dueAt: at,
+    });
+    await api.sql`update bindings set first_paid_at = ${instant(at)} where app_id = ${own.appId}`;
+    await insertEvents(
+      own,
+      Array.from({ length: 1_001 }, (_, index) => ({ userId: `b-${index}` })),
+    );
+    await identify(own, 'u-1');
+    expect(await identityOf(own)).toMatchObject({ verdict: 'ok', overlapCount: 1, truncated: true });
+  });
+
+  test.each([['?limit=0'], ['?limit=x'], ['?limit=101'], ['?cursor=e30'], ['?cursor=']])(
+    '%s is a 400',
+    async (query) => {
+      expect((await get(`identity${query}`, app)).status).toBe(400);
+    },
+  );
+});
+
+describe('unattributed', () => {
+  test('lists paid events that earned nothing, the latest first, each with its cause and what to change', async () => {
+    const own = await newApp(api);
+    const at = Date.UTC(2026, 0, 1);
+    const ids = await insertEvents(own, [
+      { userId: null, likelyCause: 'missing_user_id', occurredAt: at },
+      { userId: 'u', likelyCause: 'user_never_identified', occurredAt: at + 2, kind: 'renewal' },
+      { userId: 'paid', likelyCause: null, occurredAt: at + 3 },
+      { userId: 'sand', environment: 'sandbox', likelyCause: null, occurredAt: at + 4 },
+    ]);
+    const { status, body } = await get('unattributed', own);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      items: [
+        {
+          eventId: ids[1],
+          source: 'stripe',
+          sourceEventId: `of-${ids[1]}`,
+          kind: 'renewal',
+          customerUserId: 'u',
+          amountCents: 999,
+          occurredAt: at + 2,
+          receivedAt: at + 1_002,
+          likelyCause: 'user_never_identified',
+          explanation: expect.stringMatching(/identify\(userId\)/),
+        },
+        expect.objectContaining({ eventId: ids[0], customerUserId: null, likelyCause: 'missing_user_id' }),
+      ],
+      nextCursor: null,
+    });
+  });
+
+  test('has a sentence of its own for every cause', async () => {
+    const own = await newApp(api);
+    await insertEvents(
+      own,
+      LIKELY_CAUSES.map((likelyCause) => ({ likelyCause })),
+    );
+    const { body } = await get('unattributed?limit=100', own);
+    expect(new Set(body.items.map((row) => row['likelyCause']))).toEqual(new Set(LIKELY_CAUSES));
+    const sentences = new Set(body.items.map((row) => String(row['explanation'])));
+    // A paused creator and a removed one differ in a word.
+    expect(sentences.size).toBe(LIKELY_CAUSES.length);
+    for (const sentence of sentences) expect(sentence).toMatch(/^[A-Z].*\.$/);
+  });
+
+  test('is walked page by page, each event exactly once while new ones come', async () => {
+    const own = await newApp(api);
+    const at = Date.UTC(2026, 0, 1);
+    const times = [0, 1, 1, 1, 2, 3, 3];
+    const before = await insertEvents(
+      own,
+      times.map((offset) => ({ likelyCause: 'rate_zero', occurredAt: at + offset })),
+    );
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const { body }: Answer<Page> = await get(
+        `unattributed?limit=2${cursor === null ? '' : `&cursor=${cursor}`}`,
+        own,
+      );
+      seen.push(...body.items.map((row) => String(row['eventId'])));
+      cursor = body.nextCursor;
+      await insertEvents(own, [{ likelyCause: 'rate_zero', occurredAt: at + 9 }]);
+    } while (cursor !== null);
+    expect(seen.toSorted()).toEqual(before.toSorted());
+  });
+});
+
+describe('webhooks', () => {
+  test('lists deliveries, the latest first, with what came of each and no body', async () => {
+    const own = await newApp(api);
+    const [eventId = ''] = await insertEvents(own, [{}]);
+    const { id } = await api.sql.one<{ id: string }>`
+      update deliveries set received_at = ${instant(5_000)}, event_count = 1, source_event_id = 'in_1' where event_id = ${eventId}
+      returning id`;
+    await api.call('POST', `/webhooks/revenuecat/${own.appId}`, { body: { secret: 'of the sender' } });
+    const { status, body, text } = await get('webhooks', own);
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      items: [
+        {
+          id: expect.stringMatching(/^del_/),
+          source: 'revenuecat',
+          sourceEventId: null,
+          receivedAt: api.clock.now,
+          signatureValid: false,
+          processingStatus: 'rejected',
+          lastError: 'no webhook secret is set for this provider',
+          eventCount: 0,
+          workflowId: null,
+        },
+        {
+          id,
+          source: 'stripe',
+          sourceEventId: 'in_1',
+          receivedAt: 5_000,
+          signatureValid: true,
+          processingStatus: 'processed',
+          lastError: null,
+          eventCount: 1,
+          workflowId: `delivery:${id}`,
+        },
+      ],
+      nextCursor: null,
+    });
+    expect(text).not.toContain('of the sender');
+  });
+
+  test('is walked page by page, each delivery exactly once', async () => {
+    const own = await newApp(api);
+    const before = await insertEvents(
+      own,
+      Array.from({ length: 5 }, () => ({})),
+    );
+    await api.sql`update deliveries set received_at = '2026-01-01' where app_id = ${own.appId}`;
+    const seen: string[] = [];
+    let cursor: string | null = null;
+    do {
+      const { body }: Answer<Page> = await get(
+        `webhooks?limit=2${cursor === null ? '' : `&cursor=${cursor}`}`,
+        own,
+      );
+      seen.push(...body.items.map((row) => String(row['id'])));
+      cursor = body.nextCursor;
+    } while (cursor !== null);
+    expect(seen).toHaveLength(before.length);
+    expect(new Set(seen).size).toBe(before.length);
+  });
+
+  test('a cursor of the one diagnostic is none of the other', async () => {
+    const own = await newApp(api);
+    await insertEvents(own, [{ likelyCause: 'rate_zero' }, { likelyCause: 'rate_zero' }]);
+    const { nextCursor } = (await get('webhooks?limit=1', own)).body;
+    expect(nextCursor).not.toBeNull();
+    expect((await get(`webhooks?limit=5&cursor=${nextCursor}`, own)).status).toBe(200);
+    expect((await get(`unattributed?cursor=${nextCursor}`, own)).status).toBe(400);
+    expect((await get(`webhooks?cursor=${nextCursor}`, app)).status).toBe(400);
+  });
+
+  test.each([
+    ['webhooks?limit=0'],
+    ['webhooks?cursor=x'],
+    ['unattributed?limit=101'],
+    ['unattributed?cursor='],
+  ])('%s is a 400', async (path) => {
+    expect((await get(path, app)).status).toBe(400);
+  });
+});
