@@ -191,12 +191,9 @@ describe('identity', () => {
     expect(await identityOf(own)).toMatchObject({ verdict: 'ok', overlapCount: 1, truncated: true });
   });
 
-  test.each([['?limit=0'], ['?limit=x'], ['?limit=101'], ['?cursor=e30'], ['?cursor=']])(
-    '%s is a 400',
-    async (query) => {
-      expect((await get(`identity${query}`, app)).status).toBe(400);
-    },
-  );
+  test.each([['?limit=0'], ['?limit=x'], ['?limit=101']])('%s is a 400', async (query) => {
+    expect((await get(`identity${query}`, app)).status).toBe(400);
+  });
 });
 
 describe('unattributed', () => {

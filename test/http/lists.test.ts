@@ -128,7 +128,11 @@ describe('affiliates', () => {
   test('by earnings: the top ones, then the oldest without any, on one page', async () => {
     const own = await newApp(api);
     const ids: string[] = [];
-    for (let index = 0; index < 5; index += 1) ids.push(await newAffiliate(api, own));
+    for (let index = 0; index < 5; index += 1) {
+      // Ids sort by the millisecond.
+      api.clock.now += 1;
+      ids.push(await newAffiliate(api, own));
+    }
     const [first = '', second = '', third = '', fourth = ''] = ids;
     const occurredAt = Date.UTC(2026, 0, 1);
     await insertEarning(api, own, { affiliateId: third, amountCents: 300, occurredAt, dueAt: occurredAt });

@@ -1,6 +1,5 @@
 import { listUnattributedEvents, listWebhookDeliveries, readIdentityOverlap } from '../../db/diagnostics.ts';
 import { decodeCursor, millisKey, presentPage } from '../cursors.ts';
-import { ApiError } from '../errors.ts';
 import { presentDelivery, presentIdentity, presentUnattributed } from '../presenters/diagnostics.ts';
 import { route } from '../route.ts';
 import * as schemas from '../schemas/diagnostics.ts';
@@ -14,12 +13,11 @@ export const diagnosticsRoutes = [
     path: '/apps/:appId/diagnostics/identity',
     auth: 'account',
     permission: 'read',
+    operationId: 'diagnoseIdentity',
     summary: 'Shows whether the user ids of billing events are those that the app tells of.',
     query: schemas.identityQuery,
     response: { status: 200, schema: schemas.identity },
     handler: async ({ deps, app, query }) => {
-      // There is one page only, so no cursor can be of it.
-      if (query.cursor !== undefined) throw new ApiError('invalid_cursor');
       const samples = Math.min(query.limit, MAX_SAMPLES);
       return presentIdentity(await readIdentityOverlap(deps.sql, app.id, samples), samples);
     },
@@ -30,6 +28,7 @@ export const diagnosticsRoutes = [
     path: '/apps/:appId/diagnostics/unattributed',
     auth: 'account',
     permission: 'read',
+    operationId: 'listUnattributedEvents',
     summary: 'Lists paid events that earned nothing, the latest first, and why.',
     query: schemas.diagnosticsQuery,
     response: { status: 200, schema: schemas.unattributedPage },
@@ -46,6 +45,7 @@ export const diagnosticsRoutes = [
     path: '/apps/:appId/diagnostics/webhooks',
     auth: 'account',
     permission: 'read',
+    operationId: 'listDeliveries',
     summary: 'Lists the deliveries of billing providers, the latest first, and what came of each.',
     query: schemas.diagnosticsQuery,
     response: { status: 200, schema: schemas.webhooksPage },

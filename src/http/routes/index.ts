@@ -3,6 +3,7 @@ import { affiliateRoutes } from './affiliates.ts';
 import { appRoutes } from './apps.ts';
 import { clickRoutes } from './clicks.ts';
 import { commissionRoutes } from './commissions.ts';
+import { diagnosticsRoutes } from './diagnostics.ts';
 import { docsRoutes } from './docs.ts';
 import { explanationRoutes } from './explanations.ts';
 import { healthRoutes } from './health.ts';
@@ -37,7 +38,11 @@ export const routeGroups: readonly RouteGroup[] = [
     description: 'What is owed, and paying it: once, as a CSV file.',
     routes: [...payoutListRoutes, ...payoutExportRoutes],
   },
-  { name: 'Dashboards', description: 'Counts and sums, for founders and for creators.', routes: [...overviewRoutes, ...timeseriesRoutes] },
+  {
+    name: 'Dashboards',
+    description: 'Counts and sums, for founders and for creators.',
+    routes: [...overviewRoutes, ...timeseriesRoutes],
+  },
   {
     name: 'Webhook settings',
     description: 'Where billing providers post, and their secrets.',
@@ -46,7 +51,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Diagnostics',
     description: 'What went wrong, and what to do about it.',
-    routes: [...diagnosticRoutes, ...explanationRoutes, ...ledgerCheckRoutes],
+    routes: [...diagnosticsRoutes, ...explanationRoutes, ...ledgerCheckRoutes],
   },
   { name: 'Webhooks', description: 'Purchase events of billing providers.', routes: webhookRoutes },
   {

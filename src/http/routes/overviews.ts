@@ -17,6 +17,7 @@ export const overviewRoutes = [
     path: '/apps/:appId/overview',
     auth: 'account',
     permission: 'read',
+    operationId: 'getAppOverview',
     summary:
       'Shows what an app had in all time, who and what brought most of it, and the latest commissions.',
     response: { status: 200, schema: schemas.appOverview },
@@ -37,6 +38,7 @@ export const overviewRoutes = [
     path: '/apps/:appId/affiliates/:affiliateId/overview',
     auth: 'account',
     permission: 'read',
+    operationId: 'getAffiliateOverview',
     summary: 'Shows what an affiliate had in all time, their links, and what comes next.',
     ids: { affiliateId: 'affiliate' },
     response: { status: 200, schema: schemas.affiliateOverview },

@@ -18,6 +18,7 @@ export const timeseriesRoutes = [
     path: '/apps/:appId/timeseries',
     auth: 'account',
     permission: 'read',
+    operationId: 'getTimeseries',
     summary: 'Shows what happened in each hour, day, week or month of a time zone.',
     query: schemas.timeseriesQuery,
     response: { status: 200, schema: schemas.timeseries },

@@ -2,17 +2,7 @@ import * as z from 'zod';
 import { COMMISSION_STATUSES } from '../../db/commissions.ts';
 import { MATCH_METHODS } from '../../domain/attribution.ts';
 import { PROVIDER_NAMES } from '../../providers/provider.ts';
-import {
-  cents,
-  epochMs,
-  epochMsText,
-  givenId,
-  idOf,
-  pageOf,
-  pageQuery,
-  rateBps,
-  textLike,
-} from './common.ts';
+import { cents, epochMs, fromTo, givenId, idOf, pageOf, pageQuery, rateBps, textLike } from './common.ts';
 
 const status = z.enum(COMMISSION_STATUSES);
 
@@ -44,8 +34,7 @@ export const commissionsQuery = z.object({
   ...pageQuery,
   affiliateId: givenId('affiliate').optional(),
   status: status.optional(),
-  from: epochMsText.optional(),
-  to: epochMsText.optional(),
+  ...fromTo('earliest `occurredAt`, included', 'latest `occurredAt`, not included'),
 });
 
 export const commissionsPage = pageOf(commission);

@@ -23,14 +23,28 @@ export const epochMs = z
   .meta({ description: 'epoch milliseconds', examples: [1_781_524_800_000] });
 
 /** An instant in a query. */
-export const epochMsText = z
-  .string()
-  .regex(/^\d{1,15}$/, 'Must be epoch milliseconds.')
-  .transform(Number)
-  .refine((at) => at <= LAST_INSTANT, 'Must be epoch milliseconds.')
-  .meta(
-    describedAs({ type: 'integer', minimum: 0, maximum: LAST_INSTANT, description: 'epoch milliseconds' }),
-  );
+function epochMsText(example: number, description: string) {
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, 'Must be epoch milliseconds.')
+    .transform(Number)
+    .refine((at) => at <= LAST_INSTANT, 'Must be epoch milliseconds.')
+    .meta(
+      describedAs({
+        type: 'integer',
+        minimum: 0,
+        maximum: LAST_INSTANT,
+        description: `${description}, epoch milliseconds`,
+        examples: [example],
+      }),
+    );
+}
+
+/** Two instants in a query: the first is included, the second is not. */
+export const fromTo = (from: string, to: string) => ({
+  from: epochMsText(1_780_315_200_000, from).optional(),
+  to: epochMsText(1_781_524_800_000, to).optional(),
+});
 
 /** Money in an answer. */
 export const cents = z.int().meta({ description: 'USD cents', examples: [1999] });

@@ -3,18 +3,18 @@ import { PROCESSING_STATUSES } from '../../db/deliveries.ts';
 import { EVENT_KINDS } from '../../domain/events.ts';
 import { LIKELY_CAUSES } from '../../domain/likely-causes.ts';
 import { PROVIDER_NAMES } from '../../providers/provider.ts';
-import { anyId, cents, count, epochMs, pageOf, pageQuery } from './common.ts';
+import { cents, count, epochMs, idOf, pageOf, pageQuery, textLike } from './common.ts';
 
 const source = z.enum(PROVIDER_NAMES);
 
 /** `limit` as in the lists, for the samples of each side. There is no second page. */
-export const identityQuery = z.object(pageQuery);
+export const identityQuery = z.object({ limit: pageQuery.limit });
 
 export const identity = z.object({
   verdict: z.enum(['ok', 'no_overlap', 'no_data']),
   overlapCount: count,
-  billingOnlySamples: z.array(z.string()),
-  attributionOnlySamples: z.array(z.string()),
+  billingOnlySamples: z.array(textLike('user-4711')),
+  attributionOnlySamples: z.array(textLike('4711')),
   truncated: z.boolean().describe('whether there is more than what is shown and counted'),
 });
 
@@ -22,29 +22,32 @@ export const diagnosticsQuery = z.object(pageQuery);
 
 export const unattributedPage = pageOf(
   z.object({
-    eventId: anyId,
+    eventId: idOf('event'),
     source,
-    sourceEventId: z.string(),
+    sourceEventId: textLike('evt_1SZ'),
     kind: z.enum(EVENT_KINDS),
-    customerUserId: z.string().nullable(),
+    customerUserId: textLike('user-4711').nullable(),
     amountCents: cents.nullable(),
     occurredAt: epochMs,
     receivedAt: epochMs,
     likelyCause: z.enum(LIKELY_CAUSES),
-    explanation: z.string(),
+    explanation: textLike('No device ever told of this user: call identify(userId).'),
   }),
 );
 
 export const webhooksPage = pageOf(
   z.object({
-    id: anyId,
+    id: idOf('delivery'),
     source,
-    sourceEventId: z.string().nullable(),
+    sourceEventId: textLike('evt_1SZ').nullable(),
     receivedAt: epochMs,
     signatureValid: z.boolean(),
     processingStatus: z.enum(PROCESSING_STATUSES),
-    lastError: z.string().nullable(),
+    lastError: textLike('the body is not JSON').nullable(),
     eventCount: count,
-    workflowId: z.string().nullable().describe('null when the request was refused: no workflow is started'),
+    workflowId: textLike(
+      'delivery:del_01',
+      'of the workflow at Temporal; null when the request was refused and none was started',
+    ).nullable(),
   }),
 );

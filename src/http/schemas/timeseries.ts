@@ -1,13 +1,14 @@
 import * as z from 'zod';
 import { MAX_POINTS, TIMESERIES_INTERVALS } from '../../domain/timeseries.ts';
 import { databaseTimeZone } from '../time-zone.ts';
-import { cents, count, epochMs, epochMsText } from './common.ts';
+import { cents, count, epochMs, fromTo, givenId, textLike } from './common.ts';
 
 const interval = z.enum(TIMESERIES_INTERVALS);
 
 /** A time zone as it was asked for, and as the database knows it. */
 const timezone = z
   .string()
+  .meta({ description: 'a name of the IANA time zone database', examples: ['Europe/Berlin'] })
   .default('UTC')
   .transform((name, context) => {
     const inDatabase = databaseTimeZone(name);
@@ -17,19 +18,18 @@ const timezone = z
   });
 
 export const timeseriesQuery = z.object({
-  from: epochMsText.optional().describe('30 days before `to` by default'),
-  to: epochMsText.optional().describe('now by default'),
+  ...fromTo('included; 30 days before `to` by default', 'not included; now by default'),
   interval: interval.default('day'),
   timezone,
-  affiliateId: z.string().optional(),
-  linkId: z.string().optional(),
+  affiliateId: givenId('affiliate').optional(),
+  linkId: givenId('link').optional(),
 });
 
 export const timeseries = z.object({
   from: epochMs,
   to: epochMs,
   interval,
-  timezone: z.string(),
+  timezone: textLike('Europe/Berlin'),
   points: z
     .array(
       z.object({
