@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { projectRoot } from '../../src/config/project-root.ts';
+import { setUpFounder } from '../support/founder.ts';
 import { isPrinted, readBlocks, runBlocks } from '../support/runnable-page.ts';
 import type { PageBlock } from '../support/runnable-page.ts';
 import { startTestService, TEST_SECRETS_KEY, temporalAddress } from '../support/service.ts';
@@ -31,14 +32,25 @@ for (const page of pages) {
 }
 
 test('the pages for founders, operators and engineers have commands', () => {
-  expect(runnable.map(([page]) => page)).toEqual(expect.arrayContaining(['README.md', 'docs/founders.md']));
+  expect(runnable.map(([page]) => page)).toEqual(
+    expect.arrayContaining([
+      'README.md',
+      'docs/engineers.md',
+      'docs/founders.md',
+      'docs/operators.md',
+      'docs/providers.md',
+    ]),
+  );
 });
 
 test.each(runnable)(
   '%s: its commands work as they stand there, and print what it says',
   async (page, blocks) => {
+    const { key, app } = await setUpFounder(service);
     const { status, stderr, outputs } = await runBlocks(blocks, {
       API: service.url,
+      KEY: key,
+      APP: app.id,
       DATABASE_URL: service.database.url,
       SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
       TEMPORAL_ADDRESS: temporalAddress(),

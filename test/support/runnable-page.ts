@@ -74,5 +74,5 @@ export function isPrinted(output: string, printed: string): boolean {
     .split('…')
     .map((part) => part.replaceAll(/[$()*+.?[\\\]^{|}]/g, '\\$&'))
     .join('[^\\n]*');
-  return new RegExp(`^${pattern}$`).test(output.trim());
+  return new RegExp(`^${pattern}$`).test(output.replaceAll('\r', '').trim());
 }
