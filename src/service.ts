@@ -1,5 +1,4 @@
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NativeConnectionOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Logger } from 'pino';
@@ -18,6 +17,9 @@ import { createApp } from './http/app.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { answerClientError } from './http/client-error.ts';
 import type { ReadinessCheck } from './http/deps.ts';
+import { listen } from './listen.ts';
+import { createMetrics, serveMetrics } from './metrics.ts';
+import type { Metrics, MetricsServer } from './metrics.ts';
 import { createRateLimits } from './http/rate-limits.ts';
 import type { RateLimitSettings } from './http/rate-limits.ts';
 
@@ -31,6 +33,8 @@ export interface ServiceSettings {
   readonly publicUrl: string | null;
   readonly trustProxy: number;
   readonly rateLimits: RateLimitSettings;
+  /** No metrics when it is missing. */
+  readonly metricsPort?: number | undefined;
   readonly databaseUrl: string;
   readonly temporal: {
     readonly connection: NativeConnectionOptions;
@@ -52,6 +56,8 @@ export interface ServiceSettings {
 export interface Service {
   /** Base address of the API; null in a worker. */
   readonly url: string | null;
+  /** Where Prometheus reads; null when that is off. */
+  readonly metricsUrl: string | null;
   readonly sql: Sql;
   readonly relay: Relay | null;
   readonly ready: () => Promise<readonly ReadinessCheck[]>;
@@ -132,38 +138,39 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     ];
   };
 
+  const endBackground = async (): Promise<void> => {
+    await relay.stop();
+    await housekeeping.stop();
+    await work.drain();
+    await link.stop();
+    await sql.close();
+  };
+
   let stopping = false;
-  const url = { value: settings.publicUrl };
   const server = createServer();
-  if (role !== 'worker') {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) => {
-        reject(
-          error.code === 'EADDRINUSE'
-            ? new StartupError(
-                `Port ${settings.port} is in use: stop what listens there or set PORT to another one.`,
-              )
-            : new StartupError(
-                `Can't listen on ${settings.host}:${settings.port} (${error.message}): check HOST and PORT.`,
-              ),
-        );
-      });
-      server.listen(settings.port, settings.host, resolve);
-    }).catch(async (error: unknown) => {
-      await relay.stop();
-      await housekeeping.stop();
-      await link.stop();
-      await sql.close();
-      throw error;
-    });
-    const { port } = server.address() as AddressInfo;
-    const local = `http://${settings.host.includes(':') ? `[${settings.host}]` : settings.host}:${port}`;
-    url.value ??= local;
+  let url: string | null = null;
+  let metrics: Metrics | null = null;
+  let metricsServer: MetricsServer | null = null;
+  try {
+    if (settings.metricsPort !== undefined) {
+      metrics = createMetrics({ sql, readiness });
+      metricsServer = await serveMetrics(metrics, settings.host, settings.metricsPort);
+      logger.info({ url: metricsServer.url, msg: 'metrics' });
+    }
+    if (role !== 'worker') url = await listen(server, settings.host, settings.port, 'PORT');
+  } catch (error) {
+    await metricsServer?.stop();
+    await endBackground();
+    throw error;
+  }
+  if (url !== null) {
+    logger.info({ url, role, msg: 'listening' });
+    url = settings.publicUrl ?? url;
     const app = createApp({
       sql,
       logger,
       now: Date.now,
-      publicUrl: url.value.replace(/\/$/, ''),
+      publicUrl: url.replace(/\/$/, ''),
       trustProxy: settings.trustProxy,
       secretBox: settings.secretBox,
       rateLimits: createRateLimits(settings.rateLimits),
@@ -173,11 +180,11 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         stopping
           ? [{ name: 'service', ok: false, detail: 'the service is stopping', optional: false }]
           : readiness(),
+      ...(metrics === null ? {} : { observeRequest: metrics.observeRequest }),
     });
     const handle = app.callback();
     server.on('clientError', answerClientError);
     server.on('request', (request, response) => void handle(request, response));
-    logger.info({ url: local, role, msg: 'listening' });
   }
 
   async function closeHttp(): Promise<void> {
@@ -197,7 +204,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
 
   return {
-    url: role === 'worker' ? null : url.value,
+    url,
+    metricsUrl: metricsServer?.url ?? null,
     sql,
     relay,
     ready: readiness,
@@ -213,11 +221,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     stop: async () => {
       stopping = true;
       await closeHttp();
-      await relay.stop();
-      await housekeeping.stop();
-      await work.drain();
-      await link.stop();
-      await sql.close();
+      await metricsServer?.stop();
+      await endBackground();
     },
   };
 }

@@ -58,7 +58,7 @@ export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes):
   const app = new Koa<HttpState>({ proxy: deps.trustProxy > 0, maxIpsCount: deps.trustProxy });
   const router = createRouter(deps, routes);
   app.use(requestId);
-  app.use(requestLog(deps.logger));
+  app.use(requestLog(deps.logger, deps.observeRequest));
   app.use(safeHeaders);
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));

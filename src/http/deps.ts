@@ -27,6 +27,14 @@ export interface DurableWork {
   settlePayout(affiliateId: AffiliateId, requestId: PayoutRequestId, waitMs: number): Promise<void>;
 }
 
+/** Told of every request when it was answered. `route` is the path as the route declares it; undefined for none. */
+export type RequestObserver = (request: {
+  readonly method: string;
+  readonly route: string | undefined;
+  readonly status: number;
+  readonly seconds: number;
+}) => void;
+
 /** One thing the process's role needs before it can serve. */
 export interface ReadinessCheck {
   readonly name: string;
@@ -53,4 +61,5 @@ export interface HttpDeps {
   readonly addressHasher: AddressHasher;
   readonly work: DurableWork;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
+  readonly observeRequest?: RequestObserver;
 }

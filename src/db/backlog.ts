@@ -1,0 +1,19 @@
+import type { Sql } from './sql.ts';
+
+/** How many unfinished deliveries are counted at most: beyond that the exact number says nothing more. */
+const COUNT_LIMIT = 10_000;
+
+export interface Backlog {
+  readonly unfinishedDeliveries: number;
+  /** Of the oldest one; 0 when there is none. */
+  readonly oldestSeconds: number;
+}
+
+/** What was accepted and has no outcome yet. */
+export async function readBacklog(sql: Sql): Promise<Backlog> {
+  return await sql.one<Backlog>`
+    select count(*)::int as "unfinishedDeliveries",
+           coalesce(extract(epoch from now() - min(received_at)), 0)::float8 as "oldestSeconds"
+      from (select received_at from deliveries where completed_at is null
+             order by coalesce(relayed_at, received_at) limit ${COUNT_LIMIT}) d`;
+}

@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService({ settings: { metricsPort: 0 } });
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await service.close();
+});
+
+const read = async () => await (await fetch(service.metricsUrl ?? '')).text();
+
+test('requests are counted by route, never by path, id or caller', async () => {
+  await founder.ok('GET', `/apps/${founder.app.id}`);
+  const text = await read();
+  expect(text).toMatch(
+    /tributary_http_request_duration_seconds_count\{method="GET",route="\/apps\/:appId",status="200"\} [1-9]/,
+  );
+  expect(text).not.toContain(founder.app.id);
+  expect(text).not.toContain(founder.accountId);
+});
+
+test('readiness and the backlog of deliveries are told', async () => {
+  expect(await read()).toMatch(/tributary_ready\{check="database"\} 1\n/);
+  await founder.purchase(await founder.customer(), 5);
+  expect(await read()).toMatch(/tributary_unfinished_deliveries 0\n/);
+  await service.sql`
+    update deliveries set completed_at = null, processing_status = 'received', relayed_at = now() + interval '1 hour',
+           received_at = now() - interval '90 seconds'`;
+  const text = await read();
+  expect(text).toMatch(/tributary_unfinished_deliveries 1\n/);
+  expect(text).toMatch(/tributary_oldest_unfinished_delivery_seconds 9\d\.?/);
+});
+
+test('nothing else is served there, and no metrics on the port of the API', async () => {
+  const { origin } = new URL(service.metricsUrl ?? '');
+  expect((await fetch(`${origin}/apps`)).status).toBe(404);
+  expect((await fetch(`${service.url}/metrics`)).status).toBe(404);
+});
