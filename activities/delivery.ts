@@ -5,9 +5,10 @@ import type { SecretBox } from '../src/config/secret-box.ts';
 import { finishDelivery, loadDelivery, markDeliveryProcessing } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import { recordEventFacts } from '../src/db/events.ts';
-import { bindTransfer, findWaitingPayments, loadPayments } from '../src/db/payments.ts';
+import { findWaitingPayments, loadPayments } from '../src/db/payments.ts';
 import type { NewCommission, StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
+import { bindTransfers } from '../src/db/transfers.ts';
 import { secretContext } from '../src/db/webhook-secrets.ts';
 import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
@@ -220,10 +221,9 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
 
   /** Finds the payments that this event says something of, and who is behind them, as of after the facts' commit. */
   attribute: async (deps, run) => {
-    const { appId } = await run.stored();
-    const { event, environment } = await run.event();
-    if (event.transfer !== null && environment === 'production')
-      deps.onBindings(await bindTransfer(deps.sql, appId, event.transfer));
+    const { appId, eventId } = await run.stored();
+    const { event } = await run.event();
+    if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }));
     await run.payments();
     return null;
   },

@@ -3,6 +3,7 @@ import { findBinding, markHealed } from '../src/db/healing.ts';
 import { findWaitingPayments, loadPayments } from '../src/db/payments.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
+import { bindTransfers } from '../src/db/transfers.ts';
 import type { BindingId, PaymentId } from '../src/domain/ids.ts';
 import { evaluateAndApply } from './evaluate.ts';
 
@@ -10,6 +11,8 @@ export interface HealingActivityDeps {
   readonly sql: Sql;
   readonly logger: Logger;
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
+  /** Bindings that were made meanwhile and have to be healed, too. */
+  readonly onBindings: (bindings: readonly BindingId[]) => void;
 }
 
 const PAGE = 50;
@@ -23,13 +26,17 @@ export function createHealingActivities({
   sql,
   logger,
   onCommissions,
+  onBindings,
 }: HealingActivityDeps): HealingActivities {
   return {
-    /** Looks again at one page of waiting payments; answers where the next page begins, or null after the last. */
+    /** Looks again at one page of waiting payments, and first at whom the user gave his purchases to; answers where the next page begins, or null after the last. */
     healPage: async (id, after) => {
       const bindingId = id as BindingId;
       const binding = await findBinding(sql, bindingId);
       if (binding === undefined) return null;
+      if (after === null) {
+        onBindings(await bindTransfers(sql, binding.appId, { giver: binding.customerUserId }));
+      }
       const users = { customerUserIds: [binding.customerUserId], userKeys: [] };
       const page = await findWaitingPayments(sql, binding.appId, users, after as PaymentId | null, PAGE);
       let healed = 0;

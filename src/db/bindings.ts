@@ -114,7 +114,8 @@ export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: stri
 }
 
 /**
- * Whether a new binding has nothing to heal, and notes that at once: no earlier payment of the user waits for it. To be
+ * Whether a new binding has nothing to heal, and notes that at once: no earlier payment of the user waits for it, and he gave
+ * none away. To be
  * called after the binding was committed, so that a payment recorded meanwhile has either seen it or is seen here.
  */
 export async function markHealedIfNothingWaits(sql: Sql, bindingId: BindingId): Promise<boolean> {
@@ -133,6 +134,9 @@ export async function markHealedIfNothingWaits(sql: Sql, bindingId: BindingId): 
              join payments p on p.id = u.payment_id
             where p.environment = 'production' and p.earned_cents = 0
               and (p.likely_cause is not null or p.evaluated_at is null))
+         and not exists (
+           select from user_transfers g
+            where g.app_id = b.app_id and g.customer_user_id = b.customer_user_id and g.role = 'giver')
       returning id
     )
     select exists (select from marked)

@@ -34,6 +34,13 @@ export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<'re
         : null;
   const users =
     payment === null ? [] : event.userIds.map((customerUserId, position) => ({ customerUserId, position }));
+  const transfers =
+    environment === 'production' && event.transfer !== null
+      ? [
+          ...event.transfer.from.map((customerUserId) => ({ role: 'giver', customerUserId })),
+          ...event.transfer.to.map((customerUserId) => ({ role: 'receiver', customerUserId })),
+        ]
+      : [];
   const keys = payment === null ? [] : event.userKeys.map((userKey, position) => ({ userKey, position }));
 
   const row = await sql.one<{ deliveryId: DeliveryId }>`
@@ -69,6 +76,11 @@ export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<'re
       insert into user_links (app_id, environment, source, user_key, customer_user_id)
       select ${appId}, ${environment}, ${facts.source}, l.key, l."customerUserId"
         from ev, jsonb_to_recordset(${sql.json(event.userLinks)}) l (key text, "customerUserId" text)
+      on conflict do nothing
+    ), transfers as (
+      insert into user_transfers (app_id, event_id, role, customer_user_id)
+      select ${appId}, ev.id, t.role, t."customerUserId"
+        from ev, jsonb_to_recordset(${sql.json(transfers)}) t (role text, "customerUserId" text)
       on conflict do nothing
     ), aliases as (
       insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)

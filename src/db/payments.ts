@@ -1,4 +1,4 @@
-import type { AppId, BindingId, CommissionId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
+import type { AppId, CommissionId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
 import type { Environment } from '../domain/events.ts';
 import { RATE_MAX_AGE_DAYS, shownUsdPerUnit } from '../domain/exchange-rate.ts';
 import type { Evaluation, PaymentSnapshot } from '../domain/evaluate-payment.ts';
@@ -271,25 +271,5 @@ export async function findWaitingPayments(
     ) u join payments p on p.id = u.payment_id
      where p.binding_id is null and p.environment = 'production'
      order by p.id limit ${limit}`;
-  return rows.map((row) => row.id);
-}
-
-/** Binds the receiver of a transfer to the giver's attribution, when exactly one giver has one and the receiver has none. */
-export async function bindTransfer(
-  sql: Sql,
-  appId: AppId,
-  transfer: { from: readonly string[]; to: readonly string[] },
-): Promise<BindingId[]> {
-  const receivers = transfer.to.map((customerUserId) => ({ id: newId('binding'), customerUserId }));
-  await sql`
-    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
-    select r.id, ${appId}, r."customerUserId", g.attribution_id, now()
-      from (select min(attribution_id) as attribution_id from bindings
-             where app_id = ${appId} and customer_user_id = any(${[...transfer.from]}::text[])
-            having count(*) = 1) g,
-           jsonb_to_recordset(${sql.json(receivers)}) r (id text, "customerUserId" text)
-    on conflict (app_id, customer_user_id) do nothing`;
-  const rows = await sql<{ id: BindingId }>`
-    select id from bindings where app_id = ${appId} and customer_user_id = any(${[...transfer.to]}::text[]) and healed_at is null`;
   return rows.map((row) => row.id);
 }

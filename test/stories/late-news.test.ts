@@ -145,6 +145,33 @@ describe('news that comes late', () => {
     );
   });
 
+  test('a transfer that is told before its giver is known counts once he is, and so does one after it', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const [giver, middle, receiver] = [randomUUID(), randomUUID(), randomUUID()];
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [middle], to: [receiver] })));
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [giver], to: [middle] })));
+    const deviceId = await founder.install(slug, Date.now() - 60 * DAY_MS);
+    await founder.purchase(receiver, 10);
+    expect(await amountsOf(affiliateId)).toEqual([]);
+    await founder.identify(deviceId, giver);
+    await eventually('the last receiver is bound', async () => {
+      const bound =
+        await service.sql`select 1 from bindings where customer_user_id = ${receiver} and healed_at is not null`;
+      return bound.length === 1;
+    });
+    await founder.purchase(receiver, 20);
+    await eventually('the purchase after it earns', async () => (await amountsOf(affiliateId)).includes(400));
+  });
+
+  test('of two givers with attributions none decides', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const givers = [await founder.customer(slug), await founder.customer(slug)];
+    const receiver = randomUUID();
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: givers, to: [receiver] })));
+    await founder.purchase(receiver, 20);
+    expect(await amountsOf(affiliateId)).toEqual([]);
+  });
+
   test('the relay finishes a delivery whose workflow was never started', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);

@@ -1,0 +1,55 @@
+import type { AppId, AttributionId, BindingId, EventId } from '../domain/ids.ts';
+import { newId } from './new-id.ts';
+import type { Sql } from './sql.ts';
+
+/** Which transfers to look at: the one that an event tells, or all in which this user gave. */
+export type TransferSelector = { readonly eventId: EventId } | { readonly giver: string };
+
+/** Receivers looked at in one go; a user who was given to so often is no user. */
+const RECEIVERS_LIMIT = 200;
+
+/**
+ * Binds the receivers of transfers to the giver's attribution, where exactly one giver has one and the receiver has
+ * none. To be called after the transfer was committed, and again after a giver's binding was: whichever comes second
+ * sees both. Answers the receivers' bindings that have still to be healed.
+ */
+export async function bindTransfers(
+  sql: Sql,
+  appId: AppId,
+  selector: TransferSelector,
+): Promise<BindingId[]> {
+  const which =
+    'eventId' in selector
+      ? sql.fragment`g.event_id = ${selector.eventId}`
+      : sql.fragment`g.customer_user_id = ${selector.giver}`;
+  const receivers = await sql<{ customerUserId: string; attributionId: AttributionId; isBound: boolean }>`
+    with transfers as (
+      select distinct g.event_id from user_transfers g where g.app_id = ${appId} and g.role = 'giver' and ${which}
+    ), givers as (
+      select t.event_id, min(b.attribution_id) as attribution_id
+        from transfers t
+        join user_transfers g on g.event_id = t.event_id and g.role = 'giver'
+        join bindings b on b.app_id = ${appId} and b.customer_user_id = g.customer_user_id
+       group by t.event_id having count(*) = 1
+    )
+    select r.customer_user_id as "customerUserId", g.attribution_id as "attributionId", b.id is not null as "isBound"
+      from givers g
+      join user_transfers r on r.event_id = g.event_id and r.role = 'receiver'
+      left join bindings b on b.app_id = ${appId} and b.customer_user_id = r.customer_user_id
+     where b.id is null or b.healed_at is null
+     order by g.event_id, r.customer_user_id limit ${RECEIVERS_LIMIT}`;
+  if (receivers.length === 0) return [];
+  const wanted = receivers
+    .filter(({ isBound }) => !isBound)
+    .map((receiver) => ({ id: newId('binding'), ...receiver }));
+  await sql`
+    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+    select w.id, ${appId}, w."customerUserId", w."attributionId", now()
+      from jsonb_to_recordset(${sql.json(wanted)}) w (id text, "customerUserId" text, "attributionId" text)
+    on conflict (app_id, customer_user_id) do nothing`;
+  const rows = await sql<{ id: BindingId }>`
+    select id from bindings
+     where app_id = ${appId} and healed_at is null
+       and customer_user_id = any(${receivers.map(({ customerUserId }) => customerUserId)}::text[])`;
+  return rows.map((row) => row.id);
+}
