@@ -8,14 +8,13 @@ import {
   adaptyEvent,
   adaptyRefund,
   bodyOf,
+  fakeSecret,
   paddleAdjustment,
   paddleSubscription,
   paddleTransaction,
+  PROOFS,
   revenuecatEvent,
   revenuecatRefund,
-  signPaddle,
-  signStripe,
-  signSvix,
   stripeInvoicePaid,
   stripeRefund,
   superwallEvent,
@@ -46,24 +45,12 @@ interface Sale {
 
 /** How one provider speaks. */
 interface Voice {
-  /** What the founder copies from the provider; null where the service makes the secret. */
-  readonly secret: string | null;
-  readonly sign: (body: Buffer, secret: string) => Readonly<Record<string, string>>;
   readonly sells: (sale: Sale, isSandbox: boolean) => Payload;
   readonly refunds: (sale: Sale) => Payload;
 }
 
-const seconds = () => Math.floor(Date.now() / 1000);
-const token = (_: Buffer, secret: string) => ({ authorization: secret });
-
-function svixSecret(): string {
-  return `whsec_${Buffer.from(`plainly fake ${randomUUID()}`).toString('base64')}`;
-}
-
 const VOICES: Readonly<Record<ProviderName, Voice>> = {
   revenuecat: {
-    secret: null,
-    sign: token,
     sells: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
       revenuecatEvent({
         ...sale,
@@ -75,8 +62,6 @@ const VOICES: Readonly<Record<ProviderName, Voice>> = {
       revenuecatRefund({ ...sale, transactionId, usd: cents / 100 }),
   },
   adapty: {
-    secret: null,
-    sign: token,
     sells: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
       adaptyEvent({
         ...sale,
@@ -88,8 +73,6 @@ const VOICES: Readonly<Record<ProviderName, Voice>> = {
       adaptyRefund({ ...sale, transactionId, usd: cents / 100 }),
   },
   superwall: {
-    secret: svixSecret(),
-    sign: (body, secret) => signSvix(body, secret, seconds()),
     sells: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
       superwallEvent({
         ...sale,
@@ -101,8 +84,6 @@ const VOICES: Readonly<Record<ProviderName, Voice>> = {
       superwallRefund({ ...sale, transactionId, usd: cents / 100 }),
   },
   stripe: {
-    secret: `whsec_test_${randomUUID()}`,
-    sign: (body, secret) => ({ 'stripe-signature': signStripe(body, secret, seconds()) }),
     sells: ({ cents: amount, ref, ...sale }, isSandbox) =>
       stripeInvoicePaid({
         ...sale,
@@ -115,8 +96,6 @@ const VOICES: Readonly<Record<ProviderName, Voice>> = {
       stripeRefund({ amount, paymentIntentId: `pi_${ref}`, occurredAt }),
   },
   paddle: {
-    secret: `pdl_ntfset_${randomUUID()}`,
-    sign: (body, secret) => ({ 'paddle-signature': signPaddle(body, secret, seconds()) }),
     sells: ({ cents: amount, ref, ...sale }, simulated) =>
       paddleTransaction({ ...sale, amount, transactionId: `txn_${ref}`, simulated }),
     refunds: ({ cents: amount, ref, occurredAt }) =>
@@ -124,8 +103,13 @@ const VOICES: Readonly<Record<ProviderName, Voice>> = {
   },
 };
 
+const SECRETS = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, fakeSecret(name)])) as Record<
+  ProviderName,
+  string | null
+>;
+
 /** Sets a provider's webhooks up as a founder would; answers the secret, whoever made it. */
-async function setUp(name: ProviderName, secret = VOICES[name].secret, over: object = {}): Promise<string> {
+async function setUp(name: ProviderName, secret = SECRETS[name], over: object = {}): Promise<string> {
   const given = { environment: 'production', ...(secret === null ? {} : { secret }), ...over };
   const put = await founder.ok<{ secret?: string }>(
     'PUT',
@@ -145,7 +129,7 @@ async function amountsOf(affiliateId: string): Promise<number[]> {
 
 async function post(name: ProviderName, payload: Payload, secret: string) {
   const body = bodyOf(payload);
-  return await founder.webhook(name, body, { ...VOICES[name].sign(body, secret) });
+  return await founder.webhook(name, body, PROOFS[name](body, secret));
 }
 
 /** A user who came through a link of an affiliate of his own, and a sale of 10.00 USD to him five days ago. */
@@ -193,7 +177,7 @@ describe.each(PROVIDER_NAMES)('%s', (name) => {
     const secret = await setUp(name);
     const { affiliateId, sale } = await customer();
     const body = bodyOf(voice.sells(sale, false));
-    const headers = voice.sign(body, secret);
+    const headers = PROOFS[name](body, secret);
 
     expect((await founder.webhook(name, body, {})).status).toBe(401);
     const forged = Object.entries(headers).map(([key, value]) => [
@@ -210,14 +194,14 @@ describe.each(PROVIDER_NAMES)('%s', (name) => {
 
   test('the secret before is accepted for its grace period, and cut at once where that is none', async () => {
     const before = await setUp(name);
-    const newer = name === 'superwall' ? svixSecret() : `pdl_whsec_${randomUUID()}`;
-    const now = await setUp(name, voice.secret === null ? null : newer);
+    const newer = fakeSecret(name) ?? `token-${randomUUID()}`;
+    const now = await setUp(name, SECRETS[name] === null ? null : newer);
     const { affiliateId, sale } = await customer();
     expect((await post(name, voice.sells(sale, false), before)).body.commissionId).toEqual(earned);
     const second = voice.sells({ ...sale, ref: randomUUID() }, false);
     expect((await post(name, second, now)).body.commissionId).toEqual(earned);
 
-    const last = await setUp(name, voice.secret, { graceSeconds: 0 });
+    const last = await setUp(name, SECRETS[name], { graceSeconds: 0 });
     const third = voice.sells({ ...sale, ref: randomUUID() }, false);
     expect((await post(name, third, now)).status).toBe(401);
     expect((await post(name, third, last)).body.commissionId).toEqual(earned);

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
+import { signPaddle, signStripe, signSvix } from '../../demo/provider-payloads.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
-import type { ParseResult } from '../../src/providers/provider.ts';
+import type { ParseResult, ProviderName } from '../../src/providers/provider.ts';
 
 export * from '../../demo/provider-payloads.ts';
 
@@ -46,4 +48,33 @@ export function eventOf(result: ParseResult): NormalizedEvent {
 /** The same amount in cents and in USD, as an event states it. */
 export function usd(usdCents: number) {
   return { currency: 'USD', amountMinor: usdCents, usdCents };
+}
+
+const seconds = () => Math.floor(Date.now() / 1000);
+const token = (_: Buffer, secret: string) => ({ authorization: secret });
+
+/** The headers by which each provider proves a body, as of now. */
+export const PROOFS: Readonly<
+  Record<ProviderName, (body: Buffer, secret: string) => Readonly<Record<string, string>>>
+> = {
+  revenuecat: token,
+  adapty: token,
+  superwall: (body, secret) => ({ ...signSvix(body, secret, seconds()) }),
+  stripe: (body, secret) => ({ 'stripe-signature': signStripe(body, secret, seconds()) }),
+  paddle: (body, secret) => ({ 'paddle-signature': signPaddle(body, secret, seconds()) }),
+};
+
+/** A secret of the form that the provider gives out, plainly fake. Null where this service makes it. */
+export function fakeSecret(provider: ProviderName): string | null {
+  switch (provider) {
+    case 'revenuecat':
+    case 'adapty':
+      return null;
+    case 'superwall':
+      return `whsec_${Buffer.from(`plainly fake ${randomUUID()}`).toString('base64')}`;
+    case 'stripe':
+      return `whsec_test_${randomUUID()}`;
+    case 'paddle':
+      return `pdl_ntfset_${randomUUID()}`;
+  }
 }
