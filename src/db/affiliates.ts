@@ -2,6 +2,7 @@ import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId } from '../domain/ids.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
+import { lookUntilSeen } from './repeat-after-race.ts';
 import type { Sql } from './sql.ts';
 
 export interface Affiliate {
@@ -38,21 +39,25 @@ export async function createAffiliates(
   appId: AppId,
   affiliates: readonly NewAffiliate[],
 ): Promise<Affiliate[]> {
-  return await sql<Affiliate>`
-    with rows as (
-      select r.* from rows from (jsonb_to_recordset(${sql.json(affiliates)}) as (id text, name text, email text,
-               "defaultCommissionRateBps" int)) with ordinality r (id, name, email, rate_bps, position)
-    ), added as (
-      insert into affiliates (id, app_id, name, email, default_commission_rate_bps, created_at)
-      select id, ${appId}::text, name, email, rate_bps, now() + (position - 1) * interval '1 microsecond'
-        from rows order by position
-      on conflict (id) do nothing
-      returning *
-    )
-    select ${columns(sql)} from (
-      select * from added
-      union all select * from affiliates where app_id = ${appId} and id in (select id from rows)) a
-     order by created_at, id`;
+  return await lookUntilSeen(async () => {
+    const made = await sql<Affiliate>`
+      with rows as (
+        select r.* from rows from (jsonb_to_recordset(${sql.json(affiliates)}) as (id text, name text, email text,
+                 "defaultCommissionRateBps" int)) with ordinality r (id, name, email, rate_bps, position)
+      ), added as (
+        insert into affiliates (id, app_id, name, email, default_commission_rate_bps, created_at)
+        select id, ${appId}::text, name, email, rate_bps, now() + (position - 1) * interval '1 microsecond'
+          from rows order by position
+        on conflict do nothing
+        returning *
+      )
+      select ${columns(sql)} from (
+        select * from added
+        union all select * from affiliates where app_id = ${appId} and id in (select id from rows)) a
+       order by created_at, id`;
+    // Another try of the same call has just written what is missing: it is visible to the next look.
+    return made.length === affiliates.length ? made : undefined;
+  });
 }
 
 export interface AffiliateChange {

@@ -48,24 +48,22 @@ export async function createApp(
   sdkKey: NewSdkKey,
 ): Promise<App | 'subdomain_taken'> {
   const { display, sha256 } = sdkKey;
-  try {
-    return await sql.one<App>`
+  const add = async () =>
+    await sql.maybe<App>`
       with added as (
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
                           deferred_window_minutes, link_subdomain)
         values (${id}, ${accountId}, ${settings.name}, ${settings.commissionRateBps}, ${settings.attributionWindowDays},
                 ${settings.holdPeriodDays}, ${settings.deferredWindowMinutes}, ${settings.linkSubdomain})
-        on conflict (id) do nothing
+        on conflict do nothing
         returning *
       ), key as (
         insert into sdk_keys (id, app_id, key_sha256, display)
         select ${sdkKey.id}::text, id, ${sha256}::bytea, ${display}::text from added
       )
       select ${columns(sql)} from (select * from added union all select * from apps where id = ${id}) a`;
-  } catch (error) {
-    if (violatedConstraint(error) === 'apps_link_subdomain_key') return 'subdomain_taken';
-    throw error;
-  }
+  // Another try of the same call may have just made this very app: the next look sees whose the subdomain is.
+  return (await add()) ?? (await add()) ?? 'subdomain_taken';
 }
 
 /** Changes the named settings and leaves the others. Nothing that was calculated before changes. */

@@ -33,15 +33,8 @@ export interface NewLink {
 /** Why the state of the app allows no such link. `duplicate_slug`: another one of the same call has the slug. */
 export type LinkRefusal = 'unknown_affiliate' | 'slug_taken' | 'duplicate_slug';
 
-/**
- * Makes links and answers for each, in the order given, the link or why there is none. A slug belongs to the first that
- * may have it, without regard to case. A link that is there already, by its id, is answered as it is.
- */
-export async function createLinks(
-  sql: Sql,
-  appId: AppId,
-  links: readonly NewLink[],
-): Promise<(Link | LinkRefusal)[]> {
+/** Makes links where the state of the app allows it, and answers for each what is there after that. */
+async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Promise<(Link | LinkRefusal)[]> {
   const rows = await sql<{ refusal: LinkRefusal | null } & { [K in keyof Link]: Link[K] | null }>`
     with rows as (
       select r.* from rows from (jsonb_to_recordset(${sql.json(links)}) as (id text, "affiliateId" text, slug text,
@@ -67,6 +60,20 @@ export async function createLinks(
       from rows r left join allowed a on a.id = r.id left join made m on m.id = r.id
      order by r.position`;
   return rows.map(({ refusal, ...link }) => refusal ?? (link as Link));
+}
+
+/**
+ * Makes links and answers for each, in the order given, the link or why there is none. A slug belongs to the first that
+ * may have it, without regard to case. A link that is there already, by its id, is answered as it is.
+ */
+export async function createLinks(
+  sql: Sql,
+  appId: AppId,
+  links: readonly NewLink[],
+): Promise<(Link | LinkRefusal)[]> {
+  const outcomes = await addLinks(sql, appId, links);
+  // Another try of the same call may have just taken the slug, for this very link: the next look sees whose it is.
+  return outcomes.includes('slug_taken') ? await addLinks(sql, appId, links) : outcomes;
 }
 
 export interface LinkChange {

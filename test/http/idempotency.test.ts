@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { runOn } from '../support/postgres-admin.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -225,6 +227,40 @@ describe('a call that was cut off', () => {
     await connection.close();
     await cut.close();
   });
+
+  test.each([
+    ['apps', () => '/apps', { name: 'Slow', linkSubdomain: 'slow' }],
+    ['affiliates', () => affiliatesPath(), { name: 'Slow' }],
+    ['affiliates', () => `${affiliatesPath()}/bulk`, { rows: [{ name: 'Slow' }, { name: 'Slower' }] }],
+    ['links', () => `/apps/${app.appId}/links`, { slug: 'slow' }],
+    ['links', () => `/apps/${app.appId}/links/bulk`, [{ slug: 'slow-1' }, { slug: 'slow-2' }]],
+    ['sdk_keys', () => `/apps/${app.appId}/sdk-key/rotate`, {}],
+  ])(
+    'and still writes its row in %s when it is taken over: both tries answer the same',
+    async (table, path, given) => {
+      const link = { affiliateId: await newAffiliate(api, app), destinationUrl: 'https://example.com' };
+      const body = Array.isArray(given)
+        ? { rows: given.map((row) => ({ ...link, ...row })) }
+        : table === 'links'
+          ? { ...link, ...given }
+          : given;
+      await runOn(
+        api.database.url,
+        `create or replace function test_stalls() returns trigger language plpgsql as $$ begin perform pg_sleep(0.4); return null; end $$;
+         create trigger test_stalls after insert on ${table} for each statement execute function test_stalls();`,
+      );
+      const key = randomUUID();
+      const slow = post(path(), body, key);
+      await sleep(150);
+      await api.sql`update idempotency_keys set claimed_until = now() where idempotency_key = ${key}`;
+      const [first, second] = await Promise.all([slow, post(path(), body, key)]);
+      await runOn(api.database.url, `drop trigger test_stalls on ${table}`);
+      expect(first.status).toBeLessThan(300);
+      expect(first.body['failed'] ?? []).toEqual([]);
+      expect(second).toMatchObject({ status: first.status, text: first.text });
+      expect((await post(path(), body, key)).text).toBe(first.text);
+    },
+  );
 
   test('and never lets go of its key is taken over only when its time is up', async () => {
     const key = randomUUID();
