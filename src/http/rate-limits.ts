@@ -29,6 +29,14 @@ function counterOf(caller: string): string {
   return String(createHash('sha256').update(caller).digest().readUInt32BE(0) % COUNTERS);
 }
 
+/**
+ * Who counts as one for clicks of an app: the hash that a caller of `POST /clicks` sends, else the requester's address.
+ * Anybody may send any text as a hash, an address too, so a hash never counts as an address.
+ */
+export function clickCaller(appId: string, address: string, ipHash: string | null = null): string {
+  return ipHash === null ? `${appId} address ${address}` : `${appId} hash ${ipHash}`;
+}
+
 /** Where a caller stands. */
 export interface RateLimitState {
   readonly isAllowed: boolean;

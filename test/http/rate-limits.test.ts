@@ -59,6 +59,20 @@ test('clicks are limited per app and address hash, else per address', async () =
   expect(await click()).toBe(200);
 });
 
+test("nobody uses up another visitor's clicks by sending the visitor's address as a hash", async () => {
+  const own = await newApp(api, undefined, { linkSubdomain: 'visited' });
+  const { slug } = await newLink(api, own, await newAffiliate(api, own));
+  for (const ipHash of ['127.0.0.1', '::ffff:127.0.0.1']) {
+    for (let call = 0; call < 5; call += 1) {
+      await api.call('POST', '/clicks', {
+        body: { customerAppId: own.appId, slug, claimToken: randomUUID(), ipHash },
+      });
+    }
+  }
+  const visit = await fetch(`${api.url}/l/visited/${slug}`, { redirect: 'manual' });
+  expect(visit.headers.get('location')).toContain('claim_token=');
+});
+
 test('a refused call is refused before it changes anything', async () => {
   const { key, accountId } = await newAccount(api);
   for (let call = 0; call < 20; call += 1) await api.call('GET', '/apps', { key });

@@ -4,6 +4,7 @@ import { isInFuture } from '../../domain/attribution.ts';
 import { isId } from '../../domain/ids.ts';
 import { isSlug } from '../../domain/slugs.ts';
 import { foundOrThrow, invalidField, notFound } from '../errors.ts';
+import { clickCaller } from '../rate-limits.ts';
 import { route } from '../route.ts';
 import * as schemas from '../schemas/tracking.ts';
 
@@ -19,7 +20,7 @@ export const clickRoutes = [
     errors: ['not_found', 'unavailable'],
     rateLimit: {
       name: 'clicks',
-      caller: ({ ctx, body }) => `${body.customerAppId} ${body.ipHash ?? ctx.ip}`,
+      caller: ({ ctx, body }) => clickCaller(body.customerAppId, ctx.ip, body.ipHash ?? null),
     },
     response: { status: 200, schema: schemas.recordedClick },
     handler: async ({ deps, body, now }) => {

@@ -8,6 +8,7 @@ import { isSlug, isSubdomain, subdomainOfHost } from '../../domain/slugs.ts';
 import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
 import { foundOrThrow, notFound } from '../errors.ts';
+import { clickCaller } from '../rate-limits.ts';
 import { rawRoute } from '../route.ts';
 import { USER_AGENT_LENGTH } from '../schemas/tracking.ts';
 
@@ -42,7 +43,7 @@ async function recordVisit(
 
 /** Clicks over the limit of `POST /clicks` are not recorded; nobody is turned away for them. */
 async function isWithinLimit({ ctx, deps }: Visit, { appId }: RedirectTarget): Promise<boolean> {
-  const state = await deps.rateLimits.count('clicks', `${appId} ${ctx.ip}`);
+  const state = await deps.rateLimits.count('clicks', clickCaller(appId, ctx.ip));
   return state === null || state.isAllowed;
 }
 
