@@ -51,6 +51,17 @@ function send(ctx: HttpContext, contentType: string, body: string | Buffer): voi
   ctx.body = body;
 }
 
+/** The description as text, by the service's address. Making it takes long enough to keep a process busy by asking. */
+const descriptions = new Map<string, string>();
+
+function describe(groups: readonly RouteGroup[], publicUrl: string): string {
+  const known = descriptions.get(publicUrl);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(openApiDocument(groups, publicUrl));
+  descriptions.set(publicUrl, text);
+  return text;
+}
+
 /** The description of the API and the page that shows it; `groups` answers all routes, these among them. */
 export const docsRoutes = (groups: () => readonly RouteGroup[]): readonly Route[] => [
   rawRoute({
@@ -66,8 +77,7 @@ export const docsRoutes = (groups: () => readonly RouteGroup[]): readonly Route[
       schema: z.looseObject({ openapi: z.string() }),
     },
     handler: async ({ ctx, deps }) => {
-      const document = openApiDocument(groups(), deps.publicUrl);
-      send(ctx, 'application/json; charset=utf-8', JSON.stringify(document));
+      send(ctx, 'application/json; charset=utf-8', describe(groups(), deps.publicUrl));
     },
   }),
 
