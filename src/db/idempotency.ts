@@ -89,7 +89,8 @@ export async function claimIdempotencyKey(
       union all
       select false, request_sha256 = ${requestSha256}::bytea, requested_at, seed, seed_key_id, answer, answer_key_id
         from idempotency_keys
-       where account_id = ${accountId} and idempotency_key = ${idempotencyKey} and not exists (select from claimed)
+       where account_id = ${accountId} and idempotency_key = ${idempotencyKey} and expires_at > now()
+         and not exists (select from claimed)
          and not exists (select from of_export)
       union all
       select null, false, null, null, null, null, null from of_export`;

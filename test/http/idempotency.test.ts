@@ -281,6 +281,19 @@ test('a key is free again after a day, and its row goes', async () => {
   await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
   const second = await post(affiliatesPath(), { name: 'Bob' }, key);
   expect(second).toMatchObject({ status: 201, body: { name: 'Bob' } });
+  // While another call takes it anew, nobody gets the answer of the day before.
+  await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
+  const taking = api.sql`
+    with taken as (
+      update idempotency_keys
+         set answer = null, answer_key_id = null, claimed_until = now() + interval '1 minute',
+             expires_at = now() + interval '1 day'
+       where idempotency_key = ${key} returning 1
+    )
+    select pg_sleep(0.4) from taken`;
+  await sleep(150);
+  expect((await post(affiliatesPath(), { name: 'Bob' }, key)).body['code']).toBe('idempotency_key_in_use');
+  await taking;
   await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
   expect(await deleteExpiredIdempotencyKeys(api.sql, 100)).toBe(1);
   expect(await deleteExpiredIdempotencyKeys(api.sql, 100)).toBe(0);
