@@ -82,6 +82,19 @@ describe('accounts and keys', () => {
     expect(await caller(old.key, next.previousKeyExpiresAt)).toBeUndefined();
     expect(await caller(next.key, next.previousKeyExpiresAt)).toBeDefined();
   });
+
+  test('a rotated key has a day unless told otherwise, and with no grace ends at once', async () => {
+    const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
+    const first = await answer<Key>('keys', 'create', '--account', id);
+    const begin = Date.now();
+    const second = await answer<Key & { previousKeyExpiresAt: number }>('keys', 'rotate', first.id);
+    expect(second.previousKeyExpiresAt - begin).toBeGreaterThanOrEqual(86_400_000);
+    expect(second.previousKeyExpiresAt - Date.now()).toBeLessThanOrEqual(86_400_000);
+    expect(await caller(first.key)).toBeDefined();
+    const third = await answer<Key>('keys', 'rotate', second.id, '--grace-seconds', '0');
+    expect(await caller(second.key)).toBeUndefined();
+    expect(await caller(third.key)).toBeDefined();
+  });
 });
 
 describe('exit statuses', () => {

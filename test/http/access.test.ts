@@ -95,6 +95,16 @@ describe.each([['revoked'], ['expired']])('a key that was %s', (how) => {
   });
 });
 
+test('accounts and their keys can not be made over the API, whatever the key may do', async () => {
+  const { accountId, key } = await newAccount(api);
+  for (const path of ['/accounts', `/accounts/${accountId}`, `/accounts/${accountId}/keys`]) {
+    for (const bearer of [key, app.sdkKey]) {
+      const answer = await api.call('POST', path, { key: bearer, body: { name: 'x' } });
+      expect(answer).toMatchObject({ status: 404, body: { code: 'not_found' } });
+    }
+  }
+});
+
 const sdkRoutes = routes.filter((route) => route.auth === 'sdk').map((route) => [route.path, route] as const);
 
 describe.each(sdkRoutes)('%s', (_, route) => {

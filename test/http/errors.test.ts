@@ -1,10 +1,13 @@
 import { connect as connectSocket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { settlePayoutRequest } from '../../src/db/ledger.ts';
 import { connect } from '../../src/db/sql.ts';
+import type { PayoutRequestId } from '../../src/domain/ids.ts';
 import type { ReadinessCheck } from '../../src/http/deps.ts';
-import { newApp, startTestApi } from '../support/api.ts';
+import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { insertEarning } from '../support/ledger.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -29,6 +32,49 @@ test('an error is a problem document that names itself and the request', async (
     code: 'not_found',
     requestId: answer.headers.get('x-request-id'),
   });
+});
+
+test('every answer names its request, each by an id of its own', async () => {
+  const { key } = app;
+  const answers = [
+    await api.call('GET', '/healthz'),
+    await api.call('GET', '/docs'),
+    await api.call('GET', '/apps', { key }),
+    await api.call('HEAD', '/apps', { key }),
+    await api.call('POST', '/apps', { key, body: { name: 'x' } }),
+    await api.call('POST', '/apps', { key, body: '[' }),
+    await api.call('GET', '/apps'),
+    await api.call('GET', '/nowhere'),
+    await api.call('DELETE', '/apps'),
+    await api.call('OPTIONS', '/apps'),
+    await api.call('OPTIONS', '/clicks', {
+      headers: { origin: 'https://shop.example', 'access-control-request-method': 'POST' },
+    }),
+    await api.call('POST', `/webhooks/stripe/${app.appId}`, { body: {} }),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([
+    200, 200, 200, 200, 201, 400, 401, 404, 405, 204, 204, 401,
+  ]);
+  const ids = answers.map(({ headers }) => headers.get('x-request-id'));
+  expect(new Set(ids).size).toBe(answers.length);
+  for (const id of ids) expect(id).toMatch(/^[0-9a-f-]{36}$/);
+});
+
+test('an export that no workflow settles is a 503; nothing is paid for it, and its key is free', async () => {
+  const affiliateId = await newAffiliate(api, app);
+  const occurredAt = Date.UTC(2026, 0, 1);
+  await insertEarning(api, app, { affiliateId, amountCents: 100, occurredAt, dueAt: occurredAt });
+  const path = `/apps/${app.appId}/affiliates/${affiliateId}/payouts/export`;
+  for (let round = 0; round < 2; round += 1) {
+    const answer = await api.call('POST', path, { key: app.key, headers: { 'idempotency-key': 'one-key' } });
+    expect(answer).toMatchObject({ status: 503, body: { code: 'payout_not_settled' } });
+    expect(Number(answer.headers.get('retry-after'))).toBeGreaterThan(0);
+  }
+  const requests = await api.sql<{ id: PayoutRequestId; status: string }>`
+    select id, status from payout_requests where affiliate_id = ${affiliateId}`;
+  expect(requests.map(({ status }) => status)).toEqual(['closed', 'closed']);
+  for (const { id } of requests) await settlePayoutRequest(api.sql, id);
+  expect(await api.sql`select from payouts where affiliate_id = ${affiliateId}`).toEqual([]);
 });
 
 test('a method that a path does not have is a 405 with those it has', async () => {

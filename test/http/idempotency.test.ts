@@ -4,9 +4,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
+import { routes } from '../../src/http/routes/index.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { runOn } from '../support/postgres-admin.ts';
+import { requestOf } from '../support/route-requests.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -84,6 +86,30 @@ describe('the same key and body', () => {
     expect((await post(affiliatesPath(), { name: '' }, key)).status).toBe(400);
     expect((await post(affiliatesPath(), { name: 'Mended' }, key)).status).toBe(201);
   });
+});
+
+describe('every POST of an account', () => {
+  const posts = routes.filter(({ method, auth }) => method === 'POST' && auth === 'account');
+  const keeping = posts.filter(({ operationId }) => operationId !== 'exportPayout');
+
+  test('is one of these, or the export, which keeps its keys for ever', () => {
+    expect(posts).toHaveLength(keeping.length + 1);
+  });
+
+  test.each(keeping.map((route) => [route.path, route] as const))(
+    '%s honours the key',
+    async (_path, route) => {
+      const owner = await newApp(api);
+      const affiliate = await newAffiliate(api, owner);
+      const { path, body } = requestOf(route, ({ kind }) => (kind === 'affiliate' ? affiliate : owner.appId));
+      const key = randomUUID();
+      const first = await post(path, body, key, owner.key);
+      expect(first.status).toBeLessThan(300);
+      const second = await post(path, body, key, owner.key);
+      expect(second).toMatchObject({ status: first.status, text: first.text });
+      expect(second.headers.get('idempotency-replayed')).toBe('true');
+    },
+  );
 });
 
 describe('the same key for something else', () => {
@@ -278,6 +304,9 @@ describe('a call that was cut off', () => {
 test('a key is free again after a day, and its row goes', async () => {
   const key = randomUUID();
   await post(affiliatesPath(), { name: 'Ann' }, key);
+  const { hours } = await api.sql.one<{ hours: number }>`
+    select extract(epoch from expires_at - now()) / 3600 as hours from idempotency_keys where idempotency_key = ${key}`;
+  expect(Number(hours)).toBeCloseTo(24, 1);
   await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
   const second = await post(affiliatesPath(), { name: 'Bob' }, key);
   expect(second).toMatchObject({ status: 201, body: { name: 'Bob' } });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { findRollupDifferences, repairRollups } from '../../src/db/rollups.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
-import { insertEarning } from '../support/ledger.ts';
+import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -266,12 +266,73 @@ describe('the payout preview', () => {
       totalCents: 620,
     });
   });
+
+  test('shows nobody whose net is zero or less, and writes nothing', async () => {
+    const own = await newApp(api);
+    const { now } = api.clock;
+    const occurredAt = now - 86_400_000;
+    for (const refundCents of [100, 99]) {
+      const affiliateId = await newAffiliate(api, own);
+      const earningId = await insertEarning(api, own, {
+        affiliateId,
+        amountCents: 100,
+        occurredAt,
+        dueAt: now,
+      });
+      await insertReversal(api, earningId, { amountCents: refundCents, occurredAt });
+    }
+    const owes = await newAffiliate(api, own);
+    const paid = await insertEarning(api, own, {
+      affiliateId: owes,
+      amountCents: 100,
+      occurredAt,
+      dueAt: 1_000,
+    });
+    await payOut(api, own, owes);
+    await insertReversal(api, paid, { amountCents: 40, occurredAt });
+    const before = (await list('/commissions', own)).body;
+    const { body } = await api.call('GET', `/apps/${own.appId}/payouts/preview`, { key: own.key });
+    expect(body).toMatchObject({ rows: [{ count: 2, totalCents: 1 }], totalCents: 1 });
+    expect((await list('/commissions', own)).body).toEqual(before);
+    expect((await list('/payouts', own)).body.items).toHaveLength(1);
+  });
+});
+
+describe('a page', () => {
+  test('has fifty rows unless asked, a hundred at most, and nothing after the last', async () => {
+    const own = await newApp(api);
+    const at = Date.UTC(2026, 0, 1);
+    const names = Array.from({ length: 100 }, (_, index) => ({ name: `Creator ${index}` }));
+    await api.call('POST', `/apps/${own.appId}/affiliates/bulk`, { key: own.key, body: { rows: names } });
+    const affiliateId = await newAffiliate(api, own);
+    const links = names.map(() => ({ affiliateId, destinationUrl: 'https://example.com' }));
+    await api.call('POST', `/apps/${own.appId}/links/bulk`, { key: own.key, body: { rows: links } });
+    await newLink(api, own, affiliateId);
+    for (let made = 0; made < 101; made += 1) {
+      await insertEarning(api, own, { affiliateId, amountCents: 1, occurredAt: at, dueAt: at });
+      await payOut(api, own, affiliateId);
+    }
+    for (const path of ['/affiliates', '/affiliates?sort=name', '/links', '/commissions', '/payouts']) {
+      const lengths = [];
+      for (const limit of [null, 100, 1]) {
+        const sign = path.includes('?') ? '&' : '?';
+        const { body } = await list(path + (limit === null ? '' : `${sign}limit=${limit}`), own);
+        lengths.push(body.items.length);
+        expect(body.nextCursor).not.toBeNull();
+      }
+      expect([path, ...lengths]).toEqual([path, 50, 100, 1]);
+      expect(await walk(path, own)).toHaveLength(101);
+    }
+  }, 60_000);
 });
 
 describe('what a list refuses', () => {
   test.each([
     ['/affiliates?limit=0'],
     ['/affiliates?limit=101'],
+    ['/links?limit=101'],
+    ['/commissions?limit=101'],
+    ['/payouts?limit=101'],
     ['/affiliates?limit=x'],
     ['/affiliates?limit='],
     ['/affiliates?limit=1&limit=2'],

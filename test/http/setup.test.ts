@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
@@ -85,6 +85,23 @@ describe('apps', () => {
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
   });
 
+  test.each([
+    { commissionRateBps: 0, attributionWindowDays: 1, holdPeriodDays: 0, deferredWindowMinutes: 0 },
+    {
+      commissionRateBps: 10_000,
+      attributionWindowDays: 365,
+      holdPeriodDays: 365,
+      deferredWindowMinutes: 1440,
+    },
+    { linkSubdomain: `a${'-'.repeat(61)}b`, name: 'x'.repeat(200) },
+  ])('the ends of each range are taken: %j', async (settings) => {
+    const own = await newApp(api);
+    const path = `/apps/${own.appId}/settings`;
+    const { status, body } = await api.call('PATCH', path, { key: own.key, body: settings });
+    expect(status).toBe(200);
+    expect(body).toMatchObject(settings);
+  });
+
   test('a subdomain that any app has is a 409', async () => {
     const linkSubdomain = `taken-${randomUUID().slice(0, 8)}`;
     await newApp(api, undefined, { linkSubdomain });
@@ -125,6 +142,21 @@ describe('rotating the SDK key', () => {
     expect(await Promise.all([own.sdkKey, second.body.sdkKey, third.body.sdkKey].map(installs))).toEqual([
       401, 401, 404,
     ]);
+  });
+
+  test('of a key nothing but its hash is kept, with what is shown of it later', async () => {
+    const own = await newApp(api);
+    const rows = await api.sql<{ row: string; isItsHash: boolean }>`
+      select k::text as row, key_sha256 = ${createHash('sha256').update(own.sdkKey).digest()}::bytea as "isItsHash"
+        from sdk_keys k where app_id = ${own.appId}
+      union all
+      select k::text, key_sha256 = ${createHash('sha256').update(own.key).digest()}::bytea
+        from account_keys k where account_id = ${own.accountId}`;
+    expect(rows).toHaveLength(2);
+    for (const { row, isItsHash } of rows) {
+      expect(isItsHash).toBe(true);
+      for (const key of [own.sdkKey, own.key]) expect(row).not.toContain(key.slice(-20));
+    }
   });
 
   test('many at once leave one current key', async () => {
@@ -197,6 +229,24 @@ describe('webhook secrets', () => {
         }),
       ),
     );
+  });
+
+  test('the latest delivery of each is shown, also a refused one', async () => {
+    const own = await newApp(api);
+    await api.call('POST', `/webhooks/stripe/${own.appId}`, { body: {} });
+    const { body } = await api.call<{ items: { provider: string; lastDelivery: object | null }[] }>(
+      'GET',
+      `/apps/${own.appId}/webhooks`,
+      { key: own.key },
+    );
+    const shown = body.items.filter(({ lastDelivery }) => lastDelivery !== null);
+    expect(shown).toMatchObject([
+      {
+        provider: 'stripe',
+        configured: false,
+        lastDelivery: { receivedAt: api.clock.now, signatureValid: false, processingStatus: 'rejected' },
+      },
+    ]);
   });
 
   test('a given secret is kept encrypted and never told', async () => {
@@ -327,6 +377,12 @@ describe('links', () => {
     expect(
       (await create({ affiliateId: await newAffiliate(api, other), destinationUrl, slug }, other)).status,
     ).toBe(201);
+  });
+
+  test('an unknown affiliate is a 404 before a taken slug is a 409', async () => {
+    const { slug } = await newLink(api, app, await newAffiliate(api, app));
+    const foreign = await newAffiliate(api, await newApp(api));
+    expect((await create({ affiliateId: foreign, destinationUrl, slug })).status).toBe(404);
   });
 
   test('of many that want one slug at once one gets it', async () => {

@@ -88,6 +88,19 @@ describe('POST /clicks', () => {
     expect(await clicksOf(slug)).toBe(before + 1);
   });
 
+  test('one claim token in two apps is two clicks', async () => {
+    const other = await newApp(api);
+    const theirs = await newLink(api, other, await newAffiliate(api, other));
+    const claimToken = randomUUID();
+    const [own, foreign] = [
+      await click({ claimToken }),
+      await click({ claimToken, customerAppId: other.appId, slug: theirs.slug }),
+    ];
+    expect(own.body.affiliateId).toBe(affiliateId);
+    expect(foreign.status).toBe(200);
+    expect(foreign.body.clickId).not.toBe(own.body.clickId);
+  });
+
   test('unknown fields are tolerated', async () => {
     expect((await click({ somethingNew: { a: 1 } })).status).toBe(200);
   });

@@ -86,6 +86,8 @@ describe('the kept proof', () => {
       expect(provider.verify(request, secret)).toBe(true);
       const proof = keepProof(provider, request, hasher);
       expect(JSON.stringify(proof)).not.toContain('example.com');
+      // Of a token only its keyed hash is kept; of a signing secret nothing is ever sent.
+      expect(JSON.stringify(proof)).not.toContain(`"${secret}"`);
       expect(checkProof(provider, proof, request, secret, hasher)).toBe(true);
       expect(checkProof(provider, proof, request, `${secret}zz`, hasher)).toBe(false);
     },

@@ -70,6 +70,9 @@ describe('from a click to a payout CSV', () => {
     const csv = await founder.exportCsv(affiliateId);
     expect(csv.status).toBe(200);
     expect(csv.headers.get('content-type')).toMatch(/^text\/csv/);
+    expect(csv.headers.get('content-disposition')).toBe(
+      `attachment; filename="${csv.headers.get('x-payout-id')}.csv"`,
+    );
     const [header, ...rows] = csv.body.trimEnd().split('\r\n');
     expect(header).toBe(CSV_HEADER);
     expect(rows).toHaveLength(3);
@@ -93,12 +96,15 @@ describe('from a click to a payout CSV', () => {
       'GET',
       `/apps/${founder.app.id}/payouts?affiliateId=${affiliateId}`,
     );
-    expect(payouts).toMatchObject([
+    expect(payouts).toEqual([
       {
         id: payoutId,
+        affiliateId,
+        affiliateName: 'Story creator',
         itemCount: 3,
         totalCents: 650,
         currency: 'USD',
+        createdAt: expect.any(Number),
         csvSha256: csv.headers.get('x-payout-sha256'),
       },
     ]);
@@ -184,15 +190,15 @@ describe('from a click to a payout CSV', () => {
 
 describe('what is refused at the door', () => {
   test('a forged signature is a 401, leaves a refused delivery without its body, and starts no workflow', async () => {
-    const answer = await founder.stripe(
-      bodyOf(stripeInvoicePaid({ amount: 100 })),
-      'whsec_test_of_somebody_else',
-    );
+    const body = bodyOf(stripeInvoicePaid({ amount: 100 }));
+    const answer = await founder.stripe(body, 'whsec_test_of_somebody_else');
     expect(answer.status).toBe(401);
-    const rows = await service.sql<{ id: string; refused_count: number; hasBody: boolean }>`
-      select d.id, d.refused_count, exists (select from delivery_bodies b where b.delivery_id = d.id) as "hasBody"
+    const rows = await service.sql<{ id: string; refused_count: number; hasBody: boolean; sha256: string }>`
+      select d.id, d.refused_count, exists (select from delivery_bodies b where b.delivery_id = d.id) as "hasBody",
+             encode(d.body_sha256, 'hex') as sha256
         from deliveries d where app_id = ${founder.app.id} and processing_status = 'rejected'`;
-    expect(rows).toEqual([expect.objectContaining({ refused_count: 1, hasBody: false })]);
+    const sha256 = createHash('sha256').update(body).digest('hex');
+    expect(rows).toEqual([expect.objectContaining({ refused_count: 1, hasBody: false, sha256 })]);
     await expect(service.temporal.workflow.getHandle(`delivery:${rows[0]?.id}`).describe()).rejects.toThrow();
   });
 
@@ -204,7 +210,7 @@ describe('what is refused at the door', () => {
     expect(rows[0]?.refusedCount).toBeGreaterThanOrEqual(31);
   });
 
-  test('unknown app, app without a secret and bad token answer the same body', async () => {
+  test('unknown app, app without a secret and bad token answer the same body; an unknown app leaves no row', async () => {
     const post = async (path: string) => {
       const response = await fetch(service.url + path, {
         method: 'POST',
@@ -224,6 +230,9 @@ describe('what is refused at the door', () => {
     ]);
     expect(answers[0]?.status).toBe(401);
     expect(new Set(answers.map((a) => JSON.stringify(a))).size).toBe(1);
+    const rows = await service.sql<{ appId: string }>`
+      select app_id as "appId" from deliveries where provider = 'revenuecat' and not signature_valid`;
+    expect(rows.map((row) => row.appId).toSorted()).toEqual([founder.app.id, bare.id].toSorted());
   });
 
   test('an unknown provider is a 404, a body over 1 MiB a 413', async () => {
@@ -234,6 +243,17 @@ describe('what is refused at the door', () => {
     expect(unknown.status).toBe(404);
     const large = await founder.stripe(Buffer.alloc(1_048_577, 32));
     expect(large.status).toBe(413);
+  });
+
+  test('an event of an unknown type is kept as ignored with a reason, and answered 200', async () => {
+    const body = { ...stripeInvoicePaid({ amount: 100 }), type: 'lantern.lit' };
+    const answer = await founder.stripe(bodyOf(body));
+    expect(answer).toMatchObject({ status: 200, body: { commissionId: null } });
+    const row = await service.sql.one<{ status: string; error: string; hasBody: boolean }>`
+      select processing_status as status, last_error as error,
+             exists (select from delivery_bodies b where b.delivery_id = d.id) as "hasBody"
+        from deliveries d where event_id = ${answer.body.eventId}`;
+    expect(row).toEqual({ status: 'ignored', error: expect.stringContaining('lantern.lit'), hasBody: true });
   });
 
   test('a verified body that can not be read is kept as failed with a reason, and answered 200', async () => {

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { applyEvaluation, loadPayments } from '../../src/db/payments.ts';
 import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
 import type { AppId } from '../../src/domain/ids.ts';
-import { setUpFounder } from '../support/founder.ts';
+import { DAY_MS, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
@@ -45,4 +45,75 @@ test('of many evaluations made from one look at a payment, one appends and the o
   const { reversed } = await service.sql.one<{ reversed: number }>`
     select sum(amount_cents)::bigint as reversed from commissions where payment_id = ${payment!.paymentId} and kind = 'reversal'`;
   expect(reversed).toBe(-80);
+});
+
+describe('what is calculated stays', () => {
+  interface Row {
+    readonly id: string;
+    readonly kind: string;
+    readonly amountCents: number;
+    readonly rateBps: number;
+    readonly occurredAt: number;
+    readonly dueAt: number;
+    readonly reversesCommissionId: string | null;
+  }
+  const rowsOf = async (affiliateId: string) =>
+    (
+      await founder.ok<{ items: Row[] }>(
+        'GET',
+        `/apps/${founder.app.id}/commissions?affiliateId=${affiliateId}`,
+      )
+    ).items;
+
+  test('a rate and a hold period that change count for what is calculated from then on', async () => {
+    const own = await setUpFounder(service, { commissionRateBps: 2_000, holdPeriodDays: 30 });
+    const user = await own.customer();
+    const occurredAt = Date.now() - 10 * DAY_MS;
+    const commissions = async () =>
+      (await own.ok<{ items: Row[] }>('GET', `/apps/${own.app.id}/commissions`)).items;
+    await own.purchase(user, 10, { occurredAt });
+    const before = await commissions();
+    expect(before).toMatchObject([{ rateBps: 2_000, amountCents: 200, dueAt: occurredAt + 30 * DAY_MS }]);
+    const settings = { commissionRateBps: 1_000, holdPeriodDays: 60 };
+    await own.ok('PATCH', `/apps/${own.app.id}/settings`, settings);
+    expect(await commissions()).toEqual(before);
+    await own.purchase(user, 10, { occurredAt: occurredAt + 1 });
+    expect(await commissions()).toEqual([
+      expect.objectContaining({ rateBps: 1_000, amountCents: 100, dueAt: occurredAt + 1 + 60 * DAY_MS }),
+      ...before,
+    ]);
+  });
+
+  test.each(['paused', 'removed'])(
+    'the refund of a %s affiliate has the rate and due date of its earning, and the time of the refund',
+    async (status) => {
+      const { affiliateId, slug } = await founder.newAffiliate();
+      const user = await founder.customer(slug);
+      const transactionId = randomUUID();
+      await founder.purchase(user, 10, { transactionId, occurredAt: Date.now() - 10 * DAY_MS });
+      const [earning] = await rowsOf(affiliateId);
+      await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${affiliateId}`, { status });
+      expect((await founder.purchase(user, 10)).body.commissionId).toBeNull();
+      await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, {
+        commissionRateBps: 5_000,
+        holdPeriodDays: 1,
+      });
+      const begin = Date.now();
+      await founder.refund(user, 4, transactionId);
+      await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, {
+        commissionRateBps: 2_000,
+        holdPeriodDays: 30,
+      });
+      const [reversal, ...others] = await rowsOf(affiliateId);
+      expect(others).toEqual([earning]);
+      expect(reversal).toMatchObject({
+        kind: 'reversal',
+        amountCents: -80,
+        reversesCommissionId: earning?.id,
+        rateBps: earning?.rateBps,
+        dueAt: earning?.dueAt,
+      });
+      expect(Math.abs((reversal?.occurredAt ?? 0) - (begin - DAY_MS))).toBeLessThan(5_000);
+    },
+  );
 });

@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { closePayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
+import {
+  closeAbandonedRequests,
+  closePayoutRequest,
+  openPayoutRequest,
+  settlePayoutRequest,
+} from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
-import { setUpFounder } from '../support/founder.ts';
+import { DAY_MS, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
@@ -156,6 +162,57 @@ describe('what an export promises its caller', () => {
     expect(again.headers.get('x-payout-id')).toBe(first.headers.get('x-payout-id'));
     expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
   });
+
+  test('a key is kept for ever: years later it still answers the first payout', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    await founder.purchase(user, 10);
+    const headers = { 'idempotency-key': randomUUID() };
+    const first = await founder.exportCsv(affiliateId, { headers });
+    await service.sql`
+      update payout_requests set expires_at = expires_at - interval '10 years'
+       where idempotency_key = ${headers['idempotency-key']}`;
+    await founder.purchase(user, 20);
+    await closeAbandonedRequests(service.sql);
+    await deleteExpiredIdempotencyKeys(service.sql, 1_000);
+    expect((await founder.exportCsv(affiliateId, { headers })).body).toBe(first.body);
+    expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
+  });
+
+  test('a name that a spreadsheet would run is defused; quotes, commas and other letters survive', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate('=HYPERLINK("http://x", "Zoë")');
+    const user = await founder.customer(slug);
+    const occurredAt = Date.now() - 40 * DAY_MS;
+    const { body: bought } = await founder.purchase(user, 10, { occurredAt, transactionId: 'tx-csv' });
+    const { body: refunded } = await founder.refund(user, 0.25, 'tx-csv');
+    const [refund] = await service.sql<{ at: number }>`
+      select epoch_ms(occurred_at) as at from commissions where id = ${refunded.commissionId}`;
+    const csv = await founder.exportCsv(affiliateId);
+    const payoutId = csv.headers.get('x-payout-id');
+    const name = `"'=HYPERLINK(""http://x"", ""Zoë"")"`;
+    const row = (commissionId: unknown, cents: string, usd: string, eventId: unknown, at: unknown) =>
+      `${payoutId},${affiliateId},${name},${String(commissionId)},${cents},${usd},USD,${String(eventId)},${String(at)}`;
+    expect(rowsOf(csv.body)).toEqual([
+      row(bought.commissionId, '200', '2.00', bought.eventId, occurredAt),
+      row(refunded.commissionId, '-5', '-0.05', refunded.eventId, refund?.at),
+    ]);
+    expect(csv.body.endsWith('\r\n')).toBe(true);
+  });
+
+  test.each(['paused', 'removed'])(
+    'what an affiliate earned before being %s is still paid',
+    async (status) => {
+      const affiliateId = await earningAffiliate(10);
+      await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${affiliateId}`, { status });
+      const { rows } = await founder.ok<{ rows: { affiliateId: string; totalCents: number }[] }>(
+        'GET',
+        `/apps/${founder.app.id}/payouts/preview`,
+      );
+      expect(rows).toContainEqual(expect.objectContaining({ affiliateId, totalCents: 200 }));
+      expect(rowsOf((await founder.exportCsv(affiliateId)).body)).toHaveLength(1);
+      expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
+    },
+  );
 
   test('the same Idempotency-Key at ten callers at once pays once, and all ten get the CSV', async () => {
     const affiliateId = await earningAffiliate(10);

@@ -163,13 +163,40 @@ describe('news that comes late', () => {
     await eventually('the purchase after it earns', async () => (await amountsOf(affiliateId)).includes(400));
   });
 
-  test('of two givers with attributions none decides', async () => {
+  test('a transfer of two givers with an attribution binds nobody; of two with one of them it binds', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
-    const givers = [await founder.customer(slug), await founder.customer(slug)];
-    const receiver = randomUUID();
-    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: givers, to: [receiver] })));
+    const [one, two] = [await founder.customer(slug), await founder.customer(slug)];
+    const [unclear, clear] = [`user-${randomUUID()}`, `user-${randomUUID()}`];
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [one, two], to: [unclear] })));
+    await founder.revenuecat(
+      bodyOf(revenuecatTransfer({ from: [one, `user-${randomUUID()}`], to: [clear] })),
+    );
+    expect((await founder.purchase(unclear, 10)).body.commissionId).toBeNull();
+    expect((await founder.purchase(clear, 20)).body.commissionId).toMatch(/^com_/);
+    expect(await amountsOf(affiliateId)).toEqual([400]);
+  });
+
+  test('a transfer leaves the receiver the attribution it has, and moves no money that was earned', async () => {
+    const [giving, having] = [await founder.newAffiliate(), await founder.newAffiliate()];
+    const [giver, receiver] = [await founder.customer(giving.slug), await founder.customer(having.slug)];
+    await founder.purchase(giver, 10);
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver] })));
     await founder.purchase(receiver, 20);
-    expect(await amountsOf(affiliateId)).toEqual([]);
+    expect(await amountsOf(giving.affiliateId)).toEqual([200]);
+    expect(await amountsOf(having.affiliateId)).toEqual([400]);
+  });
+
+  test('an event that tells of a payment again still says who paid', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const told = { transactionId: `tx-${randomUUID()}`, occurredAt: Date.now() - DAY_MS };
+    const unknown = await founder.purchase('$RCAnonymousID:0123456789abcdef', 10, told);
+    expect(unknown.body.commissionId).toBeNull();
+    await founder.purchase(user, 10, told);
+    expect(await amountsOf(affiliateId)).toEqual([200]);
+    const [commission] =
+      await service.sql`select event_id from commissions where affiliate_id = ${affiliateId}`;
+    expect(commission).toEqual({ event_id: unknown.body.eventId });
   });
 
   test('the relay finishes a delivery whose workflow was never started', async () => {
