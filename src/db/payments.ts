@@ -6,6 +6,9 @@ import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
+/** What sign-in services put in front of an id: `auth0|4711`, `firebase:4711`. */
+const USER_ID_PREFIX = String.raw`^\s*[A-Za-z][\w.-]*[|:](?=\S)`;
+
 /** A snapshot with what is needed to write its evaluation back. */
 export interface StoredPayment extends PaymentSnapshot {
   readonly paymentId: PaymentId;
@@ -71,6 +74,12 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
                       'customerUserId', u.customer_user_id,
                       'identified', exists (select from identities i
                                              where i.app_id = p.app_id and i.customer_user_id = u.customer_user_id),
+                      'nearlyIdentified', b.id is null and exists (
+                        select from identities i
+                         where i.app_id = p.app_id
+                           and lower(btrim(i.customer_user_id) collate "C") = any(array[
+                                 lower(btrim(u.customer_user_id) collate "C"),
+                                 lower(btrim(regexp_replace(u.customer_user_id, ${USER_ID_PREFIX}, '')) collate "C")])),
                       'binding', case when b.id is not null then jsonb_build_object(
                         'bindingId', b.id, 'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
                         'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,

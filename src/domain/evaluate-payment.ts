@@ -46,6 +46,8 @@ export interface UserCandidate {
   readonly customerUserId: string;
   /** Whether any device ever told of this user. */
   readonly identified: boolean;
+  /** Whether a device told of an id that differs only in case, in spaces around it, or by a prefix that this one has. */
+  readonly nearlyIdentified: boolean;
   readonly binding: BindingSnapshot | null;
 }
 
@@ -159,7 +161,7 @@ function baseOf(payment: PaymentSnapshot): Base {
 
 /**
  * The candidate that decides: the first whose attribution may earn, else the first with one, else the first that was
- * ever identified, else the first.
+ * ever identified, else the first that nearly was, else the first.
  */
 function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
   const { candidates } = payment;
@@ -167,6 +169,7 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
     candidates.find((c) => c.binding !== null && mayAttribute(payment, c.binding)) ??
     candidates.find((c) => c.binding !== null) ??
     candidates.find((c) => c.identified) ??
+    candidates.find((c) => c.nearlyIdentified) ??
     candidates[0]
   );
 }
@@ -188,7 +191,8 @@ function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boole
 function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined): LikelyCause {
   if (user === undefined) return payment.onlyAnonymousUser ? 'anonymous_user_id' : 'missing_user_id';
   if (user.binding !== null) return 'outside_attribution_window';
-  return user.identified ? 'user_not_attributed' : 'user_never_identified';
+  if (user.identified) return 'user_not_attributed';
+  return user.nearlyIdentified ? 'user_id_mismatch' : 'user_never_identified';
 }
 
 interface Change {

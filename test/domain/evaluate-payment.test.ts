@@ -37,7 +37,7 @@ const payment: PaymentSnapshot = {
   revenueCents: null,
   earning: null,
   countedElsewhere: false,
-  candidates: [{ customerUserId: 'user-1', identified: true, binding }],
+  candidates: [{ customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding }],
   adjustments: [],
   app: { commissionRateBps: 2_000, attributionWindowDays: 30, holdPeriodDays: 30 },
   referenceRate: null,
@@ -100,7 +100,14 @@ describe('what a first look earns', () => {
   test("an affiliate's own rate wins over the app's, zero included", () => {
     const withRate = (affiliateRateBps: number) => ({
       ...payment,
-      candidates: [{ customerUserId: 'user-1', identified: true, binding: { ...binding, affiliateRateBps } }],
+      candidates: [
+        {
+          customerUserId: 'user-1',
+          identified: true,
+          nearlyIdentified: false,
+          binding: { ...binding, affiliateRateBps },
+        },
+      ],
     });
     expect(evaluatePayment(withRate(3_333)).earning?.amountCents).toBe(333);
     expect(evaluatePayment(withRate(0))).toMatchObject({ earning: null, likelyCause: 'rate_zero' });
@@ -110,7 +117,14 @@ describe('what a first look earns', () => {
     ['a paused affiliate', { affiliateStatus: 'paused' }, 'affiliate_paused'],
     ['a removed affiliate', { affiliateStatus: 'removed' }, 'affiliate_removed'],
   ] as const)('%s earns nothing, but the revenue stays attributed', (_title, over, likelyCause) => {
-    const candidates = [{ customerUserId: 'user-1', identified: true, binding: { ...binding, ...over } }];
+    const candidates = [
+      {
+        customerUserId: 'user-1',
+        identified: true,
+        nearlyIdentified: false,
+        binding: { ...binding, ...over },
+      },
+    ];
     const evaluation = evaluatePayment({ ...payment, candidates });
     expect(evaluation).toMatchObject({ earning: null, likelyCause });
     expect(evaluation.revenue).toHaveLength(1);
@@ -121,12 +135,22 @@ describe('what a first look earns', () => {
     ['only ids that the provider made', { candidates: [], onlyAnonymousUser: true }, 'anonymous_user_id'],
     [
       'an id that no device told of',
-      { candidates: [{ customerUserId: 'u', identified: false, binding: null }] },
+      { candidates: [{ customerUserId: 'u', identified: false, nearlyIdentified: false, binding: null }] },
       'user_never_identified',
     ],
     [
+      'an id that a device told of in another spelling',
+      {
+        candidates: [
+          { customerUserId: 'u', identified: false, nearlyIdentified: false, binding: null },
+          { customerUserId: 'V', identified: false, nearlyIdentified: true, binding: null },
+        ],
+      },
+      'user_id_mismatch',
+    ],
+    [
       'a device without attribution',
-      { candidates: [{ customerUserId: 'u', identified: true, binding: null }] },
+      { candidates: [{ customerUserId: 'u', identified: true, nearlyIdentified: false, binding: null }] },
       'user_not_attributed',
     ],
     ['a currency without a rate', { currency: 'EUR', usdCents: null }, 'missing_exchange_rate'],
@@ -140,8 +164,8 @@ describe('what a first look earns', () => {
 
   test('of several user ids the first with an attribution decides', () => {
     const candidates = [
-      { customerUserId: 'other', identified: true, binding: null },
-      { customerUserId: 'user-1', identified: true, binding },
+      { customerUserId: 'other', identified: true, nearlyIdentified: false, binding: null },
+      { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding },
     ];
     expect(evaluatePayment({ ...payment, candidates }).earning?.customerUserId).toBe('user-1');
   });
@@ -173,8 +197,8 @@ describe('what a later look heals', () => {
   test('of two bound users the one whose binding may earn decides, wherever it stands', () => {
     const late = { ...binding, bindingId: 'bnd_2' as BindingId, touchedAt: lookedAt.occurredAt + 1 };
     const candidates = [
-      { customerUserId: 'late', identified: true, binding: late },
-      { customerUserId: 'early', identified: true, binding },
+      { customerUserId: 'late', identified: true, nearlyIdentified: false, binding: late },
+      { customerUserId: 'early', identified: true, nearlyIdentified: false, binding },
     ];
     expect(evaluatePayment({ ...lookedAt, candidates }).earning?.customerUserId).toBe('early');
   });
@@ -189,7 +213,9 @@ describe('what a later look heals', () => {
     ['one millisecond older', 30 * DAY_MS + 1, false],
   ])('a payment %s', (_title, age, heals) => {
     const old = { ...binding, touchedAt: NOW - 60 * DAY_MS };
-    const candidates = [{ customerUserId: 'user-1', identified: true, binding: old }];
+    const candidates = [
+      { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding: old },
+    ];
     const evaluation = evaluatePayment({ ...lookedAt, candidates, occurredAt: NOW - age });
     expect(evaluation.earning !== null).toBe(heals);
     if (!heals) expect(evaluation.likelyCause).toBe('outside_attribution_window');

@@ -4,7 +4,7 @@ import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
-import { bodyOf, revenuecatEvent } from '../support/provider-fixtures.ts';
+import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -144,6 +144,25 @@ test('the diagnostics say why a purchase earned nothing, and that the user ids m
     return (await get<Rows>('/diagnostics/unattributed')).items.length === 0;
   });
   expect(await get('/diagnostics/identity')).toMatchObject({ verdict: 'ok', overlapCount: 4 });
+});
+
+test.each([
+  ['another case', (id: string) => id.toUpperCase()],
+  ['spaces around it', (id: string) => ` ${id} `],
+  ['a prefix of a sign-in service', (id: string) => `auth0|${id}`],
+])('a user id with %s is told apart from one that nobody ever named', async (_, spelled) => {
+  const user = await founder.customer();
+  const causeOf = async (userId: string) => {
+    const { body } = await founder.stripe(
+      bodyOf(stripeInvoicePaid({ userId, amount: 1_000, occurredAt: Date.now() - DAY_MS })),
+    );
+    const { items } = await get<Rows>('/diagnostics/unattributed?limit=100');
+    return items.find((row) => row['eventId'] === body.eventId)?.['likelyCause'];
+  };
+  expect(await causeOf(spelled(user))).toBe('user_id_mismatch');
+  expect(await causeOf(`${user}0`)).toBe('user_never_identified');
+  expect(await causeOf(`x${user}`)).toBe('user_never_identified');
+  expect(await causeOf(user)).toBeUndefined();
 });
 
 test('a delivery names its workflow, and its error quotes neither the body nor a secret', async () => {
