@@ -46,6 +46,8 @@ export interface ServiceSettings {
   readonly workflowBundle: () => Promise<WorkflowBundle>;
   /** Tests share a Temporal server: they run the sweep themselves. */
   readonly withSchedule?: boolean;
+  /** How often the Schedules are made sure of; a minute unless tests say otherwise. */
+  readonly setUpPauseMs?: number;
   /** Where exchange rates are fetched from once a day; null for nowhere. */
   readonly ratesUrl?: string | null;
   readonly relay?: { readonly overdueMs: number; readonly pauseMs: number };
@@ -112,6 +114,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     namespace: temporal.namespace,
     taskQueue: temporal.taskQueue,
     schedules: settings.withSchedule === false ? [] : ratesUrl === null ? ['sweep'] : ['sweep', 'rates'],
+    ...(settings.setUpPauseMs === undefined ? {} : { setUpPauseMs: settings.setUpPauseMs }),
     logger,
     worker: servesWork
       ? {

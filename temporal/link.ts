@@ -12,7 +12,6 @@ import { createWorker } from './worker.ts';
 const CONNECT_PAUSE_MS = 1_000;
 const HEALTH_PAUSE_MS = 2_000;
 const HEALTH_DEADLINE_MS = 2_000;
-/** How often search attributes and schedules are made sure of, also after the server was wiped. */
 const SETUP_PAUSE_MS = 60_000;
 const RETENTION_SECONDS = 7 * 24 * 60 * 60;
 
@@ -27,6 +26,8 @@ export interface TemporalLinkSettings {
   } | null;
   /** None in tests that share one server. */
   readonly schedules: readonly ScheduleId[];
+  /** How often search attributes and schedules are made sure of, also after the server was wiped. */
+  readonly setUpPauseMs?: number;
   readonly logger: Logger;
 }
 
@@ -77,7 +78,7 @@ async function ensureNamespace(connection: NativeConnection, namespace: string):
 
 /** Ties the process to Temporal in the background; the service serves and keeps deliveries meanwhile. */
 export function linkTemporal(settings: TemporalLinkSettings): TemporalLink {
-  const { namespace, taskQueue, logger } = settings;
+  const { namespace, taskQueue, logger, setUpPauseMs = SETUP_PAUSE_MS } = settings;
   installRuntime(logger);
   const stopping = new AbortController();
   let connection: NativeConnection | undefined;
@@ -155,7 +156,7 @@ export function linkTemporal(settings: TemporalLinkSettings): TemporalLink {
         const cameBack = !healthy;
         healthy = true;
         problem = null;
-        if (cameBack || Date.now() - setUpAt > SETUP_PAUSE_MS) {
+        if (cameBack || Date.now() - setUpAt > setUpPauseMs) {
           await ensureNamespace(connection as NativeConnection, namespace);
           await setUp();
           setUpAt = Date.now();

@@ -241,6 +241,33 @@ describe('a payment that waits for a rate', () => {
   }, 60_000);
 });
 
+test('the Schedule of the sweep runs every minute, and is made again when it is lost', async () => {
+  const temporal = await startLocalTemporal({ searchAttributes: SEARCH_ATTRIBUTES, onProgress: () => {} });
+  const other = await startTestService({
+    temporalAddress: temporal.address,
+    settings: { withSchedule: true, setUpPauseMs: 100 },
+  });
+  const connection = await Connection.connect({ address: temporal.address });
+  try {
+    await other.whenReady(20_000);
+    const { schedule } = new Client({ connection });
+    const found = await schedule.getHandle('sweep').describe();
+    expect(found.spec.intervals).toMatchObject([{ every: 60_000 }]);
+    await schedule.getHandle('sweep').delete();
+    await eventually('another one is there', async () => {
+      const next = await schedule
+        .getHandle('sweep')
+        .describe()
+        .catch(() => undefined);
+      return next !== undefined && next.info.createdAt > found.info.createdAt;
+    });
+  } finally {
+    await connection.close();
+    await other.close();
+    await temporal.stop();
+  }
+}, 60_000);
+
 describe('the daily fetch', () => {
   let answer: { status: number; body: Buffer | string };
   let asked = 0;
