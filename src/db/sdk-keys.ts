@@ -19,16 +19,17 @@ export interface NewSdkKey extends KeyMaterial {
 }
 
 /**
- * Gives an app a new SDK key. All earlier ones end at `previousEndsAt`, or earlier if they would have; so a rotation
- * without grace also ends those that an earlier rotation left alive. An app has one current key: of two rotations at
- * once the later one ends what the earlier one made. A key that is stored already, by its id, changes nothing.
+ * Gives an app a new SDK key, and answers when the one before ends. All earlier ones end at `previousEndsAt`, or earlier if
+ * they would have; so a rotation without grace also ends those that an earlier rotation left alive. An app has one current
+ * key: of two rotations at once the later one ends what the earlier one made. A key that is stored already, by its id,
+ * changes nothing.
  */
 export async function rotateSdkKey(
   sql: Sql,
   appId: AppId,
   { id, display, sha256 }: NewSdkKey,
   previousEndsAt: number,
-): Promise<void> {
+): Promise<number> {
   // The insert reads what the update returned, so it comes after it, and the row that was current is out of its way.
   await repeatAfterRace(
     'sdk_keys_one_current',
@@ -43,4 +44,9 @@ export async function rotateSdkKey(
       select ${id}::text, ${appId}::text, ${sha256}::bytea, ${display}::text from (select count(*) from ended) n
       on conflict (id) do nothing`,
   );
+  const { endsAt } = await sql.one<{ endsAt: number }>`
+    select max(before.expires_at) as "endsAt"
+      from sdk_keys made join sdk_keys before on before.app_id = made.app_id and before.created_at < made.created_at
+     where made.id = ${id}`;
+  return endsAt;
 }

@@ -55,11 +55,11 @@ export async function answerOnce(
   deps: HttpDeps,
   accountId: AccountId,
   body: unknown,
-  run: (mint: Mint, now: number) => Promise<Reply>,
+  run: (mint: Mint) => Promise<Reply>,
 ): Promise<Reply> {
   const key = readIdempotencyKey(ctx);
   const now = deps.now();
-  if (key === null) return await run(createMint(now), now);
+  if (key === null) return await run(createMint(now));
 
   const { sql, secretBox } = deps;
   const request = { accountId, idempotencyKey: key, requestSha256: requestSha256(ctx, body) };
@@ -93,7 +93,7 @@ export async function answerOnce(
   );
   let reply: Reply;
   try {
-    reply = await run(createMint(claimed.requestedAt, seed), claimed.requestedAt);
+    reply = await run(createMint(claimed.requestedAt, seed));
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) {
       await releaseClaim(sql, request, claimId).catch(() => {});

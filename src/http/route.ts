@@ -36,9 +36,9 @@ type CallerOf<A extends Auth> = A extends 'account'
 export interface Call<A extends Auth, P extends string, I extends Ids, Q, B> {
   readonly ctx: HttpContext;
   readonly deps: HttpDeps;
-  /** The moment of the request, epoch ms. Of a call that is run again for its idempotency key: of the first try. */
+  /** The moment of the request, epoch ms. */
   readonly now: number;
-  /** Makes the ids and keys of this call. */
+  /** Makes the ids and keys of this call; of one that is run again for its idempotency key, those of the first try. */
   readonly mint: Mint;
   readonly caller: CallerOf<A>;
   /** The app in the path of an account's route; it belongs to the account. */
@@ -153,8 +153,8 @@ export function route<
       const { caller } = call;
       const reply =
         keepsAnswers && caller !== undefined && 'accountId' in caller
-          ? await answerOnce(ctx, deps, caller.accountId, call.body, async (mint, now) =>
-              jsonReply(status, await spec.handler({ ...call, mint, now })),
+          ? await answerOnce(ctx, deps, caller.accountId, call.body, async (mint) =>
+              jsonReply(status, await spec.handler({ ...call, mint })),
             )
           : jsonReply(status, await spec.handler(call));
       sendReply(ctx, reply);

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
-import { connect } from '../../src/db/sql.ts';
+import { connect, DatabaseUnavailable } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { routes } from '../../src/http/routes/index.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
@@ -287,6 +287,38 @@ describe('a call that was cut off', () => {
       expect((await post(path(), body, key)).text).toBe(first.text);
     },
   );
+
+  test('before a key was rotated gives the old key its whole grace from when it is rotated', async () => {
+    const connection = connect({ url: api.database.url });
+    let isAway = true;
+    const away = ((strings: TemplateStringsArray, ...values: unknown[]) => {
+      if (isAway && strings.join('?').includes('insert into sdk_keys'))
+        throw new DatabaseUnavailable('the database is away');
+      return connection(strings, ...values);
+    }) as unknown as Sql;
+    const cut = await startTestApi({ sql: Object.assign(away, connection), now: () => api.clock.now });
+    const own = await newApp(api);
+    const rotate = async () =>
+      await cut.call<Record<string, string>>('POST', `/apps/${own.appId}/sdk-key/rotate`, {
+        key: own.key,
+        body: { graceSeconds: 3_600 },
+        headers: { 'idempotency-key': 'rotate-once' },
+      });
+    expect((await rotate()).status).toBe(503);
+    isAway = false;
+    api.clock.now += 7_200_000;
+    const { status, body } = await rotate();
+    expect({ status, endsAt: body['previousKeyExpiresAt'] }).toEqual({
+      status: 200,
+      endsAt: api.clock.now + 3_600_000,
+    });
+    const device = { deviceId: 'd', affiliateCode: 'nobody', firstOpenAt: 1 };
+    expect((await api.call('POST', '/sdk/install', { key: own.sdkKey, body: device })).status).toBe(404);
+    api.clock.now += 3_600_001;
+    expect((await api.call('POST', '/sdk/install', { key: own.sdkKey, body: device })).status).toBe(401);
+    await connection.close();
+    await cut.close();
+  });
 
   test('and never lets go of its key is taken over only when its time is up', async () => {
     const key = randomUUID();

@@ -112,8 +112,8 @@ export const appRoutes = [
     response: { status: 200, schema: schemas.rotatedSdkKey },
     handler: async ({ deps, app, mint, body, now }) => {
       const sdkKey = newSdkKey(mint);
-      const previousKeyExpiresAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
-      await rotateSdkKey(deps.sql, app.id, sdkKey, previousKeyExpiresAt);
+      const endsAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
+      const previousKeyExpiresAt = await rotateSdkKey(deps.sql, app.id, sdkKey, endsAt);
       return { sdkKey: sdkKey.key, previousKeyExpiresAt };
     },
   }),
