@@ -15,7 +15,7 @@ import { StartupError } from './embedded/startup-error.ts';
 import { createAddressHasher } from './http/address-hasher.ts';
 import { createApp } from './http/app.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { answerClientError } from './http/client-error.ts';
+import { answerClientErrors } from './http/client-error.ts';
 import type { ReadinessCheck } from './http/deps.ts';
 import { listen } from './listen.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
@@ -186,7 +186,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ...(metrics === null ? {} : { observeRequest: metrics.observeRequest }),
     });
     const handle = app.callback();
-    server.on('clientError', answerClientError);
+    answerClientErrors(server);
     server.on('request', (request, response) => void handle(request, response));
   }
 

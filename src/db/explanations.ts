@@ -86,7 +86,7 @@ export async function findEventFile(
   if (told === undefined) return undefined;
   const { event, toldBefore, ...delivery } = told;
   const file = { eventId, source: delivery.provider, delivery, event, toldBefore };
-  const [payment] =
+  const payments =
     event === null || event.store === null || event.paymentRef === null
       ? []
       : await loadPayments(sql, {
@@ -95,6 +95,8 @@ export async function findEventFile(
           store: event.store,
           refs: [event.paymentRef],
         });
+  // A payment may have two names: the one that this event told first is meant, where there is one.
+  const payment = payments.find((candidate) => candidate.eventId === eventId) ?? payments[0];
   if (payment === undefined) return { ...file, payment: null, commissions: [] };
   const { eventId: firstEventId, likelyCause, bindingId, countedElsewhere } = payment;
   return {

@@ -83,7 +83,7 @@ export async function openPayoutRequest(
   if (opened !== undefined || r.idempotencyKey === null) return opened;
   const other = await sql.maybe`
     select 1 as found from idempotency_keys
-     where account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey}`;
+     where account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey} and expires_at > now()`;
   return other === undefined ? undefined : 'key_reused';
 }
 

@@ -16,11 +16,11 @@ const OPEN_PATH = /^\/(clicks|sdk)(\/|$)/;
 const allowAnyOrigin = cors({
   origin: '*',
   allowMethods: 'POST',
-  exposeHeaders: ['X-Request-Id', 'Retry-After'],
+  exposeHeaders: ['X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
   maxAge: 86_400,
 });
 
-/** Nothing here is a page, and answers may hold keys. */
+/** Answers may hold keys, and none but the docs page is a page. */
 async function safeHeaders(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
   ctx.set('X-Content-Type-Options', 'nosniff');
   ctx.set('Cache-Control', 'no-store');

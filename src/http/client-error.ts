@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { STATUS_CODES } from 'node:http';
+import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { ApiError } from './errors.ts';
 import { problemReply } from './reply.ts';
 
@@ -16,12 +18,7 @@ function toApiError(code: string | undefined): ApiError {
   }
 }
 
-/** Answers a request that never became one, as a problem document like every other error, and ends its connection. */
-export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
+function answer(error: NodeJS.ErrnoException, socket: Socket): void {
   const requestId = randomUUID();
   const { status, headers, body } = problemReply(toApiError(error.code), requestId);
   const lines = Object.entries({
@@ -31,4 +28,20 @@ export function answerClientError(error: NodeJS.ErrnoException, socket: Socket):
     Connection: 'close',
   }).map(([name, value]) => `${name}: ${value}`);
   socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`, ...lines, '', body].join('\r\n'));
+}
+
+/**
+ * Answers what never became a request as a problem document like every other error, and ends its connection. Where an
+ * earlier request of the connection still waits for its answer, nothing may come before that one: it just ends.
+ */
+export function answerClientErrors(server: Server): void {
+  const answering = new WeakMap<Duplex, number>();
+  server.on('request', ({ socket }, response) => {
+    answering.set(socket, (answering.get(socket) ?? 0) + 1);
+    response.once('close', () => answering.set(socket, (answering.get(socket) ?? 1) - 1));
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (error.code === 'ECONNRESET' || !socket.writable || (answering.get(socket) ?? 0) > 0) socket.destroy();
+    else answer(error, socket as Socket);
+  });
 }

@@ -8,7 +8,8 @@ export const MINT_SEED_BYTES = 32;
 
 /**
  * Makes what a call has to make up: ids, keys, slugs. A mint of the same seed and time makes the same things in the same
- * order, so a call that is run again after a crash finds what its first run has written instead of making it twice.
+ * order, so a call that is run again after a crash finds what its first run has written instead of making it twice. So
+ * what a handler draws, and in which order, must not depend on anything but the request.
  */
 export interface Mint {
   /** An id: UUIDv7 of the mint's time. Ids of one mint sort in the order in which they were asked for. */

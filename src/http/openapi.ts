@@ -6,6 +6,7 @@ import type { CreateDocumentOptions, ZodOpenApiOperationObject, ZodOpenApiRespon
 import { projectRoot } from '../config/project-root.ts';
 import { ERRORS } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
+import { idempotencyKey } from './idempotency.ts';
 import type { Route, RouteGroup } from './route.ts';
 import { exampleId, givenId } from './schemas/common.ts';
 
@@ -183,8 +184,9 @@ function operation(route: Route, group: string): ZodOpenApiOperationObject {
   };
 }
 
-const idempotencyKeyHeader = z.string().meta({
-  description: 'repeats of the call with the same key and body get the first answer and do nothing',
+const idempotencyKeyHeader = idempotencyKey.meta({
+  description:
+    'repeats of the call with the same key and body get the first answer and do nothing: for 24 hours, for exports for ever',
   examples: ['2f1c6f3e-payout-june'],
 });
 

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { addressBlock } from '../domain/addresses.ts';
 import type { HttpContext } from './context.ts';
 import { ApiError } from './errors.ts';
 
@@ -34,7 +35,7 @@ function counterOf(caller: string): string {
  * Anybody may send any text as a hash, an address too, so a hash never counts as an address.
  */
 export function clickCaller(appId: string, address: string, ipHash: string | null = null): string {
-  return ipHash === null ? `${appId} address ${address}` : `${appId} hash ${ipHash}`;
+  return ipHash === null ? `${appId} address ${addressBlock(address) ?? address}` : `${appId} hash ${ipHash}`;
 }
 
 /** Where a caller stands. */

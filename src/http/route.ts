@@ -9,7 +9,7 @@ import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError, foundOrThrow, notFound } from './errors.ts';
 import type { ErrorCode, FieldError } from './errors.ts';
-import { answerOnce } from './idempotency.ts';
+import { answerOnce, readIdempotencyKey } from './idempotency.ts';
 import { authenticateAccount, authenticateSdk, requirePermission } from './middleware/authenticate.ts';
 import { parseBody } from './middleware/parse-body.ts';
 import { createMint } from './mint.ts';
@@ -230,10 +230,9 @@ async function check<
       : spec.auth === 'sdk'
         ? await authenticateSdk(ctx, deps)
         : undefined;
-  if (caller !== undefined && 'keyId' in caller) {
-    await limitRate(ctx, deps.rateLimits, 'account', caller.keyId);
-    requirePermission(caller, spec.permission ?? 'payout');
-  }
+  if (caller !== undefined && 'keyId' in caller) requirePermission(caller, spec.permission ?? 'payout');
+  // Whoever honours the key reads it again; what is malformed comes before any look-up.
+  if (spec.auth === 'account' && spec.method === 'POST') readIdempotencyKey(ctx);
   const { query, body } = await checkShape(spec.query, spec.auth === 'provider' ? undefined : spec.body, ctx);
   const ids = Object.entries(spec.ids ?? {}).map(([name, kind]) => {
     const text = params[name] ?? '';

@@ -35,6 +35,8 @@ export interface Provider {
   readonly proofHeaders: readonly string[];
   /** Where the founder types the URL and the secret at the provider. One sentence each. */
   readonly setupHint: string;
+  /** What is wrong with the form of a secret that a founder copied; null for nothing. Missing: any text will do. */
+  readonly secretFault?: (secret: string) => string | null;
   /** Whether `request` is proved by `secret`. Never throws: whatever a caller sends is a plain false. */
   verify(request: SignedRequest, secret: string): boolean;
   /** Reads a verified body. Never throws. */

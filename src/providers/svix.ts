@@ -24,6 +24,11 @@ function keyOf(secret: string): Buffer | null {
   return key.length === 0 ? null : key;
 }
 
+/** What is wrong with the form of a secret; null for nothing. */
+export function svixSecretFault(secret: string): string | null {
+  return keyOf(secret) === null ? 'Is no Svix secret: whsec_ and base64, as the provider shows it.' : null;
+}
+
 /** A header's value; null when it is missing, empty or a list. */
 function headerOf({ headers }: SignedRequest, part: Part): string | null {
   const value = headers[`svix-${part}`] ?? headers[`webhook-${part}`];

@@ -213,6 +213,11 @@ describe('what never becomes a request', () => {
     expect(answer).toContain(`X-Request-Id: ${String(requestId)}`);
   });
 
+  test('does not take the place of the answer that an earlier request on the connection waits for', async () => {
+    const answer = await send('GET /readyz HTTP/1.1\r\nHost: x\r\n\r\ngarbage\r\n\r\n');
+    expect(answer).not.toMatch(/^HTTP\/1.1 400/);
+  });
+
   test.each([['/apps/%E0%A4%A'], ['/%'], ['//'], ['/apps/%00'], ['/apps/..%2f..'], ['/apps?limit=%']])(
     'a strange address is a plain refusal: %s',
     async (path) => {

@@ -181,6 +181,15 @@ describe('webhook secrets', () => {
       { key: owner.key, body },
     );
 
+  test.each([['whsec_not base64!'], ['whsec_********']])(
+    'what can never prove a Superwall webhook is refused: %s',
+    async (secret) => {
+      const { status, body } = await put('superwall', { secret });
+      expect(status).toBe(400);
+      expect(body).toMatchObject({ errors: [{ path: 'secret' }] });
+    },
+  );
+
   test('a token is made up and shown once where none was given', async () => {
     const own = await newApp(api);
     const { status, body } = await put('revenuecat', {}, own);

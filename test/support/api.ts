@@ -10,7 +10,7 @@ import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { createAddressHasher } from '../../src/http/address-hasher.ts';
 import { createApp } from '../../src/http/app.ts';
-import { answerClientError } from '../../src/http/client-error.ts';
+import { answerClientErrors } from '../../src/http/client-error.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { expectDescribed } from './conformance.ts';
@@ -74,7 +74,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
   });
   const handle = app.callback();
   const server = createServer((request, response) => void handle(request, response));
-  server.on('clientError', answerClientError);
+  answerClientErrors(server);
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });

@@ -7,6 +7,7 @@ import type { KeyKind, Permission } from '../../domain/keys.ts';
 import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError } from '../errors.ts';
+import { limitRate } from '../rate-limits.ts';
 
 function unauthorized(): ApiError {
   return new ApiError('unauthorized', { headers: { 'WWW-Authenticate': 'Bearer' } });
@@ -19,9 +20,11 @@ function bearerKey(ctx: HttpContext, kind: KeyKind): string {
   return key;
 }
 
-/** Who calls with an account key. 401 for no valid key. */
+/** Who calls with an account key. 401 for no valid key. Counted before anything is looked up: a flood ends here. */
 export async function authenticateAccount(ctx: HttpContext, deps: HttpDeps): Promise<AccountCaller> {
-  const caller = await findAccountCaller(deps.sql, bearerKey(ctx, 'account'), deps.now());
+  const key = bearerKey(ctx, 'account');
+  await limitRate(ctx, deps.rateLimits, 'account', key);
+  const caller = await findAccountCaller(deps.sql, key, deps.now());
   if (caller === undefined) throw unauthorized();
   ctx.state.accountId = caller.accountId;
   return caller;

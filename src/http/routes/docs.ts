@@ -17,9 +17,13 @@ const ASSETS: Readonly<Record<string, string>> = {
   'favicon-32x32.png': 'image/png',
 };
 
-const START_SCRIPT = `window.ui = SwaggerUIBundle({
-  url: '/openapi.json', dom_id: '#docs', deepLinking: true, persistAuthorization: false, tryItOutEnabled: true,
-  displayOperationId: true, docExpansion: 'list', defaultModelsExpandDepth: 0,
+/** The page asks the address it was read from, whatever the service is called to the world: paths are relative. */
+const START_SCRIPT = `fetch('openapi.json').then((answer) => answer.json()).then((spec) => {
+  spec.servers = [{ url: new URL('.', location.href).href.replace(/\\/$/, '') }];
+  window.ui = SwaggerUIBundle({
+    spec, dom_id: '#docs', deepLinking: true, persistAuthorization: false, tryItOutEnabled: true,
+    displayOperationId: true, docExpansion: 'list', defaultModelsExpandDepth: 0,
+  });
 });
 `;
 
@@ -29,14 +33,14 @@ const PAGE = `<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Tributary API</title>
-<link rel="icon" href="/docs/favicon-32x32.png">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" href="docs/favicon-32x32.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
 </head>
 <body>
 <div id="docs"></div>
-<noscript>This page needs JavaScript; the same is in <a href="/openapi.json">openapi.json</a>.</noscript>
-<script src="/docs/swagger-ui-bundle.js"></script>
-<script src="/docs/start.js"></script>
+<noscript>This page needs JavaScript; the same is in <a href="openapi.json">openapi.json</a>.</noscript>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
 </body>
 </html>
 `;

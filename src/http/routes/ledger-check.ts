@@ -1,7 +1,7 @@
 import { checkLedger, LedgerCheckTooLong } from '../../db/ledger-checks.ts';
 import type { LedgerCheckResult } from '../../db/ledger-checks.ts';
 import type { Sql } from '../../db/sql.ts';
-import type { AppId } from '../../domain/ids.ts';
+import type { AccountId, AppId } from '../../domain/ids.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError } from '../errors.ts';
 import { route } from '../route.ts';
@@ -12,18 +12,25 @@ const TIME_LIMIT_MS = 20_000;
 const RETRY_AFTER_BUSY_SECONDS = 10;
 const RETRY_AFTER_TOO_LONG_SECONDS = 3_600;
 
-/** Databases that a check runs on: one at a time, since it reads everything that an app has. */
-const busy = new WeakSet<Sql>();
+/** Accounts whose check runs now, by database: one of an account and few in all, since it reads everything of an app. */
+const running = new WeakMap<Sql, Set<AccountId>>();
+const RUNNING_LIMIT = 2;
 
 function unavailable(detail: string, retryAfterSeconds: number): ApiError {
   return new ApiError('unavailable', { detail, headers: { 'Retry-After': String(retryAfterSeconds) } });
 }
 
-async function checkAlone({ sql, now }: HttpDeps, appId: AppId): Promise<LedgerCheckResult[]> {
-  if (busy.has(sql)) {
+async function checkAlone(
+  { sql, now }: HttpDeps,
+  accountId: AccountId,
+  appId: AppId,
+): Promise<LedgerCheckResult[]> {
+  const accounts = running.get(sql) ?? new Set();
+  running.set(sql, accounts);
+  if (accounts.has(accountId) || accounts.size >= RUNNING_LIMIT) {
     throw unavailable('Another check of a ledger is running.', RETRY_AFTER_BUSY_SECONDS);
   }
-  busy.add(sql);
+  accounts.add(accountId);
   const giveUpAt = now() + TIME_LIMIT_MS;
   try {
     return await checkLedger(sql, [appId], () => now() > giveUpAt);
@@ -34,7 +41,7 @@ async function checkAlone({ sql, now }: HttpDeps, appId: AppId): Promise<LedgerC
       RETRY_AFTER_TOO_LONG_SECONDS,
     );
   } finally {
-    busy.delete(sql);
+    accounts.delete(accountId);
   }
 }
 
@@ -47,8 +54,8 @@ export const ledgerCheckRoutes = [
     operationId: 'checkLedger',
     summary: 'Runs every check of the ledger and answers how each came out.',
     response: { status: 200, schema: schemas.ledgerCheck },
-    handler: async ({ deps, app, now }) => {
-      const checks = await checkAlone(deps, app.id);
+    handler: async ({ deps, caller, app, now }) => {
+      const checks = await checkAlone(deps, caller.accountId, app.id);
       return {
         ok: checks.every((check) => check.ok),
         checkedAt: now,

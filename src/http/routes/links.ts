@@ -52,7 +52,10 @@ async function makeLinks(
       made[index] = outcomes[position] as Link | LinkRefusal;
     });
     if (attempt === SLUG_ATTEMPTS) break;
-    waiting = waiting.filter((index) => rows[index]?.slug === undefined && made[index] === 'slug_taken');
+    waiting = waiting.filter(
+      (index) =>
+        rows[index]?.slug === undefined && (made[index] === 'slug_taken' || made[index] === 'duplicate_slug'),
+    );
   }
   return made;
 }

@@ -9,6 +9,7 @@ import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
 import { foundOrThrow, notFound } from '../errors.ts';
 import { clickCaller } from '../rate-limits.ts';
+import { requesterAddress } from '../requester.ts';
 import { rawRoute } from '../route.ts';
 import { USER_AGENT_LENGTH } from '../schemas/tracking.ts';
 
@@ -27,7 +28,7 @@ async function recordVisit(
   const userAgent = ctx.get('User-Agent').slice(0, USER_AGENT_LENGTH);
   const isBot = isbot(userAgent);
   // Nothing of an address is kept that no install could use: a bot installs nothing, and a window of 0 is off.
-  const keepsAddress = !isBot && deferredWindowMinutes > 0;
+  const address = !isBot && deferredWindowMinutes > 0 ? requesterAddress(ctx, deps) : null;
   const recorded = await recordClick(deps.sql, {
     appId,
     slug,
@@ -36,7 +37,7 @@ async function recordVisit(
     userAgent: userAgent === '' ? null : userAgent,
     isBot,
     clickedAt: now,
-    addressHash: keepsAddress ? await deps.addressHasher.hashOfClick(appId, ctx.ip, now) : null,
+    addressHash: address === null ? null : await deps.addressHasher.hashOfClick(appId, address, now),
   });
   return recorded !== undefined;
 }

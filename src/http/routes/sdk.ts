@@ -25,6 +25,7 @@ import type { AppId, BindingId } from '../../domain/ids.ts';
 import { isSlug } from '../../domain/slugs.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError, invalidField } from '../errors.ts';
+import { requesterAddress } from '../requester.ts';
 import { route } from '../route.ts';
 import * as schemas from '../schemas/tracking.ts';
 
@@ -110,6 +111,7 @@ export const sdkRoutes = [
       const { deviceId, firstOpenAt } = body;
       if (isInFuture(firstOpenAt, now)) throw invalidField('firstOpenAt', 'Lies in the future.');
       const code = body.affiliateCode ?? null;
+      const address = body.deferred === true ? requesterAddress(ctx, deps) : null;
       const attribution = await attribute(deps, {
         appId: caller.appId,
         deviceId,
@@ -117,7 +119,7 @@ export const sdkRoutes = [
         // Affiliate ids have the form of a slug, too; whatever has not is a code that nobody has.
         affiliateCode: code !== null && isSlug(code) ? code : null,
         firstOpenAt,
-        requester: body.deferred === true ? { address: ctx.ip, now } : null,
+        requester: address === null ? null : { address, now },
       });
       if (attribution === undefined) throw new ApiError('no_attributable_click');
       for (const bindingId of await bindRememberedUsers(deps.sql, caller.appId, deviceId))

@@ -58,6 +58,8 @@ export const webhookSettingsRoutes = [
         throw invalidField('environment', 'Needed for paddle, whose webhooks do not say.');
       }
       const { secret, told } = secretOf(provider, body.secret);
+      const fault = providers[provider].secretFault?.(secret) ?? null;
+      if (fault !== null) throw invalidField('secret', fault);
       const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
         appId: app.id,
         provider,
