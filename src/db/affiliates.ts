@@ -170,7 +170,10 @@ export async function listTopEarners(
        where r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity' and r.shard = 0
              ${withItsStatus}
        order by r.commission_cents desc, r.scope_id limit ${limit}
-    ), p as (select a.*, top.earned from top join affiliates a on a.id = top.scope_id)
+    ), p as (
+      -- One look for each: planned for any limit, a join would read all affiliates.
+      select a.*, top.earned from top cross join lateral (select * from affiliates a where a.id = top.scope_id offset 0) a
+    )
     select ${listColumns(sql)}
       from p ${totals(sql, appId)}
      order by p.earned desc, p.id`;

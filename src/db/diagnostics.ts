@@ -29,6 +29,9 @@ export interface IdentityOverlap {
  * Looks at the latest user ids of either side and asks of each whether the other side ever named it. Both environments
  * count, since a founder tries things out in the sandbox first; test events do not, since providers make their users up.
  * A user who paid and was attributed is on both sides by that, however long ago it was.
+ *
+ * The looks are scalar queries with a limit, which Postgres makes one by one; of `exists` it would make one join that
+ * reads all user ids there are.
  */
 export async function readIdentityOverlap(sql: Sql, appId: AppId, samples: number): Promise<IdentityOverlap> {
   return await sql.one<IdentityOverlap>`
@@ -43,14 +46,14 @@ export async function readIdentityOverlap(sql: Sql, appId: AppId, samples: numbe
                order by created_at desc limit ${IDENTITY_LOOKS + 1}) i
     ), billing as materialized (
       select s.customer_user_id, s.rank,
-             exists (select from identities i
-                      where i.app_id = ${appId} and i.customer_user_id = s.customer_user_id) as is_shared
+             (select true from identities i
+               where i.app_id = ${appId} and i.customer_user_id = s.customer_user_id limit 1) is not null as is_shared
         from (select customer_user_id, min(rank) as rank from events_seen group by 1) s
     ), told as materialized (
       select s.customer_user_id, s.rank,
              s.customer_user_id in (select customer_user_id from billing)
-             or exists (select from payment_users p
-                         where p.app_id = ${appId} and p.customer_user_id = s.customer_user_id) as is_shared
+             or (select true from payment_users p
+                  where p.app_id = ${appId} and p.customer_user_id = s.customer_user_id limit 1) is not null as is_shared
         from (select customer_user_id, min(rank) as rank from identities_seen group by 1) s
     ), shared as (
       select customer_user_id from billing where is_shared union select customer_user_id from told where is_shared

@@ -164,7 +164,7 @@ export async function listLinks(
  * How many links of each shard are looked at for the most clicked ones. At least as many as are ever asked for: where
  * fewer are found, no other link has clicks.
  */
-const LINKS_OF_A_SHARD = 100;
+const LINKS_OF_A_SHARD = 50;
 
 /**
  * The links with the most clicks, of an app or of one affiliate; links without any follow, the oldest first. A link's
@@ -202,7 +202,8 @@ export async function listTopLinks(
        where l.app_id = ${appId} ${owned} and l.id <> all(array(select id from clicked))
        order by l.created_at, l.id limit ${limit} - (select count(*) from clicked)
     ), chosen as (select * from clicked union all select * from others)
+    -- One look for each: planned for any limit, a join would read all links.
     select ${listColumns(sql)}, chosen.clicks
-      from chosen join links p on p.id = chosen.id
+      from chosen cross join lateral (select * from links l where l.id = chosen.id offset 0) p
      order by chosen.clicks desc, case when chosen.clicks = 0 then p.created_at end, p.id`;
 }

@@ -121,10 +121,27 @@ export interface SqlOptions {
   readonly applicationName?: string;
   /** Told of every attempt that failed because of the connection. */
   readonly onRetry?: (error: unknown) => void;
+  /** Told of every statement that goes out. Its parameters and their types are complete once it has been answered. */
+  readonly onStatement?: (statement: SentStatement) => void;
+}
+
+/** A statement as Postgres gets it. */
+export interface SentStatement {
+  readonly text: string;
+  readonly parameters: readonly (string | null)[];
+  /** The object id of each parameter's type; 0 where Postgres infers it. */
+  readonly types: readonly number[];
 }
 
 /** With pipelining, statements hang for ever when a connection dies (docs/database.md). Missing in the driver's types. */
 const NO_PIPELINING: object = { max_pipeline: 1 };
+
+function tellOf(onStatement: SqlOptions['onStatement']): object {
+  if (onStatement === undefined) return {};
+  const debug = (_: number, text: string, parameters: (string | null)[], types: number[]) =>
+    onStatement({ text, parameters, types });
+  return { debug };
+}
 
 /** Opens a pool. Connections are made when needed, so this never fails; the first statement may. */
 export function connect(options: SqlOptions): Sql {
@@ -135,6 +152,7 @@ export function connect(options: SqlOptions): Sql {
     statementTimeoutMs = 30_000,
     applicationName = 'tributary',
     onRetry,
+    onStatement,
   } = options;
   const pool = postgres(url, {
     max,
@@ -145,6 +163,7 @@ export function connect(options: SqlOptions): Sql {
     fetch_types: false,
     backoff: (attempt: number) => Math.min(0.01 * 2 ** attempt, 0.25),
     onnotice: () => {},
+    ...tellOf(onStatement),
     connection: { application_name: applicationName, statement_timeout: statementTimeoutMs },
     types: {
       bigint: { to: 20, from: [20], serialize: String, parse: safeInteger },

@@ -144,11 +144,11 @@ describe('the order of links', () => {
     }
     const byClicks = (chosen: readonly LinkId[]) =>
       chosen.toSorted((a, b) => (clicks[links.indexOf(b)] ?? 0) - (clicks[links.indexOf(a)] ?? 0));
-    const all = await listTopLinks(sql, appId, null, 100);
+    const all = await listTopLinks(sql, appId, null, 50);
     expect(all.map(({ id }) => id)).toEqual(byClicks(links));
     expect(all.map((row) => row.clicks)).toEqual(clicks.toSorted((a, b) => b - a));
     expect((await listTopLinks(sql, appId, null, 4)).map((row) => row.clicks)).toEqual([9, 8, 7, 6]);
-    const own = await listTopLinks(sql, appId, affiliates[1] ?? null, 100);
+    const own = await listTopLinks(sql, appId, affiliates[1] ?? null, 50);
     expect(own.map(({ id }) => id)).toEqual(byClicks(links.slice(6)));
   });
 

@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import * as z from 'zod';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import { connect } from '../../src/db/sql.ts';
+import type { SentStatement, Sql } from '../../src/db/sql.ts';
+import type { AccountId, IdKind } from '../../src/domain/ids.ts';
+import { PERMISSIONS } from '../../src/domain/keys.ts';
+import type { Route } from '../../src/http/route.ts';
+import { routes } from '../../src/http/routes/index.ts';
+import { startTestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
+import { BIG, createBigDatabase, LARGE_TABLES } from '../support/big-database.ts';
+import type { TestDatabase } from '../support/database.ts';
+import { findPlanFaults } from '../support/query-plans.ts';
+
+const DAY_MS = 86_400_000;
+
+let database: TestDatabase;
+let client: pg.Client;
+let api: TestApi;
+let sql: Sql;
+let appId: string;
+let key: string;
+let sent: SentStatement[] = [];
+
+beforeAll(async () => {
+  database = await createBigDatabase();
+  client = new pg.Client(database.url);
+  await client.connect();
+  sql = connect({ url: database.url, max: 4, onStatement: (statement) => void sent.push(statement) });
+  api = await startTestApi({ sql });
+  const app = await sql.one<{ id: string; accountId: AccountId }>`
+    select id, account_id as "accountId" from apps order by id limit 1`;
+  appId = app.id;
+  key = (await createAccountKey(sql, app.accountId, PERMISSIONS)).key;
+}, 300_000);
+afterAll(async () => {
+  await api.close();
+  await sql.close();
+  await client.end();
+  await database.drop();
+});
+
+/** Where ids of a kind are found; a kind that no path has needs no table. */
+const TABLES: Partial<Record<IdKind, string>> = {
+  affiliate: 'affiliates',
+  link: 'links',
+  commission: 'commissions',
+  payout: 'payouts',
+  event: 'events',
+  delivery: 'deliveries',
+};
+
+/** The first and the last id of a kind in the big app. The first affiliate has two fifths of everything. */
+async function idsOf(kind: IdKind): Promise<string[]> {
+  const table = TABLES[kind];
+  if (table === undefined) throw new Error(`say in which table ids of a ${kind} are`);
+  const { rows } = await client.query<{ id: string }>(
+    `(select id from ${table} where app_id = $1 order by id limit 1)
+     union all (select id from ${table} where app_id = $1 order by id desc limit 1)`,
+    [appId],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** What each parameter of a query may be. What is not here must be a choice of given values. */
+const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
+  affiliateId: () => idsOf('affiliate'),
+  linkId: () => idsOf('link'),
+  timezone: async () => ['America/New_York'],
+};
+
+/** A month, and nearly two years, that end five days before the last of what happened. */
+const PERIODS = [30, 700].map((days) => {
+  const to = Date.UTC(2026, 5, 10);
+  return { from: String(to - days * DAY_MS), to: String(to) };
+});
+
+/** Every combination of filters that a route takes, each with the longest page. */
+async function queriesOf(route: Route): Promise<Record<string, string>[]> {
+  if (route.query === null) return [{}];
+  const { properties = {} } = z.toJSONSchema(route.query, { io: 'input', unrepresentable: 'any' }) as {
+    properties?: Record<string, { enum?: string[] }>;
+  };
+  let queries: Record<string, string>[] = ['limit' in properties ? { limit: '100' } : {}];
+  const combine = (choices: readonly Record<string, string>[]) => {
+    queries = queries.flatMap((query) => [query, ...choices.map((choice) => ({ ...query, ...choice }))]);
+  };
+  for (const [name, property] of Object.entries(properties)) {
+    if (name === 'limit' || name === 'cursor' || name === 'to') continue;
+    const values = property.enum ?? (await VALUES[name]?.());
+    if (name === 'from') combine(PERIODS);
+    else if (values === undefined) throw new Error(`say what ${name} of ${route.path} may be`);
+    else combine(values.map((value) => ({ [name]: value })));
+  }
+  return queries;
+}
+
+/** Every path of a route in the big app. */
+async function pathsOf(route: Route): Promise<string[]> {
+  let paths = [route.path.replace(':appId', appId).replace(':provider', 'stripe')];
+  for (const [name, kind] of Object.entries(route.ids)) {
+    const ids = await idsOf(kind);
+    paths = paths.flatMap((path) => ids.map((id) => path.replace(`:${name}`, id)));
+  }
+  return paths;
+}
+
+/** How many rows an answer has: the longest of its lists, and what a file has in lines. */
+function rowsIn(body: unknown, text: string): number {
+  if (typeof body !== 'object' || body === null) return text.split('\n').length;
+  const lists = Array.isArray(body) ? [body] : Object.values(body).filter((value) => Array.isArray(value));
+  return lists.reduce((sum, list) => sum + list.length, 0);
+}
+
+interface Read {
+  readonly request: string;
+  readonly status: number;
+  readonly answered: number;
+  readonly statements: readonly SentStatement[];
+}
+
+async function read(path: string, query: Record<string, string>): Promise<Read & { nextCursor: unknown }> {
+  sent = [];
+  const request = `${path}?${new URLSearchParams(query).toString()}`;
+  const { status, body, text } = await api.call<{ nextCursor?: unknown } | null>('GET', request, { key });
+  return { request, status, answered: rowsIn(body, text), statements: sent, nextCursor: body?.nextCursor };
+}
+
+/** Every statement that a route sends, for every filter and sort, and for the second page of each. */
+async function readsOf(route: Route): Promise<Read[]> {
+  const reads: Read[] = [];
+  for (const path of await pathsOf(route)) {
+    for (const query of await queriesOf(route)) {
+      const first = await read(path, query);
+      reads.push(first);
+      if (typeof first.nextCursor === 'string')
+        reads.push(await read(path, { ...query, cursor: first.nextCursor }));
+    }
+  }
+  return reads;
+}
+
+const readRoutes = routes
+  .filter((route) => route.method === 'GET' && route.auth === 'account')
+  .map((route) => [route.path, route] as const);
+
+test('the database is as big as it says', async () => {
+  const { rows } = await client.query<Record<string, string>>(
+    `select (select count(*) from clicks) as clicks, (select count(*) from commissions) as commissions,
+            (select count(*) from affiliates) as affiliates, (select count(*) from links) as links,
+            (select count(*) from attributions) as attributions, (select count(*) from bindings) as bindings,
+            (select count(*) from events) as events`,
+  );
+  expect(rows[0]).toEqual(
+    Object.fromEntries(Object.entries(BIG).map(([name, count]) => [name, String(count)])),
+  );
+});
+
+/** What is wrong with the plans of one read, each fault once. */
+async function faultsOf({ statements, answered }: Read): Promise<string[]> {
+  const faults: string[] = [];
+  for (const statement of statements) {
+    faults.push(...(await findPlanFaults(client, statement, LARGE_TABLES, answered)));
+  }
+  return [...new Set(faults)];
+}
+
+describe.each(readRoutes)('GET %s', (_, route) => {
+  test('reads no more than its answer needs, whatever it is asked for', async () => {
+    const reads = await readsOf(route);
+    const faults: string[] = [];
+    for (const one of reads) {
+      // More points than an answer has are a 400; but not everything may be.
+      if (![200, 400].includes(one.status)) faults.push(`${one.request} is a ${one.status}`);
+      faults.push(...(await faultsOf(one)).map((fault) => `${one.request}: ${fault}`));
+    }
+    expect(faults).toEqual([]);
+    expect(reads.some(({ status, statements }) => status === 200 && statements.length > 0)).toBe(true);
+  }, 120_000);
+});
+
+describe('the check itself', () => {
+  test.each([
+    ['affiliates_by_name', '/affiliates', { sort: 'name' }],
+    ['rollups_top_earners_by_status', '/affiliates', { sort: 'earnings', status: 'removed' }],
+    ['links_by_created', '/links', {}],
+    ['commissions_by_occurred', '/commissions', {}],
+    ['commissions_by_affiliate', '/commissions', { affiliateId: 'first' }],
+    ['commissions_by_affiliate_status', '/commissions', { affiliateId: 'first', status: 'paid' }],
+    ['rollups_top_links', '/overview', {}],
+    ['rollups_top_links_of_affiliate', '/affiliates/last/overview', {}],
+    ['rollup_blocks_pkey', '/timeseries', { ...PERIODS[1], interval: 'month' }],
+    ['events_unattributed', '/diagnostics/unattributed', {}],
+    ['identities_by_user', '/diagnostics/identity', {}],
+    ['deliveries_by_received', '/diagnostics/webhooks', {}],
+  ])('finds that %s is missing', async (index, path, query: Record<string, string>) => {
+    const [first = '', last = ''] = await idsOf('affiliate');
+    const named = (text: string) => text.replace('first', first).replace('last', last);
+    const one = await read(
+      `/apps/${appId}${named(path)}`,
+      Object.fromEntries(Object.entries(query).map(([name, value]) => [name, named(value)])),
+    );
+    expect([one.status, await faultsOf(one)]).toEqual([200, []]);
+    await client.query('begin');
+    try {
+      await client.query('update pg_index set indisvalid = false where indexrelid = $1::regclass', [index]);
+      expect(await faultsOf(one)).not.toEqual([]);
+    } finally {
+      await client.query('rollback');
+    }
+  });
+});

@@ -1,0 +1,289 @@
+import pg from 'pg';
+import { ID_PREFIXES } from '../../src/domain/ids.ts';
+import type { IdKind } from '../../src/domain/ids.ts';
+import { createTestDatabase } from './database.ts';
+import type { TestDatabase } from './database.ts';
+
+/** How many rows there are. One app has nearly all of them. */
+export const BIG = {
+  affiliates: 20_000,
+  links: 40_000,
+  clicks: 1_000_000,
+  attributions: 100_000,
+  bindings: 80_000,
+  events: 240_000,
+  /** Earnings of four fifths of the events, and reversals of one in 25. */
+  commissions: 201_600,
+} as const;
+
+/** The tables that grow with use; a plan that reads one of them as a whole is a fault. */
+export const LARGE_TABLES = [
+  'affiliates',
+  'links',
+  'clicks',
+  'attributions',
+  'identities',
+  'bindings',
+  'deliveries',
+  'events',
+  'payments',
+  'payment_users',
+  'adjustments',
+  'commissions',
+  'revenue_entries',
+  'payouts',
+  'payout_items',
+  'rollups',
+  'rollup_blocks',
+] as const;
+
+/** An id that is made of a number: of the right form, and in the order of the numbers. */
+const id = (kind: IdKind, number: string) =>
+  `('${ID_PREFIXES[kind]}_0' || lpad((${number})::text, 25, '0'))::${kind}_id`;
+
+/** The last moment of the story. It began two years before. */
+const END = `timestamptz '2026-06-15 12:00:00+00'`;
+const moment = (share: string) =>
+  `date_trunc('milliseconds', ${END} - interval '730 days' * (1 - (${share})))`;
+/** A number between 0 and 1 that looks like chance and is always the same. */
+const chance = (number: string) => `((hashint4(${number}) & 2147483647) / 2147483648.0)`;
+
+/**
+ * Who came. Links are chosen by the cube of chance, so a few have most of what happens; clicks come ten at a time. The
+ * first 3,000 links are one creator's, who has two fifths of everything. The last twentieth of affiliates and links is
+ * shared by four small apps.
+ */
+const ARRIVALS = [
+  `create unlogged table story_affiliates as
+   select n, ${id('affiliate', 'n')} as affiliate_id,
+          ${id('app', `case when n <= ${BIG.affiliates * 0.95} then 1 else 2 + n % 4 end`)} as app_id,
+          case when n % 2000 = 7 then 'removed' when n % 100 = 3 then 'paused' else 'active' end as status
+     from generate_series(1, ${BIG.affiliates}) n`,
+  `create unlogged table story_links as
+   select l.n, ${id('link', 'l.n')} as link_id, a.app_id, a.affiliate_id, a.n as affiliate
+     from generate_series(1, ${BIG.links}) l (n)
+     join story_affiliates a on a.n = case when l.n <= 3000 then 1 else 1 + (l.n * 7919) % ${BIG.affiliates} end`,
+  `create unlogged table story_clicks as
+   select n, floor(power(${chance('n / 10')}, 3) * ${BIG.links})::int + 1 as link,
+          ${moment(`(n / 10 * 10) / ${BIG.clicks}.0`)} + n % 10 * interval '1 second' as at
+     from generate_series(1, ${BIG.clicks}) n`,
+  `create unlogged table story_users as
+   select c.n / ${BIG.clicks / BIG.attributions} as n, c.n as click, c.at, l.app_id, l.affiliate_id, l.affiliate, l.link_id,
+          ${id('attribution', `c.n / ${BIG.clicks / BIG.attributions}`)} as attribution_id,
+          ${id('binding', `c.n / ${BIG.clicks / BIG.attributions}`)} as binding_id
+     from story_clicks c join story_links l on l.n = c.link
+    where c.n % ${BIG.clicks / BIG.attributions} = 0`,
+];
+
+/**
+ * The purchases of those who came. Of 25 events 19 are purchases that earned, one more was refunded, three earned nothing,
+ * two are of the sandbox. What is older than its 30 days is paid, but for 300 creators who still wait; some of their
+ * timers are late.
+ */
+const PURCHASES = [
+  `create unlogged table story_events as
+   select e.n, e.at, u.app_id, u.affiliate_id, u.affiliate, u.link_id, u.binding_id, 'user-' || u.n as customer_user_id,
+          ${id('event', 'e.n')} as event_id, ${id('delivery', 'e.n')} as delivery_id, ${id('payment', 'e.n')} as payment_id,
+          case when e.n % 25 < 19 then 'earned' when e.n % 25 < 20 then 'refunded'
+               when e.n % 25 < 23 then 'unattributed' else 'sandbox' end as story
+     from (select n, 1 + floor(${chance('n / 5')} * ${BIG.bindings})::int as number,
+                  ${moment(`(n / 5 * 5) / ${BIG.events}.0`)} + n % 5 * interval '1 second' as at
+             from generate_series(1, ${BIG.events}) n) e
+     join story_users u on u.n = e.number`,
+  `create unlogged table story_commissions as
+   select e.*, k.kind, 200 + affiliate % 7 as cents,
+          case when at > ${END} - interval '30 days' then 'pending'
+               when affiliate <= 300 and n % 997 = 0 then 'pending'
+               when affiliate <= 300 then 'matured' else 'paid' end as status
+     from story_events e
+     join (values ('earning', 'earned'), ('earning', 'refunded'), ('reversal', 'refunded')) k (kind, story) on k.story = e.story`,
+  // Each payout has the commissions of one creator.
+  `create unlogged table story_payouts as
+   select affiliate, ${id('payout', 'affiliate')} as payout_id, app_id, affiliate_id, count(*) as items, max(at) as at,
+          sum(case kind when 'earning' then cents else -cents end) as cents
+     from story_commissions where status = 'paid' group by affiliate, app_id, affiliate_id`,
+];
+
+const ROWS_OF_ARRIVALS = [
+  `insert into clicks (id, app_id, affiliate_id, link_id, claim_token, is_bot, clicked_at, created_at)
+     select ${id('click', 'c.n')}, l.app_id, l.affiliate_id, l.link_id, md5(c.n::text)::uuid, c.n % 50 = 1, c.at, c.at
+       from story_clicks c join story_links l on l.n = c.link`,
+  `insert into affiliates (id, app_id, name, email, status, created_at)
+     select affiliate_id, app_id, 'Creator ' || (n * 7919) % 20011, 'creator-' || n || '@example.com', status,
+            ${moment(`n / ${BIG.affiliates}.0`)}
+       from story_affiliates`,
+  `insert into links (id, app_id, affiliate_id, slug, destination_url, active, created_at)
+     select link_id, app_id, affiliate_id, 's-' || n, 'https://example.com/get', n % 200 <> 11, ${moment(`n / ${BIG.links}.0`)}
+       from story_links`,
+  `insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at, created_at)
+     select attribution_id, app_id, 'device-' || n, affiliate_id, link_id, ${id('click', 'click')}, 'claim_token', at, at, at
+       from story_users`,
+  `insert into identities (app_id, device_id, customer_user_id, identified_at, created_at)
+     select app_id, 'device-' || n, 'user-' || n, at, at from story_users where n % 10 <> 9`,
+  `insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, created_at, first_paid_at, healed_at)
+     select binding_id, app_id, 'user-' || n, attribution_id, at, at, case when n % 3 = 0 then at end, at
+       from story_users where n <= ${BIG.bindings}`,
+];
+
+const ROWS_OF_PURCHASES = [
+  `insert into accounts (id, name) select ${id('account', 'n')}, 'Account ' || n from generate_series(1, 2) n`,
+  `insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
+                       deferred_window_minutes, link_subdomain)
+     select ${id('app', 'n')}, ${id('account', '1 + n / 5')}, 'App ' || n, 2000, 30, 30, 60, 'app-' || n
+       from generate_series(1, 5) n`,
+  `insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
+     select ${id('secret', 'n')}, ${id('app', 'n')}, 'stripe', 'production', '', 'none' from generate_series(1, 5) n`,
+  `insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, body_sha256,
+                             event_id, source_event_id, event_count, completed_at)
+     select delivery_id, app_id, 'stripe', at, true, 'processed', 'sec_' || substr(app_id, 5), sha256('x'), event_id,
+            'in-' || n, 1, at
+       from story_events`,
+  `insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at,
+                         customer_user_id, store, payment_ref, currency, amount_minor, amount_cents, likely_cause, created_at)
+     select event_id, app_id, delivery_id, 'stripe', 'in-' || n, 'purchase',
+            case story when 'sandbox' then 'sandbox' else 'production' end, at, at,
+            case when story <> 'unattributed' then customer_user_id when n % 2 = 0 then 'stranger-' || n end,
+            'stripe', 'ref-' || n, 'USD', 1000, 1000,
+            case when story = 'unattributed' then case n % 2 when 0 then 'user_never_identified' else 'missing_user_id' end end, at
+       from story_events`,
+  `insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, usd_cents, occurred_at,
+                           only_anonymous_user, version, evaluated_at, base_cents, binding_id, earned_cents, reversed_cents)
+     select payment_id, app_id, 'production', 'stripe', 'ref-' || n, event_id, 'USD', 1000, 1000, at, false, 1, at, 1000,
+            binding_id, 200 + affiliate % 7, case story when 'refunded' then 200 + affiliate % 7 else 0 end
+       from story_events where story in ('earned', 'refunded')`,
+  `insert into payment_users (app_id, customer_user_id, payment_id, environment, position)
+     select app_id, customer_user_id, payment_id, 'production', 0 from story_events where story in ('earned', 'refunded')`,
+  `insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, amount_cents, occurred_at)
+     select payment_id, 1, app_id, affiliate_id, link_id, 1000, at from story_events where story in ('earned', 'refunded')`,
+  `insert into adjustments (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
+                              amount_minor, occurred_at, event_id, booked_minor)
+     select ${id('adjustment', 'n')}, app_id, 'production', 'stripe', 'adj-' || n, 'ref-' || n, 'refund', 'applied', 1, false,
+            'USD', 1000, at, event_id, 1000
+       from story_events where story = 'refunded'`,
+  `insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents, created_at)
+     select payout_id, app_id, affiliate_id, 'Creator', items, cents, at + interval '31 days' from story_payouts where cents > 0`,
+  `insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
+                              reverses_commission_id, status, rate_bps, base_cents, amount_cents, source, customer_user_id,
+                              match_method, occurred_at, due_at, matured_at, paid_at, payout_id, created_at)
+     select ${id('commission', `case c.kind when 'earning' then c.n else ${BIG.events} + c.n end`)}, c.app_id, c.affiliate_id,
+            c.link_id, c.event_id, c.payment_id, c.binding_id,
+            case c.kind when 'reversal' then ${id('adjustment', 'c.n')} end, c.kind,
+            case c.kind when 'reversal' then ${id('commission', 'c.n')} end, c.status, 2000,
+            case c.kind when 'earning' then 1000 else -1000 end, case c.kind when 'earning' then c.cents else -c.cents end,
+            'stripe', c.customer_user_id, 'claim_token', c.at, c.at + interval '30 days',
+            case when c.status <> 'pending' then c.at + interval '30 days' end,
+            case c.status when 'paid' then c.at + interval '31 days' end, p.payout_id, c.at
+       from story_commissions c
+       left join story_payouts p on c.status = 'paid' and p.affiliate = c.affiliate`,
+  `insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
+     select payout_id, id, app_id, affiliate_id, amount_cents, row_number() over (partition by payout_id order by id)
+       from commissions where status = 'paid'`,
+];
+
+/** Links up to this one are popular: their clicks came through every connection, so they are in every shard. */
+const LAST_POPULAR = id('link', '5000');
+
+/** The sums that the triggers would have kept: all in shard 0, but for those of popular links in all time. */
+function sums(): string[] {
+  const columns = ['clicks', 'installs', 'identified', 'paid_users', 'revenue_cents', 'commission_cents'];
+  const ofStatus = ['matured_cents', 'paid_cents', 'matured_count'];
+  const sum = (names: readonly string[]) => names.map((name) => `sum(${name})`).join(', ');
+  const all = [...columns, ...ofStatus];
+  // What a shard has of a sum: all of it, or an eighth, and the first also what is left over.
+  const part = (name: string) =>
+    `case when link_id > ${LAST_POPULAR} then ${name} when shard = 0 then ${name} - 7 * (${name} / 8) else ${name} / 8 end`;
+  const ofLinks = `select app_id, affiliate_id, link_id, rollup_bucket(at) as bucket_at, ${all
+    .map((name) => `sum(${name}::int)::int as ${name}`)
+    .join(', ')} from rollup_facts group by 1, 2, 3, 4`;
+  const scopes = { app: 'app_id::text', affiliate: 'affiliate_id::text', link: 'link_id::text' };
+  return [
+    `create unlogged table story_sums as ${ofLinks}`,
+    ...Object.entries(scopes).flatMap(([scope, scopeId]) => [
+      `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${columns.join(', ')})
+       select app_id, '${scope}', ${scopeId}, bucket_at, 0, ${scope === 'link' ? columns.join(', ') : sum(columns)}
+         from story_sums ${scope === 'link' ? '' : 'group by 1, 2, 3, 4'}`,
+      `insert into rollup_blocks (app_id, scope, scope_id, block_at, shard, ${columns.join(', ')})
+       select app_id, '${scope}', ${scopeId}, rollup_block(bucket_at), 0, ${sum(columns)} from story_sums group by 1, 2, 3, 4`,
+    ]),
+    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')})
+     select app_id, 'app', app_id::text, '-infinity', 0, ${sum(all)} from story_sums group by 1`,
+    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')}, affiliate_status)
+     select a.app_id, 'affiliate', a.affiliate_id::text, '-infinity', 0, ${all.map((name) => `coalesce(sum(${name}), 0)`).join(', ')}, a.status
+       from story_affiliates a left join story_sums using (app_id, affiliate_id) group by a.app_id, a.affiliate_id, a.status`,
+    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')}, link_clicks, link_affiliate_id)
+     select app_id, 'link', link_id::text, '-infinity', shard, ${all.map(part).join(', ')}, ${part('clicks')}, affiliate_id
+       from (select app_id, affiliate_id, link_id, ${all.map((name) => `sum(${name}) as ${name}`).join(', ')}
+               from story_sums group by 1, 2, 3) s
+       join generate_series(0, 7) shard on shard = 0 or link_id <= ${LAST_POPULAR}`,
+  ];
+}
+
+/** Tables without a write-ahead log; those that another logged table refers to have to wait for that one. */
+const UNLOGGED = `
+  do $$
+  declare t regclass;
+  begin
+    loop
+      for t in select oid from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace and relpersistence = 'p' loop
+        begin
+          execute format('alter table %s set unlogged', t);
+        exception when invalid_table_definition then null;
+        end;
+      end loop;
+      exit when not exists (
+        select from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace and relpersistence = 'p');
+    end loop;
+  end $$`;
+
+/** Indexes that are neither kept nor used until they are built anew. */
+const WITHOUT_INDEXES = `
+  update pg_index set indisready = false, indisvalid = false
+   where indrelid in (${LARGE_TABLES.map((table) => `'${table}'::regclass`).join(', ')})`;
+
+/**
+ * A database as a busy service has it after two years: see `BIG`. A superuser makes it in SQL, on two connections, with
+ * triggers and foreign keys asleep; indexes are built when the rows are in.
+ */
+export async function createBigDatabase(): Promise<TestDatabase> {
+  const database = await createTestDatabase();
+  const [one, other] = [new pg.Client(database.url), new pg.Client(database.url)];
+  const inTurn = async (client: pg.Client, statements: readonly string[]) => {
+    for (const statement of statements) await client.query(statement);
+  };
+  const left = LARGE_TABLES.filter((table) => !table.startsWith('rollup'));
+  const finish = (table: string) => [`reindex table ${table}`, `vacuum analyze ${table}`];
+  const finishWhatIsLeft = async (client: pg.Client) => {
+    for (let next = left.shift(); next !== undefined; next = left.shift()) await inTurn(client, finish(next));
+  };
+  try {
+    for (const client of [one, other]) {
+      await client.connect();
+      await inTurn(client, [
+        'set session_replication_role = replica',
+        `set maintenance_work_mem = '256MB'`,
+        `set work_mem = '256MB'`,
+        'set max_parallel_maintenance_workers = 0',
+      ]);
+    }
+    await inTurn(one, [UNLOGGED, WITHOUT_INDEXES, ...ARRIVALS]);
+    // What comes after is planned by what is there.
+    const analyzed = (statements: readonly string[]) =>
+      statements.flatMap((statement) => [
+        statement,
+        `analyze ${/^\w+ into (\w+)/.exec(statement)?.[1] ?? ''}`,
+      ]);
+    await Promise.all([
+      inTurn(one, analyzed(ROWS_OF_ARRIVALS)),
+      inTurn(other, [...PURCHASES, ...analyzed(ROWS_OF_PURCHASES)]),
+    ]);
+    await Promise.all([
+      inTurn(one, [...sums(), ...finish('rollups'), ...finish('rollup_blocks')]).then(() =>
+        finishWhatIsLeft(one),
+      ),
+      finishWhatIsLeft(other),
+    ]);
+  } finally {
+    await Promise.all([one.end(), other.end()]);
+  }
+  return database;
+}
