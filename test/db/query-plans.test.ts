@@ -142,8 +142,14 @@ async function readsOf(route: Route): Promise<Read[]> {
   return reads;
 }
 
+/** What compares every row of an app with every other: it has a time limit instead, and few run at a time. */
+const READS_EVERYTHING = new Set(['checkLedger']);
+
 const readRoutes = routes
-  .filter((route) => route.method === 'GET' && route.auth === 'account')
+  .filter(
+    ({ method, auth, operationId }) =>
+      method === 'GET' && auth === 'account' && !READS_EVERYTHING.has(operationId),
+  )
   .map((route) => [route.path, route] as const);
 
 test('the database is as big as it says', async () => {
