@@ -44,19 +44,32 @@ test('a device is limited over install and identify together; another device of 
 });
 
 test('clicks are limited per app and address hash, else per address', async () => {
-  const own = await newApp(api);
-  const { slug } = await newLink(api, own, await newAffiliate(api, own));
-  const click = async (ipHash?: string) =>
-    (
-      await api.call('POST', '/clicks', {
-        body: { customerAppId: own.appId, slug, claimToken: randomUUID(), ipHash },
-      })
-    ).status;
-  const statuses = [];
-  for (let call = 0; call < 5; call += 1) statuses.push(await click('hash-one'));
-  expect(statuses).toEqual([200, 200, 200, 200, 429]);
-  expect(await click('hash-two')).toBe(200);
-  expect(await click()).toBe(200);
+  const limits = createRateLimits({ account: 0, sdk: 0, clicks: 4 });
+  const open = await startTestApi({ rateLimits: limits, trustProxy: 1 });
+  const makeShop = async () => {
+    const shop = await newApp(open);
+    const { slug } = await newLink(open, shop, await newAffiliate(open, shop));
+    return { customerAppId: shop.appId, slug };
+  };
+  const [own, other] = [await makeShop(), await makeShop()];
+  const click = async (shop: object, from: string, ipHash?: string) => {
+    const body = { ...shop, claimToken: randomUUID(), ipHash };
+    const headers = { 'x-forwarded-for': from };
+    return (await open.call('POST', '/clicks', { body, headers })).status;
+  };
+  const five = async (...args: Parameters<typeof click>) => {
+    const statuses = [];
+    for (let call = 0; call < 5; call += 1) statuses.push(await click(...args));
+    return statuses;
+  };
+  const limited = [200, 200, 200, 200, 429];
+  expect(await five(own, '203.0.113.1', 'hash-one')).toEqual(limited);
+  expect(await click(own, '203.0.113.2', 'hash-one')).toBe(429);
+  expect(await five(own, '203.0.113.1', 'hash-two')).toEqual(limited);
+  expect(await five(other, '203.0.113.1', 'hash-one')).toEqual(limited);
+  expect(await five(own, '203.0.113.1')).toEqual(limited);
+  expect(await five(own, '203.0.113.2')).toEqual(limited);
+  await open.close();
 });
 
 test("nobody uses up another visitor's clicks by sending the visitor's address as a hash", async () => {

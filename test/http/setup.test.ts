@@ -439,6 +439,12 @@ describe('links', () => {
     },
   );
 
+  test.each([['ab'], ['-_'], ['x'.repeat(64)]])('%p is a slug', async (slug) => {
+    const own = await newApp(api);
+    const made = await create({ affiliateId: await newAffiliate(api, own), destinationUrl, slug }, own);
+    expect(made).toMatchObject({ status: 201, body: { slug } });
+  });
+
   test.each([['x'], ['a b'], ['ä1'], ['x'.repeat(65)], ['a/b']])('%p is no slug', async (slug) => {
     const affiliateId = await newAffiliate(api, app);
     expect((await create({ affiliateId, destinationUrl, slug })).status).toBe(400);

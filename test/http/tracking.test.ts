@@ -265,6 +265,10 @@ describe('POST /sdk/install', () => {
     expect(deferred.body).toMatchObject({ code: 'no_attributable_click' });
   });
 
+  test.each([['1'], ['x'.repeat(200)], [' ñ 🙂 ']])('%p is a device id', async (deviceId) => {
+    expect((await install({ deviceId, affiliateCode: slug })).status).toBe(200);
+  });
+
   test.each([
     ['an empty device id', { deviceId: '' }],
     ['a long device id', { deviceId: 'x'.repeat(201) }],

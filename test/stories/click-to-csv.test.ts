@@ -132,6 +132,16 @@ describe('from a click to a payout CSV', () => {
     expect(await commissionsOf(affiliateId)).toHaveLength(1);
   });
 
+  test('the same event id in two apps is two events', async () => {
+    const other = await setUpFounder(service, { commissionRateBps: 2_500 });
+    const about = { amount: 5_000, eventId: `evt_${randomUUID()}`, invoiceId: `in_${randomUUID()}` };
+    for (const owner of [founder, other]) {
+      const userId = await owner.customer();
+      const answer = await owner.stripe(bodyOf(stripeInvoicePaid({ ...about, userId })));
+      expect(answer.body.commissionId).toMatch(/^com_/);
+    }
+  });
+
   test('the same event sent twenty times at once earns once', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);

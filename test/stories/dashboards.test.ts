@@ -165,6 +165,18 @@ test.each([
   expect(await causeOf(user)).toBeUndefined();
 });
 
+test('a purchase whose price the provider does not state is listed as that, and earns nothing', async () => {
+  const userId = await founder.customer();
+  const { body } = await founder.revenuecat(bodyOf(revenuecatEvent({ userId, usd: null, localPrice: null })));
+  expect(body.commissionId).toBeNull();
+  const { items } = await get<Rows>('/diagnostics/unattributed?limit=100');
+  expect(items.find((row) => row['eventId'] === body.eventId)).toMatchObject({
+    likelyCause: 'price_unknown',
+    customerUserId: userId,
+    amountCents: null,
+  });
+});
+
 test('a delivery names its workflow, and its error quotes neither the body nor a secret', async () => {
   const user = await founder.customer();
   await runOn(
@@ -187,6 +199,10 @@ test('a delivery names its workflow, and its error quotes neither the body nor a
     eventCount: 0,
     signatureValid: true,
   });
+  const waiting = (await get<Rows>('/diagnostics/unattributed')).items.find(
+    (row) => row['eventId'] === body.eventId,
+  );
+  expect(waiting).toMatchObject({ likelyCause: 'processing' });
   const handle = service.temporal.workflow.getHandle(String(stuck['workflowId']));
   expect((await handle.describe()).type).toBe('delivery');
   await runOn(service.database.url, 'drop trigger test_quotes on commissions; drop function test_quotes()');

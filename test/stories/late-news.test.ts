@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash, randomUUID } from 'node:crypto';
+import { pino } from 'pino';
 import { acceptDelivery } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
+import type { TemporalWork } from '../../temporal/durable-work.ts';
+import { startRelay } from '../../temporal/relay.ts';
 import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {
@@ -206,6 +209,31 @@ describe('news that comes late', () => {
     await accept(founder, body, Date.now() - 60_000);
     await service.relay?.round();
     await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
+  });
+
+  test('which is one that has had no outcome for thirty seconds', async () => {
+    const { sql } = service;
+    const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
+    const [young, old] = [
+      await accept(founder, body, Date.now() - 25_000),
+      await accept(founder, body, Date.now() - 31_000),
+    ];
+    const started: DeliveryId[] = [];
+    const work = {
+      reachable: () => true,
+      startDelivery: async (id: DeliveryId) => started.push(id) > 0,
+      onBindings: () => {},
+      startConvert: () => {},
+    };
+    const relay = startRelay({
+      sql,
+      work: work as unknown as TemporalWork,
+      logger: pino({ level: 'silent' }),
+    });
+    await eventually('the old one is started', async () => started.includes(old));
+    await relay.round();
+    await relay.stop();
+    expect(started).not.toContain(young);
   });
 
   test('a delivery that was stuck for long is verified against its time of receipt and the secret that accepted it', async () => {

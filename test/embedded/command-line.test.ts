@@ -1,0 +1,40 @@
+import { afterAll, expect, test } from '@jest/globals';
+import { runAdmin } from '../../src/cli/admin.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { prepareDataDir, writeServiceFile } from '../../src/embedded/data-dir.ts';
+import { openDatabase } from '../../src/embedded/database.ts';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { cleanUp, query, temporaryFolder } from './helpers.ts';
+
+afterAll(cleanUp);
+
+async function admin(dataDir: string, ...args: string[]) {
+  let [out, err] = ['', ''];
+  const status = await runAdmin([...args, '--json'], {
+    openDatabase: async () => await openDatabase(readConfig({ DATA_DIR: dataDir }), () => {}),
+    stdout: (text) => void (out += text),
+    stderr: (text) => void (err += text),
+  });
+  expect({ status, err }).toEqual({ status: 0, err: expect.any(String) });
+  return JSON.parse(out) as unknown;
+}
+
+test('the command line starts the database of the data folder for the moment, sets it up, and finds a running one', async () => {
+  const dataDir = await temporaryFolder();
+  const account = await admin(dataDir, 'accounts', 'create', '--name', 'Ann');
+  const listed = [expect.objectContaining(account as object)];
+  expect(await admin(dataDir, 'accounts', 'list')).toEqual(listed);
+
+  const held = await prepareDataDir(dataDir);
+  const postgres = await startEmbeddedPostgres({ dataDir, durable: false });
+  await writeServiceFile(dataDir, {
+    pid: process.pid,
+    apiUrl: 'http://127.0.0.1:1',
+    databaseUrl: postgres.url,
+    temporalAddress: '127.0.0.1:1',
+  });
+  expect(await admin(dataDir, 'accounts', 'list')).toEqual(listed);
+  expect(await query(postgres.url, 'select count(*)::int as n from accounts')).toEqual([{ n: 1 }]);
+  await postgres.stop();
+  await held.release();
+}, 60_000);
