@@ -70,7 +70,7 @@ export interface Service {
 }
 
 /** After readiness is off, new requests are still taken for this long: some are on their way already. */
-const LINGER_MS = 150;
+const LINGER_MS = 400;
 const DRAIN_CHECK_MS = 100;
 const DRAIN_LIMIT_MS = 10_000;
 

@@ -7,63 +7,37 @@ import {
   adaptyRefund,
   bodyOf,
   eventOf,
-  expectedEvent,
   fixture,
   fixtureNames,
   usd,
+  paidInStore,
+  readsAs,
+  STORE_REFUND,
+  STORE_START,
+  storeTime,
 } from '../support/provider-fixtures.ts';
 import type { AdaptyOverrides } from '../support/provider-fixtures.ts';
-
-const DAY = 86_400_000;
-/** The first fixture's purchase is made one day after this; each further fixture is a day later. */
-const START = 1_772_443_800_000;
-/** Events are told of four seconds after the purchase. */
-const TOLD = 4000;
 
 function sourceEventId(nth: number): string {
   return `ada00000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}`;
 }
 
 /** The fixture of that number as it should read, but for what is given. */
-function reads(
-  nth: number,
-  kind: NormalizedEvent['kind'],
-  rest: Partial<NormalizedEvent> = {},
-): NormalizedEvent {
-  return expectedEvent({
-    sourceEventId: sourceEventId(nth),
-    kind,
-    occurredAt: START + nth * DAY + TOLD,
-    productId: 'lantern.plus.monthly',
-    userIds: ['user-hazel'],
-    ...rest,
-  });
-}
-
-/** The money of a fixture counts from the purchase, not from the message. */
-function paid(
-  nth: number,
-  amount: Pick<NonNullable<NormalizedEvent['payment']>, 'currency' | 'amountMinor' | 'usdCents'>,
-  rest: { store?: string; ref?: string } = {},
-): Partial<NormalizedEvent> {
-  const payment = { store: 'app_store', ref: `70000000000${100 + nth}`, ...amount, ...rest };
-  return { occurredAt: START + nth * DAY, payment };
-}
-
-const refund = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
+const reads = (nth: number, kind: NormalizedEvent['kind'], rest?: Partial<NormalizedEvent>) =>
+  readsAs(sourceEventId(nth), nth, kind, rest);
 
 const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
-  subscription_started: reads(1, 'purchase', paid(1, usd(1149))),
+  subscription_started: reads(1, 'purchase', paidInStore(1, usd(1149))),
   subscription_started_eur: reads(
     2,
     'purchase',
-    paid(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 }),
+    paidInStore(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 }),
   ),
-  subscription_renewed: reads(3, 'renewal', paid(3, usd(1149))),
+  subscription_renewed: reads(3, 'renewal', paidInStore(3, usd(1149))),
   subscription_renewed_kwd: reads(
     4,
     'renewal',
-    paid(
+    paidInStore(
       4,
       { currency: 'KWD', amountMinor: 2495, usdCents: 813 },
       { store: 'play_store', ref: 'GPA.7777-7777-7777-77702..3' },
@@ -73,21 +47,24 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   trial_converted: reads(
     6,
     'trial_converted',
-    paid(6, { currency: 'JPY', amountMinor: 2980, usdCents: 2003 }),
+    paidInStore(6, { currency: 'JPY', amountMinor: 2980, usdCents: 2003 }),
   ),
-  non_subscription_purchase: reads(7, 'purchase', { ...paid(7, usd(402)), productId: 'lantern.oil.50' }),
+  non_subscription_purchase: reads(7, 'purchase', {
+    ...paidInStore(7, usd(402)),
+    productId: 'lantern.oil.50',
+  }),
   subscription_started_granted: reads(8, 'purchase', { productId: 'adapty_promotion' }),
   subscription_started_zero: reads(9, 'purchase'),
   price_unknown: reads(10, 'renewal', { priceUnknown: true }),
   subscription_renewal_cancelled: reads(11, 'cancellation'),
   subscription_refunded: reads(12, 'refund', {
-    occurredAt: START + 12 * DAY,
-    adjustment: { ...refund, ...usd(1149), ref: sourceEventId(12), paymentRef: '70000000000101' },
+    occurredAt: storeTime(12),
+    adjustment: { ...STORE_REFUND, ...usd(1149), ref: sourceEventId(12), paymentRef: '70000000000101' },
   }),
   subscription_refunded_negative: reads(13, 'refund', {
-    occurredAt: START + 13 * DAY,
+    occurredAt: storeTime(13),
     adjustment: {
-      ...refund,
+      ...STORE_REFUND,
       currency: 'EUR',
       amountMinor: 1099,
       usdCents: 1235,
@@ -98,19 +75,19 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   subscription_refunded_upgraded: reads(14, 'refund', { priceUnknown: true }),
   subscription_refunded_amount_unknown: reads(15, 'refund', { priceUnknown: true }),
   non_subscription_purchase_refunded: reads(16, 'refund', {
-    occurredAt: START + 16 * DAY,
+    occurredAt: storeTime(16),
     productId: 'lantern.oil.50',
-    adjustment: { ...refund, ...usd(402), ref: sourceEventId(16), paymentRef: '70000000000107' },
+    adjustment: { ...STORE_REFUND, ...usd(402), ref: sourceEventId(16), paymentRef: '70000000000107' },
   }),
   subscription_expired: reads(17, 'expiration'),
   subscription_renewal_reactivated: reads(18, 'other'),
-  sandbox_purchase: reads(22, 'purchase', { ...paid(22, usd(1149)), environment: 'sandbox' }),
-  no_user: reads(23, 'purchase', { ...paid(23, usd(1149)), userIds: [] }),
+  sandbox_purchase: reads(22, 'purchase', { ...paidInStore(22, usd(1149)), environment: 'sandbox' }),
+  no_user: reads(23, 'purchase', { ...paidInStore(23, usd(1149)), userIds: [] }),
   no_event_id: reads(24, 'purchase', {
-    ...paid(24, usd(1149)),
+    ...paidInStore(24, usd(1149)),
     sourceEventId: '70000000000124:subscription_started',
   }),
-  subscription_initial_purchase: reads(25, 'purchase', paid(25, usd(1149))),
+  subscription_initial_purchase: reads(25, 'purchase', paidInStore(25, usd(1149))),
 };
 
 const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]>> = {
@@ -223,14 +200,17 @@ describe('what a body means', () => {
   });
 
   test('a purchase without its own time counts from the event', () => {
-    const told = START + 7;
+    const told = STORE_START + 7;
     expect(eventOf(parse({ occurredAt: told, extra: { purchase_date: null } })).occurredAt).toBe(told);
     expect(eventOf(parse({ occurredAt: told, extra: { purchase_date: 'soon' } })).occurredAt).toBe(told);
   });
 
   test('the time of the event may stand among its properties alone', () => {
-    const { event_datetime: _, ...rest } = adaptyEvent({ type: 'subscription_expired', occurredAt: START });
-    expect(eventOf(adapty.parse(bodyOf(rest))).occurredAt).toBe(START);
+    const { event_datetime: _, ...rest } = adaptyEvent({
+      type: 'subscription_expired',
+      occurredAt: STORE_START,
+    });
+    expect(eventOf(adapty.parse(bodyOf(rest))).occurredAt).toBe(STORE_START);
   });
 
   test('new fields and new values of known fields change nothing', () => {

@@ -5,60 +5,38 @@ import { revenuecat } from '../../src/providers/revenuecat.ts';
 import {
   bodyOf,
   eventOf,
-  expectedEvent,
   fixture,
   fixtureNames,
   revenuecatEvent,
   revenuecatRefund,
   revenuecatTransfer,
   usd,
+  paidInStore,
+  readsAs,
+  STORE_REFUND,
+  STORE_START,
+  storeTime,
 } from '../support/provider-fixtures.ts';
 import type { RevenuecatOverrides } from '../support/provider-fixtures.ts';
-
-const DAY = 86_400_000;
-/** The fixtures' first purchase is made one day after this; each further fixture is a day later. */
-const START = 1_772_443_800_000;
-/** Events are told of four seconds after the purchase. */
-const TOLD = 4000;
 
 function sourceEventId(nth: number): string {
   return `FA4E0000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}`;
 }
 
 /** The fixture of that number as it should read, but for what is given. */
-function reads(
-  nth: number,
-  kind: NormalizedEvent['kind'],
-  rest: Partial<NormalizedEvent> = {},
-): NormalizedEvent {
-  return expectedEvent({
-    sourceEventId: sourceEventId(nth),
-    kind,
-    occurredAt: START + nth * DAY + TOLD,
-    productId: 'lantern.plus.monthly',
-    userIds: ['user-hazel'],
-    ...rest,
-  });
-}
-
-/** The money of a fixture counts from the purchase, not from the message. */
-function paid(
-  nth: number,
-  amount: Pick<NonNullable<NormalizedEvent['payment']>, 'currency' | 'amountMinor' | 'usdCents'>,
-  rest: { store?: string; ref?: string } = {},
-): Partial<NormalizedEvent> {
-  const payment = { store: 'app_store', ref: `70000000000${100 + nth}`, ...amount, ...rest };
-  return { occurredAt: START + nth * DAY, payment };
-}
-
-const refund = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
+const reads = (nth: number, kind: NormalizedEvent['kind'], rest?: Partial<NormalizedEvent>) =>
+  readsAs(sourceEventId(nth), nth, kind, rest);
 
 const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
-  initial_purchase: reads(1, 'purchase', paid(1, usd(1149))),
-  initial_purchase_eur: reads(2, 'purchase', paid(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 })),
-  renewal: reads(3, 'renewal', paid(3, usd(1149))),
+  initial_purchase: reads(1, 'purchase', paidInStore(1, usd(1149))),
+  initial_purchase_eur: reads(
+    2,
+    'purchase',
+    paidInStore(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 }),
+  ),
+  renewal: reads(3, 'renewal', paidInStore(3, usd(1149))),
   renewal_kwd: reads(4, 'renewal', {
-    ...paid(
+    ...paidInStore(
       4,
       { currency: 'KWD', amountMinor: 2495, usdCents: 813 },
       { store: 'play_store', ref: 'GPA.7777-7777-7777-77701..3' },
@@ -69,21 +47,21 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   trial_converted: reads(
     6,
     'trial_converted',
-    paid(6, { currency: 'JPY', amountMinor: 2980, usdCents: 2003 }),
+    paidInStore(6, { currency: 'JPY', amountMinor: 2980, usdCents: 2003 }),
   ),
-  non_renewing_purchase: reads(7, 'purchase', { ...paid(7, usd(402)), productId: 'lantern.oil.50' }),
+  non_renewing_purchase: reads(7, 'purchase', { ...paidInStore(7, usd(402)), productId: 'lantern.oil.50' }),
   non_renewing_purchase_promotional: reads(8, 'purchase', { productId: 'rc_promo_lantern_plus_monthly' }),
   family_share: reads(9, 'purchase'),
   price_unknown: reads(10, 'renewal', { priceUnknown: true }),
   cancellation_unsubscribe: reads(11, 'cancellation'),
   refund: reads(12, 'refund', {
-    occurredAt: START + 12 * DAY,
-    adjustment: { ...refund, ...usd(1149), ref: sourceEventId(12), paymentRef: '70000000000101' },
+    occurredAt: storeTime(12),
+    adjustment: { ...STORE_REFUND, ...usd(1149), ref: sourceEventId(12), paymentRef: '70000000000101' },
   }),
   refund_partial: reads(13, 'refund', {
-    occurredAt: START + 13 * DAY,
+    occurredAt: storeTime(13),
     adjustment: {
-      ...refund,
+      ...STORE_REFUND,
       currency: 'EUR',
       amountMinor: 366,
       usdCents: 412,
@@ -93,9 +71,9 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   }),
   refund_amount_unknown: reads(14, 'refund', { priceUnknown: true }),
   refund_reversed: reads(15, 'refund_reversed', {
-    occurredAt: START + 15 * DAY,
+    occurredAt: storeTime(15),
     adjustment: {
-      ...refund,
+      ...STORE_REFUND,
       ...usd(1149),
       state: 'reversed',
       reversesAll: true,
@@ -108,18 +86,18 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   uncancellation: reads(18, 'other'),
   billing_issue: reads(19, 'other'),
   only_anonymous: reads(21, 'purchase', {
-    ...paid(21, usd(1149)),
+    ...paidInStore(21, usd(1149)),
     userIds: [],
     onlyAnonymousUserIds: true,
   }),
-  sandbox_purchase: reads(22, 'purchase', { ...paid(22, usd(1149)), environment: 'sandbox' }),
+  sandbox_purchase: reads(22, 'purchase', { ...paidInStore(22, usd(1149)), environment: 'sandbox' }),
   test: reads(23, 'test', {
     environment: 'sandbox',
     productId: 'lantern_test_product',
     userIds: ['test-button-user'],
   }),
   transfer: reads(24, 'transfer', {
-    occurredAt: START + 24 * DAY,
+    occurredAt: storeTime(24),
     productId: null,
     userIds: [],
     transfer: { from: ['user-hazel'], to: ['user-rowan'] },
@@ -245,14 +223,14 @@ describe('money going back', () => {
       expect(event).toMatchObject({
         kind: 'refund',
         payment: null,
-        adjustment: { ...refund, ...usd(350), ref: 'E-9', paymentRef: 'T-9' },
+        adjustment: { ...STORE_REFUND, ...usd(350), ref: 'E-9', paymentRef: 'T-9' },
       });
     }
   });
 
   test('a refund counts when it was told, not when the purchase was made', () => {
-    const body = bodyOf(revenuecatRefund({ occurredAt: START + 9 * DAY, purchasedAt: START }));
-    expect(eventOf(revenuecat.parse(body)).occurredAt).toBe(START + 9 * DAY);
+    const body = bodyOf(revenuecatRefund({ occurredAt: storeTime(9), purchasedAt: STORE_START }));
+    expect(eventOf(revenuecat.parse(body)).occurredAt).toBe(storeTime(9));
   });
 
   test('a refund whose USD price is unknown still goes back in the currency of the purchase', () => {

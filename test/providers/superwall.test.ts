@@ -7,13 +7,17 @@ import { superwall } from '../../src/providers/superwall.ts';
 import {
   bodyOf,
   eventOf,
-  expectedEvent,
   fixture,
   fixtureNames,
   signSvix,
   superwallEvent,
   superwallRefund,
   usd,
+  paidInStore,
+  readsAs,
+  STORE_REFUND,
+  STORE_START,
+  storeTime,
 } from '../support/provider-fixtures.ts';
 import type { SuperwallOverrides } from '../support/provider-fixtures.ts';
 
@@ -270,60 +274,30 @@ describe('the proof', () => {
   });
 });
 
-const DAY = 86_400_000;
-/** The first fixture's purchase is made one day after this; each further fixture is a day later. */
-const START = 1_772_443_800_000;
-/** Events are told of four seconds after the purchase. */
-const TOLD = 4000;
-
 function sourceEventId(nth: number, name: string): string {
   return `5e000000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}:${name}`;
 }
 
 /** The fixture of that number as it should read, but for what is given. */
-function reads(
-  nth: number,
-  name: string,
-  kind: NormalizedEvent['kind'],
-  rest: Partial<NormalizedEvent> = {},
-): NormalizedEvent {
-  return expectedEvent({
-    sourceEventId: sourceEventId(nth, name),
-    kind,
-    occurredAt: START + nth * DAY + TOLD,
-    productId: 'lantern.plus.monthly',
-    userIds: ['user-hazel'],
-    ...rest,
-  });
-}
+const reads = (nth: number, name: string, kind: NormalizedEvent['kind'], rest?: Partial<NormalizedEvent>) =>
+  readsAs(sourceEventId(nth, name), nth, kind, rest);
 
-/** The money of a fixture counts from the purchase, not from the message. */
-function paid(
-  nth: number,
-  amount: Pick<NonNullable<NormalizedEvent['payment']>, 'currency' | 'amountMinor' | 'usdCents'>,
-  rest: { store?: string; ref?: string } = {},
-): Partial<NormalizedEvent> {
-  const payment = { store: 'app_store', ref: `70000000000${100 + nth}`, ...amount, ...rest };
-  return { occurredAt: START + nth * DAY, payment };
-}
-
-const refund = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
 const first = 'initial_purchase';
 
 const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
-  initial_purchase: reads(1, first, 'purchase', paid(1, usd(1149))),
+  initial_purchase: reads(1, first, 'purchase', paidInStore(1, usd(1149))),
   initial_purchase_intro_eur: reads(
     2,
     first,
     'purchase',
-    paid(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 }),
+    paidInStore(2, { currency: 'EUR', amountMinor: 1099, usdCents: 1235 }),
   ),
-  renewal: reads(3, 'renewal', 'renewal', paid(3, usd(1149))),
+  renewal: reads(3, 'renewal', 'renewal', paidInStore(3, usd(1149))),
   renewal_kwd: reads(
     4,
     'renewal',
     'renewal',
-    paid(
+    paidInStore(
       4,
       { currency: 'KWD', amountMinor: 2495, usdCents: 813 },
       { store: 'play_store', ref: 'GPA.7777-7777-7777-77703..3' },
@@ -334,29 +308,34 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     6,
     'renewal',
     'trial_converted',
-    paid(6, { currency: 'JPY', amountMinor: 2980, usdCents: 2003 }),
+    paidInStore(6, { currency: 'JPY', amountMinor: 2980, usdCents: 2003 }),
   ),
   non_renewing_purchase: reads(7, 'non_renewing_purchase', 'purchase', {
-    ...paid(7, usd(402)),
+    ...paidInStore(7, usd(402)),
     productId: 'lantern.oil.50',
   }),
   family_share: reads(8, first, 'purchase'),
-  web_purchase: reads(9, first, 'purchase', paid(9, usd(1149), { store: 'stripe', ref: 'in_FakeLantern77' })),
+  web_purchase: reads(
+    9,
+    first,
+    'purchase',
+    paidInStore(9, usd(1149), { store: 'stripe', ref: 'in_FakeLantern77' }),
+  ),
   price_unknown: reads(10, 'renewal', 'renewal', { priceUnknown: true }),
   cancellation: reads(11, 'cancellation', 'cancellation'),
   refund: reads(12, 'cancellation', 'refund', {
-    occurredAt: START + 12 * DAY,
+    occurredAt: storeTime(12),
     adjustment: {
-      ...refund,
+      ...STORE_REFUND,
       ...usd(1149),
       ref: sourceEventId(12, 'cancellation'),
       paymentRef: '70000000000101',
     },
   }),
   refund_partial: reads(13, 'cancellation', 'refund', {
-    occurredAt: START + 13 * DAY,
+    occurredAt: storeTime(13),
     adjustment: {
-      ...refund,
+      ...STORE_REFUND,
       currency: 'EUR',
       amountMinor: 366,
       usdCents: 412,
@@ -370,12 +349,12 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   billing_issue: reads(19, 'billing_issue', 'other'),
   subscription_paused: reads(20, 'subscription_paused', 'other'),
   only_anonymous: reads(21, first, 'purchase', {
-    ...paid(21, usd(1149)),
+    ...paidInStore(21, usd(1149)),
     userIds: [],
     onlyAnonymousUserIds: true,
   }),
-  sandbox_purchase: reads(22, first, 'purchase', { ...paid(22, usd(1149)), environment: 'sandbox' }),
-  user_attribute: reads(23, first, 'purchase', paid(23, usd(1149))),
+  sandbox_purchase: reads(22, first, 'purchase', { ...paidInStore(22, usd(1149)), environment: 'sandbox' }),
+  user_attribute: reads(23, first, 'purchase', paidInStore(23, usd(1149))),
   test: reads(24, 'test', 'test', { environment: null, productId: null, userIds: [] }),
 };
 
@@ -407,14 +386,14 @@ describe('what a body means', () => {
       expect(event).toMatchObject({
         kind: 'refund',
         payment: null,
-        adjustment: { ...refund, ...usd(350), ref: 'E-9', paymentRef: 'T-9' },
+        adjustment: { ...STORE_REFUND, ...usd(350), ref: 'E-9', paymentRef: 'T-9' },
       });
     }
   });
 
   test('a refund counts when it was told, not when the purchase was made', () => {
-    const body = bodyOf(superwallRefund({ occurredAt: START + 9 * DAY, purchasedAt: START }));
-    expect(eventOf(superwall.parse(body)).occurredAt).toBe(START + 9 * DAY);
+    const body = bodyOf(superwallRefund({ occurredAt: storeTime(9), purchasedAt: STORE_START }));
+    expect(eventOf(superwall.parse(body)).occurredAt).toBe(storeTime(9));
   });
 
   test('shared access earns nothing, whatever price its event states or leaves out', () => {
@@ -481,8 +460,10 @@ describe('what a body means', () => {
   });
 
   test('an event without a time of its own counts from when it was sent', () => {
-    const event = eventOf(parse({ type: 'expiration', usd: 0, occurredAt: START, extra: { ts: undefined } }));
-    expect(event.occurredAt).toBe(START + 1500);
+    const event = eventOf(
+      parse({ type: 'expiration', usd: 0, occurredAt: STORE_START, extra: { ts: undefined } }),
+    );
+    expect(event.occurredAt).toBe(STORE_START + 1500);
   });
 
   test('new fields and new values of known fields change nothing', () => {

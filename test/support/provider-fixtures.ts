@@ -50,6 +50,48 @@ export function usd(usdCents: number) {
   return { currency: 'USD', amountMinor: usdCents, usdCents };
 }
 
+const DAY_MS = 86_400_000;
+
+/** The first fixture's purchase in a store is made one day after this; each further fixture is a day later. */
+export const STORE_START = 1_772_443_800_000;
+/** Events of a store are told of four seconds after the purchase. */
+export const STORE_TOLD = 4000;
+
+/** When the purchase of the fixture of that number was made. */
+export function storeTime(nth: number): number {
+  return STORE_START + nth * DAY_MS;
+}
+
+/** The store fixture of that number as it should read, but for what is given. */
+export function readsAs(
+  sourceEventId: string,
+  nth: number,
+  kind: NormalizedEvent['kind'],
+  rest: Partial<NormalizedEvent> = {},
+): NormalizedEvent {
+  return expectedEvent({
+    sourceEventId,
+    kind,
+    occurredAt: storeTime(nth) + STORE_TOLD,
+    productId: 'lantern.plus.monthly',
+    userIds: ['user-hazel'],
+    ...rest,
+  });
+}
+
+/** The money of a store fixture counts from the purchase, not from the message. */
+export function paidInStore(
+  nth: number,
+  amount: Pick<NonNullable<NormalizedEvent['payment']>, 'currency' | 'amountMinor' | 'usdCents'>,
+  rest: { store?: string; ref?: string } = {},
+): Partial<NormalizedEvent> {
+  const payment = { store: 'app_store', ref: `70000000000${100 + nth}`, ...amount, ...rest };
+  return { occurredAt: storeTime(nth), payment };
+}
+
+/** What all refunds of a store have in common. */
+export const STORE_REFUND = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
+
 const seconds = () => Math.floor(Date.now() / 1000);
 const token = (_: Buffer, secret: string) => ({ authorization: secret });
 
