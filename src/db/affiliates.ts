@@ -165,11 +165,11 @@ export async function listTopEarners(
     filter.status === null ? sql.fragment`` : sql.fragment`and r.affiliate_status = ${filter.status}`;
   return await sql<AffiliateListRow>`
     with top as (
-      select r.scope_id, r.commission_cents as earned
+      select r.scope_id, r.rank_value as earned
         from rollups r
        where r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity' and r.shard = 0
              ${withItsStatus}
-       order by r.commission_cents desc, r.scope_id limit ${limit}
+       order by r.rank_value desc, r.scope_id limit ${limit}
     ), p as (
       -- One look for each: planned for any limit, a join would read all affiliates.
       select a.*, top.earned from top cross join lateral (select * from affiliates a where a.id = top.scope_id offset 0) a

@@ -187,8 +187,8 @@ export async function listTopLinks(
        cross join lateral (
          select r.scope_id from rollups r
           where r.app_id = ${appId} and r.scope = 'link' and r.bucket_at = '-infinity' and r.shard = s.shard
-            and r.link_clicks > 0 ${ranked}
-          order by r.link_clicks desc limit ${LINKS_OF_A_SHARD}) lead
+            and r.rank_value > 0 ${ranked}
+          order by r.rank_value desc limit ${LINKS_OF_A_SHARD}) lead
     ), clicked as (
       select c.scope_id as id, t.clicks
         from leaders c

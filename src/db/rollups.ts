@@ -23,7 +23,8 @@ const expected = (sql: Sql, appId: AppId) => sql.fragment`
          sum(f.identified) as identified, sum(f.paid_users) as paid_users, sum(f.revenue_cents) as revenue_cents,
          sum(f.commission_cents) as commission_cents, sum(f.matured_cents * b.is_total) as matured_cents,
          sum(f.paid_cents * b.is_total) as paid_cents, sum(f.matured_count * b.is_total) as matured_count,
-         sum(f.clicks) filter (where s.scope = 'link' and b.is_total = 1) as link_clicks,
+         case b.is_total when 1 then case s.scope when 'link' then sum(f.clicks)
+                                                  when 'affiliate' then sum(f.commission_cents) end end as rank_value,
          min(f.affiliate_id::text) filter (where s.scope = 'link' and b.is_total = 1) as link_affiliate_id
     from (select * from rollup_facts
           union all
@@ -33,7 +34,7 @@ const expected = (sql: Sql, appId: AppId) => sql.fragment`
    cross join lateral (values ('all_time', timestamptz '-infinity', 1), ('quarter_hour', rollup_bucket(f.at), 0),
                               ('six_hours', rollup_block(f.at), 0)) b (span, bucket_at, is_total)
    where f.app_id = ${appId} and s.scope_id is not null and b.bucket_at is not null
-   group by 1, 2, 3, 4`;
+   group by 1, 2, 3, 4, b.is_total`;
 
 /** What is stored. Money of an affiliate counts in shard 0 only, where the lists by earnings look for it. */
 const stored = (sql: Sql, appId: AppId) => sql.fragment`
@@ -44,7 +45,8 @@ const stored = (sql: Sql, appId: AppId) => sql.fragment`
          sum(matured_cents) filter (where scope <> 'affiliate' or shard = 0) as matured_cents,
          sum(paid_cents) filter (where scope <> 'affiliate' or shard = 0) as paid_cents,
          sum(matured_count) filter (where scope <> 'affiliate' or shard = 0) as matured_count,
-         sum(link_clicks) as link_clicks, min(affiliate_status) filter (where shard = 0) as affiliate_status
+         sum(rank_value) filter (where scope <> 'affiliate' or shard = 0) as rank_value,
+         min(affiliate_status) filter (where shard = 0) as affiliate_status
     from rollups where app_id = ${appId}
    group by 1, 2, 3, 4
   union all
@@ -66,7 +68,7 @@ const deltas = (sql: Sql, appId: AppId) => sql.fragment`
          coalesce(e.matured_cents, 0) - coalesce(s.matured_cents, 0) as matured_cents,
          coalesce(e.paid_cents, 0) - coalesce(s.paid_cents, 0) as paid_cents,
          coalesce(e.matured_count, 0) - coalesce(s.matured_count, 0) as matured_count,
-         coalesce(e.link_clicks, 0) - coalesce(s.link_clicks, 0) as link_clicks
+         coalesce(e.rank_value, 0) - coalesce(s.rank_value, 0) as rank_value
     from (${expected(sql, appId)}) e
     full join (${stored(sql, appId)}) s using (scope, scope_id, span, bucket_at)
     left join affiliates a on scope = 'affiliate' and span = 'all_time' and a.id = scope_id`;
@@ -74,7 +76,7 @@ const deltas = (sql: Sql, appId: AppId) => sql.fragment`
 const isUnequal = (sql: Sql) => sql.fragment`
   (status_differs
    or (clicks, installs, identified, paid_users, revenue_cents, commission_cents, matured_cents, paid_cents,
-       matured_count, link_clicks) <> (0, 0, 0, 0, 0, 0, 0, 0, 0, 0))`;
+       matured_count, rank_value) <> (0, 0, 0, 0, 0, 0, 0, 0, 0, 0))`;
 
 /** Compares all stored sums with the facts, app by app, and names those that differ. Without `only`, of all apps. */
 export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): Promise<RollupDifference[]> {
@@ -122,11 +124,11 @@ export async function repairRollups(sql: Sql): Promise<number> {
       ), added as (
         insert into rollups as r (app_id, scope, scope_id, bucket_at, shard, clicks, installs, identified, paid_users,
                                   revenue_cents, commission_cents, matured_cents, paid_cents, matured_count,
-                                  link_clicks, link_affiliate_id, affiliate_status)
+                                  rank_value, link_affiliate_id, affiliate_status)
         select ${appId}::text, x.*
           from (select scope, scope_id, bucket_at, 0::smallint as shard, clicks, installs, identified, paid_users,
                        revenue_cents, commission_cents, matured_cents, paid_cents, matured_count,
-                       case when scope = 'link' and span = 'all_time' then link_clicks end, link_affiliate_id,
+                       case when scope <> 'app' and span = 'all_time' then rank_value end, link_affiliate_id,
                        affiliate_status
                   from missing where span <> 'six_hours'
                 union all
@@ -139,7 +141,8 @@ export async function repairRollups(sql: Sql): Promise<number> {
           commission_cents = r.commission_cents + excluded.commission_cents,
           matured_cents = r.matured_cents + excluded.matured_cents, paid_cents = r.paid_cents + excluded.paid_cents,
           matured_count = r.matured_count + excluded.matured_count,
-          link_clicks = coalesce(r.link_clicks, 0) + excluded.link_clicks,
+          rank_value = case when excluded.rank_value is null then r.rank_value
+                            else coalesce(r.rank_value, 0) + excluded.rank_value end,
           link_affiliate_id = coalesce(excluded.link_affiliate_id, r.link_affiliate_id),
           affiliate_status = coalesce(excluded.affiliate_status, r.affiliate_status)
         returning 1

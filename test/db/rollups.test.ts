@@ -157,7 +157,7 @@ describe('the order of links', () => {
     const { appId, affiliates, links } = await newTenant(sql, 1, 600);
     // Clicks by the number of the link, spread unevenly by hand.
     await sql`
-      insert into rollups (app_id, scope, scope_id, bucket_at, shard, clicks, link_clicks, link_affiliate_id)
+      insert into rollups (app_id, scope, scope_id, bucket_at, shard, clicks, rank_value, link_affiliate_id)
       select ${appId}, 'link', l.id, '-infinity', s.shard, c.part, c.part, ${affiliates[0] ?? ''}
         from (select id, row_number() over (order by id) as number from links where app_id = ${appId}) l
        cross join generate_series(0, 7) s (shard)

@@ -207,10 +207,10 @@ function sums(): string[] {
     ]),
     `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')})
      select app_id, 'app', app_id::text, '-infinity', 0, ${sum(all)} from story_sums group by 1`,
-    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')}, affiliate_status)
-     select a.app_id, 'affiliate', a.affiliate_id::text, '-infinity', 0, ${all.map((name) => `coalesce(sum(${name}), 0)`).join(', ')}, a.status
+    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')}, rank_value, affiliate_status)
+     select a.app_id, 'affiliate', a.affiliate_id::text, '-infinity', 0, ${all.map((name) => `coalesce(sum(${name}), 0)`).join(', ')}, coalesce(sum(commission_cents), 0), a.status
        from story_affiliates a left join story_sums using (app_id, affiliate_id) group by a.app_id, a.affiliate_id, a.status`,
-    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')}, link_clicks, link_affiliate_id)
+    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')}, rank_value, link_affiliate_id)
      select app_id, 'link', link_id::text, '-infinity', shard, ${all.map(part).join(', ')}, ${part('clicks')}, affiliate_id
        from (select app_id, affiliate_id, link_id, ${all.map((name) => `sum(${name}) as ${name}`).join(', ')}
                from story_sums group by 1, 2, 3) s
