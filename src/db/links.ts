@@ -169,7 +169,7 @@ const LINKS_OF_A_SHARD = 50;
 /**
  * The links with the most clicks, of an app or of one affiliate; links without any follow, the oldest first. A link's
  * clicks lie in eight shards, so those are added up of the links that lead in any shard. What leads in none is passed
- * over: it can only be missed while its clicks are fewer than those of the hundredth link of each shard together.
+ * over: it can only be missed while its clicks are fewer than those of the fiftieth links of all shards together.
  */
 export async function listTopLinks(
   sql: Sql,

@@ -524,6 +524,16 @@ describe('what is refused', () => {
     expect(await pointsOf({ from: 0, to: Date.UTC(2053, 0, 1), interval: 'month' })).toHaveLength(996);
   });
 
+  test('neither are the first and the last moments that there are', async () => {
+    const last = 253_402_300_799_999;
+    for (const interval of TIMESERIES_INTERVALS) {
+      for (const timezone of ['Pacific/Apia', 'America/New_York']) {
+        expect(await pointsOf({ from: 0, to: 1, interval, timezone })).toHaveLength(1);
+        expect(await pointsOf({ from: last - 1, to: last, interval, timezone })).toHaveLength(1);
+      }
+    }
+  });
+
   test('a field that is named twice is a 400', async () => {
     const answer = await api.call('GET', `/apps/${app.appId}/timeseries?interval=day&interval=hour`, {
       key: app.key,
