@@ -108,6 +108,8 @@ export interface WebhookDelivery {
   readonly id: DeliveryId;
   readonly source: ProviderName;
   readonly sourceEventId: string | null;
+  /** What the webhook was answered with, and what explains it; also where the body could not be read. */
+  readonly eventId: EventId;
   readonly receivedAt: number;
   readonly signatureValid: boolean;
   readonly processingStatus: ProcessingStatus;
@@ -127,7 +129,7 @@ export async function listWebhookDeliveries(
       ? sql.fragment``
       : sql.fragment`and (received_at, id) < (${instant(after.sortKey)}, ${after.id})`;
   const rows = await sql<WebhookDelivery & Position<number>>`
-    select id, provider as source, source_event_id as "sourceEventId", received_at as "receivedAt",
+    select id, provider as source, source_event_id as "sourceEventId", event_id as "eventId", received_at as "receivedAt",
            signature_valid as "signatureValid", processing_status as "processingStatus", last_error as "lastError",
            event_count as "eventCount", epoch_ms(received_at) as "sortKey"
       from deliveries

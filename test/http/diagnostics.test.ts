@@ -286,6 +286,7 @@ describe('webhooks', () => {
           processingStatus: 'rejected',
           lastError: 'no webhook secret is set for this provider',
           eventCount: 0,
+          eventId: null,
           workflowId: null,
         },
         {
@@ -297,6 +298,7 @@ describe('webhooks', () => {
           processingStatus: 'processed',
           lastError: null,
           eventCount: 1,
+          eventId: expect.stringMatching(/^evt_/),
           workflowId: `delivery:${id}`,
         },
       ],
