@@ -45,11 +45,9 @@ export const webhooksPage = pageOf(
     processingStatus: z.enum(PROCESSING_STATUSES),
     lastError: textLike('the body is not JSON').nullable(),
     eventCount: count,
-    eventId: idOf('event')
-      .nullable()
-      .meta({
-        description: '`GET …/events/:eventId/explanation` says what became of it; null when it was refused',
-      }),
+    eventId: idOf('event').nullable().meta({
+      description: '`GET …/events/:eventId/explanation` says what became of it; null when it was refused',
+    }),
     workflowId: textLike(
       'delivery:del_01',
       'of the workflow at Temporal; null when the request was refused and none was started',
