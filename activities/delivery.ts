@@ -1,22 +1,15 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { ApplicationFailure } from '@temporalio/activity';
 import type { Logger } from 'pino';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { finishDelivery, loadDelivery, markDeliveryProcessing } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import { recordEventFacts } from '../src/db/events.ts';
-import { findWaitingPayments, loadPayments } from '../src/db/payments.ts';
-import type { NewCommission, StoredPayment } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
-import { secretContext } from '../src/db/webhook-secrets.ts';
 import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
-import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
-import { checkProof } from '../src/providers/proof.ts';
-import { isProviderName, providers } from '../src/providers/index.ts';
-import type { ParseResult, Provider } from '../src/providers/provider.ts';
 import { DELIVERY_STEPS } from '../workflows/types.ts';
 import type { DeliveryResult, DeliveryStep } from '../workflows/types.ts';
+import { DeliveryRun } from './delivery-run.ts';
 import { evaluateAndApply } from './evaluate.ts';
 import { causeForFounder } from './failures.ts';
 
@@ -30,88 +23,6 @@ export interface DeliveryActivityDeps {
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
   /** Told of bindings whose earlier payments have to be looked at. */
   readonly onBindings: (bindings: readonly BindingId[]) => void;
-}
-
-/** All payments of one user key that wait are evaluated by the delivery that names the user, this many at most. */
-const LINKED_PAYMENTS_LIMIT = 200;
-
-/**
- * One go through a delivery. It keeps what a step has read for the steps that follow; a step that runs on its own, in
- * another process and days later, reads again. The rows are the truth either way.
- */
-class DeliveryRun {
-  readonly #deps: DeliveryActivityDeps;
-  readonly #deliveryId: DeliveryId;
-  #stored: StoredDelivery | undefined;
-  #parsed: ParseResult | undefined;
-  #payments: readonly StoredPayment[] | undefined;
-
-  constructor(deps: DeliveryActivityDeps, deliveryId: DeliveryId) {
-    this.#deps = deps;
-    this.#deliveryId = deliveryId;
-  }
-
-  async stored(): Promise<StoredDelivery> {
-    this.#stored ??= await loadDelivery(this.#deps.sql, this.#deliveryId);
-    if (this.#stored === undefined) {
-      throw ApplicationFailure.nonRetryable(
-        `no accepted delivery ${this.#deliveryId} in this database`,
-        'UnknownDelivery',
-      );
-    }
-    return this.#stored;
-  }
-
-  async provider(): Promise<Provider> {
-    const { provider } = await this.stored();
-    if (!isProviderName(provider)) throw new Error(`this version has no provider ${provider}`);
-    return providers[provider];
-  }
-
-  async parsed(): Promise<ParseResult> {
-    this.#parsed ??= (await this.provider()).parse(Buffer.from((await this.stored()).body));
-    return this.#parsed;
-  }
-
-  /** The event of a body that has one. Only for steps after `normalize`. */
-  async event(): Promise<{ event: NormalizedEvent; environment: Environment }> {
-    const parsed = await this.parsed();
-    if (parsed.outcome === 'failed' || parsed.event === null) throw new Error('the body has no event');
-    return {
-      event: parsed.event,
-      environment: parsed.event.environment ?? (await this.stored()).secret.environment,
-    };
-  }
-
-  async payments(): Promise<readonly StoredPayment[]> {
-    this.#payments ??= await this.#loadAffectedPayments();
-    return this.#payments;
-  }
-
-  async #loadAffectedPayments(): Promise<StoredPayment[]> {
-    const { sql } = this.#deps;
-    const { appId } = await this.stored();
-    const { event, environment } = await this.event();
-    const store = event.payment?.store ?? event.adjustment?.store ?? event.paymentAliases[0]?.store;
-    const refs = [
-      event.payment?.ref,
-      event.adjustment?.paymentRef,
-      ...event.paymentAliases.map((a) => a.paymentRef),
-    ];
-    const known = refs.filter((ref) => ref !== undefined);
-    const named =
-      store === undefined ? [] : await loadPayments(sql, { appId, environment, store, refs: known });
-    if (event.userLinks.length === 0) return named;
-    const linked = await findWaitingPayments(
-      sql,
-      appId,
-      { customerUserIds: [], userKeys: event.userLinks.map((link) => link.key) },
-      null,
-      LINKED_PAYMENTS_LIMIT,
-    );
-    const missing = linked.filter((id) => named.every((payment) => payment.paymentId !== id));
-    return missing.length === 0 ? named : [...named, ...(await loadPayments(sql, { paymentIds: missing }))];
-  }
 }
 
 type Step = (deps: DeliveryActivityDeps, run: DeliveryRun) => Promise<DeliveryResult | null>;
@@ -152,14 +63,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     const delivery = await run.stored();
     const done = outcomeOf(delivery);
     if (done !== null) return done;
-    const { secret, appId, provider } = delivery;
-    const opened = deps.secretBox.decrypt(
-      Buffer.from(secret.ciphertext),
-      secret.encryptionKeyId,
-      secretContext(appId, provider),
-    );
-    const request = { body: Buffer.from(delivery.body), receivedAt: delivery.receivedAt };
-    if (checkProof(await run.provider(), delivery.proof, request, opened, deps.secretBox)) return null;
+    if (await run.isProved(deps.secretBox)) return null;
     return await finish(deps, delivery, {
       status: 'failed',
       reason: 'the stored request no longer matches its proof: the row was changed after it was accepted',
@@ -171,8 +75,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
   /** The bytes were stored before the workflow began; this reads them back and compares them with their hash. */
   storeRaw: async (deps, run) => {
     const delivery = await run.stored();
-    const sha256 = createHash('sha256').update(delivery.body).digest();
-    if (timingSafeEqual(sha256, delivery.bodySha256)) return null;
+    if (await run.isWhole()) return null;
     return await finish(deps, delivery, {
       status: 'failed',
       reason: 'the stored body does not have the SHA-256 that it was accepted with',
@@ -279,7 +182,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
     async (id: string): Promise<DeliveryResult | null> => {
       const deliveryId = id as DeliveryId;
       try {
-        const result = await steps[step](deps, new DeliveryRun(deps, deliveryId));
+        const result = await steps[step](deps, new DeliveryRun(deps.sql, deliveryId));
         return result === null ? null : settle(deliveryId, result);
       } catch (error) {
         deps.logger.warn({
@@ -298,7 +201,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
   return {
     processDelivery: async (id) => {
       const deliveryId = id as DeliveryId;
-      const run = new DeliveryRun(deps, deliveryId);
+      const run = new DeliveryRun(deps.sql, deliveryId);
       for (const step of DELIVERY_STEPS) {
         const result = await steps[step](deps, run);
         if (result !== null) return settle(deliveryId, result);

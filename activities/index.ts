@@ -7,12 +7,19 @@ import { createLedgerActivities } from './ledger.ts';
 import type { LedgerActivities, LedgerActivityDeps } from './ledger.ts';
 import { createRatesActivities } from './rates.ts';
 import type { RatesActivities, RatesActivityDeps } from './rates.ts';
+import { createReplayActivities } from './replays.ts';
+import type { ReplayActivities, ReplayActivityDeps } from './replays.ts';
 
 export type ActivityDeps = DeliveryActivityDeps &
   LedgerActivityDeps &
   HealingActivityDeps &
-  RatesActivityDeps;
-export type Activities = DeliveryActivities & LedgerActivities & HealingActivities & RatesActivities;
+  RatesActivityDeps &
+  ReplayActivityDeps;
+export type Activities = DeliveryActivities &
+  LedgerActivities &
+  HealingActivities &
+  RatesActivities &
+  ReplayActivities;
 
 /** Every side effect of durable work, with its dependencies handed in. */
 export function createActivities(deps: ActivityDeps): Activities {
@@ -21,5 +28,6 @@ export function createActivities(deps: ActivityDeps): Activities {
     ...createLedgerActivities(deps),
     ...createHealingActivities(deps),
     ...createRatesActivities(deps),
+    ...createReplayActivities(deps),
   });
 }

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import Koa from 'koa';
 import getRawBody from 'raw-body';
-import { createActivities } from '../activities/index.ts';
+import { createDeliveryActivities } from '../activities/delivery.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../demo/provider-payloads.ts';
 import { readConfig } from '../src/config/config.ts';
 import { createLogger } from '../src/config/logger.ts';
@@ -144,13 +144,11 @@ for (let n = 0; n < 40; n += 1) {
 const logger = createLogger('error');
 const secretBox = createSecretBox(backends.secretsKeys);
 const sql = connect({ url: backends.databaseUrl, max: 20 });
-const activities = createActivities({
+const activities = createDeliveryActivities({
   sql,
   secretBox,
   logger,
-  ratesUrl: null,
   onOutcome: () => {},
-  onSettled: () => {},
   onCommissions: () => {},
   onBindings: () => {},
 });

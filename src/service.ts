@@ -8,6 +8,7 @@ import { linkTemporal } from '../temporal/link.ts';
 import { startRelay } from '../temporal/relay.ts';
 import type { Relay } from '../temporal/relay.ts';
 import type { SecretBox } from './config/secret-box.ts';
+import { rehearse } from './db/rehearsal.ts';
 import { connect } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
 import { migrate } from './db/migrate.ts';
@@ -120,7 +121,14 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
       ? {
           bundle: settings.workflowBundle,
           activities: () =>
-            createActivities({ sql, secretBox: settings.secretBox, logger, ratesUrl, ...work }),
+            createActivities({
+              sql,
+              rehearse: (scene) => rehearse(settings.databaseUrl, scene),
+              secretBox: settings.secretBox,
+              logger,
+              ratesUrl,
+              ...work,
+            }),
         }
       : null,
   });

@@ -4,7 +4,7 @@ import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/c
 import type { Workflow } from '@temporalio/common';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/payments.ts';
-import type { BindingId, DeliveryId, PayoutRequestId } from '../src/domain/ids.ts';
+import type { BindingId, DeliveryId, PayoutRequestId, ReplayId } from '../src/domain/ids.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
 import type { DeliveryOutcome, DurableWork } from '../src/http/deps.ts';
 import type * as workflows from '../workflows/index.ts';
@@ -42,6 +42,8 @@ export interface TemporalWork extends DurableWork {
   readonly startDelivery: (deliveryId: DeliveryId) => Promise<boolean>;
   /** Has the payments evaluated that waited for an exchange rate which has arrived. */
   readonly startConvert: () => void;
+  /** Has stored deliveries run again, as the operator ordered. */
+  readonly startReplay: (replayId: ReplayId) => void;
   /** Whether Temporal answers right now. */
   readonly reachable: () => boolean;
   /** Waits until the starts that are under way are through. */
@@ -242,6 +244,14 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
         start<typeof workflows.convert>('convert', {
           workflowId: workflowIds.convert(taskQueue),
           args: [],
+          requestEagerStart: eager,
+        }),
+      ),
+    startReplay: (replayId) =>
+      inBackground(
+        start<typeof workflows.replay>('replay', {
+          workflowId: workflowIds.replay(replayId),
+          args: [{ replayId }],
           requestEagerStart: eager,
         }),
       ),

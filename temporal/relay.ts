@@ -4,6 +4,7 @@ import type { BackgroundLoop } from '../src/background-loop.ts';
 import { claimBindingsToHeal } from '../src/db/healing.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
+import { claimReplays } from '../src/db/replays.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { TemporalWork } from './durable-work.ts';
 
@@ -59,12 +60,15 @@ export function startRelay({
     const bindings = await claimBindingsToHeal(sql, overdueMs, PAGE);
     work.onBindings(bindings);
     const conversions = await convert();
-    const started = deliveries.length + bindings.length + conversions;
+    const replays = await claimReplays(sql, overdueMs, PAGE);
+    for (const replayId of replays) work.startReplay(replayId);
+    const started = deliveries.length + bindings.length + conversions + replays.length;
     if (started > 0) {
       logger.info({
         deliveries: deliveries.length,
         bindings: bindings.length,
         conversions,
+        replays: replays.length,
         msg: 'the relay started overdue work',
       });
     }

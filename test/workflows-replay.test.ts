@@ -32,6 +32,7 @@ const BRANCHES = [
   'rates-imported',
   'rates-failed',
   'convert',
+  'replay',
 ];
 
 describe('recorded histories', () => {

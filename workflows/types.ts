@@ -27,6 +27,22 @@ export interface HealInput {
   readonly bindingId: string;
 }
 
+export interface ReplayInput {
+  readonly replayId: string;
+}
+
+/** How far a replay is, in deliveries. */
+export interface ReplayProgress {
+  readonly seen: number;
+  /** How many there are to look at. */
+  readonly deliveries: number;
+  /** Those that today's code treats differently. */
+  readonly changed: number;
+  /** Those to which something was appended. */
+  readonly applied: number;
+  readonly done: boolean;
+}
+
 export interface PayoutInput {
   readonly affiliateId: string;
 }

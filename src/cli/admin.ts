@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs';
-import Table from 'cli-table3';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { listAccountKeys, mintAccountKey, revokeAccountKey, rotateAccountKey } from '../db/account-keys.ts';
 import { createAccount, listAccounts } from '../db/accounts.ts';
@@ -15,6 +14,9 @@ import { DEFAULT_GRACE_SECONDS, DEFAULT_PERMISSIONS, PERMISSIONS } from '../doma
 import type { Permission } from '../domain/keys.ts';
 import { RatesFileError } from '../rates/parse-rates.ts';
 import { MAX_RATES_BYTES, readRatesFile } from '../rates/read-rates-file.ts';
+import { EXIT, Refused, tableOf } from './answer.ts';
+import type { Answer } from './answer.ts';
+import { addDeliveriesCommand } from './deliveries.ts';
 
 /** What the command line needs of its surroundings. */
 export interface AdminDeps {
@@ -24,32 +26,8 @@ export interface AdminDeps {
   readonly stdout: (text: string) => void;
   /** Messages to a person. */
   readonly stderr: (text: string) => void;
-}
-
-/** A command that was understood and can't be done. Its message is one sentence. */
-class Refused extends Error {
-  override readonly name = 'Refused';
-}
-
-const EXIT = { ok: 0, refused: 1, usage: 2 } as const;
-
-type Cell = string | number | null | readonly string[];
-type Answer = Readonly<Record<string, Cell>>;
-
-function cellText(name: string, cell: Cell): string {
-  if (cell === null) return '';
-  if (typeof cell === 'number') return name.endsWith('At') ? new Date(cell).toISOString() : String(cell);
-  return typeof cell === 'string' ? cell : cell.join(', ');
-}
-
-/** Rows for people: a table with one line per row. */
-function tableOf(rows: readonly Answer[]): string {
-  const [first] = rows;
-  if (first === undefined) return 'None.';
-  const head = Object.keys(first);
-  const table = new Table({ head, style: { head: [], border: [] } });
-  table.push(...rows.map((row) => head.map((name) => cellText(name, row[name] ?? null))));
-  return table.toString();
+  /** How long to wait for a running service where a command needs one, ms. */
+  readonly patienceMs?: number;
 }
 
 function parsePermissions(text: string): Permission[] {
@@ -73,6 +51,9 @@ function parseName(text: string): string {
   }
   return name;
 }
+
+/** A running service takes up within seconds what a command wrote down. */
+const SERVICE_WITHIN_MS = 30_000;
 
 /** The rates in a file that the operator names. Whatever is wrong with it is said with the file's name. */
 async function ratesIn(path: string) {
@@ -230,6 +211,13 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
         await close();
       }
     });
+
+  addDeliveriesCommand(program, {
+    onDatabase,
+    stdout: deps.stdout,
+    stderr: deps.stderr,
+    patienceMs: deps.patienceMs ?? SERVICE_WITHIN_MS,
+  });
 
   const ledger = program.command('ledger').description('commissions, revenue and payouts');
   ledger

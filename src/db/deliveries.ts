@@ -96,6 +96,7 @@ export interface StoredDelivery {
   readonly provider: string;
   readonly receivedAt: number;
   readonly processingStatus: ProcessingStatus;
+  readonly lastError: string | null;
   readonly eventId: EventId;
   readonly commissionId: CommissionId | null;
   readonly proof: Proof;
@@ -115,7 +116,7 @@ export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<St
     }
   >`
     select d.id, d.app_id as "appId", d.provider, d.received_at as "receivedAt", d.processing_status as "processingStatus",
-           d.event_id as "eventId", d.commission_id as "commissionId", d.proof, d.body_sha256 as "bodySha256", b.body,
+           d.last_error as "lastError", d.event_id as "eventId", d.commission_id as "commissionId", d.proof, d.body_sha256 as "bodySha256", b.body,
            s.id as "secretId", s.environment, s.ciphertext, s.encryption_key_id as "encryptionKeyId"
       from deliveries d
       join delivery_bodies b on b.delivery_id = d.id

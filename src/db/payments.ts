@@ -48,7 +48,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
             select ref from names))`;
   return await sql<StoredPayment>`
     select p.id as "paymentId", p.app_id as "appId", p.event_id as "eventId", e.source, p.version, p.environment, p.currency,
-           p.amount_minor as "amountMinor", p.usd_cents as "usdCents", p.occurred_at as "occurredAt",
+           p.amount_minor as "amountMinor", p.usd_cents as "usdCents", p.occurred_at as "occurredAt", e.received_at as "receivedAt",
            p.only_anonymous_user as "onlyAnonymousUser", p.evaluated_at as "evaluatedAt", p.likely_cause as "likelyCause",
            p.base_cents as "baseCents", p.binding_id as "bindingId", p.reversed_cents as "reversedCents",
            r.net as "revenueCents", r.entries as "revenueEntries",
@@ -81,7 +81,8 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
                                  lower(btrim(u.customer_user_id) collate "C"),
                                  lower(btrim(regexp_replace(u.customer_user_id, ${USER_ID_PREFIX}, '')) collate "C")])),
                       'binding', case when b.id is not null then jsonb_build_object(
-                        'bindingId', b.id, 'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
+                        'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
+                        'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
                         'affiliateId', f.id, 'linkId', t.link_id, 'affiliateStatus', f.status,
                         'affiliateRateBps', f.default_commission_rate_bps) end)
                     order by u.position)

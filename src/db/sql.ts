@@ -119,6 +119,8 @@ export interface SqlOptions {
   /** Upper bound of one statement, ms; the server cancels it. */
   readonly statementTimeoutMs?: number;
   readonly applicationName?: string;
+  /** Further settings of every connection, by their names in Postgres. */
+  readonly settings?: Readonly<Record<string, string | number>>;
   /** Told of every attempt that failed because of the connection. */
   readonly onRetry?: (error: unknown) => void;
   /** Told of every statement that goes out. Its parameters and their types are complete once it has been answered. */
@@ -151,6 +153,7 @@ export function connect(options: SqlOptions): Sql {
     patienceMs = 5_000,
     statementTimeoutMs = 30_000,
     applicationName = 'tributary',
+    settings = {},
     onRetry,
     onStatement,
   } = options;
@@ -164,7 +167,7 @@ export function connect(options: SqlOptions): Sql {
     backoff: (attempt: number) => Math.min(0.01 * 2 ** attempt, 0.25),
     onnotice: () => {},
     ...tellOf(onStatement),
-    connection: { application_name: applicationName, statement_timeout: statementTimeoutMs },
+    connection: { application_name: applicationName, statement_timeout: statementTimeoutMs, ...settings },
     types: {
       bigint: { to: 20, from: [20], serialize: String, parse: safeInteger },
       timestamptz: {

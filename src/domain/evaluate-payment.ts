@@ -33,6 +33,7 @@ const IDENTITY_CAUSES: ReadonlySet<LikelyCause> = new Set([
 
 export interface BindingSnapshot {
   readonly bindingId: BindingId;
+  readonly boundAt: number;
   readonly touchedAt: number;
   readonly matchMethod: MatchMethod;
   readonly affiliateId: AffiliateId;
@@ -82,6 +83,8 @@ export interface PaymentSnapshot {
   readonly amountMinor: number;
   readonly usdCents: number | null;
   readonly occurredAt: number;
+  /** When the delivery came that told of it first. */
+  readonly receivedAt: number;
   readonly onlyAnonymousUser: boolean;
   readonly evaluatedAt: number | null;
   readonly likelyCause: LikelyCause | null;
@@ -175,13 +178,15 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
 }
 
 /**
- * Whether a payment may be attributed through a binding. A first look takes any binding, whatever its date. A later
- * look (late identify heals) asks that the payment came after the winning touch and is not older than the window.
+ * Whether a payment may be attributed through a binding. A first look takes any binding, whatever its date; so does a
+ * later one where the binding was there when the payment's delivery came, for a first look should have seen it. Any
+ * other later look (late identify heals) asks that the payment came after the winning touch and is not older than the
+ * window.
  */
 function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
   const firstLook =
     payment.evaluatedAt === null || payment.likelyCause === null || !IDENTITY_CAUSES.has(payment.likelyCause);
-  if (firstLook) return true;
+  if (firstLook || binding.boundAt <= payment.receivedAt) return true;
   return (
     payment.occurredAt >= binding.touchedAt &&
     payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS

@@ -4,6 +4,7 @@ export const workflowIds = {
   hold: (commissionId: string) => `hold:${commissionId}`,
   payout: (affiliateId: string) => `payout:${affiliateId}`,
   heal: (bindingId: string) => `heal:${bindingId}`,
+  replay: (replayId: string) => `replay:${replayId}`,
   /** One at a time for everything that waits. */
   convert: (taskQueue: string) => `convert:${taskQueue}`,
 } as const;

@@ -14,6 +14,7 @@ const NOW = 1_790_000_000_000;
 
 const binding: BindingSnapshot = {
   bindingId: 'bnd_1' as BindingId,
+  boundAt: NOW,
   touchedAt: NOW - 10 * DAY_MS,
   matchMethod: 'claim_token',
   affiliateId: 'aff_1' as AffiliateId,
@@ -28,6 +29,7 @@ const payment: PaymentSnapshot = {
   amountMinor: 1_000,
   usdCents: 1_000,
   occurredAt: NOW - DAY_MS,
+  receivedAt: NOW - 1,
   onlyAnonymousUser: false,
   evaluatedAt: null,
   likelyCause: 'processing',
@@ -192,6 +194,18 @@ describe('what a later look heals', () => {
     ['one millisecond before the touch', binding.touchedAt - 1, false],
   ])('a payment %s', (_title, occurredAt, heals) => {
     expect(evaluatePayment({ ...lookedAt, occurredAt }).earning !== null).toBe(heals);
+  });
+
+  test.each([
+    ['when its delivery came', 0, true],
+    ['one millisecond later', 1, false],
+  ])('a payment from before the touch, whose user was bound %s', (_title, later, heals) => {
+    const bound = { ...binding, boundAt: lookedAt.receivedAt + later };
+    const candidates = [
+      { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding: bound },
+    ];
+    const evaluation = evaluatePayment({ ...lookedAt, candidates, occurredAt: binding.touchedAt - 1 });
+    expect(evaluation.earning !== null).toBe(heals);
   });
 
   test('of two bound users the one whose binding may earn decides, wherever it stands', () => {

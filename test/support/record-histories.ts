@@ -12,6 +12,7 @@ import globalTeardown from './global-teardown.ts';
 import { DAY_MS, eventually, setUpFounder } from './founder.ts';
 import { runOn } from './postgres-admin.ts';
 import { bodyOf, stripeEvent, stripeInvoicePaid } from './provider-fixtures.ts';
+import { order } from './replays.ts';
 import { startTestService } from './service.ts';
 
 const folder = path.join(projectRoot, 'test/fixtures/histories');
@@ -101,6 +102,14 @@ try {
       ),
   );
   await keep('heal', `heal:${binding.id}`);
+
+  const replayId = await order(service.sql, founder.app.id);
+  await service.temporal.workflow.execute('replay', {
+    workflowId: workflowIds.replay(replayId),
+    taskQueue: service.taskQueue,
+    args: [{ replayId }],
+  });
+  await keep('replay', workflowIds.replay(replayId));
 
   await runOn(
     service.database.url,

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { rehearse } from '../../src/db/rehearsal.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await database.sql`create table things (id int primary key)`;
+});
+beforeEach(async () => {
+  await database.sql`truncate things`;
+});
+afterAll(async () => {
+  await database.drop();
+});
+
+const things = () => database.sql<{ id: number }>`select id from things order by id`;
+
+async function killRehearsals(): Promise<void> {
+  const killed = await database.sql`
+    select pg_terminate_backend(pid) from pg_stat_activity
+     where application_name = 'tributary-rehearsal' and datname = current_database()`;
+  expect(killed).toHaveLength(1);
+}
+
+describe('a rehearsal', () => {
+  test('sees what it writes, and leaves nothing', async () => {
+    const seen = await rehearse(database.url, async ({ sql }) => {
+      await sql`insert into things values (1), (2)`;
+      return await sql`select id from things`;
+    });
+    expect(seen).toHaveLength(2);
+    expect(await things()).toEqual([]);
+  });
+
+  test('goes on after a part that failed, without that part', async () => {
+    const seen = await rehearse(database.url, async ({ sql, part }) => {
+      await part(() => sql`insert into things values (1)`);
+      const refused = part(async () => {
+        await sql`insert into things values (2)`;
+        await sql`insert into things values (1)`;
+      });
+      await expect(refused).rejects.toThrow('duplicate key');
+      await part(() => sql`insert into things values (3)`);
+      return await sql<{ id: number }>`select id from things order by id`;
+    });
+    expect(seen.map(({ id }) => id)).toEqual([1, 3]);
+  });
+
+  test('writes nothing when its connection dies in the middle and the driver opens another', async () => {
+    const lost = rehearse(database.url, async ({ sql }) => {
+      await sql`insert into things values (1)`;
+      await killRehearsals();
+      await sql`insert into things values (2)`;
+    });
+    await expect(lost).rejects.toThrow('read-only transaction');
+    expect(await things()).toEqual([]);
+  });
+
+  test('has no result when its connection died and it only read after that', async () => {
+    const lost = rehearse(database.url, async ({ sql }) => {
+      await sql`insert into things values (1)`;
+      await killRehearsals();
+      return await sql`select id from things`;
+    });
+    await expect(lost).rejects.toThrow('the connection of a rehearsal was lost');
+  });
+
+  test('waits only for a moment for a row that live work holds', async () => {
+    await database.sql`insert into things values (1)`;
+    await rehearse(database.url, async ({ sql: holder }) => {
+      await holder`update things set id = 1`;
+      const waiting = rehearse(database.url, async ({ sql }) => await sql`update things set id = 1`);
+      await expect(waiting).rejects.toThrow('lock timeout');
+    });
+  });
+});

@@ -1,0 +1,210 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  compareReadings,
+  isBetterOutcome,
+  isSettled,
+  ledgerChanges,
+  readingOf,
+} from '../../src/domain/replay.ts';
+import type { EventReading } from '../../src/domain/replay.ts';
+import type { Evaluation, PaymentSnapshot } from '../../src/domain/evaluate-payment.ts';
+import type { AdjustmentId, AffiliateId, BindingId, EventId } from '../../src/domain/ids.ts';
+import { normalizedEvent } from '../../src/providers/normalized.ts';
+
+const paid: EventReading = {
+  sourceEventId: 'e-1',
+  kind: 'purchase',
+  environment: 'production',
+  occurredAt: 1_790_000_000_000,
+  productId: 'plus',
+  store: 'app_store',
+  paymentRef: 't-1',
+  currency: 'EUR',
+  amountMinor: 999,
+  usdCents: 1_080,
+};
+const without: EventReading = {
+  ...paid,
+  kind: 'other',
+  store: null,
+  paymentRef: null,
+  currency: null,
+  amountMinor: null,
+  usdCents: null,
+};
+
+describe('what today reads beside what is stored', () => {
+  test('the same reading is no difference', () => {
+    expect(compareReadings(paid, { ...paid })).toEqual({ changes: [], mayAppend: true });
+  });
+
+  test.each([
+    ['sourceEventId', 'e-2'],
+    ['environment', 'sandbox'],
+    ['kind', 'refund'],
+    ['store', 'play_store'],
+    ['paymentRef', 't-2'],
+    ['currency', 'USD'],
+    ['amountMinor', 998],
+    ['usdCents', 1_079],
+    ['amountMinor', null],
+  ] as const)('another %s is told, and nothing may be appended to such an event', (field, value) => {
+    expect(compareReadings(paid, { ...paid, [field]: value })).toEqual({
+      changes: [
+        {
+          what: `event.${field}`,
+          stored: String(paid[field]),
+          today: value === null ? null : String(value),
+          action: 'keep',
+        },
+      ],
+      mayAppend: false,
+    });
+  });
+
+  test.each([
+    ['occurredAt', 1],
+    ['productId', null],
+  ] as const)('another %s is told and holds nothing up', (field, value) => {
+    const { changes, mayAppend } = compareReadings(paid, { ...paid, [field]: value });
+    expect({ what: changes.map((change) => change.what), mayAppend }).toEqual({
+      what: [`event.${field}`],
+      mayAppend: true,
+    });
+  });
+
+  test('money that had not been read is filled in; the kind that was stored stays', () => {
+    expect(compareReadings(without, paid)).toEqual({
+      changes: [{ what: 'event.kind', stored: 'other', today: 'purchase', action: 'keep' }],
+      mayAppend: true,
+    });
+  });
+
+  test('an event without money that is another event today is appended nothing', () => {
+    expect(compareReadings(without, { ...paid, sourceEventId: 'e-2' }).mayAppend).toBe(false);
+    expect(compareReadings(without, { ...paid, environment: 'sandbox' }).mayAppend).toBe(false);
+  });
+
+  test('a conversion of this service is not compared with a provider that states no dollars, nor the other way', () => {
+    expect(compareReadings(paid, { ...paid, usdCents: null })).toEqual({ changes: [], mayAppend: true });
+    expect(compareReadings({ ...paid, usdCents: null }, paid)).toEqual({ changes: [], mayAppend: true });
+  });
+
+  test('the reading of a refund names the payment that it takes from', () => {
+    const event = normalizedEvent({
+      sourceEventId: 'e-1',
+      kind: 'refund',
+      occurredAt: 5,
+      adjustment: {
+        kind: 'refund',
+        store: 'stripe',
+        ref: 're_1',
+        paymentRef: 'in_1',
+        state: 'applied',
+        rank: 1,
+        currency: 'EUR',
+        amountMinor: 300,
+        usdCents: null,
+      },
+    });
+    expect(readingOf(event, 'sandbox')).toEqual({
+      sourceEventId: 'e-1',
+      kind: 'refund',
+      environment: 'sandbox',
+      occurredAt: 5,
+      productId: null,
+      store: 'stripe',
+      paymentRef: 'in_1',
+      currency: 'EUR',
+      amountMinor: 300,
+      usdCents: null,
+    });
+  });
+});
+
+const payment = { evaluatedAt: 1, likelyCause: null, baseCents: 1_000 } as PaymentSnapshot;
+const nothing: Evaluation = {
+  likelyCause: null,
+  customerUserId: 'u',
+  baseCents: 1_000,
+  fx: null,
+  binding: null,
+  earning: null,
+  reversals: [],
+  revenue: [],
+  booked: [],
+};
+const binding = { affiliateId: 'aff_1' as AffiliateId, bindingId: 'bnd_1' as BindingId } as NonNullable<
+  Evaluation['binding']
+>;
+const earning: NonNullable<Evaluation['earning']> = {
+  binding,
+  customerUserId: 'u',
+  rateBps: 2_000,
+  rateSource: 'app',
+  amountCents: 200,
+  dueAt: 9,
+};
+const reversal = {
+  adjustmentId: 'adj_1' as AdjustmentId,
+  eventId: 'evt_1' as EventId,
+  occurredAt: 1,
+  amountCents: -50,
+  baseCents: -250,
+};
+
+describe('what an evaluation would append', () => {
+  test('a payment whose evaluation says what the ledger says is settled', () => {
+    expect(isSettled(payment, nothing)).toBe(true);
+  });
+
+  test.each<[string, PaymentSnapshot, Evaluation]>([
+    ['it was never evaluated', { ...payment, evaluatedAt: null }, nothing],
+    ['a creator is found', payment, { ...nothing, binding }],
+    ['it earns', payment, { ...nothing, earning }],
+    ['something is taken back', payment, { ...nothing, reversals: [reversal] }],
+    [
+      'revenue is missing',
+      payment,
+      { ...nothing, revenue: [{ adjustmentId: null, amountCents: 1, occurredAt: 1 }] },
+    ],
+    [
+      'a refund is not booked',
+      payment,
+      { ...nothing, booked: [{ adjustmentId: 'adj_1' as AdjustmentId, bookedMinor: 1 }] },
+    ],
+    ['the cause is another', payment, { ...nothing, likelyCause: 'rate_zero' }],
+    ['it has its base now', { ...payment, baseCents: null }, nothing],
+  ])('it is not settled when %s', (_title, stored, evaluation) => {
+    expect(isSettled(stored, evaluation)).toBe(false);
+  });
+
+  test('each row is told with its signed cents, an earning with its creator', () => {
+    const evaluation: Evaluation = {
+      ...nothing,
+      likelyCause: 'affiliate_paused',
+      earning,
+      reversals: [reversal],
+      revenue: [
+        { adjustmentId: null, amountCents: 1_000, occurredAt: 1 },
+        { adjustmentId: 'adj_1' as AdjustmentId, amountCents: -250, occurredAt: 2 },
+      ],
+    };
+    const append = { stored: null, action: 'append' };
+    expect(ledgerChanges(evaluation, 'processing')).toEqual([
+      { ...append, what: 'commission', today: 'earning at 2000 bps', amountCents: 200, affiliateId: 'aff_1' },
+      { ...append, what: 'commission', today: 'reversal', amountCents: -50 },
+      { ...append, what: 'revenue', today: 'payment', amountCents: 1_000 },
+      { ...append, what: 'revenue', today: 'money back', amountCents: -250 },
+      { ...append, what: 'cause', stored: 'processing', today: 'affiliate_paused' },
+    ]);
+    expect(ledgerChanges(nothing, null)).toEqual([]);
+  });
+});
+
+test('a replay raises the outcome of a delivery and never lowers it', () => {
+  const order = ['failed', 'ignored', 'duplicate', 'processed'] as const;
+  for (const [low, stored] of order.entries()) {
+    for (const [high, today] of order.entries()) expect(isBetterOutcome(stored, today)).toBe(high > low);
+  }
+});

@@ -1,0 +1,489 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { createReplayActivities } from '../../activities/replays.ts';
+import type { ReplayActivities, ReplayActivityDeps } from '../../activities/replays.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { finishDelivery } from '../../src/db/deliveries.ts';
+import { recordEventFacts } from '../../src/db/events.ts';
+import type { NewCommission } from '../../src/db/payments.ts';
+import { rehearse } from '../../src/db/rehearsal.ts';
+import { DatabaseUnavailable, instant } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import type { AppId, DeliveryId, EventId } from '../../src/domain/ids.ts';
+import type { NormalizedEvent } from '../../src/domain/events.ts';
+import { revenuecat } from '../../src/providers/revenuecat.ts';
+import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { bodyOf, eventOf, revenuecatEvent, revenuecatRefund } from '../support/provider-fixtures.ts';
+import { carryOut, centsFound, order } from '../support/replays.ts';
+import type { Replayed } from '../support/replays.ts';
+import { expectSoundLedger } from '../support/sound-ledger.ts';
+
+// What an earlier version made of a delivery is played by writing its outcome by hand; the delivery itself came through
+// the real door, with its bytes and its proof.
+
+const DAY_MS = 86_400_000;
+
+let api: TestApi;
+let app: TestApp;
+let affiliateId: string;
+let token: string;
+let activities: ReplayActivities;
+let commissions: NewCommission[] = [];
+
+function replaying(over: Partial<ReplayActivityDeps> = {}): ReplayActivities {
+  return createReplayActivities({
+    sql: api.sql,
+    secretBox: createSecretBox([TEST_KEY]),
+    logger: pino({ level: 'silent' }),
+    rehearse: (scene) => rehearse(api.database.url, scene),
+    onCommissions: (written) => void commissions.push(...written),
+    onBindings: () => {},
+    ...over,
+  });
+}
+
+beforeAll(async () => {
+  api = await startTestApi();
+  activities = replaying();
+});
+beforeEach(furnish);
+
+/** A new app with RevenueCat and an affiliate. */
+async function furnish(): Promise<void> {
+  commissions = [];
+  api.clock.now = Date.now();
+  app = await newApp(api, undefined, {
+    commissionRateBps: 2000,
+    holdPeriodDays: 30,
+    attributionWindowDays: 30,
+  });
+  affiliateId = await newAffiliate(api, app);
+  const answer = await api.call<{ secret: string }>('PUT', `/apps/${app.appId}/webhooks/revenuecat/secret`, {
+    key: app.key,
+    body: {},
+  });
+  token = answer.body.secret;
+}
+afterAll(async () => {
+  await expectSoundLedger(api.sql);
+  await api.close();
+});
+
+/** A user bound to the affiliate as of now, whose touch was `touchedAt`. */
+async function bind(userId: string, touchedAt = Date.now() - 60 * DAY_MS): Promise<void> {
+  const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: touchedAt };
+  expect((await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install })).status).toBe(200);
+  const identify = { deviceId: userId, customerUserId: userId, identifiedAt: touchedAt };
+  expect((await api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify })).status).toBe(200);
+}
+
+interface Delivered {
+  readonly deliveryId: DeliveryId;
+  readonly eventId: EventId;
+  readonly event: NormalizedEvent;
+}
+
+/** Has a body accepted at the door, as of now, and left without an outcome. */
+async function accept(body: Buffer): Promise<Delivered> {
+  api.clock.now = Date.now();
+  const path = `/webhooks/revenuecat/${app.appId}`;
+  const answer = await api.call<{ eventId: EventId }>('POST', path, {
+    body: body.toString(),
+    headers: { authorization: token },
+  });
+  expect(answer.status).toBe(200);
+  const { eventId } = answer.body;
+  const { id } = await api.sql.one<{ id: DeliveryId }>`select id from deliveries where event_id = ${eventId}`;
+  return { deliveryId: id, eventId, event: eventOf(revenuecat.parse(body)) };
+}
+
+/** A body that an earlier version could not read. */
+async function failedOnce(body: Buffer): Promise<Delivered> {
+  const delivered = await accept(body);
+  const reason = 'an earlier version could not read it';
+  await finishDelivery(api.sql, delivered.deliveryId, {
+    status: 'failed',
+    reason,
+    sourceEventId: null,
+    eventCount: 0,
+  });
+  return delivered;
+}
+
+/** A body that an earlier version read like this, and found nothing to evaluate in. */
+async function readOnceAs(
+  body: Buffer,
+  over: Partial<NormalizedEvent>,
+  outcome: { status: 'processed' | 'ignored'; reason: string | null } = { status: 'processed', reason: null },
+): Promise<Delivered> {
+  const delivered = await accept(body);
+  const { deliveryId, eventId, event } = delivered;
+  await recordEventFacts(api.sql, {
+    deliveryId,
+    eventId,
+    appId: app.appId as AppId,
+    source: 'revenuecat',
+    environment: 'production',
+    receivedAt: Date.now(),
+    event: { ...event, ...over },
+  });
+  await finishDelivery(api.sql, deliveryId, {
+    ...outcome,
+    sourceEventId: event.sourceEventId,
+    eventCount: 1,
+  });
+  return delivered;
+}
+
+const purchase = (userId: string, over: Partial<Parameters<typeof revenuecatEvent>[0]> = {}) =>
+  bodyOf(revenuecatEvent({ userId, usd: 10, occurredAt: Date.now() - DAY_MS, ...over }));
+
+const user = () => `user-${randomUUID()}`;
+
+async function replay(over: Parameters<typeof order>[2] = {}): Promise<Replayed> {
+  return await carryOut(api.sql, activities, await order(api.sql, app.appId, over));
+}
+
+async function ledger(): Promise<{ kind: string; amountCents: number; eventId: string }[]> {
+  return await api.sql`
+    select kind, amount_cents as "amountCents", event_id as "eventId" from commissions
+     where app_id = ${app.appId} order by created_at, id`;
+}
+
+/** Every row of the app that a replay could touch, but for the replays themselves. */
+async function everything(): Promise<string> {
+  const { rows } = await api.sql.one<{ rows: string }>`
+    select jsonb_build_array(
+      (select jsonb_agg(to_jsonb(t) order by id) from deliveries t where app_id = ${app.appId}),
+      (select jsonb_agg(to_jsonb(t) order by id) from events t where app_id = ${app.appId}),
+      (select jsonb_agg(to_jsonb(t) order by id) from payments t where app_id = ${app.appId}),
+      (select jsonb_agg(to_jsonb(t) order by payment_id, customer_user_id) from payment_users t where app_id = ${app.appId}),
+      (select jsonb_agg(to_jsonb(t) order by id) from adjustments t where app_id = ${app.appId}),
+      (select jsonb_agg(to_jsonb(t) order by id) from commissions t where app_id = ${app.appId}),
+      (select jsonb_agg(to_jsonb(t) order by payment_id, position) from revenue_entries t where app_id = ${app.appId}),
+      (select jsonb_agg(to_jsonb(t) order by id) from bindings t where app_id = ${app.appId}),
+      (select jsonb_agg(to_jsonb(t) order by event_id, role, customer_user_id) from user_transfers t where app_id = ${app.appId})
+    )::text as rows`;
+  return rows;
+}
+
+const changesOf = ({ found }: Replayed, { deliveryId }: Delivered) =>
+  found.find((delivery) => delivery.deliveryId === deliveryId)?.changes ?? [];
+
+describe('a delivery that an earlier version could not read', () => {
+  test('is shown by a dry run with all that it would append, and nothing is changed', async () => {
+    const userId = user();
+    await bind(userId);
+    const delivered = await failedOnce(purchase(userId));
+    const before = await everything();
+    const replayed = await replay({ dryRun: true });
+    expect(await everything()).toBe(before);
+    expect(replayed).toMatchObject({ seen: 1, deliveries: 1, changed: 1, applied: 0 });
+    expect(changesOf(replayed, delivered)).toEqual([
+      { what: 'event', stored: null, today: 'purchase, production', action: 'append' },
+      { what: 'payment', stored: null, today: '1 more', action: 'append' },
+      { what: 'users', stored: null, today: '1 more', action: 'append' },
+      {
+        what: 'commission',
+        stored: null,
+        today: 'earning at 2000 bps',
+        action: 'append',
+        amountCents: 200,
+        affiliateId,
+      },
+      { what: 'revenue', stored: null, today: 'payment', action: 'append', amountCents: 1000 },
+      { what: 'status', stored: 'failed', today: 'processed', action: 'append' },
+    ]);
+    expect(commissions).toEqual([]);
+  });
+
+  test('earns when it is replayed, once, and a second replay finds nothing', async () => {
+    const userId = user();
+    await bind(userId);
+    const { deliveryId, eventId } = await failedOnce(purchase(userId));
+    expect(await replay()).toMatchObject({ changed: 1, applied: 1 });
+    expect(await ledger()).toEqual([{ kind: 'earning', amountCents: 200, eventId }]);
+    expect(commissions).toMatchObject([{ eventId }]);
+    const { commissionId } = commissions[0] ?? {};
+    expect(
+      await api.sql.one`
+        select processing_status as status, last_error as error, event_count as events, commission_id as "commissionId"
+          from deliveries where id = ${deliveryId}`,
+    ).toEqual({ status: 'processed', error: null, events: 1, commissionId });
+    const after = await everything();
+    expect(await replay()).toMatchObject({ seen: 1, changed: 0, applied: 0 });
+    expect(await everything()).toBe(after);
+  });
+
+  test('that came twice under one event id earns once, and the second is a duplicate', async () => {
+    const userId = user();
+    await bind(userId);
+    const body = purchase(userId);
+    const [first, second] = [await failedOnce(body), await failedOnce(body)];
+    const dry = await replay({ dryRun: true });
+    const real = await replay();
+    expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
+    expect(await ledger()).toEqual([{ kind: 'earning', amountCents: 200, eventId: first.eventId }]);
+    expect(changesOf(real, second)).toEqual([
+      { what: 'status', stored: 'failed', today: 'duplicate', action: 'append' },
+    ]);
+  });
+
+  test('is attributed by the rules of a late look: a binding that came after it has to cover it', async () => {
+    const [early, covered, tooOld, beforeTouch] = [user(), user(), user(), user()];
+    await bind(early, Date.now() - 1000);
+    for (const [userId, age] of [
+      [early, 50 * DAY_MS],
+      [covered, 29 * DAY_MS],
+      [tooOld, 31 * DAY_MS],
+      [beforeTouch, 5 * DAY_MS],
+    ] as const) {
+      await failedOnce(purchase(userId, { occurredAt: Date.now() - age }));
+    }
+    await bind(covered);
+    await bind(tooOld);
+    await bind(beforeTouch, Date.now() - 4 * DAY_MS);
+    await replay();
+    const earning = await api.sql<{ userId: string }>`
+      select customer_user_id as "userId" from commissions where app_id = ${app.appId}`;
+    expect(earning.map(({ userId }) => userId).toSorted()).toEqual([early, covered].toSorted());
+    const causes = await api.sql`
+      select likely_cause as cause from events where app_id = ${app.appId} and likely_cause is not null`;
+    expect(causes).toEqual([
+      { cause: 'outside_attribution_window' },
+      { cause: 'outside_attribution_window' },
+    ]);
+  });
+
+  test('earns nothing while its stored bytes or its proof are not what was accepted', async () => {
+    const userId = user();
+    await bind(userId);
+    const { deliveryId } = await failedOnce(purchase(userId));
+    const forged = purchase(userId, { usd: 1000 });
+    await api.sql`update delivery_bodies set body = ${forged}::bytea where delivery_id = ${deliveryId}`;
+    const replayed = await replay();
+    expect(replayed).toMatchObject({ changed: 1, applied: 0 });
+    expect(replayed.found[0]?.changes).toEqual([
+      {
+        what: 'refused',
+        stored: null,
+        today: expect.stringContaining('does not match its proof'),
+        action: 'keep',
+      },
+    ]);
+    expect(await ledger()).toEqual([]);
+  });
+
+  test('that cannot be read today either is left as it is', async () => {
+    const { deliveryId } = await failedOnce(purchase(user()));
+    await api.sql`
+      with body as (select '{}'::bytea as bytes)
+      , changed as (update delivery_bodies set body = bytes from body where delivery_id = ${deliveryId})
+      update deliveries set body_sha256 = sha256(bytes) from body where id = ${deliveryId}`;
+    const before = await everything();
+    expect(await replay()).toMatchObject({ seen: 1, changed: 0 });
+    expect(await everything()).toBe(before);
+  });
+});
+
+describe('a delivery that an earlier version read otherwise', () => {
+  test('with another amount: the difference is told and nothing is appended or edited', async () => {
+    const userId = user();
+    await bind(userId);
+    const body = purchase(userId);
+    const delivered = await readOnceAs(body, {
+      payment: {
+        store: 'app_store',
+        ref: eventOf(revenuecat.parse(body)).payment?.ref ?? '',
+        currency: 'USD',
+        amountMinor: 900,
+        usdCents: 900,
+      },
+    });
+    const before = await everything();
+    const replayed = await replay();
+    expect(changesOf(replayed, delivered)).toEqual([
+      { what: 'event.amountMinor', stored: '900', today: '1000', action: 'keep' },
+      { what: 'event.usdCents', stored: '900', today: '1000', action: 'keep' },
+    ]);
+    expect(replayed).toMatchObject({ changed: 1, applied: 0 });
+    expect(await everything()).toBe(before);
+  });
+
+  test('without its user: the user is appended and the payment finds its creator', async () => {
+    const userId = user();
+    await bind(userId);
+    const delivered = await readOnceAs(purchase(userId), { userIds: [] });
+    const replayed = await replay();
+    expect(changesOf(replayed, delivered)).toMatchObject([
+      { what: 'users' },
+      { what: 'commission', amountCents: 200 },
+      { what: 'revenue', amountCents: 1000 },
+    ]);
+    expect(await ledger()).toMatchObject([{ kind: 'earning', amountCents: 200 }]);
+  });
+
+  test('as something without money: the payment is appended, and what the event had said stays', async () => {
+    const userId = user();
+    await bind(userId);
+    const delivered = await readOnceAs(
+      purchase(userId),
+      { kind: 'other', payment: null },
+      { status: 'ignored', reason: 'an earlier version knew no such event' },
+    );
+    const replayed = await replay();
+    expect(changesOf(replayed, delivered).map(({ what, action }) => [what, action])).toEqual([
+      ['event.kind', 'keep'],
+      ['payment', 'append'],
+      ['users', 'append'],
+      ['commission', 'append'],
+      ['revenue', 'append'],
+      ['status', 'append'],
+    ]);
+    expect(
+      await api.sql`select kind, amount_cents as cents from events where id = ${delivered.eventId}`,
+    ).toEqual([{ kind: 'other', cents: 1000 }]);
+    const explained = await api.call<{ earns: boolean }>(
+      'GET',
+      `/apps/${app.appId}/events/${delivered.eventId}/explanation`,
+      { key: app.key },
+    );
+    expect(explained.status).toBe(200);
+    expect(await replay()).toMatchObject({ changed: 1, applied: 0 });
+  });
+
+  test('as sandbox money: it stays sandbox, and earns nothing', async () => {
+    const userId = user();
+    await bind(userId);
+    const delivered = await accept(purchase(userId));
+    const { deliveryId, eventId, event } = delivered;
+    await recordEventFacts(api.sql, {
+      deliveryId,
+      eventId,
+      appId: app.appId as AppId,
+      source: 'revenuecat',
+      environment: 'sandbox',
+      receivedAt: Date.now(),
+      event,
+    });
+    await finishDelivery(api.sql, deliveryId, {
+      status: 'processed',
+      reason: null,
+      sourceEventId: event.sourceEventId,
+      eventCount: 1,
+    });
+    expect(changesOf(await replay(), delivered)).toEqual([
+      { what: 'event.environment', stored: 'sandbox', today: 'production', action: 'keep' },
+    ]);
+    expect(await ledger()).toEqual([]);
+  });
+});
+
+describe('which deliveries', () => {
+  test('one alone, or those received from one instant until just before another', async () => {
+    const delivered = [];
+    for (let n = 0; n < 4; n += 1) delivered.push(await failedOnce(purchase(user())));
+    const at = (n: number) => Date.now() - (10 - n) * 1000;
+    for (const [n, { deliveryId }] of delivered.entries()) {
+      await api.sql`update deliveries set received_at = ${instant(at(n))} where id = ${deliveryId}`;
+    }
+    const rows = await api.sql<{ id: string; at: number }>`
+      select id, received_at as at from deliveries where app_id = ${app.appId} order by received_at`;
+    const [, second, , fourth] = rows;
+    const seen = async (over: Parameters<typeof order>[2]) =>
+      (await replay({ dryRun: true, ...over })).found.map(({ deliveryId }) => deliveryId);
+    expect(await seen({ from: second?.at ?? 0, to: fourth?.at ?? 0 })).toEqual([rows[1]?.id, rows[2]?.id]);
+    expect(await seen({ from: (second?.at ?? 0) + 1, to: (fourth?.at ?? 0) + 1 })).toEqual([
+      rows[2]?.id,
+      rows[3]?.id,
+    ]);
+    expect(await seen({ deliveryId: delivered[2]?.deliveryId ?? null })).toEqual([delivered[2]?.deliveryId]);
+    expect(await seen({})).toHaveLength(4);
+  });
+
+  test('none that is refused or still has no outcome, and none of another app', async () => {
+    await accept(purchase(user()));
+    await api.call('POST', `/webhooks/revenuecat/${app.appId}`, {
+      body: '{}',
+      headers: { authorization: 'wrong' },
+    });
+    expect(await replay()).toMatchObject({ seen: 0, deliveries: 0 });
+    const delivered = await failedOnce(purchase(user()));
+    const stranger = await newApp(api);
+    await expect(order(api.sql, stranger.appId, { deliveryId: delivered.deliveryId })).rejects.toThrow(
+      'not ordered',
+    );
+    expect(await carryOut(api.sql, activities, await order(api.sql, stranger.appId))).toMatchObject({
+      seen: 0,
+    });
+  });
+});
+
+describe('a long replay', () => {
+  test('a dry run sees over many pages what a real one then does', async () => {
+    const userId = user();
+    await bind(userId);
+    const transactionId = randomUUID();
+    const occurredAt = Date.now() - DAY_MS;
+    await failedOnce(
+      bodyOf(revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 })),
+    );
+    for (let n = 0; n < 45; n += 1) await failedOnce(purchase(user()));
+    await failedOnce(purchase(userId, { transactionId, occurredAt }));
+    const dry = await replay({ dryRun: true });
+    expect(await ledger()).toEqual([]);
+    expect(centsFound(dry, 'commission')).toBe(100);
+    const real = await replay();
+    expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
+    expect(await ledger()).toMatchObject([{ amountCents: 200 }, { amountCents: -100 }]);
+  });
+
+  test('dies after any statement, and the next one goes on: all is appended once and all is told', async () => {
+    for (let survives = 0; ; survives += 1) {
+      await furnish();
+      const userId = user();
+      await bind(userId);
+      const eventIds = [];
+      for (let n = 0; n < 2; n += 1) eventIds.push((await failedOnce(purchase(userId))).eventId);
+      const id = await order(api.sql, app.appId);
+      const isDead = await carryOut(api.sql, replaying({ sql: dyingAfter(survives) }), id).then(
+        () => false,
+        () => true,
+      );
+      const replayed = await carryOut(api.sql, activities, id);
+      expect(replayed).toMatchObject({ changed: 2, applied: 2 });
+      expect(centsFound(replayed, 'commission')).toBe(400);
+      expect((await ledger()).map(({ eventId, amountCents }) => [eventId, amountCents])).toEqual(
+        eventIds.map((eventId) => [eventId, 200]),
+      );
+      if (isDead) continue;
+      expect(survives).toBeGreaterThan(20);
+      return;
+    }
+  }, 120_000);
+});
+
+/** The database of a process that lives for so many statements: the next one is carried out, and it never learns so. */
+function dyingAfter(statements: number): Sql {
+  let left = statements;
+  const dies =
+    <A extends unknown[], R>(send: (...args: A) => Promise<R>) =>
+    async (...args: A): Promise<R> => {
+      const result = await send(...args);
+      left -= 1;
+      if (left < 0) throw new DatabaseUnavailable('killed');
+      return result;
+    };
+  const { sql } = api;
+  const one: Sql['one'] = (strings, ...values) => sql.one(strings, ...values);
+  const maybe: Sql['maybe'] = (strings, ...values) => sql.maybe(strings, ...values);
+  return Object.assign(dies(sql), {
+    one: dies(one),
+    maybe: dies(maybe),
+    fragment: (strings: TemplateStringsArray, ...values: unknown[]) => sql.fragment(strings, ...values),
+    json: (value: unknown) => sql.json(value),
+    close: () => sql.close(),
+  });
+}
