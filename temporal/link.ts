@@ -54,8 +54,16 @@ function installRuntime(logger: Logger): void {
     telemetryOptions: {
       logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) },
     },
-    logger: new DefaultLogger('WARN', ({ level, message }) => {
-      logger[level === 'ERROR' ? 'error' : 'warn']({ msg: `temporal sdk: ${message}` });
+    logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
+      // Of what the SDK knows besides, only what names the work and the reason: the rest is of its own making.
+      const { error, workflowId, activityType, attempt } = (meta ?? {}) as Record<string, unknown>;
+      logger[level === 'ERROR' ? 'error' : 'warn']({
+        err: error,
+        workflowId,
+        activityType,
+        attempt,
+        msg: `temporal sdk: ${message}`,
+      });
     }),
   });
 }

@@ -161,7 +161,6 @@ const SECURITY: Record<Route['auth'], (route: Route) => Record<string, string[]>
 function operation(route: Route, group: string): ZodOpenApiOperationObject {
   const names = pathParameters(route.path);
   const query = route.query instanceof z.ZodObject ? route.query : undefined;
-  const headerParameters = route.keepsAnswers || route.operationId === 'exportPayout';
   const note = permissionNote(route);
   return {
     operationId: route.operationId,
@@ -175,7 +174,7 @@ function operation(route: Route, group: string): ZodOpenApiOperationObject {
         ? {}
         : { path: z.object(Object.fromEntries(names.map((name) => [name, pathParameter(route, name)]))) }),
       ...(query === undefined ? {} : { query }),
-      ...(headerParameters
+      ...(route.takesIdempotencyKey
         ? { header: z.object({ 'Idempotency-Key': idempotencyKeyHeader.optional() }) }
         : {}),
     },

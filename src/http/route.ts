@@ -109,7 +109,9 @@ export interface Route extends RouteText<Auth, string> {
   readonly ids: Ids;
   readonly query: z.ZodType | null;
   readonly body: z.ZodType | null;
-  /** Whether the frame keeps the answer for an `Idempotency-Key`. */
+  /** Whether callers may send an `Idempotency-Key`: every POST of an account. */
+  readonly takesIdempotencyKey: boolean;
+  /** Whether the frame keeps the answer for it; a route that answers by itself keeps it by itself. */
   readonly keepsAnswers: boolean;
   readonly rateLimitName: RateLimitName | null;
   readonly response: {
@@ -143,9 +145,10 @@ export function route<
   },
 ): Route {
   const { status, schema } = spec.response;
-  const keepsAnswers = spec.auth === 'account' && spec.method === 'POST';
+  const description = described(spec);
+  const keepsAnswers = description.takesIdempotencyKey;
   return {
-    ...described(spec),
+    ...description,
     keepsAnswers,
     response: { status, schema, contentType: 'application/json' },
     run: async (ctx, deps, params) => {
@@ -203,6 +206,7 @@ function described<
     summary,
     ...(description === undefined ? {} : { description }),
     errors: errors ?? [],
+    takesIdempotencyKey: auth === 'account' && method === 'POST',
     ids: spec.ids ?? {},
     query: spec.query ?? null,
     body: spec.body ?? null,

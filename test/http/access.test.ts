@@ -113,6 +113,7 @@ describe.each(sdkRoutes)('%s', (_, route) => {
     for (const key of [undefined, 'pk_live_x', app.key]) {
       const answer = await api.call(route.method, path, { body, ...(key === undefined ? {} : { key }) });
       expect(answer).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+      expect(answer.body['detail']).toContain('SDK key');
     }
   });
 });

@@ -76,6 +76,11 @@ describe('the description of the API', () => {
 });
 
 describe('the page that shows it', () => {
+  test('is reached with a slash at the end, too', async () => {
+    const { status, text } = await api.call('GET', '/docs/');
+    expect({ status, text }).toEqual({ status: 200, text: expect.stringContaining('url=../docs"') });
+  });
+
   test('is served whole from here, and asks no other address', async () => {
     const page = await api.call('GET', '/docs');
     expect(page.status).toBe(200);

@@ -9,14 +9,20 @@ import type { HttpDeps } from '../deps.ts';
 import { ApiError } from '../errors.ts';
 import { limitRate } from '../rate-limits.ts';
 
-function unauthorized(): ApiError {
-  return new ApiError('unauthorized', { headers: { 'WWW-Authenticate': 'Bearer' } });
+/** The same for every fault of a key, so that nothing can be probed; only the kind that is needed is told. */
+const NEEDED: Readonly<Record<KeyKind, string>> = {
+  account: 'This needs an account key, as "Authorization: Bearer tri_sk_live_…".',
+  sdk: 'This needs the SDK key of an app, as "Authorization: Bearer pk_live_…".',
+};
+
+function unauthorized(kind: KeyKind): ApiError {
+  return new ApiError('unauthorized', { detail: NEEDED[kind], headers: { 'WWW-Authenticate': 'Bearer' } });
 }
 
 /** The key that the request carries, if it has the form of one of that kind. */
 function bearerKey(ctx: HttpContext, kind: KeyKind): string {
   const [, key] = /^Bearer +(\S+) *$/i.exec(ctx.get('Authorization')) ?? [];
-  if (key === undefined || keyKind(key) !== kind) throw unauthorized();
+  if (key === undefined || keyKind(key) !== kind) throw unauthorized(kind);
   return key;
 }
 
@@ -25,7 +31,7 @@ export async function authenticateAccount(ctx: HttpContext, deps: HttpDeps): Pro
   const key = bearerKey(ctx, 'account');
   await limitRate(ctx, deps.rateLimits, 'account', key);
   const caller = await findAccountCaller(deps.sql, key, deps.now());
-  if (caller === undefined) throw unauthorized();
+  if (caller === undefined) throw unauthorized('account');
   ctx.state.accountId = caller.accountId;
   return caller;
 }
@@ -39,7 +45,7 @@ export function requirePermission(caller: AccountCaller, permission: Permission)
 /** Which app the SDK key belongs to. 401 for no valid key. */
 export async function authenticateSdk(ctx: HttpContext, deps: HttpDeps): Promise<{ readonly appId: AppId }> {
   const appId = await findAppOfSdkKey(deps.sql, bearerKey(ctx, 'sdk'), deps.now());
-  if (appId === undefined) throw unauthorized();
+  if (appId === undefined) throw unauthorized('sdk');
   ctx.state.appId = appId;
   return { appId };
 }

@@ -27,7 +27,8 @@ export function problem(logger: Logger) {
       const failure = toApiError(error);
       const { status, code, cause } = failure;
       const { requestId, route } = ctx.state;
-      if (status >= 500) {
+      // A service that is not ready yet says so in its answer; it is no failed request.
+      if (status >= 500 && code !== 'not_ready') {
         logger[status === 500 ? 'error' : 'warn']({
           err: cause ?? error,
           requestId,

@@ -45,6 +45,10 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
+/** Under an address with a slash at its end the page's relative addresses would lead nowhere. */
+const SLASH_PAGE =
+  '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=../docs">\n';
+
 const PAGE_POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
   "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -95,7 +99,7 @@ export const docsRoutes = (groups: () => readonly RouteGroup[]): readonly Route[
     response: { status: 200, contentType: 'text/html' },
     handler: async ({ ctx }) => {
       ctx.set('Content-Security-Policy', PAGE_POLICY);
-      send(ctx, 'text/html; charset=utf-8', PAGE);
+      send(ctx, 'text/html; charset=utf-8', ctx.path.endsWith('/') ? SLASH_PAGE : PAGE);
     },
   }),
 
