@@ -8,6 +8,7 @@ import type {
   Touch,
 } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, ClickId, LinkId } from '../domain/ids.ts';
+import { REMEMBERED_USERS_LIMIT } from './bindings.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -21,7 +22,14 @@ export interface Attribution {
   readonly matchMethod: MatchMethod;
 }
 
-/** Everything that the choice of a touch depends on, read at one moment. */
+/** A user that was seen on a device before the device had an attribution. */
+export interface RememberedUser {
+  readonly customerUserId: string;
+  /** Epoch ms. */
+  readonly identifiedAt: number;
+}
+
+/** Everything that the choice of a touch depends on, read at one moment, and whom it will bind. */
 export interface InstallCandidates {
   readonly windowDays: number;
   readonly deferredWindowMinutes: number;
@@ -29,6 +37,8 @@ export interface InstallCandidates {
   readonly attribution: Attribution | null;
   readonly click: ClaimedClick | null;
   readonly code: CodeTarget | null;
+  /** Users of the device that have no binding yet; none where the device has its attribution. */
+  readonly rememberedUsers: readonly RememberedUser[];
 }
 
 interface CandidateRow {
@@ -49,6 +59,7 @@ interface CandidateRow {
   codeLinkId: LinkId | null;
   codeActive: boolean;
   codeAffiliateStatus: AffiliateStatus;
+  rememberedUsers: readonly RememberedUser[];
 }
 
 /** Looks up what an install names. An affiliate's id goes before a slug that happens to read the same. */
@@ -69,7 +80,15 @@ export async function findInstallCandidates(
            c.id as "clickId", c.affiliate_id as "clickAffiliateId", c.link_id as "clickLinkId",
            c.clicked_at as "clickedAt", c.claimed_by_device as "claimedByDevice", ca.status as "clickAffiliateStatus",
            code.affiliate_id as "codeAffiliateId", code.link_id as "codeLinkId", code.active as "codeActive",
-           code.status as "codeAffiliateStatus"
+           code.status as "codeAffiliateStatus",
+           coalesce((
+             select jsonb_agg(jsonb_build_object('customerUserId', i.customer_user_id,
+                                                 'identifiedAt', epoch_ms(i.identified_at)))
+               from (select * from identities x
+                      where t.id is null and x.app_id = app.id and x.device_id = ${deviceId}
+                        and not exists (select from bindings b
+                                         where b.app_id = x.app_id and b.customer_user_id = x.customer_user_id)
+                      limit ${REMEMBERED_USERS_LIMIT}) i), '[]') as "rememberedUsers"
       from apps app
       left join attributions t on t.app_id = app.id and t.device_id = ${deviceId}
       left join clicks c on c.app_id = app.id and c.claim_token = ${claimToken}::uuid
@@ -116,19 +135,40 @@ export async function findInstallCandidates(
             active: row.codeActive,
             affiliateStatus: row.codeAffiliateStatus,
           },
+    rememberedUsers: row.rememberedUsers,
   };
 }
 
 /**
- * Gives a device its attribution, unless it has one, and the click to the device, unless another device has it: then
- * nothing happens. Who calls looks at the candidates again to see what came of it.
+ * The end of a statement that gives a device its attribution (`added`): it binds the users that were seen on the device
+ * before, so that a process that dies leaves both or neither.
+ */
+function bindUsersOfAdded(sql: Sql, appId: AppId, users: readonly RememberedUser[]) {
+  const pairs = users.map((user) => ({ id: newId('binding'), ...user }));
+  return sql.fragment`
+    insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+    select u.id, ${appId}::text, u."customerUserId", added.id, to_timestamp(u."identifiedAt" / 1000.0)
+      from added, jsonb_to_recordset(${sql.json(pairs)}) u (id text, "customerUserId" text, "identifiedAt" bigint)
+     order by u."customerUserId"
+    on conflict (app_id, customer_user_id) do nothing`;
+}
+
+/** The install that a device gets its attribution by. */
+export interface AttributedInstall {
+  readonly appId: AppId;
+  readonly deviceId: string;
+  readonly firstOpenAt: number;
+  readonly rememberedUsers: readonly RememberedUser[];
+}
+
+/**
+ * Gives a device its attribution, unless it has one, with its remembered users, and the click to the device, unless
+ * another device has it: then nothing happens. Who calls looks at the candidates again to see what came of it.
  */
 export async function attributeDevice(
   sql: Sql,
-  appId: AppId,
-  deviceId: string,
+  { appId, deviceId, firstOpenAt, rememberedUsers }: AttributedInstall,
   touch: Touch,
-  firstOpenAt: number,
 ): Promise<void> {
   const id = newId('attribution');
   const { affiliateId, linkId, clickId, matchMethod, touchedAt } = touch;
@@ -137,12 +177,15 @@ export async function attributeDevice(
       update clicks set claimed_by_device = ${deviceId}
        where app_id = ${appId} and id = ${clickId} and (claimed_by_device is null or claimed_by_device = ${deviceId})
       returning id
+    ), added as (
+      insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at)
+      select ${id}::text, ${appId}::text, ${deviceId}::text, ${affiliateId}::text, ${linkId}::text, ${clickId}::text,
+             ${matchMethod}::text, ${instant(touchedAt)}::timestamptz, ${instant(firstOpenAt)}::timestamptz
+       where ${clickId}::text is null or exists (select from claimed)
+      on conflict (app_id, device_id) do nothing
+      returning id
     )
-    insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at)
-    select ${id}::text, ${appId}::text, ${deviceId}::text, ${affiliateId}::text, ${linkId}::text, ${clickId}::text,
-           ${matchMethod}::text, ${instant(touchedAt)}::timestamptz, ${instant(firstOpenAt)}::timestamptz
-     where ${clickId}::text is null or exists (select from claimed)
-    on conflict (app_id, device_id) do nothing`;
+    ${bindUsersOfAdded(sql, appId, rememberedUsers)}`;
 }
 
 /** Keeps a touch that came after its device had an attribution. A click that it names now belongs to the device. */
@@ -198,17 +241,15 @@ export async function findDeferredClicks(
 
 /**
  * Gives a device that has no attribution the newest unclaimed click on the link of `match` that its address made since
- * `since`, epoch ms. Of several installs at the same moment each gets another click or none: one waits for the claim of
- * the other. Nothing happens when there is none left, or when the device has an attribution by then. Who calls looks
- * again to see what came of it.
+ * `since`, epoch ms, and binds its remembered users. Of several installs at the same moment each gets another click or
+ * none: one waits for the claim of the other. Nothing happens when there is none left, or when the device has an
+ * attribution by then. Who calls looks again to see what came of it.
  */
 export async function attributeDeferred(
   sql: Sql,
-  appId: AppId,
-  deviceId: string,
+  { appId, deviceId, firstOpenAt, rememberedUsers }: AttributedInstall,
   match: DeferredClick,
   since: number,
-  firstOpenAt: number,
 ): Promise<void> {
   const id = newId('attribution');
   await sql`
@@ -225,7 +266,9 @@ export async function attributeDeferred(
              ${instant(firstOpenAt)}::timestamptz
         from click
       on conflict (app_id, device_id) do nothing
-      returning click_id
+      returning id, click_id
+    ), claimed as (
+      update clicks set claimed_by_device = ${deviceId} where id in (select click_id from added)
     )
-    update clicks set claimed_by_device = ${deviceId} where id in (select click_id from added)`;
+    ${bindUsersOfAdded(sql, appId, rememberedUsers)}`;
 }

@@ -5,13 +5,8 @@ import {
   findInstallCandidates,
   recordLosingTouch,
 } from '../../db/attributions.ts';
-import type { Attribution } from '../../db/attributions.ts';
-import {
-  bindRememberedUsers,
-  bindUser,
-  markHealedIfNothingWaits,
-  rememberIdentity,
-} from '../../db/bindings.ts';
+import type { Attribution, RememberedUser } from '../../db/attributions.ts';
+import { bindRememberedUsers, bindUser, markHealedIfNothingWaits } from '../../db/bindings.ts';
 import { lookUntilSeen } from '../../db/repeat-after-race.ts';
 import {
   chooseDeferredClick,
@@ -44,6 +39,7 @@ async function matchDeferred(
   { sql, addressHasher }: HttpDeps,
   { appId, deviceId, firstOpenAt, requester }: Install,
   windowMinutes: number,
+  rememberedUsers: readonly RememberedUser[],
 ): Promise<boolean> {
   if (requester === null || windowMinutes === 0) return false;
   const { address, now } = requester;
@@ -56,7 +52,8 @@ async function matchDeferred(
       detail: 'This address clicked links of several affiliates. Ask for a code, or send the claim token.',
     });
   }
-  await attributeDeferred(sql, appId, deviceId, match, now - windowMinutes * MINUTE_MS, firstOpenAt);
+  const attributed = { appId, deviceId, firstOpenAt, rememberedUsers };
+  await attributeDeferred(sql, attributed, match, now - windowMinutes * MINUTE_MS);
   return true;
 }
 
@@ -75,16 +72,16 @@ async function attribute(deps: HttpDeps, install: Install): Promise<Attribution 
   const { attribution } = await lookUntilSeen(async () => {
     const candidates = await findInstallCandidates(sql, install);
     const touch = chooseTouch({ ...candidates, deviceId, firstOpenAt });
-    const winner = candidates.attribution;
+    const { attribution: winner, rememberedUsers } = candidates;
     if (winner !== null) {
       if (touch !== null && !isSameTouch(winner, touch)) await recordLosingTouch(sql, appId, deviceId, touch);
       return { attribution: winner };
     }
     if (touch !== null) {
-      await attributeDevice(sql, appId, deviceId, touch, firstOpenAt);
+      await attributeDevice(sql, { appId, deviceId, firstOpenAt, rememberedUsers }, touch);
       return undefined;
     }
-    const tried = await matchDeferred(deps, install, candidates.deferredWindowMinutes);
+    const tried = await matchDeferred(deps, install, candidates.deferredWindowMinutes, rememberedUsers);
     return tried ? undefined : { attribution: undefined };
   }, LOOKS);
   return attribution;
@@ -143,8 +140,7 @@ export const sdkRoutes = [
     handler: async ({ deps, caller, body, now }) => {
       const { deviceId, customerUserId, identifiedAt } = body;
       if (isInFuture(identifiedAt, now)) throw invalidField('identifiedAt', 'Lies in the future.');
-      await rememberIdentity(deps.sql, caller.appId, deviceId, customerUserId, identifiedAt);
-      const binding = await bindUser(deps.sql, caller.appId, deviceId, customerUserId);
+      const binding = await bindUser(deps.sql, caller.appId, deviceId, customerUserId, identifiedAt);
       if (binding === undefined) throw new ApiError('no_attribution');
       if (binding.isNew) await heal(deps, binding.bindingId);
       return { attributionId: binding.attributionId, customerUserId };
