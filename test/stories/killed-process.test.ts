@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Client, Connection } from '@temporalio/client';
 import { startChildService } from '../support/child-service.ts';
 import type { ChildService } from '../support/child-service.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -9,6 +10,7 @@ import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import { temporalAddress } from '../support/service.ts';
 import { expectSoundLedger } from '../support/sound-ledger.ts';
 
 let database: TestDatabase;
@@ -104,6 +106,82 @@ describe('killed with SIGKILL', () => {
     },
     60_000,
   );
+
+  test('in the middle of an identify, an install and a heal: all are bound without another call, every earlier payment earns once', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const at = Date.now() - 3 * DAY_MS;
+    const pay = (user: string) => founder.purchase(user, 10, { occurredAt: at + DAY_MS });
+    const identify = (deviceId: string, customerUserId: string) =>
+      founder.call('POST', '/sdk/identify', {
+        key: founder.app.sdkKey,
+        body: { deviceId, customerUserId, identifiedAt: at + 1 },
+      });
+    const [identified, installed, healing] = [randomUUID(), randomUUID(), randomUUID()];
+    const [known, fresh, third] = [
+      await founder.install(slug, at),
+      randomUUID(),
+      await founder.install(slug, at),
+    ];
+    await pay(identified);
+    await pay(installed);
+    expect((await identify(fresh, installed)).status).toBe(404);
+    const many = 110;
+    for (let sent = 0; sent < many; sent += 10) {
+      await Promise.all(Array.from({ length: 10 }, () => pay(healing)));
+    }
+    await runOn(
+      database.url,
+      `create function test_stalls_long() returns trigger language plpgsql as $$ begin perform pg_sleep(1); return new; end $$;
+       create function test_stalls_shortly() returns trigger language plpgsql as $$ begin perform pg_sleep(0.03); return new; end $$;
+       create trigger test_stalls before insert on commissions for each row execute function test_stalls_shortly();`,
+    );
+    const earned = async () =>
+      await database.sql.one<{ n: number; payments: number; cents: number }>`
+        select count(*)::int as n, count(distinct payment_id)::int as payments,
+               coalesce(sum(amount_cents), 0)::bigint as cents
+          from commissions where affiliate_id = ${affiliateId}`;
+    const bindings = async () =>
+      await database.sql<{ id: string; user: string }>`
+        select id, customer_user_id as "user" from bindings
+         where customer_user_id = any(${[identified, installed, healing]}::text[])`;
+
+    await identify(third, healing);
+    await eventually('the heal has begun', async () => (await earned()).n > 0);
+    await runOn(
+      database.url,
+      `create trigger test_stalls before insert on identities for each row execute function test_stalls_long();
+       create trigger test_stalls before insert on attributions for each row execute function test_stalls_long();`,
+    );
+    const install = { deviceId: fresh, affiliateCode: slug, firstOpenAt: at };
+    const lost = [
+      identify(known, identified),
+      founder.call('POST', '/sdk/install', { body: install, key: founder.app.sdkKey }),
+    ].map((call) => call.catch(() => undefined));
+    await sleep(300);
+    expect(await bindings()).toHaveLength(1);
+    expect((await earned()).n).toBeLessThan(many);
+    await child.kill();
+    expect(await Promise.all(lost)).toEqual([undefined, undefined]);
+    // Postgres ends what it was told before; so both calls committed, and nobody was told.
+    await runOn(
+      database.url,
+      `drop trigger test_stalls on identities; drop trigger test_stalls on attributions; drop trigger test_stalls on commissions;
+       drop function test_stalls_long(); drop function test_stalls_shortly();`,
+    );
+    expect(await bindings()).toHaveLength(3);
+
+    await restart();
+    const all = many + 2;
+    await eventually('all payments have earned', async () => (await earned()).n >= all, 60_000);
+    const connection = await Connection.connect({ address: temporalAddress() });
+    for (const { id, user } of await bindings()) {
+      const result = new Client({ connection }).workflow.getHandle(`heal:${id}`).result();
+      await expect(result).resolves.toEqual({ pages: user === healing ? 3 : 1 });
+    }
+    await connection.close();
+    expect(await earned()).toEqual({ n: all, payments: all, cents: all * 200 });
+    await expectSoundLedger(database.sql);
+  }, 120_000);
 
   test('SIGTERM drains: requests under way are answered and the exit status is 0', async () => {
     const user = await founder.customer();

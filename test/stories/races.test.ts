@@ -131,6 +131,58 @@ describe('two facts at the same moment do not miss each other', () => {
     expect(bound).toBe(RACES);
   }, 60_000);
 
+  test('two devices that identify one user: one binding, and each earlier payment earns once for its creator', async () => {
+    const [ann, bob] = [await founder.newAffiliate(), await founder.newAffiliate()];
+    const users: string[] = [];
+    await race(async () => {
+      const user = `user-${randomUUID()}`;
+      users.push(user);
+      const devices = await Promise.all(
+        [ann, bob].map(({ slug }) => founder.install(slug, Date.now() - 2 * DAY_MS)),
+      );
+      const occurredAt = Date.now() - DAY_MS;
+      await Promise.all([5, 10].map((usd) => founder.purchase(user, usd, { occurredAt })));
+      const answers = await Promise.all(
+        devices.map(async (deviceId) => {
+          await jitter();
+          const body = { deviceId, customerUserId: user, identifiedAt: Date.now() };
+          return await founder.ok<{ attributionId: string }>(
+            'POST',
+            '/sdk/identify',
+            body,
+            founder.app.sdkKey,
+          );
+        }),
+      );
+      expect(new Set(answers.map(({ attributionId }) => attributionId)).size).toBe(1);
+    });
+    await eventually(
+      'all bindings are healed',
+      async () => {
+        const { open } = await service.sql.one<{ open: number }>`
+          select count(*)::int as open from bindings
+           where customer_user_id = any(${users}::text[]) and healed_at is null`;
+        return open === 0;
+      },
+      30_000,
+    );
+    const sums = await service.sql.one`
+      select count(distinct b.id)::int as bindings, count(c.id)::int as commissions,
+             count(distinct c.payment_id)::int as payments, sum(c.amount_cents)::bigint as cents,
+             count(*) filter (where c.affiliate_id is distinct from a.affiliate_id)::int as strangers
+        from bindings b
+        join attributions a on a.id = b.attribution_id
+        left join commissions c on c.binding_id = b.id
+       where b.customer_user_id = any(${users}::text[])`;
+    expect(sums).toEqual({
+      bindings: RACES,
+      commissions: 2 * RACES,
+      payments: 2 * RACES,
+      cents: RACES * 300,
+      strangers: 0,
+    });
+  }, 120_000);
+
   test('afterwards no check of the ledger finds anything', async () => {
     await expectSoundLedger(service.sql);
   });

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { bodyOf, revenuecatTransfer } from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+import { expectSoundLedger } from '../support/sound-ledger.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService();
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await service.close();
+});
+
+interface Row {
+  readonly id: string;
+  readonly amountCents: number;
+  readonly rateBps: number;
+  readonly occurredAt: number;
+  readonly dueAt: number;
+}
+const rowsOf = async (affiliateId: string, of = founder) =>
+  (
+    await of.ok<{ items: Row[] }>(
+      'GET',
+      `/apps/${of.app.id}/commissions?limit=100&affiliateId=${affiliateId}`,
+    )
+  ).items;
+
+/** The binding of a user, once everything that came before it was looked at. */
+async function healed(userId: string): Promise<string> {
+  let id: string | undefined;
+  await eventually(`${userId} is healed`, async () => {
+    const row = await service.sql.maybe<{ id: string }>`
+      select id from bindings where customer_user_id = ${userId} and healed_at is not null`;
+    id = row?.id;
+    return id !== undefined;
+  });
+  return id ?? '';
+}
+
+async function causeOf(eventId: string | undefined): Promise<string | null> {
+  const { cause } = await service.sql.one<{ cause: string | null }>`
+    select likely_cause as cause from events where id = ${eventId ?? ''}`;
+  return cause;
+}
+
+describe('a late identify heals', () => {
+  test('a user with many payments page by page, in a workflow that Temporal shows by its id and type', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = `user-${randomUUID()}`;
+    const device = await founder.install(slug, Date.now() - 3 * DAY_MS);
+    const payments = 101;
+    for (let sent = 0; sent < payments; sent += 20) {
+      const batch = Array.from({ length: Math.min(20, payments - sent) }, () =>
+        founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS }),
+      );
+      for (const { body } of await Promise.all(batch)) expect(body.commissionId).toBeNull();
+    }
+    await founder.identify(device, user);
+    const bindingId = await healed(user);
+    const { n, distinct, cents } = await service.sql.one<{ n: number; distinct: number; cents: number }>`
+      select count(*)::int as n, count(distinct payment_id)::int as distinct, sum(amount_cents)::bigint as cents
+        from commissions where affiliate_id = ${affiliateId}`;
+    expect({ n, distinct, cents }).toEqual({ n: payments, distinct: payments, cents: payments * 200 });
+
+    const handle = service.temporal.workflow.getHandle(`heal:${bindingId}`);
+    expect(await handle.result()).toEqual({ pages: 3 });
+    const { events } = await handle.fetchHistory();
+    const pages = (events ?? []).filter(
+      (event) => event.activityTaskScheduledEventAttributes?.activityType?.name === 'healPage',
+    );
+    expect(pages).toHaveLength(3);
+    const found: string[] = [];
+    await eventually('the list of workflows shows it', async () => {
+      found.length = 0;
+      const query = `WorkflowType = 'heal' and TaskQueue = '${service.taskQueue}'`;
+      for await (const workflow of service.temporal.workflow.list({ query })) found.push(workflow.workflowId);
+      return found.includes(`heal:${bindingId}`);
+    });
+  }, 60_000);
+
+  test('once, however often it is told and looked at again', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = `user-${randomUUID()}`;
+    const device = await founder.install(slug, Date.now() - 3 * DAY_MS);
+    const told = { transactionId: randomUUID(), occurredAt: Date.now() - DAY_MS };
+    await founder.purchase(user, 10, told);
+    await founder.identify(device, user);
+    const bindingId = await healed(user);
+    const before = await rowsOf(affiliateId);
+    expect(before).toHaveLength(1);
+    await founder.identify(device, user);
+    await founder.purchase(user, 10, told);
+    await service.temporal.workflow.execute('heal', {
+      workflowId: `heal:${bindingId}`,
+      taskQueue: service.taskQueue,
+      args: [{ bindingId }],
+    });
+    expect(await rowsOf(affiliateId)).toEqual(before);
+  });
+
+  test('with the rate and the hold period of when it heals', async () => {
+    const own = await setUpFounder(service, { commissionRateBps: 2_000, holdPeriodDays: 30 });
+    const user = `user-${randomUUID()}`;
+    const device = await own.install(own.slug, Date.now() - 3 * DAY_MS);
+    const occurredAt = Date.now() - DAY_MS;
+    await own.purchase(user, 10, { occurredAt });
+    const settings = { commissionRateBps: 1_500, holdPeriodDays: 7 };
+    await own.ok('PATCH', `/apps/${own.app.id}/settings`, settings);
+    await own.identify(device, user);
+    await healed(user);
+    expect(await rowsOf(own.affiliateId, own)).toMatchObject([
+      { rateBps: 1_500, amountCents: 150, occurredAt, dueAt: occurredAt + 7 * DAY_MS },
+    ]);
+  });
+
+  test.each([
+    ['paused', 'affiliate_paused'],
+    ['removed', 'affiliate_removed'],
+  ])('nothing for a creator who is %s by then, and that stays', async (status, cause) => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = `user-${randomUUID()}`;
+    const device = await founder.install(slug, Date.now() - 3 * DAY_MS);
+    const paid = await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
+    const path = `/apps/${founder.app.id}/affiliates/${affiliateId}`;
+    await founder.ok('PATCH', path, { status });
+    await founder.identify(device, user);
+    await healed(user);
+    expect(await causeOf(paid.body.eventId)).toBe(cause);
+    await founder.ok('PATCH', path, { status: 'active' });
+    await founder.identify(device, user);
+    const next = await founder.purchase(user, 20, { occurredAt: Date.now() - DAY_MS });
+    expect(next.body.commissionId).toMatch(/^com_/);
+    expect(await rowsOf(affiliateId)).toMatchObject([{ amountCents: 400 }]);
+  });
+
+  test.each([
+    ['at the very moment of the touch', 0, null],
+    ['one millisecond before the touch', -1, 'outside_attribution_window'],
+  ])('a payment %s: %d ms after it, cause %p', async (_, offset, cause) => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = `user-${randomUUID()}`;
+    const clickedAt = Date.now() - 3 * DAY_MS;
+    const device = await founder.install(slug, clickedAt);
+    const paid = await founder.purchase(user, 10, { occurredAt: clickedAt + offset });
+    expect(await causeOf(paid.body.eventId)).toBe('user_never_identified');
+    await founder.identify(device, user);
+    await healed(user);
+    expect(await causeOf(paid.body.eventId)).toBe(cause);
+    expect(await rowsOf(affiliateId)).toHaveLength(cause === null ? 1 : 0);
+  });
+});
+
+describe('whatever brings the binding', () => {
+  test('an install after the identify heals, too', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const [deviceId, user] = [`device-${randomUUID()}`, `user-${randomUUID()}`];
+    const known = { deviceId, customerUserId: user, identifiedAt: Date.now() };
+    const { status } = await founder.call('POST', '/sdk/identify', { body: known, key: founder.app.sdkKey });
+    expect(status).toBe(404);
+    const paid = await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
+    expect(await causeOf(paid.body.eventId)).toBe('user_not_attributed');
+    const opened = { deviceId, affiliateCode: slug, firstOpenAt: Date.now() - 2 * DAY_MS };
+    await founder.ok('POST', '/sdk/install', opened, founder.app.sdkKey);
+    await healed(user);
+    expect(await rowsOf(affiliateId)).toMatchObject([{ amountCents: 200 }]);
+  });
+
+  test("so does a transfer: what the receiver paid after the giver's touch earns, what came before does not", async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const clickedAt = Date.now() - 3 * DAY_MS;
+    const giver = await founder.customer(slug, clickedAt);
+    const receiver = `user-${randomUUID()}`;
+    await founder.purchase(receiver, 10, { occurredAt: clickedAt });
+    const early = await founder.purchase(receiver, 20, { occurredAt: clickedAt - 1 });
+    await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver] })));
+    await healed(receiver);
+    expect(await rowsOf(affiliateId)).toMatchObject([{ amountCents: 200, occurredAt: clickedAt }]);
+    expect(await causeOf(early.body.eventId)).toBe('outside_attribution_window');
+  });
+});
+
+test('afterwards no check of the ledger finds anything', async () => {
+  await expectSoundLedger(service.sql);
+});
