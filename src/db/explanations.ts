@@ -7,7 +7,7 @@ import type {
 } from '../domain/explain-event.ts';
 import type { AppId, EventId, PaymentId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/provider.ts';
-import { loadPayments } from './payments.ts';
+import { isAlike, loadPayments } from './payments.ts';
 import type { StoredPayment } from './payments.ts';
 import type { Sql } from './sql.ts';
 
@@ -19,6 +19,8 @@ type Told = ExplainedDelivery & {
 
 /** How many touches that lost are told of one device. */
 const LOST_TOUCHES = 20;
+/** How many user ids that read alike are told of one user. */
+const SIMILAR_USERS = 5;
 
 async function findTold(sql: Sql, appId: AppId, eventId: EventId): Promise<Told | undefined> {
   return await sql.maybe<Told>`
@@ -53,6 +55,11 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
   const users = payment.candidates.map(({ customerUserId, identified }) => ({ customerUserId, identified }));
   return await sql<ExplainedUser>`
     select u."customerUserId", u.identified,
+           case when u.identified then '[]' else coalesce((
+             select jsonb_agg(distinct s.customer_user_id)
+               from (select i.customer_user_id from identities i
+                      where i.app_id = ${appId} and ${isAlike(sql, sql.fragment`u."customerUserId"`)}
+                      limit ${SIMILAR_USERS}) s), '[]') end as "similarUserIds",
            case when b.id is not null then jsonb_build_object(
              'attributionId', t.id, 'decided', coalesce(b.id = ${payment.bindingId}, false), 'affiliateId', f.id,
              'affiliateName', f.name, 'linkId', t.link_id, 'clickId', t.click_id, 'matchMethod', t.match_method,
@@ -98,11 +105,13 @@ export async function findEventFile(
   // A payment may have two names: the one that this event told first is meant, where there is one.
   const payment = payments.find((candidate) => candidate.eventId === eventId) ?? payments[0];
   if (payment === undefined) return { ...file, payment: null, commissions: [] };
-  const { eventId: firstEventId, likelyCause, bindingId, countedElsewhere } = payment;
+  const { eventId: firstEventId, occurredAt, likelyCause, bindingId, countedElsewhere } = payment;
   return {
     ...file,
     payment: {
       firstEventId,
+      occurredAt,
+      attributionWindowDays: payment.app.attributionWindowDays,
       likelyCause,
       isAttributed: bindingId !== null,
       countedElsewhere,

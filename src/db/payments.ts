@@ -9,6 +9,14 @@ import type { Sql } from './sql.ts';
 /** What sign-in services put in front of an id: `auth0|4711`, `firebase:4711`. */
 const USER_ID_PREFIX = String.raw`^\s*[A-Za-z][\w.-]*[|:](?=\S)`;
 
+/** Whether the id that a device told of (`i`) differs from a payment's user id in case, spaces or a prefix alone. */
+export function isAlike(sql: Sql, userId: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
+  return sql.fragment`
+    lower(btrim(i.customer_user_id) collate "C") = any(array[
+      lower(btrim(${userId}) collate "C"),
+      lower(btrim(regexp_replace(${userId}, ${USER_ID_PREFIX}, '')) collate "C")])`;
+}
+
 /** A snapshot with what is needed to write its evaluation back. */
 export interface StoredPayment extends PaymentSnapshot {
   readonly paymentId: PaymentId;
@@ -76,10 +84,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
                                              where i.app_id = p.app_id and i.customer_user_id = u.customer_user_id),
                       'nearlyIdentified', b.id is null and exists (
                         select from identities i
-                         where i.app_id = p.app_id
-                           and lower(btrim(i.customer_user_id) collate "C") = any(array[
-                                 lower(btrim(u.customer_user_id) collate "C"),
-                                 lower(btrim(regexp_replace(u.customer_user_id, ${USER_ID_PREFIX}, '')) collate "C")])),
+                         where i.app_id = p.app_id and ${isAlike(sql, sql.fragment`u.customer_user_id`)}),
                       'binding', case when b.id is not null then jsonb_build_object(
                         'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
                         'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,

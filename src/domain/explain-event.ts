@@ -55,6 +55,8 @@ export interface LostTouch {
 export interface ExplainedUser {
   readonly customerUserId: string;
   readonly identified: boolean;
+  /** What devices told of that differs from this id in its spelling alone; looked up where nobody told of this one. */
+  readonly similarUserIds: readonly string[];
   readonly attribution: null | {
     readonly attributionId: AttributionId;
     readonly decided: boolean;
@@ -73,6 +75,9 @@ export interface ExplainedUser {
 /** The payment that the event tells of, by whatever event it was first told. */
 export interface ExplainedPayment {
   readonly firstEventId: EventId;
+  readonly occurredAt: number;
+  /** The app's, as of now. */
+  readonly attributionWindowDays: number;
   readonly likelyCause: LikelyCause | null;
   readonly isAttributed: boolean;
   readonly countedElsewhere: boolean;
@@ -270,13 +275,13 @@ function attribute(
     return { step, decision: 'not_needed', explanation: 'The event moves no money.', facts: {} };
   }
   if (payment === null) {
-    return MONEY_BACK.has(kind)
+    return MONEY_BACK.has(kind) && event?.paymentRef != null
       ? {
           step,
           decision: 'waiting_for_payment',
           explanation:
             'The payment that this takes money back from is not known yet. It is kept and counts when the payment arrives.',
-          facts: { paymentRef: event?.paymentRef ?? null },
+          facts: { paymentRef: event.paymentRef },
         }
       : {
           step,
@@ -303,12 +308,16 @@ function attribute(
       facts,
     };
   }
-  const cause = payment.likelyCause;
+  // A payment has no cause before its first evaluation; its event has one from the beginning.
+  const cause = payment.likelyCause ?? likelyCause ?? 'processing';
   return {
     step,
-    decision: cause ?? 'not_attributed',
-    explanation: cause === null ? 'Nobody brought this user.' : CAUSE_EXPLANATIONS[cause],
-    facts,
+    decision: cause,
+    explanation: CAUSE_EXPLANATIONS[cause],
+    facts:
+      cause === 'outside_attribution_window'
+        ? { ...facts, paidAt: payment.occurredAt, attributionWindowDays: payment.attributionWindowDays }
+        : facts,
   };
 }
 

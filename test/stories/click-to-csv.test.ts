@@ -185,17 +185,6 @@ describe('from a click to a payout CSV', () => {
       -250, 1_000,
     ]);
   });
-
-  test('a late identify heals a purchase that was not attributed', async () => {
-    const { affiliateId, slug } = await founder.newAffiliate();
-    const at = Date.now() - 5 * DAY_MS;
-    const user = `user-${randomUUID()}`;
-    const device = await founder.install(slug, at);
-    const first = await founder.purchase(user, 10, { occurredAt: at + 1_000 });
-    expect(first.body.commissionId).toBeNull();
-    await founder.identify(device, user);
-    await eventually('the commission is there', async () => (await commissionsOf(affiliateId)).length === 1);
-  });
 });
 
 describe('what is refused at the door', () => {

@@ -165,18 +165,6 @@ test.each([
   expect(await causeOf(user)).toBeUndefined();
 });
 
-test('a purchase whose price the provider does not state is listed as that, and earns nothing', async () => {
-  const userId = await founder.customer();
-  const { body } = await founder.revenuecat(bodyOf(revenuecatEvent({ userId, usd: null, localPrice: null })));
-  expect(body.commissionId).toBeNull();
-  const { items } = await get<Rows>('/diagnostics/unattributed?limit=100');
-  expect(items.find((row) => row['eventId'] === body.eventId)).toMatchObject({
-    likelyCause: 'price_unknown',
-    customerUserId: userId,
-    amountCents: null,
-  });
-});
-
 test('a delivery names its workflow, and its error quotes neither the body nor a secret', async () => {
   const user = await founder.customer();
   await runOn(

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setUpFounder, DAY_MS } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
-import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../../demo/provider-payloads.ts';
+import { bodyOf, revenuecatEvent, revenuecatRefund } from '../../demo/provider-payloads.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -104,39 +104,16 @@ describe('the explanation of an event', () => {
     expect(earned?.facts['commissions']).toHaveLength(2);
   });
 
-  test.each([
-    ['nobody identified', async () => `stranger-${Date.now()}`, 'user_never_identified'],
-    [
-      'a creator who is paused',
-      async () => {
-        const { affiliateId, slug } = await founder.newAffiliate('Paused');
-        const user = await founder.customer(slug);
-        await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${affiliateId}`, { status: 'paused' });
-        return user;
-      },
-      'affiliate_paused',
-    ],
-  ])('of a payment of %s says what to change', async (_, userOf, cause) => {
-    const { body } = await founder.purchase(await userOf(), 5);
-    const steps = await explain(body.eventId);
-    expect(steps.at(-1)).toMatchObject({ step: 'write_commission', decision: cause });
-    expect(steps.at(-1)?.explanation.length).toBeGreaterThan(20);
-  });
-
-  test('in another currency says that it waits for a rate', async () => {
+  test('of a refund without an amount says that, and not that it waits', async () => {
     const user = await founder.customer();
-    const invoice = stripeInvoicePaid({
-      userId: user,
-      amount: 1000,
-      currency: 'eur',
-      occurredAt: Date.now(),
-    });
-    const { body } = await founder.stripe(bodyOf(invoice));
-    const last = (await explain(body.eventId)).at(-1);
-    expect(last).toMatchObject({
-      decision: 'missing_exchange_rate',
-      facts: { price: { currency: 'EUR', amountMinor: 1000 } },
-    });
+    const transactionId = `amountless-${user}`;
+    await founder.purchase(user, 10, { transactionId });
+    const refund = revenuecatRefund({ userId: user, transactionId, usd: null, localPrice: null });
+    const { body } = await founder.revenuecat(bodyOf(refund));
+    expect(decisions(await explain(body.eventId)).slice(4)).toEqual([
+      'attribute: price_unknown',
+      'write_commission: price_unknown',
+    ]);
   });
 
   test('of the sandbox says that it never earns', async () => {

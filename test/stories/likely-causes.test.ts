@@ -1,0 +1,308 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { runAdmin } from '../../src/cli/admin.ts';
+import type { LikelyCause } from '../../src/domain/evaluate-payment.ts';
+import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
+import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import type { Founder, WebhookAnswer } from '../support/founder.ts';
+import { runOn } from '../support/postgres-admin.ts';
+import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+
+beforeAll(async () => {
+  service = await startTestService({ settings: { relay: { overdueMs: 300, pauseMs: 200 } } });
+});
+afterAll(async () => {
+  await service.close();
+});
+
+interface Step {
+  readonly step: string;
+  readonly decision: string;
+  readonly explanation: string;
+  readonly facts: Record<string, unknown>;
+}
+
+/** What a founder does who did as the sentence says. */
+type Repair =
+  /** The event itself earns afterwards. */
+  | { readonly thisOneEarns: () => Promise<unknown> }
+  /** It stays as it is, and the payment that this makes earns. */
+  | { readonly nextOneEarns: () => Promise<WebhookAnswer> };
+
+interface Produced {
+  readonly eventId: string | undefined;
+  readonly repair: Repair;
+}
+
+interface Story {
+  /** Brings the cause about for one payment, over HTTP alone, in an app in which nothing else has happened. */
+  readonly produce: (founder: Founder) => Promise<Produced>;
+  /** What the sentence has to tell the founder. */
+  readonly advice: RegExp;
+  /** Whom the explanation takes the payment for, and what decided: parts of the last two steps. */
+  readonly attribute: { readonly decision?: string; readonly explanation?: RegExp; readonly facts?: object };
+  readonly writeCommission?: { readonly facts: object };
+}
+
+const YESTERDAY = () => Date.now() - DAY_MS;
+const newUser = () => `user-${randomUUID()}`;
+
+async function pay(founder: Founder, userId: string, occurredAt = YESTERDAY()): Promise<WebhookAnswer> {
+  return (await founder.purchase(userId, 10, { occurredAt })).body;
+}
+
+const patchAffiliate = (founder: Founder, body: object) =>
+  founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${founder.affiliateId}`, body);
+
+/** A creator who is not active when a user of his pays. */
+function inactive(status: 'paused' | 'removed'): Story['produce'] {
+  return async (founder) => {
+    const user = await founder.customer();
+    await patchAffiliate(founder, { status });
+    const { eventId } = await pay(founder, user);
+    const nextOneEarns = async () => {
+      await patchAffiliate(founder, { status: 'active' });
+      return await pay(founder, user);
+    };
+    return { eventId, repair: { nextOneEarns } };
+  };
+}
+
+/** `admin rates import` of one euro's worth on a day. */
+async function importEuro(day: string): Promise<void> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'tributary-causes-'));
+  const file = path.join(folder, 'rates.csv');
+  await writeFile(file, `date,currency,usd_rate\n${day},EUR,1.1`);
+  const status = await runAdmin(['rates', 'import', file], {
+    openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+    stdout: () => {},
+    stderr: () => {},
+  });
+  await rm(folder, { recursive: true });
+  expect(status).toBe(0);
+}
+
+const mendCommissions = () => runOn(service.database.url, 'drop function if exists test_breaks() cascade');
+afterEach(mendCommissions);
+
+const CREATOR = /The device came through Test creator/;
+
+/** A cause that is added needs its story here. */
+const STORIES: Readonly<Record<LikelyCause, Story>> = {
+  missing_user_id: {
+    produce: async (founder) => {
+      const user = await founder.customer();
+      const invoice = (userId: string | null) =>
+        founder.stripe(bodyOf(stripeInvoicePaid({ userId, amount: 1_000, occurredAt: YESTERDAY() })));
+      const { body } = await invoice(null);
+      return { eventId: body.eventId, repair: { nextOneEarns: async () => (await invoice(user)).body } };
+    },
+    advice: /names no user: .*the app hand its own user id to the billing provider.*setupHint/,
+    attribute: { facts: { users: [] } },
+  },
+  anonymous_user_id: {
+    produce: async (founder) => {
+      const user = await founder.customer();
+      const { eventId } = await pay(founder, '$RCAnonymousID:0123456789abcdef0123456789abcdef');
+      return { eventId, repair: { nextOneEarns: () => pay(founder, user) } };
+    },
+    advice: /log the user in there with its own user id.*setupHint/,
+    attribute: { facts: { users: [] } },
+  },
+  user_never_identified: {
+    produce: async (founder) => {
+      const user = newUser();
+      const device = await founder.install(founder.slug, YESTERDAY() - DAY_MS);
+      const { eventId } = await pay(founder, user);
+      return { eventId, repair: { thisOneEarns: () => founder.identify(device, user) } };
+    },
+    advice: /call identify\(userId\) with the very string .* looked at again/,
+    attribute: { facts: { users: [{ identified: false, similarUserIds: [], attribution: null }] } },
+  },
+  user_id_mismatch: {
+    produce: async (founder) => {
+      const device = await founder.install(founder.slug, YESTERDAY() - DAY_MS);
+      await founder.identify(device, 'Hazel@Example.com');
+      const { eventId } = await pay(founder, 'auth0|hazel@example.com');
+      const thisOneEarns = () => founder.identify(device, 'auth0|hazel@example.com');
+      return { eventId, repair: { thisOneEarns } };
+    },
+    advice: /another spelling \(case, spaces or a prefix\): give identify\(userId\) and the billing provider/,
+    attribute: {
+      facts: {
+        users: [{ customerUserId: 'auth0|hazel@example.com', similarUserIds: ['Hazel@Example.com'] }],
+      },
+    },
+  },
+  user_not_attributed: {
+    produce: async (founder) => {
+      const [user, deviceId] = [newUser(), `device-${randomUUID()}`];
+      const { sdkKey } = founder.app;
+      const told = { deviceId, customerUserId: user, identifiedAt: Date.now() };
+      await founder.call('POST', '/sdk/identify', { body: told, key: sdkKey });
+      const { eventId } = await pay(founder, user);
+      const install = { deviceId, affiliateCode: founder.slug, firstOpenAt: YESTERDAY() - DAY_MS };
+      return { eventId, repair: { thisOneEarns: () => founder.ok('POST', '/sdk/install', install, sdkKey) } };
+    },
+    advice: /came through no creator: nothing to change, unless .*install.* claim token or a code/,
+    attribute: { facts: { users: [{ identified: true, attribution: null }] } },
+  },
+  outside_attribution_window: {
+    produce: async (founder) => {
+      const [user, next] = [newUser(), newUser()];
+      const clickedAt = Date.now() - 60 * DAY_MS;
+      const devices = [
+        await founder.install(founder.slug, clickedAt),
+        await founder.install(founder.slug, clickedAt),
+      ] as const;
+      const occurredAt = Date.now() - 31 * DAY_MS;
+      const { eventId } = await pay(founder, user, occurredAt);
+      await founder.identify(devices[0], user);
+      const nextOneEarns = async () => {
+        await founder.identify(devices[1], next);
+        return await pay(founder, next, occurredAt);
+      };
+      return { eventId, repair: { nextOneEarns } };
+    },
+    advice:
+      /before the creator's click or longer ago than .*: call identify\(userId\) before the purchase, or raise attributionWindowDays in the app's settings/,
+    attribute: {
+      facts: {
+        paidAt: expect.any(Number),
+        attributionWindowDays: 30,
+        users: [{ attribution: { boundAt: expect.any(Number), touchedAt: expect.any(Number) } }],
+      },
+    },
+  },
+  affiliate_paused: {
+    produce: inactive('paused'),
+    advice: /creator was paused .*: set the creator's status back to active, and later payments earn/,
+    attribute: { decision: 'attributed', explanation: CREATOR },
+  },
+  affiliate_removed: {
+    produce: inactive('removed'),
+    advice: /creator was removed .*: set the creator's status back to active, and later payments earn/,
+    attribute: { decision: 'attributed', explanation: CREATOR },
+  },
+  rate_zero: {
+    produce: async (founder) => {
+      const user = await founder.customer();
+      await patchAffiliate(founder, { defaultCommissionRateBps: 0 });
+      const { eventId } = await pay(founder, user);
+      const nextOneEarns = async () => {
+        await patchAffiliate(founder, { defaultCommissionRateBps: 1_000 });
+        return await pay(founder, user);
+      };
+      return { eventId, repair: { nextOneEarns } };
+    },
+    advice:
+      /raise the creator's own commission rate, or the app's where the creator has none, and later payments/,
+    attribute: { decision: 'attributed', explanation: CREATOR },
+    writeCommission: { facts: { price: { amountCents: 1_000 }, commissions: [] } },
+  },
+  missing_exchange_rate: {
+    produce: async (founder) => {
+      const occurredAt = Date.UTC(2026, 1, 11, 12);
+      const userId = await founder.customer();
+      const invoice = stripeInvoicePaid({ userId, amount: 1_000, currency: 'eur', occurredAt });
+      const { body } = await founder.stripe(bodyOf(invoice));
+      return { eventId: body.eventId, repair: { thisOneEarns: () => importEuro('2026-02-11') } };
+    },
+    advice: /operator import exchange rates \(admin rates import\), and it goes on by itself/,
+    attribute: { facts: { users: [{ identified: true, attribution: { affiliateName: 'Test creator' } }] } },
+    writeCommission: { facts: { price: { currency: 'EUR', amountMinor: 1_000, amountCents: null } } },
+  },
+  price_unknown: {
+    produce: async (founder) => {
+      const userId = await founder.customer();
+      const told = { userId, transactionId: `7${Date.now()}`, occurredAt: YESTERDAY() };
+      const unpriced = revenuecatEvent({ ...told, usd: null, localPrice: null });
+      const { body } = await founder.revenuecat(bodyOf(unpriced));
+      const nextOneEarns = async () =>
+        (await founder.revenuecat(bodyOf(revenuecatEvent({ ...told, usd: 10 })))).body;
+      return { eventId: body.eventId, repair: { nextOneEarns } };
+    },
+    advice:
+      /look it up at the provider and settle it .* by hand; if the provider tells of it again with an amount, it counts/,
+    attribute: {},
+    writeCommission: { facts: { price: { amountMinor: null, amountCents: null } } },
+  },
+  processing: {
+    produce: async (founder) => {
+      const user = await founder.customer();
+      await runOn(
+        service.database.url,
+        `create function test_breaks() returns trigger language plpgsql as $$ begin raise exception 'broken'; end $$;
+         create trigger test_breaks before insert on commissions for each row execute function test_breaks();`,
+      );
+      const { eventId } = await pay(founder, user);
+      return { eventId, repair: { thisOneEarns: mendCommissions } };
+    },
+    advice: /nothing to change, look again in a moment; .* the webhooks diagnostic has the error/,
+    attribute: { facts: { users: [{ identified: true, attribution: { decided: false } }] } },
+  },
+};
+
+describe('a payment that earned nothing is listed with its cause, explained, and earns once the founder did as told', () => {
+  test.each(LIKELY_CAUSES)('%s', async (cause) => {
+    const story = STORIES[cause];
+    const founder = await setUpFounder(service);
+    const ofApp = `/apps/${founder.app.id}`;
+    const { eventId, repair } = await story.produce(founder);
+    const explanation = CAUSE_EXPLANATIONS[cause];
+
+    const listed = async () =>
+      (await founder.ok<{ items: Record<string, unknown>[] }>('GET', `${ofApp}/diagnostics/unattributed`))
+        .items;
+    await eventually(`the cause is ${cause}`, async () => (await listed())[0]?.['likelyCause'] === cause);
+    expect(await listed()).toEqual([expect.objectContaining({ eventId, likelyCause: cause, explanation })]);
+    expect(explanation).toMatch(story.advice);
+
+    const { steps } = await founder.ok<{ steps: Step[] }>('GET', `${ofApp}/events/${eventId}/explanation`);
+    const [attribute, writeCommission] = steps.slice(-2);
+    expect([attribute?.step, writeCommission?.step]).toEqual(['attribute', 'write_commission']);
+    expect(writeCommission).toMatchObject({ decision: cause, explanation, ...story.writeCommission });
+    const { decision = cause, explanation: sentence, facts = {} } = story.attribute;
+    expect(attribute).toMatchObject({ decision, facts });
+    if (sentence === undefined) expect(attribute?.explanation).toBe(explanation);
+    else expect(attribute?.explanation).toMatch(sentence);
+
+    const earned = async () =>
+      (await founder.ok<{ items: Record<string, unknown>[] }>('GET', `${ofApp}/commissions`)).items;
+    expect(await earned()).toEqual([]);
+    if ('thisOneEarns' in repair) {
+      await repair.thisOneEarns();
+      await eventually('the payment earns', async () => (await earned()).length === 1);
+      expect(await earned()).toMatchObject([{ eventId, kind: 'earning' }]);
+      expect(await listed()).toEqual([]);
+    } else {
+      const { eventId: next, commissionId } = await repair.nextOneEarns();
+      expect(await earned()).toMatchObject([{ id: commissionId, eventId: next }]);
+      expect(await listed()).toMatchObject([{ eventId, likelyCause: cause }]);
+    }
+  });
+});
+
+test('a late call reaches further back once the window is longer, but never before the click', async () => {
+  const founder = await setUpFounder(service);
+  const clickedAt = Date.now() - 60 * DAY_MS;
+  const user = newUser();
+  const device = await founder.install(founder.slug, clickedAt);
+  const reached = await pay(founder, user, clickedAt);
+  const before = await pay(founder, user, clickedAt - 1);
+  await founder.ok('PATCH', `/apps/${founder.app.id}/settings`, { attributionWindowDays: 90 });
+  await founder.identify(device, user);
+  const causes = async () =>
+    await service.sql`
+      select id, likely_cause as cause from events where app_id = ${founder.app.id} and likely_cause is not null`;
+  await eventually('the reached one earns', async () => (await causes()).length === 1);
+  expect(await causes()).toEqual([{ id: before.eventId, cause: 'outside_attribution_window' }]);
+  expect(reached.eventId).not.toBe(before.eventId);
+});
