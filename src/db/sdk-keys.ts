@@ -46,7 +46,8 @@ export async function rotateSdkKey(
   );
   const { endsAt } = await sql.one<{ endsAt: number }>`
     select max(before.expires_at) as "endsAt"
-      from sdk_keys made join sdk_keys before on before.app_id = made.app_id and before.created_at < made.created_at
+      from sdk_keys made
+      join sdk_keys before on before.app_id = made.app_id and before.id <> made.id and before.created_at <= made.created_at
      where made.id = ${id}`;
   return endsAt;
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { DAY_MS } from '../../src/domain/attribution.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 
@@ -114,29 +113,10 @@ describe('POST /clicks', () => {
     expect((await click(fields)).status).toBe(404);
   });
 
-  test('an inactive link and a removed affiliate are a 404, a paused affiliate is not', async () => {
-    const inactive = await newLink(api, app, affiliateId);
-    await api.call('PATCH', `/apps/${app.appId}/links/${inactive.id}`, {
-      key: app.key,
-      body: { active: false },
-    });
-    expect((await click({ slug: inactive.slug })).status).toBe(404);
-    for (const [status, expected] of [
-      ['removed', 404],
-      ['paused', 200],
-    ] as const) {
-      const someone = await newAffiliate(api, app);
-      const link = await newLink(api, app, someone);
-      await api.call('PATCH', `/apps/${app.appId}/affiliates/${someone}`, { key: app.key, body: { status } });
-      expect((await click({ slug: link.slug })).status).toBe(expected);
-    }
-  });
-
   test.each([
     ['no slug', { slug: undefined }],
     ['no claim token', { claimToken: undefined }],
     ['a claim token that is no UUID', { claimToken: 'x' }],
-    ['a click further in the future than clocks differ', { clickedAt: Date.UTC(2026, 5, 15, 12) + 300_001 }],
     ['a fraction of a millisecond', { clickedAt: 1.5 }],
     ['an absurd instant', { clickedAt: 1e300 }],
     ['NUL in a string', { userAgent: 'a\u0000b' }],
@@ -149,10 +129,6 @@ describe('POST /clicks', () => {
       code: 'invalid_request',
       errors: expect.arrayContaining([expect.objectContaining({ path: expect.any(String) })]),
     });
-  });
-
-  test('a click at the edge of the clocks is taken', async () => {
-    expect((await click({ clickedAt: api.clock.now + 300_000 })).status).toBe(200);
   });
 });
 
@@ -185,15 +161,6 @@ describe('POST /sdk/install', () => {
   test('an unknown token falls back to the code', async () => {
     const fields = { deviceId: randomUUID(), claimToken: randomUUID(), affiliateCode: slug };
     expect((await install(fields)).body).toMatchObject({ affiliateId, matchMethod: 'code' });
-  });
-
-  test('the window ends where the app says, to the millisecond', async () => {
-    const clickedAt = api.clock.now - 30 * DAY_MS;
-    const [inside, outside] = [randomUUID(), randomUUID()];
-    await click({ claimToken: inside, clickedAt });
-    await click({ claimToken: outside, clickedAt: clickedAt - 1 });
-    expect((await install({ deviceId: randomUUID(), claimToken: inside })).status).toBe(200);
-    expect((await install({ deviceId: randomUUID(), claimToken: outside })).status).toBe(404);
   });
 
   test('a token belongs to the first device that redeems it, whichever of many that is', async () => {
@@ -232,22 +199,6 @@ describe('POST /sdk/install', () => {
     expect(claimed).toBe(8);
   });
 
-  test('old clicks of a link that was switched off still count, those of a removed affiliate do not', async () => {
-    for (const [path, body, expected] of [
-      ['links', { active: false }, 200],
-      ['affiliates', { status: 'removed' }, 404],
-    ] as const) {
-      const someone = await newAffiliate(api, app);
-      const link = await newLink(api, app, someone);
-      const claimToken = randomUUID();
-      await click({ slug: link.slug, claimToken });
-      const id = path === 'links' ? link.id : someone;
-      await api.call('PATCH', `/apps/${app.appId}/${path}/${id}`, { key: app.key, body });
-      expect((await install({ deviceId: randomUUID(), claimToken })).status).toBe(expected);
-      expect((await install({ deviceId: randomUUID(), affiliateCode: link.slug })).status).toBe(404);
-    }
-  });
-
   test("another app's token and code are a 404", async () => {
     const other = await newApp(api);
     const claimToken = randomUUID();
@@ -273,7 +224,6 @@ describe('POST /sdk/install', () => {
     ['an empty device id', { deviceId: '' }],
     ['a long device id', { deviceId: 'x'.repeat(201) }],
     ['a control character', { deviceId: 'a\nb' }],
-    ['a first open in the future', { firstOpenAt: Date.UTC(2026, 5, 15, 12) + 300_001 }],
     ['a first open as a string', { firstOpenAt: '1' }],
   ])('%s is a 400', async (_, fields) => {
     expect((await install({ deviceId: 'd', affiliateCode: slug, ...fields })).status).toBe(400);

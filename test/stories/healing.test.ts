@@ -140,22 +140,6 @@ describe('a late identify heals', () => {
     expect(next.body.commissionId).toMatch(/^com_/);
     expect(await rowsOf(affiliateId)).toMatchObject([{ amountCents: 400 }]);
   });
-
-  test.each([
-    ['at the very moment of the touch', 0, null],
-    ['one millisecond before the touch', -1, 'outside_attribution_window'],
-  ])('a payment %s: %d ms after it, cause %p', async (_, offset, cause) => {
-    const { affiliateId, slug } = await founder.newAffiliate();
-    const user = `user-${randomUUID()}`;
-    const clickedAt = Date.now() - 3 * DAY_MS;
-    const device = await founder.install(slug, clickedAt);
-    const paid = await founder.purchase(user, 10, { occurredAt: clickedAt + offset });
-    expect(await causeOf(paid.body.eventId)).toBe('user_never_identified');
-    await founder.identify(device, user);
-    await healed(user);
-    expect(await causeOf(paid.body.eventId)).toBe(cause);
-    expect(await rowsOf(affiliateId)).toHaveLength(cause === null ? 1 : 0);
-  });
 });
 
 describe('whatever brings the binding', () => {

@@ -1,0 +1,86 @@
+import { pino } from 'pino';
+import { createDeliveryActivities } from '../../activities/delivery.ts';
+import { createHealingActivities } from '../../activities/healing.ts';
+import { createLedgerActivities } from '../../activities/ledger.ts';
+import type { LedgerActivities } from '../../activities/ledger.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import type { BindingId } from '../../src/domain/ids.ts';
+import type { DeliveryOutcome } from '../../src/http/deps.ts';
+import { startTestApi, TEST_KEY } from './api.ts';
+import type { TestApi } from './api.ts';
+import type { TestDatabase } from './database.ts';
+import { runOn } from './postgres-admin.ts';
+
+/** The API with all that follows from a request, on one clock that the test sets: also Postgres tells its time. */
+export interface ClockedApi extends TestApi {
+  readonly ledger: LedgerActivities;
+  /** Sets the clock of the process and of the database. It stands still until it is set again. */
+  readonly setClock: (at: number) => Promise<void>;
+  /** Waits until the payments of all new bindings were looked at. */
+  readonly settled: () => Promise<void>;
+}
+
+/**
+ * Gives a database a `now()` of its own, for statements, triggers and defaults alike. To be called before anybody
+ * connects. Postgres finds its own functions last when the search path names them last.
+ */
+async function replaceClock({ url }: TestDatabase): Promise<void> {
+  await runOn(
+    url,
+    `create schema test_clock;
+     create table test_clock.reading (at timestamptz not null);
+     insert into test_clock.reading values (pg_catalog.now());
+     create function test_clock.now() returns timestamptz language sql stable as 'select at from test_clock.reading';
+     do $$ declare c record; begin
+       for c in select table_name, column_name from information_schema.columns
+                 where table_schema = 'public' and column_default = 'now()' loop
+         execute format('alter table public.%I alter column %I set default test_clock.now()', c.table_name, c.column_name);
+       end loop;
+       execute format('alter database %I set search_path = test_clock, public, pg_catalog', current_database());
+     end $$;`,
+  );
+}
+
+/** Starts it. Webhooks, heals and exports run their activities at once, without Temporal. */
+export async function startClockedApi(): Promise<ClockedApi> {
+  const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });
+  const underWay = new Set<Promise<void>>();
+  const nobody = () => {};
+
+  const heal = (bindingId: BindingId): void => {
+    const run = (async () => {
+      let after: string | null = null;
+      do after = await healing.healPage(bindingId, after);
+      while (after !== null);
+    })().finally(() => underWay.delete(run));
+    underWay.add(run);
+  };
+  const api = await startTestApi({
+    work: {
+      processDelivery: async (id) => (await delivery.processDelivery(id)) as DeliveryOutcome,
+      healBinding: heal,
+      settlePayout: async (_, requestId) => void (await ledger.settlePayoutRequest(requestId)),
+    },
+  });
+  await replaceClock(api.database);
+  const { sql } = api;
+  const onBindings = (bindings: readonly BindingId[]) => bindings.forEach(heal);
+  const told = { sql, logger, onOutcome: nobody, onCommissions: nobody, onBindings };
+  const delivery = createDeliveryActivities({ ...told, secretBox: createSecretBox([TEST_KEY]) });
+  const healing = createHealingActivities(told);
+  const ledger = createLedgerActivities({ sql, logger, onSettled: nobody });
+
+  const setClock = async (at: number) => {
+    api.clock.now = at;
+    await sql`update test_clock.reading set at = ${new Date(at)}`;
+  };
+  await setClock(api.clock.now);
+  return {
+    ...api,
+    ledger,
+    setClock,
+    settled: async () => {
+      while (underWay.size > 0) await Promise.all(underWay);
+    },
+  };
+}
