@@ -179,14 +179,14 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
 
 /**
  * Whether a payment may be attributed through a binding. A first look takes any binding, whatever its date; so does a
- * later one where the binding was there when the payment's delivery came, for a first look should have seen it. Any
+ * later one where the binding was there before the payment's delivery came, for a first look should have seen it. Any
  * other later look (late identify heals) asks that the payment came after the winning touch and is not older than the
  * window.
  */
 function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
   const firstLook =
     payment.evaluatedAt === null || payment.likelyCause === null || !IDENTITY_CAUSES.has(payment.likelyCause);
-  if (firstLook || binding.boundAt <= payment.receivedAt) return true;
+  if (firstLook || binding.boundAt < payment.receivedAt) return true;
   return (
     payment.occurredAt >= binding.touchedAt &&
     payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS

@@ -197,8 +197,8 @@ describe('what a later look heals', () => {
   });
 
   test.each([
-    ['when its delivery came', 0, true],
-    ['one millisecond later', 1, false],
+    ['a millisecond before its delivery came', -1, true],
+    ['in the same millisecond', 0, false],
   ])('a payment from before the touch, whose user was bound %s', (_title, later, heals) => {
     const bound = { ...binding, boundAt: lookedAt.receivedAt + later };
     const candidates = [
