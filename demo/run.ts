@@ -96,7 +96,7 @@ async function play({ service }: RunningServer): Promise<Json> {
     },
   });
   fact('affiliate', affiliate['id']);
-  fact('link', `${String(link['slug'])} → ${String(link['destinationUrl'])}`);
+  fact('link', `${String(link['url'])} → ${String(link['destinationUrl'])}`);
 
   title('Sixty days ago: somebody clicks, installs the app, and signs in');
   const sixtyDaysAgo = Date.now() - 60 * DAY_MS;

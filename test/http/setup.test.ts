@@ -354,16 +354,22 @@ describe('affiliates', () => {
 
 describe('links', () => {
   const create = (body: object, owner = app) =>
-    api.call<{ id: string; slug: string }>('POST', `/apps/${owner.appId}/links`, { key: owner.key, body });
+    api.call<{ id: string; slug: string; url: string }>('POST', `/apps/${owner.appId}/links`, {
+      key: owner.key,
+      body,
+    });
   const destinationUrl = 'https://example.com/a?b=c';
 
   test('are made with a slug of their own where none was given, and changed but for the slug', async () => {
     const affiliateId = await newAffiliate(api, app);
+    const { body: settings } = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
+    const { linkSubdomain } = settings as { linkSubdomain: string };
     const made = await create({ affiliateId, destinationUrl, campaign: 'May' });
     expect(made.status).toBe(201);
     expect(made.body).toEqual({
       id: expect.stringMatching(/^lnk_/),
       slug: expect.stringMatching(/^[a-z0-9]{8}$/),
+      url: `https://api.example.test/l/${linkSubdomain}/${made.body.slug}`,
       destinationUrl,
       campaign: 'May',
       active: true,
@@ -373,6 +379,11 @@ describe('links', () => {
     const path = `/apps/${app.appId}/links/${made.body.id}`;
     const changed = await api.call('PATCH', path, { key: app.key, body: { active: false, campaign: null } });
     expect(changed.body).toEqual({ ...made.body, active: false, campaign: null });
+    const visited = await fetch(`${api.url}${new URL(made.body.url).pathname}`, { redirect: 'manual' });
+    expect({ status: visited.status, to: visited.headers.get('location') }).toEqual({
+      status: 302,
+      to: destinationUrl,
+    });
     expect((await api.call('PATCH', path, { key: app.key, body: { slug: 'other' } })).status).toBe(400);
   });
 

@@ -8,7 +8,7 @@ import type { HttpDeps } from '../deps.ts';
 import { ApiError, foundOrThrow, notFound } from '../errors.ts';
 import type { Mint } from '../mint.ts';
 import { presentBulk } from '../presenters/bulk.ts';
-import { presentLink, presentLinkRow } from '../presenters/link.ts';
+import { linkPresenter } from '../presenters/link.ts';
 import { route } from '../route.ts';
 import { EMPTY_PAGE, filterId } from '../schemas/common.ts';
 import * as schemas from '../schemas/links.ts';
@@ -83,7 +83,7 @@ export const linkRoutes = [
       return presentPage(
         key,
         await listLinks(deps.sql, app.id, { affiliateId, active }, after, query.limit),
-        presentLinkRow,
+        linkPresenter(deps, app).row,
       );
     },
   }),
@@ -108,7 +108,7 @@ export const linkRoutes = [
         case 'slug_taken':
           throw new ApiError('slug_taken', { detail: REFUSALS.slug_taken });
         default:
-          return presentLink(made);
+          return linkPresenter(deps, app).one(made);
       }
     },
   }),
@@ -126,7 +126,7 @@ export const linkRoutes = [
     body: schemas.newLinks,
     response: { status: 200, schema: schemas.createdLinks },
     handler: async ({ deps, app, mint, body }) =>
-      presentBulk(await makeLinks(deps, app.id, mint, body.rows), presentLink, REFUSALS),
+      presentBulk(await makeLinks(deps, app.id, mint, body.rows), linkPresenter(deps, app).one, REFUSALS),
   }),
 
   route({
@@ -140,6 +140,6 @@ export const linkRoutes = [
     body: schemas.linkPatch,
     response: { status: 200, schema: schemas.link },
     handler: async ({ deps, app, ids, body }) =>
-      presentLink(foundOrThrow(await updateLink(deps.sql, app.id, ids.linkId, body))),
+      linkPresenter(deps, app).one(foundOrThrow(await updateLink(deps.sql, app.id, ids.linkId, body))),
   }),
 ];

@@ -3,6 +3,7 @@ import { listCommissions } from '../../db/commissions.ts';
 import { listTopLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readAppTotals } from '../../db/overviews.ts';
 import { foundOrThrow } from '../errors.ts';
+import { linkPresenter } from '../presenters/link.ts';
 import { presentAffiliateOverview, presentAppOverview } from '../presenters/overview.ts';
 import { route } from '../route.ts';
 import * as schemas from '../schemas/overviews.ts';
@@ -29,7 +30,7 @@ export const overviewRoutes = [
         listTopLinks(deps.sql, app.id, null, TOP),
         listCommissions(deps.sql, app.id, everything, null, RECENT_COMMISSIONS),
       ]);
-      return presentAppOverview(totals, affiliates, links, commissions.rows);
+      return presentAppOverview(totals, affiliates, links, commissions.rows, linkPresenter(deps, app));
     },
   }),
 
@@ -47,7 +48,7 @@ export const overviewRoutes = [
         readAffiliateTotals(deps.sql, app.id, ids.affiliateId, now),
         listTopLinks(deps.sql, app.id, ids.affiliateId, LINKS_OF_CREATOR),
       ]);
-      return presentAffiliateOverview(foundOrThrow(totals), links);
+      return presentAffiliateOverview(foundOrThrow(totals), links, linkPresenter(deps, app));
     },
   }),
 ];

@@ -31,6 +31,9 @@ const destinationUrl = z
 export const link = z.object({
   id: idOf('link'),
   slug: textLike('spring'),
+  url: textLike('https://api.example.com/l/my-app-k3m9/spring').describe(
+    'The address to share. On a host whose first label is the app’s link subdomain, /l/ and the slug are enough.',
+  ),
   destinationUrl: textLike('https://example.com/get'),
   campaign: textLike('spring-2026').nullable(),
   active: z.boolean(),
