@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
-import { signPaddle, signStripe, signSvix } from '../../demo/provider-payloads.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
 import type { ParseResult, ProviderName } from '../../src/providers/provider.ts';
 
@@ -91,20 +90,6 @@ export function paidInStore(
 
 /** What all refunds of a store have in common. */
 export const STORE_REFUND = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
-
-const seconds = () => Math.floor(Date.now() / 1000);
-const token = (_: Buffer, secret: string) => ({ authorization: secret });
-
-/** The headers by which each provider proves a body, as of now. */
-export const PROOFS: Readonly<
-  Record<ProviderName, (body: Buffer, secret: string) => Readonly<Record<string, string>>>
-> = {
-  revenuecat: token,
-  adapty: token,
-  superwall: (body, secret) => ({ ...signSvix(body, secret, seconds()) }),
-  stripe: (body, secret) => ({ 'stripe-signature': signStripe(body, secret, seconds()) }),
-  paddle: (body, secret) => ({ 'paddle-signature': signPaddle(body, secret, seconds()) }),
-};
 
 /** A secret of the form that the provider gives out, plainly fake. Null where this service makes it. */
 export function fakeSecret(provider: ProviderName): string | null {
