@@ -2,6 +2,11 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { StartupError } from './embedded/startup-error.ts';
 
+/** The address by which this machine reaches what listens at `url`: all interfaces are no address to call. */
+export function localUrl(url: string): string {
+  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+}
+
 /** Has a server listen, and answers its address. What an operator can put right is said in a sentence. */
 export async function listen(
   server: Server,

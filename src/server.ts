@@ -57,6 +57,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       await writeServiceFile(backends.dataDir.path, {
         pid: process.pid,
         apiUrl: service.url ?? '',
+        ...(service.ownUrl === null ? {} : { ownUrl: service.ownUrl }),
         databaseUrl: backends.databaseUrl,
         temporalAddress: backends.temporal.connection.address ?? '',
         ...(backends.temporalUiUrl === null ? {} : { temporalUiUrl: backends.temporalUiUrl }),

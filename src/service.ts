@@ -18,7 +18,7 @@ import { createApp } from './http/app.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { answerClientErrors } from './http/client-error.ts';
 import type { ReadinessCheck } from './http/deps.ts';
-import { listen } from './listen.ts';
+import { listen, localUrl } from './listen.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
 import type { Metrics, MetricsServer } from './metrics.ts';
 import { createRateLimits } from './http/rate-limits.ts';
@@ -59,6 +59,8 @@ export interface ServiceSettings {
 export interface Service {
   /** Base address of the API; null in a worker. */
   readonly url: string | null;
+  /** Where the API is reached from this machine, past whatever stands in front of it; null in a worker. */
+  readonly ownUrl: string | null;
   /** Where Prometheus reads; null when that is off. */
   readonly metricsUrl: string | null;
   readonly sql: Sql;
@@ -160,6 +162,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   let stopping = false;
   const server = createServer();
   let url: string | null = null;
+  let ownUrl: string | null = null;
   let metrics: Metrics | null = null;
   let metricsServer: MetricsServer | null = null;
   try {
@@ -176,12 +179,14 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
   if (url !== null) {
     logger.info({ url, role, msg: 'listening' });
+    ownUrl = localUrl(url);
     url = settings.publicUrl ?? url;
     const app = createApp({
       sql,
       logger,
       now: Date.now,
       publicUrl: url.replace(/\/$/, ''),
+      ownUrl,
       trustProxy: settings.trustProxy,
       secretBox: settings.secretBox,
       rateLimits: createRateLimits(settings.rateLimits),
@@ -216,6 +221,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 
   return {
     url,
+    ownUrl,
     metricsUrl: metricsServer?.url ?? null,
     sql,
     relay,

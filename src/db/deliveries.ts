@@ -71,23 +71,34 @@ export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<voi
 
 /**
  * Records a refused request without its body. A flood is one row per app, provider and hour with a count; the row shows
- * the latest one.
+ * the latest one. A request that a self-test announced is noted there alone and answers `self_test`: it was sent to be
+ * refused.
  */
 export async function recordRefusedDelivery(
   sql: Sql,
   d: Pick<AcceptedDelivery, 'deliveryId' | 'eventId' | 'appId' | 'provider' | 'receivedAt' | 'bodySha256'> & {
     reason: string;
   },
-): Promise<void> {
-  await sql`
-    insert into deliveries as old (id, app_id, provider, received_at, signature_valid, processing_status, body_sha256, event_id,
-                            last_error, completed_at, refused_count, refused_hour)
-    values (${d.deliveryId}, ${d.appId}, ${d.provider}, ${instant(d.receivedAt)}, false, 'rejected', ${d.bodySha256}, ${d.eventId},
-            ${d.reason}, ${instant(d.receivedAt)}, 1, date_trunc('hour', ${instant(d.receivedAt)}::timestamptz, 'UTC'))
-    on conflict (app_id, provider, refused_hour) where refused_hour is not null
-      do update set refused_count = old.refused_count + 1, received_at = excluded.received_at,
-                    completed_at = excluded.completed_at, body_sha256 = excluded.body_sha256, last_error = excluded.last_error
-    returning id`;
+): Promise<'counted' | 'self_test'> {
+  const { isSelfTest } = await sql.one<{ isSelfTest: boolean }>`
+    with announced as (
+      update self_test_requests set refused_at = ${instant(d.receivedAt)}
+       where app_id = ${d.appId} and provider = ${d.provider} and body_sha256 = ${d.bodySha256}
+      returning app_id
+    ), counted as (
+      insert into deliveries as old (id, app_id, provider, received_at, signature_valid, processing_status, body_sha256,
+                                     event_id, last_error, completed_at, refused_count, refused_hour)
+      select ${d.deliveryId}, ${d.appId}, ${d.provider}, ${instant(d.receivedAt)}::timestamptz, false, 'rejected',
+             ${d.bodySha256}::bytea, ${d.eventId}, ${d.reason}, ${instant(d.receivedAt)}::timestamptz, 1,
+             date_trunc('hour', ${instant(d.receivedAt)}::timestamptz, 'UTC')
+       where not exists (select from announced)
+      on conflict (app_id, provider, refused_hour) where refused_hour is not null
+        do update set refused_count = old.refused_count + 1, received_at = excluded.received_at,
+                      completed_at = excluded.completed_at, body_sha256 = excluded.body_sha256,
+                      last_error = excluded.last_error
+    )
+    select exists (select from announced) as "isSelfTest"`;
+  return isSelfTest ? 'self_test' : 'counted';
 }
 
 export interface StoredDelivery {
@@ -102,6 +113,8 @@ export interface StoredDelivery {
   readonly proof: Proof;
   readonly bodySha256: Uint8Array;
   readonly body: Uint8Array;
+  /** Whether this service sent it to itself: then it is of the sandbox, whatever it says. */
+  readonly isSelfTest: boolean;
   readonly secret: WebhookSecretRow;
 }
 
@@ -116,8 +129,9 @@ export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<St
     }
   >`
     select d.id, d.app_id as "appId", d.provider, d.received_at as "receivedAt", d.processing_status as "processingStatus",
-           d.last_error as "lastError", d.event_id as "eventId", d.commission_id as "commissionId", d.proof, d.body_sha256 as "bodySha256", b.body,
-           s.id as "secretId", s.environment, s.ciphertext, s.encryption_key_id as "encryptionKeyId"
+           d.last_error as "lastError", d.event_id as "eventId", d.commission_id as "commissionId", d.proof,
+           d.body_sha256 as "bodySha256", b.body, d.is_self_test as "isSelfTest", s.id as "secretId", s.environment,
+           s.ciphertext, s.encryption_key_id as "encryptionKeyId"
       from deliveries d
       join delivery_bodies b on b.delivery_id = d.id
       join webhook_secrets s on s.id = d.secret_id

@@ -115,6 +115,8 @@ export interface WebhookDelivery {
   readonly processingStatus: ProcessingStatus;
   readonly lastError: string | null;
   readonly eventCount: number;
+  /** Whether this service sent it to itself. */
+  readonly selfTest: boolean;
 }
 
 /** The deliveries of an app's billing providers, the latest first. Refused ones are one row for each provider and hour. */
@@ -131,7 +133,7 @@ export async function listWebhookDeliveries(
   const rows = await sql<WebhookDelivery & Position<number>>`
     select id, provider as source, source_event_id as "sourceEventId", event_id as "eventId", received_at as "receivedAt",
            signature_valid as "signatureValid", processing_status as "processingStatus", last_error as "lastError",
-           event_count as "eventCount", epoch_ms(received_at) as "sortKey"
+           event_count as "eventCount", is_self_test as "selfTest", epoch_ms(received_at) as "sortKey"
       from deliveries
      where app_id = ${appId} ${from}
      order by received_at desc, id desc limit ${limit + 1}`;

@@ -58,7 +58,7 @@ export interface WebhookState {
   readonly processingStatus: ProcessingStatus | null;
 }
 
-/** The state of each of `providers` for an app, in the same order. */
+/** The state of each of `providers` for an app, in the same order. What a self-test sent is nobody's delivery. */
 export async function listWebhookStates(
   sql: Sql,
   appId: AppId,
@@ -70,8 +70,14 @@ export async function listWebhookStates(
       from unnest(${providers}::text[]) with ordinality p (name, position)
       left join webhook_secrets s on s.app_id = ${appId} and s.provider = p.name and s.expires_at is null
       left join lateral (
-        select received_at, signature_valid, processing_status from deliveries
-         where app_id = ${appId} and provider = p.name
+        select received_at, signature_valid, processing_status
+          from ((select received_at, signature_valid, processing_status from deliveries
+                  where app_id = ${appId} and provider = p.name and signature_valid and not is_self_test
+                  order by received_at desc limit 1)
+                union all
+                (select received_at, signature_valid, processing_status from deliveries
+                  where app_id = ${appId} and provider = p.name and refused_hour is not null
+                  order by refused_hour desc limit 1)) latest
          order by received_at desc limit 1) d on true
      order by p.position`;
 }

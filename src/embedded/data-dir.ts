@@ -18,8 +18,10 @@ export interface DataDir {
 /** What a running service tells the command line about itself. */
 export interface ServiceFile {
   pid: number;
-  /** Where the API listens, as a base URL. */
+  /** The base URL of the API, as founders see it. */
   apiUrl: string;
+  /** Where the API is reached from this machine. None of a worker. */
+  ownUrl?: string | undefined;
   databaseUrl: string;
   temporalAddress: string;
   /** Only for a Temporal server that the service runs itself. */
@@ -29,6 +31,7 @@ export interface ServiceFile {
 const serviceFileShape = z.object({
   pid: z.int(),
   apiUrl: z.string(),
+  ownUrl: z.string().optional(),
   databaseUrl: z.string(),
   temporalAddress: z.string(),
   temporalUiUrl: z.string().optional(),

@@ -53,6 +53,8 @@ export interface HttpDeps {
   readonly now: () => number;
   /** Base address without a trailing slash, as shown in webhook URLs. */
   readonly publicUrl: string;
+  /** Where this process listens, as it reaches itself, without a trailing slash. */
+  readonly ownUrl: string;
   /** How many proxies in front are trusted to name the requester's address. */
   readonly trustProxy: number;
   readonly secretBox: SecretBox;

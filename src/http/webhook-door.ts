@@ -60,8 +60,10 @@ export async function receiveWebhook(
       secrets.length === 0
         ? 'no webhook secret is set for this provider'
         : 'the signature or token does not match';
-    await recordRefusedDelivery(sql, { ...row, reason });
-    logger.warn({ appId: customerAppId, provider: providerName, reason, msg: 'delivery refused' });
+    const told = { appId: customerAppId, provider: providerName, reason };
+    const recorded = await recordRefusedDelivery(sql, { ...row, reason });
+    if (recorded === 'self_test') logger.info({ ...told, msg: 'delivery of a self-test refused' });
+    else logger.warn({ ...told, msg: 'delivery refused' });
     return { kind: 'refused' };
   }
 

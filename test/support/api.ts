@@ -55,11 +55,18 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
   const clock = { now: Date.UTC(2026, 5, 15, 12) };
   const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });
   const secretBox = createSecretBox([TEST_KEY]);
+  const server = createServer();
+  answerClientErrors(server);
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const app = createApp({
     sql: database.sql,
     logger,
     now: () => clock.now,
     publicUrl: 'https://api.example.test',
+    ownUrl: url,
     trustProxy: 0,
     rateLimits: createRateLimits(NO_RATE_LIMITS),
     secretBox,
@@ -73,12 +80,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
     ...overrides,
   });
   const handle = app.callback();
-  const server = createServer((request, response) => void handle(request, response));
-  answerClientErrors(server);
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  server.on('request', (request, response) => void handle(request, response));
 
   return {
     url,

@@ -46,6 +46,7 @@ export function presentDelivery(row: WebhookDelivery) {
     processingStatus: row.processingStatus,
     lastError: row.lastError,
     eventCount: row.eventCount,
+    selfTest: row.selfTest,
     eventId: row.signatureValid ? row.eventId : null,
     workflowId: row.signatureValid ? workflowIds.delivery(row.id) : null,
   };

@@ -1,12 +1,8 @@
 import type { WebhookState } from '../../db/webhook-secrets.ts';
 import type { AppId } from '../../domain/ids.ts';
+import { webhookUrl } from '../../domain/webhook-url.ts';
 import { providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/provider.ts';
-
-/** Where a provider posts an app's webhooks. */
-export function webhookUrl(publicUrl: string, provider: ProviderName, appId: AppId): string {
-  return `${publicUrl}/webhooks/${provider}/${appId}`;
-}
 
 /** How an app's webhooks of one provider are set up. Never shows a secret. */
 export function presentWebhookState(

@@ -14,6 +14,7 @@ import { payoutExportRoutes } from './payout-export.ts';
 import { payoutListRoutes } from './payout-lists.ts';
 import { redirectRoutes } from './redirect.ts';
 import { sdkRoutes } from './sdk.ts';
+import { selfTestRoutes } from './self-test.ts';
 import { timeseriesRoutes } from './timeseries.ts';
 import { webhookSettingsRoutes } from './webhook-settings.ts';
 import { webhookRoutes } from './webhooks.ts';
@@ -51,7 +52,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Diagnostics',
     description: 'What went wrong, and what to do about it.',
-    routes: [...diagnosticsRoutes, ...explanationRoutes, ...ledgerCheckRoutes],
+    routes: [...diagnosticsRoutes, ...explanationRoutes, ...ledgerCheckRoutes, ...selfTestRoutes],
   },
   { name: 'Webhooks', description: 'Purchase events of billing providers.', routes: webhookRoutes },
   {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { listWebhookStates, putWebhookSecret, secretContext } from '../../db/webhook-secrets.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
+import { webhookUrl } from '../../domain/webhook-url.ts';
 import { isProviderName, providers } from '../../providers/index.ts';
 import { PROVIDER_NAMES } from '../../providers/provider.ts';
 import type { ProviderName } from '../../providers/provider.ts';
 import { invalidField, notFound } from '../errors.ts';
-import { presentWebhookState, webhookUrl } from '../presenters/webhook-settings.ts';
+import { presentWebhookState } from '../presenters/webhook-settings.ts';
 import { route } from '../route.ts';
 import * as schemas from '../schemas/webhook-settings.ts';
 

@@ -45,6 +45,7 @@ export const webhooksPage = pageOf(
     processingStatus: z.enum(PROCESSING_STATUSES),
     lastError: textLike('the body is not JSON').nullable(),
     eventCount: count,
+    selfTest: z.boolean().describe('whether the self-test of the set-up sent it: it never earns'),
     eventId: idOf('event').nullable().meta({
       description: '`GET …/events/:eventId/explanation` says what became of it; null when it was refused',
     }),

@@ -1,0 +1,179 @@
+import type { Environment, EventKind } from '../domain/events.ts';
+import type { AppId, EventId } from '../domain/ids.ts';
+import type { ProcessingStatus } from './deliveries.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** A request that a self-test is about to send, by its bytes. */
+export interface Announcement {
+  readonly appId: AppId;
+  readonly provider: string;
+  readonly bodySha256: Buffer;
+}
+
+/**
+ * Announces a request before it is posted. From here on whatever arrives with these bytes is a test of the sandbox: the
+ * database says so, whoever sent it and whatever it says of itself.
+ */
+export async function announceSelfTest(
+  sql: Sql,
+  { appId, provider, bodySha256 }: Announcement,
+): Promise<void> {
+  await sql`
+    insert into self_test_requests (app_id, provider, body_sha256) values (${appId}, ${provider}, ${bodySha256})
+    on conflict do nothing`;
+}
+
+/** Whether an announced request arrived here, whole, and was refused. */
+export async function wasRefusedHere(
+  sql: Sql,
+  { appId, provider, bodySha256 }: Announcement,
+): Promise<boolean> {
+  const row = await sql.maybe<{ refused: boolean }>`
+    select refused_at is not null as refused from self_test_requests
+     where app_id = ${appId} and provider = ${provider} and body_sha256 = ${bodySha256}`;
+  return row?.refused ?? false;
+}
+
+/** What the pipeline made of a self-test's event. */
+export interface SelfTestEvent {
+  readonly processingStatus: ProcessingStatus;
+  readonly lastError: string | null;
+  readonly isSelfTest: boolean;
+  readonly kind: EventKind;
+  readonly environment: Environment;
+  readonly customerUserId: string | null;
+  readonly currency: string | null;
+  readonly amountMinor: number | null;
+  /** How many payments of the sandbox there are under its reference that name its user. */
+  readonly payments: number;
+}
+
+/** The events that were recorded under the id that a self-test gave to its event. More than one can't be. */
+export async function findSelfTestEvents(
+  sql: Sql,
+  appId: AppId,
+  provider: string,
+  sourceEventId: string,
+): Promise<SelfTestEvent[]> {
+  return await sql<SelfTestEvent>`
+    select d.processing_status as "processingStatus", d.last_error as "lastError", d.is_self_test as "isSelfTest", e.kind,
+           e.environment, e.customer_user_id as "customerUserId", e.currency, e.amount_minor as "amountMinor",
+           (select count(*)::int from payments p
+              join payment_users u on u.payment_id = p.id and u.customer_user_id = e.customer_user_id
+             where p.app_id = e.app_id and p.environment = 'sandbox' and p.store = e.store and p.ref = e.payment_ref
+               and p.amount_minor = e.amount_minor) as payments
+      from events e join deliveries d on d.id = e.delivery_id
+     where e.app_id = ${appId} and e.source = ${provider} and e.source_event_id = ${sourceEventId}`;
+}
+
+/** What a delivery has come to, by the event id that its webhook was answered with. */
+export async function findDeliveryState(
+  sql: Sql,
+  appId: AppId,
+  eventId: EventId,
+): Promise<{ readonly isDone: boolean; readonly lastError: string | null } | undefined> {
+  return await sql.maybe<{ isDone: boolean; lastError: string | null }>`
+    select completed_at is not null as "isDone", last_error as "lastError" from deliveries
+     where event_id = ${eventId} and app_id = ${appId}`;
+}
+
+/** Everything that could be or become money of these events: all zero when a self-test left none. */
+export interface MoneyLeft {
+  readonly commissions: number;
+  readonly revenueEntries: number;
+  /** Payments of production under the reference of one of the events. */
+  readonly earningPayments: number;
+  /** Events that are not of the sandbox. */
+  readonly earningEvents: number;
+}
+
+/** Looks for money in everything that was recorded under these source event ids. */
+export async function findMoneyLeft(
+  sql: Sql,
+  appId: AppId,
+  provider: string,
+  sourceEventIds: readonly string[],
+): Promise<MoneyLeft> {
+  return await sql.one<MoneyLeft>`
+    with told as materialized (
+      select id, environment, store, payment_ref from events
+       where app_id = ${appId} and source = ${provider} and source_event_id = any(${sourceEventIds}::text[])
+    ), paid as materialized (
+      select p.id, p.environment from told join payments p
+          on p.app_id = ${appId} and p.environment in ('production', 'sandbox') and p.store = told.store and p.ref = told.payment_ref
+    )
+    select (select count(*)::int from commissions c
+             where c.event_id in (select id from told) or c.payment_id in (select id from paid)) as commissions,
+           (select count(*)::int from revenue_entries r where r.payment_id in (select id from paid)) as "revenueEntries",
+           (select count(*)::int from paid where environment <> 'sandbox') as "earningPayments",
+           (select count(*)::int from told where environment <> 'sandbox') as "earningEvents"`;
+}
+
+/** The latest that a provider itself sent. */
+export interface RealDeliveries {
+  readonly acceptedAt: number | null;
+  readonly acceptedStatus: ProcessingStatus | null;
+  readonly acceptedError: string | null;
+  readonly refusedAt: number | null;
+  readonly refusedReason: string | null;
+  /** In that hour. */
+  readonly refusedCount: number | null;
+}
+
+/** The latest delivery of a provider's own that was accepted, and the latest that was refused. */
+export async function findRealDeliveries(sql: Sql, appId: AppId, provider: string): Promise<RealDeliveries> {
+  return await sql.one<RealDeliveries>`
+    select a.received_at as "acceptedAt", a.processing_status as "acceptedStatus", a.last_error as "acceptedError",
+           r.received_at as "refusedAt", r.last_error as "refusedReason", r.refused_count as "refusedCount"
+      from (select 1) one
+      left join lateral (
+        select received_at, processing_status, last_error from deliveries
+         where app_id = ${appId} and provider = ${provider} and signature_valid and not is_self_test
+         order by received_at desc limit 1) a on true
+      left join lateral (
+        select received_at, last_error, refused_count from deliveries
+         where app_id = ${appId} and provider = ${provider} and refused_hour is not null
+         order by refused_hour desc limit 1) r on true`;
+}
+
+/** How people came to an app lately. */
+export interface AppActivity {
+  readonly hasActiveLink: boolean;
+  readonly clicks: number;
+  readonly installs: number;
+  readonly identified: number;
+}
+
+/** Whether an app has a link that is on, and what happened since then: sums of at most four rows a day and shard. */
+export async function readAppActivity(sql: Sql, appId: AppId, since: number): Promise<AppActivity> {
+  return await sql.one<AppActivity>`
+    select exists (select from links where app_id = ${appId} and active) as "hasActiveLink",
+           coalesce(sum(clicks), 0)::bigint as clicks, coalesce(sum(installs), 0)::bigint as installs,
+           coalesce(sum(identified), 0)::bigint as identified
+      from rollup_blocks
+     where app_id = ${appId} and scope = 'app' and scope_id = ${appId} and block_at >= rollup_block(${instant(since)}::timestamptz)`;
+}
+
+/** A currency that an app is paid in, and the latest day whose reference rate is known. */
+export interface CurrencyInUse {
+  readonly currency: string;
+  /** Null when none is known. */
+  readonly rateAt: number | null;
+}
+
+/** How many of an app's latest events are looked at for their currency. */
+const CURRENCY_LOOKS = 500;
+
+/** The currencies other than US dollars of an app's latest events whose dollars the provider did not state. */
+export async function findCurrenciesInUse(sql: Sql, appId: AppId): Promise<CurrencyInUse[]> {
+  return await sql<CurrencyInUse>`
+    select c.currency, (select r.day from exchange_rates r where r.currency = c.currency order by r.day desc limit 1)
+                         ::timestamp at time zone 'UTC' as "rateAt"
+      from (select distinct currency
+              from (select currency, amount_cents, fx_source from events
+                     where app_id = ${appId} and customer_user_id is not null and kind <> 'test'
+                     order by id desc limit ${CURRENCY_LOOKS}) latest
+             where currency <> 'USD' and (amount_cents is null or fx_source is not null)) c
+     order by c.currency`;
+}
