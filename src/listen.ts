@@ -2,9 +2,14 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { StartupError } from './embedded/startup-error.ts';
 
-/** The address by which this machine reaches what listens at `url`: all interfaces are no address to call. */
-export function localUrl(url: string): string {
-  return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:');
+/** The address of what listens on a host and a port. */
+export function addressOf(host: string, port: number): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}
+
+/** The same as this machine reaches it: all interfaces are no address to call. */
+export function localAddressOf(host: string, port: number): string {
+  return addressOf(host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port);
 }
 
 /** Has a server listen, and answers its address. What an operator can put right is said in a sentence. */
@@ -27,5 +32,5 @@ export async function listen(
     server.listen(port, host, resolve);
   });
   const { port: listening } = server.address() as AddressInfo;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${listening}`;
+  return addressOf(host, listening);
 }

@@ -18,7 +18,7 @@ import { createApp } from './http/app.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { answerClientErrors } from './http/client-error.ts';
 import type { ReadinessCheck } from './http/deps.ts';
-import { listen, localUrl } from './listen.ts';
+import { listen, localAddressOf } from './listen.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
 import type { Metrics, MetricsServer } from './metrics.ts';
 import { createRateLimits } from './http/rate-limits.ts';
@@ -179,7 +179,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   }
   if (url !== null) {
     logger.info({ url, role, msg: 'listening' });
-    ownUrl = localUrl(url);
+    ownUrl = localAddressOf(settings.host, Number(url.slice(url.lastIndexOf(':') + 1)));
     url = settings.publicUrl ?? url;
     const app = createApp({
       sql,

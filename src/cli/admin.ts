@@ -1,5 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
+import { createSecretBox } from '../config/secret-box.ts';
 import { listAccountKeys, mintAccountKey, revokeAccountKey, rotateAccountKey } from '../db/account-keys.ts';
 import { createAccount, listAccounts } from '../db/accounts.ts';
 import { listAppIds } from '../db/apps.ts';
@@ -12,8 +13,13 @@ import type { Sql } from '../db/sql.ts';
 import { isId } from '../domain/ids.ts';
 import { DEFAULT_GRACE_SECONDS, DEFAULT_PERMISSIONS, PERMISSIONS } from '../domain/keys.ts';
 import type { Permission } from '../domain/keys.ts';
+import type { FoundService } from '../embedded/find-service.ts';
 import { RatesFileError } from '../rates/parse-rates.ts';
 import { MAX_RATES_BYTES, readRatesFile } from '../rates/read-rates-file.ts';
+import { send } from '../self-test/post.ts';
+import { runSelfTest } from '../self-test/run-self-test.ts';
+import type { SelfTestReport } from '../self-test/run-self-test.ts';
+import type { Step } from '../self-test/steps.ts';
 import { EXIT, Refused, tableOf } from './answer.ts';
 import type { Answer } from './answer.ts';
 import { addDeliveriesCommand } from './deliveries.ts';
@@ -22,6 +28,8 @@ import { addDeliveriesCommand } from './deliveries.ts';
 export interface AdminDeps {
   /** Finds the database, or starts it for the moment. Called only by a command that is well formed. */
   readonly openDatabase: () => Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
+  /** Finds the running service, by what it wrote down or else by the environment; null where none can be running. */
+  readonly findService: () => Promise<FoundService | null>;
   /** The answer, and nothing else. */
   readonly stdout: (text: string) => void;
   /** Messages to a person. */
@@ -69,6 +77,24 @@ async function ratesIn(path: string) {
   } catch (error) {
     throw error instanceof RatesFileError ? new Refused(`${path}: ${error.message}`) : error;
   }
+}
+
+async function livesAt(url: string): Promise<boolean> {
+  const result = await send(`${url}/healthz`, {}, HEALTH_WITHIN_MS);
+  return result.kind === 'answer' && result.status === 200;
+}
+
+function rowOf(of: string, { step, level, ok, detail, fix }: Step): Answer {
+  const result = ok ? 'ok' : level === 'error' ? 'FIX' : 'advice';
+  return { of, step, result, detail: fix === null ? detail : `${detail}\n→ ${fix}` };
+}
+
+/** One row per step; what needs a fix has it. */
+function selfTestRows({ providers, app }: SelfTestReport): Answer[] {
+  return [
+    ...providers.flatMap(({ provider, steps }) => steps.map((step) => rowOf(provider, step))),
+    ...app.map((step) => rowOf('app', step)),
+  ];
 }
 
 /**
@@ -192,6 +218,45 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
       if (made === undefined) throw new Refused(`There is no valid key ${id}.`);
       const answer = { id: made.id, key: made.key, permissions: made.permissions, previousKeyExpiresAt };
       print(answer, [answer], options);
+    });
+
+  program
+    .command('self-test')
+    .description(
+      "play a purchase of each provider through an app's set-up; exit status 1 when anything is off",
+    )
+    .requiredOption('--app <id>', 'whose set-up')
+    .option(...JSON_OPTION)
+    .action(async (options: { app: string; json?: boolean }) => {
+      const service = await deps.findService();
+      if (service === null) throw new Refused(`The service is not running: ${START_IT}`);
+      const { publicUrl, secretsKeys } = service;
+      const ownUrl = (await livesAt(service.ownUrl)) ? service.ownUrl : null;
+      if (ownUrl === null && !(await livesAt(publicUrl))) {
+        const places = [...new Set([service.ownUrl, publicUrl])].join(' or ');
+        throw new Refused(`The service does not answer at ${places}: ${START_IT}`);
+      }
+      const report = await onDatabase(async (sql) => {
+        const appId = (await listAppIds(sql)).find((id) => id === options.app);
+        if (appId === undefined) throw new Refused(`There is no app ${options.app}.`);
+        return await runSelfTest(
+          {
+            sql,
+            secretBox: createSecretBox(secretsKeys),
+            now: Date.now,
+            publicUrl,
+            ownUrl,
+            onProgress: (line) => deps.stderr(`${line}\n`),
+          },
+          appId,
+        );
+      });
+      const table = () => tableOf(selfTestRows(report), SELF_TEST_WIDTHS);
+      deps.stdout(`${options.json === true ? JSON.stringify(report) : table()}\n`);
+      if (!report.ok) status = EXIT.refused;
+      deps.stderr(
+        report.ok ? 'The set-up works.\n' : 'Something has to be mended: see the fixes, top to bottom.\n',
+      );
     });
 
   program

@@ -18,12 +18,16 @@ function cellText(name: string, cell: Cell): string {
   return typeof cell === 'string' ? cell : cell.join(', ');
 }
 
-/** Rows for people: a table with one line per row. */
-export function tableOf(rows: readonly Answer[]): string {
+/** Rows for people: a table with one line per row, or columns of given widths with as many lines as they need. */
+export function tableOf(rows: readonly Answer[], widths?: number[]): string {
   const [first] = rows;
   if (first === undefined) return 'None.';
   const head = Object.keys(first);
-  const table = new Table({ head, style: { head: [], border: [] } });
+  const table = new Table({
+    head,
+    style: { head: [], border: [] },
+    ...(widths === undefined ? {} : { colWidths: widths, wordWrap: true }),
+  });
   table.push(...rows.map((row) => head.map((name) => cellText(name, row[name] ?? null))));
   return table.toString();
 }

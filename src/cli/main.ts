@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { ConfigError, readConfig } from '../config/config.ts';
 import { openDatabase } from '../embedded/database.ts';
+import { findService } from '../embedded/find-service.ts';
 import { StartupError } from '../embedded/startup-error.ts';
 import { runAdmin } from './admin.ts';
 
@@ -11,6 +12,7 @@ const stderr = (text: string): void => {
 try {
   process.exitCode = await runAdmin(process.argv.slice(2), {
     openDatabase: async () => await openDatabase(readConfig(process.env), (line) => stderr(`${line}\n`)),
+    findService: async () => await findService(readConfig(process.env)),
     stdout: (text) => process.stdout.write(text),
     stderr,
   });

@@ -11,6 +11,7 @@ import {
   findSelfTestEvents,
   wasRefusedHere,
 } from '../db/self-tests.ts';
+import type { SelfTestEvent } from '../db/self-tests.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import type { EventId } from '../domain/ids.ts';
 import { webhookUrl } from '../domain/webhook-url.ts';
@@ -55,6 +56,11 @@ const acceptedAnswer = z.union([
       eventId: eventId as EventId,
     })),
 ]);
+/** What `GET /readyz` answers: what it checked, or while something is missing what that is. */
+const readyAnswer = z.object({
+  checks: z.array(z.object({ name: z.string(), ok: z.boolean(), detail: z.string().nullable() })).optional(),
+  detail: z.string().optional(),
+});
 const refusedAnswer = z.object({ code: z.literal('unauthorized') });
 
 /** What became of one request that was announced before it was posted. */
@@ -314,21 +320,20 @@ class ProviderPlay {
     const sample = this.#newSample();
     const tampered = tamper(this.#provider, sample, secret, this.#run.deps.now());
     const { result, refusedHere, isOwnRefusal } = await this.#post(door, tampered);
-    const found = await findSelfTestEvents(
-      this.#run.deps.sql,
-      this.#run.appId,
-      this.#provider,
-      sample.sourceEventId,
-    );
+    const found = await this.#eventsOf(sample);
+    const copy =
+      providers[this.#provider].scheme === 'static_token'
+        ? 'A copy with another token'
+        : 'A copy that was changed in one byte';
     if (result.kind === 'answer' && isOwnRefusal && refusedHere && found.length === 0) {
-      this.#add(works(step, 'A copy that was changed in one byte was refused with 401 and left nothing.'));
+      this.#add(works(step, `${copy} was refused with 401 and left nothing.`));
       return;
     }
     const answer = result.kind === 'none' ? `no answer (${result.reason})` : String(result.status);
     this.#add(
       fails(
         step,
-        `A copy that was changed in one byte got ${answer}${found.length > 0 ? ' and was recorded' : ''}.`,
+        `${copy} got ${answer}${found.length > 0 ? ' and was recorded' : ''}.`,
         refusedHere || found.length > 0
           ? OWN_FAULT
           : 'Have whatever stands in front of the service pass requests and answers on unchanged.',
@@ -379,25 +384,25 @@ class ProviderPlay {
     const { ownUrl, publicUrl } = this.#run.deps;
     const result =
       this.#run.timeLeftMs > 0 ? await this.#run.send(`${ownUrl ?? publicUrl}/readyz`, {}) : null;
-    const ready = z
-      .object({
-        checks: z.array(z.object({ name: z.string(), ok: z.boolean(), detail: z.string().nullable() })),
-      })
-      .safeParse(result?.kind === 'answer' ? result.json : undefined).data;
-    const temporal = ready?.checks.find(({ name, ok }) => name === 'temporal' && !ok);
-    return temporal === undefined
+    const json = result?.kind === 'answer' ? result.json : undefined;
+    const ready = readyAnswer.safeParse(json).data;
+    const missing =
+      ready?.checks === undefined
+        ? ready?.detail
+        : ready.checks.find(({ name, ok }) => name === 'temporal' && !ok)?.detail;
+    return missing == null
       ? 'the Temporal server (TEMPORAL_ADDRESS) and whether a worker runs (ROLE=worker or all)'
-      : `the Temporal server (GET /readyz says: ${temporal.detail ?? 'it is not there'})`;
+      : `the Temporal server (GET /readyz says: ${missing})`;
   }
 
-  async #lookAtReading({ sourceEventId, userId, amountCents }: Sample): Promise<void> {
+  async #eventsOf({ sourceEventId }: Sample): Promise<SelfTestEvent[]> {
+    return await findSelfTestEvents(this.#run.deps.sql, this.#run.appId, this.#provider, sourceEventId);
+  }
+
+  async #lookAtReading(sample: Sample): Promise<void> {
     const step = 'read';
-    const [event] = await findSelfTestEvents(
-      this.#run.deps.sql,
-      this.#run.appId,
-      this.#provider,
-      sourceEventId,
-    );
+    const { userId, amountCents } = sample;
+    const [event] = await this.#eventsOf(sample);
     if (event === undefined) {
       this.#add(fails(step, 'It was answered as done, but no event of it was recorded.', OWN_FAULT));
       return;
@@ -438,13 +443,8 @@ class ProviderPlay {
     );
   }
 
-  async #count({ sourceEventId }: Sample): Promise<void> {
-    const events = await findSelfTestEvents(
-      this.#run.deps.sql,
-      this.#run.appId,
-      this.#provider,
-      sourceEventId,
-    );
+  async #count(sample: Sample): Promise<void> {
+    const events = await this.#eventsOf(sample);
     this.#add(
       events.length === 1 && events[0]?.payments === 1
         ? works('counted_once', 'It is recorded once, with one payment.')

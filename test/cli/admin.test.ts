@@ -24,6 +24,7 @@ async function admin(...args: string[]) {
       opened += 1;
       return { url: database.url, close: async () => void (closed += 1) };
     },
+    findService: async () => null,
     stdout: (text) => void (out += text),
     stderr: (text) => void (err += text),
   });

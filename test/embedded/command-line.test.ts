@@ -12,6 +12,7 @@ async function admin(dataDir: string, ...args: string[]) {
   let [out, err] = ['', ''];
   const status = await runAdmin([...args, '--json'], {
     openDatabase: async () => await openDatabase(readConfig({ DATA_DIR: dataDir }), () => {}),
+    findService: async () => null,
     stdout: (text) => void (out += text),
     stderr: (text) => void (err += text),
   });

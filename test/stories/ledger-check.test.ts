@@ -601,6 +601,7 @@ describe('the command line', () => {
     let out = '';
     const status = await runAdmin(['ledger', 'check', ...args], {
       openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+      findService: async () => null,
       stdout: (text) => void (out += text),
       stderr: () => {},
     });

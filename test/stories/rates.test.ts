@@ -43,6 +43,7 @@ async function importRates(...lines: string[]): Promise<void> {
   let message = '';
   const status = await runAdmin(['rates', 'import', file], {
     openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+    findService: async () => null,
     stdout: () => {},
     stderr: (text) => void (message += text),
   });

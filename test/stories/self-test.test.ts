@@ -1,9 +1,32 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createHash, randomUUID } from 'node:crypto';
+import { createServer, request as startRequest } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { runAdmin } from '../../src/cli/admin.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { recordEventFacts } from '../../src/db/events.ts';
+import { newId } from '../../src/db/new-id.ts';
+import { announceSelfTest } from '../../src/db/self-tests.ts';
+import type { AppId, DeliveryId, EventId } from '../../src/domain/ids.ts';
+import { providers } from '../../src/providers/index.ts';
 import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
 import type { ProviderName } from '../../src/providers/provider.ts';
-import { Founder, setUpFounder } from '../support/founder.ts';
-import { fakeSecret } from '../support/provider-fixtures.ts';
-import { createFounder, startTestService } from '../support/service.ts';
+import { runSelfTest } from '../../src/self-test/run-self-test.ts';
+import { PROVIDER_STEPS } from '../../src/self-test/steps.ts';
+import { DAY_MS, Founder } from '../support/founder.ts';
+import {
+  adaptyEvent,
+  bodyOf,
+  fakeSecret,
+  paddleTransaction,
+  PROOFS,
+  revenuecatEvent,
+  stripeInvoicePaid,
+  superwallEvent,
+} from '../support/provider-fixtures.ts';
+import type { Payload } from '../support/provider-fixtures.ts';
+import { createFounder, startTestService, TEST_SECRETS_KEY } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
 interface Step {
@@ -25,6 +48,8 @@ interface Report {
   readonly app: readonly Step[];
 }
 
+type Away = Pick<TestService, 'sql' | 'ownUrl'>;
+
 let service: TestService;
 
 beforeAll(async () => {
@@ -34,33 +59,608 @@ afterAll(async () => {
   await service.close();
 });
 
-/** A founder whose app has webhooks of these providers set up, for production; and the secrets. */
-async function founderOf(
-  names: readonly ProviderName[],
-  at: Pick<TestService, 'sql' | 'ownUrl'> = service,
-): Promise<{ founder: Founder; secrets: Map<ProviderName, string> }> {
-  const { accountId, key } = await createFounder(at);
-  const founder = new Founder(at.ownUrl ?? '', key, accountId);
-  founder.app = await founder.ok('POST', '/apps', { name: 'Test app', commissionRateBps: 2_500 });
-  const secrets = new Map<ProviderName, string>();
-  for (const name of names) secrets.set(name, await setSecret(founder, name, fakeSecret(name)));
-  return { founder, secrets };
-}
-
-async function setSecret(founder: Founder, name: ProviderName, secret: string | null): Promise<string> {
+/** Sets a provider's secret for production, as a founder would; answers it, whoever made it. */
+async function setSecret(founder: Founder, name: ProviderName, secret = fakeSecret(name)): Promise<string> {
   const path = `/apps/${founder.app.id}/webhooks/${name}/secret`;
   const given = { environment: 'production', ...(secret === null ? {} : { secret }) };
   const put = await founder.ok<{ secret?: string }>('PUT', path, given);
   return put.secret ?? secret ?? '';
 }
 
+/** A founder who talks to the service past its public address, with webhooks of these providers set up. */
+async function founderOf(
+  names: readonly ProviderName[],
+  at: Away = service,
+): Promise<{ founder: Founder; secrets: Map<ProviderName, string> }> {
+  const { accountId, key } = await createFounder(at);
+  const founder = new Founder(at.ownUrl ?? '', key, accountId);
+  founder.app = await founder.ok('POST', '/apps', { name: 'Test app', commissionRateBps: 2_500 });
+  Object.assign(founder, await founder.newAffiliate());
+  const secrets = new Map<ProviderName, string>();
+  for (const name of names) secrets.set(name, await setSecret(founder, name));
+  return { founder, secrets };
+}
+
 const selfTest = (founder: Founder) => founder.ok<Report>('POST', `/apps/${founder.app.id}/self-test`);
 
+function stepsOf(report: Report, name: ProviderName): Readonly<Record<string, Step>> {
+  const steps = report.providers.find(({ provider }) => provider === name)?.steps ?? [];
+  return Object.fromEntries(steps.map((step) => [step.step, step]));
+}
+
+const failedOf = (report: Report, name: ProviderName) =>
+  Object.values(stepsOf(report, name)).flatMap(({ step, ok, level }) =>
+    ok || level === 'advice' ? [] : step,
+  );
+
+const appStep = (report: Report, name: string) => report.app.find(({ step }) => step === name);
+
+const everyStepButTime = PROVIDER_STEPS.filter((step) => step !== 'in_time').toSorted();
+
+interface Sale {
+  readonly userId: string;
+  readonly occurredAt: number;
+  readonly transactionId: string;
+}
+
+/** A purchase of 10.00 USD in production, in each provider's words. */
+const SALES: Readonly<Record<ProviderName, (sale: Sale) => Payload>> = {
+  revenuecat: (sale) => revenuecatEvent({ ...sale, usd: 10 }),
+  adapty: (sale) => adaptyEvent({ ...sale, usd: 10 }),
+  superwall: (sale) => superwallEvent({ ...sale, usd: 10 }),
+  stripe: ({ transactionId, ...sale }) =>
+    stripeInvoicePaid({ ...sale, invoiceId: `in_${transactionId}`, amount: 1_000 }),
+  paddle: ({ transactionId, ...sale }) =>
+    paddleTransaction({ ...sale, transactionId: `txn_${transactionId}`, amount: 1_000 }),
+};
+
 describe('an app that is set up right', () => {
-  test('passes every step of all five providers', async () => {
+  test('passes every step of all five providers, with advice for what is new', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);
     const report = await selfTest(founder);
-    console.log(JSON.stringify(report, null, 1));
+    for (const name of PROVIDER_NAMES) {
+      expect(Object.keys(stepsOf(report, name)).toSorted()).toEqual(everyStepButTime);
+      const wrong = Object.values(stepsOf(report, name)).filter(({ ok }) => !ok);
+      expect(wrong).toEqual([expect.objectContaining({ step: 'real_deliveries', level: 'advice' })]);
+    }
+    expect(report.ok).toBe(true);
+    expect(report.app.filter(({ ok }) => !ok).map(({ step, level }) => `${step}: ${level}`)).toEqual([
+      'public_url: advice',
+      'clicks: advice',
+      'installs: advice',
+      'identified: advice',
+      'user_ids: advice',
+    ]);
+  });
+
+  test('says nothing more once people come and the provider itself has delivered', async () => {
+    const { founder, secrets } = await founderOf(['revenuecat']);
+    const userId = await founder.customer(founder.slug, Date.now() - DAY_MS);
+    const sale = bodyOf(SALES.revenuecat({ userId, occurredAt: Date.now(), transactionId: randomUUID() }));
+    await founder.webhook('revenuecat', sale, { authorization: secrets.get('revenuecat') ?? '' });
+    const report = await selfTest(founder);
+    const open = [...report.app, ...Object.values(stepsOf(report, 'revenuecat'))].filter(({ ok }) => !ok);
+    expect(open.map(({ step }) => step)).toEqual(['public_url']);
+  });
+
+  test('two at once do not disturb each other, and one account can not start a flood of them', async () => {
+    const { founder } = await founderOf(PROVIDER_NAMES);
+    const path = `/apps/${founder.app.id}/self-test`;
+    const answers = await Promise.all(Array.from({ length: 8 }, () => founder.call<Report>('POST', path)));
+    const done = answers.filter(({ status }) => status === 200);
+    expect(done.length).toBeGreaterThanOrEqual(2);
+    expect(done.map(({ body }) => body.ok)).not.toContain(false);
+    expect(answers.filter(({ status }) => status === 503).length).toBe(8 - done.length);
+    expect(done.length).toBeLessThan(8);
+    expect(await selfTest(founder)).toMatchObject({ ok: true });
   });
 });
-void setUpFounder;
+
+describe('no money', () => {
+  test.each(PROVIDER_NAMES)(
+    '%s: what was announced as a self-test earns nothing, even a sale of production to an attributed user',
+    async (name) => {
+      const { founder, secrets } = await founderOf([name]);
+      const secret = secrets.get(name) ?? '';
+      const userId = await founder.customer();
+      const sell = async (isAnnounced: boolean) => {
+        const sale = { userId, occurredAt: Date.now() - DAY_MS, transactionId: randomUUID() };
+        const body = bodyOf(SALES[name](sale));
+        const bodySha256 = createHash('sha256').update(body).digest();
+        const appId = founder.app.id as AppId;
+        if (isAnnounced) await announceSelfTest(service.sql, { appId, provider: name, bodySha256 });
+        return (await founder.webhook(name, body, PROOFS[name](body, secret))).body;
+      };
+      const tested = await sell(true);
+      expect(tested.commissionId).toBeNull();
+      const earned = await sell(false);
+      expect(earned.commissionId).toMatch(/^com_/);
+      const stored = await service.sql`
+        select e.environment, e.kind, d.is_self_test as tested, p.environment as paid, p.base_cents as base
+          from events e join deliveries d on d.id = e.delivery_id join payments p on p.event_id = e.id
+         where e.app_id = ${founder.app.id} order by e.id`;
+      expect(stored).toEqual([
+        { environment: 'sandbox', kind: 'test', tested: true, paid: 'sandbox', base: null },
+        { environment: 'production', kind: 'purchase', tested: false, paid: 'production', base: 1_000 },
+      ]);
+    },
+  );
+
+  test('an announcement counts for its app and provider alone, and is never taken back', async () => {
+    const { founder, secrets } = await founderOf(['revenuecat']);
+    const other = await founderOf(['revenuecat']);
+    const userId = await founder.customer();
+    const sale = { userId, occurredAt: Date.now() - DAY_MS, transactionId: randomUUID() };
+    const body = bodyOf(SALES.revenuecat(sale));
+    const bodySha256 = createHash('sha256').update(body).digest();
+    for (const [appId, provider] of [
+      [other.founder.app.id, 'revenuecat'],
+      [founder.app.id, 'adapty'],
+    ] as const) {
+      await announceSelfTest(service.sql, { appId: appId as AppId, provider, bodySha256 });
+    }
+    const authorization = secrets.get('revenuecat') ?? '';
+    const sold = await founder.webhook('revenuecat', body, { authorization });
+    expect(sold.body.commissionId).toMatch(/^com_/);
+    await expect(
+      service.sql`delete from self_test_requests where app_id = ${founder.app.id}`,
+    ).rejects.toThrow(/never changed or removed/);
+  });
+
+  test('leaves no commission, no revenue and no sum, whatever the rates and the users are', async () => {
+    const { founder } = await founderOf(PROVIDER_NAMES);
+    await founder.customer();
+    const before = await founder.ok('GET', `/apps/${founder.app.id}/overview`);
+    expect(await selfTest(founder)).toMatchObject({ ok: true });
+    expect(await founder.ok('GET', `/apps/${founder.app.id}/overview`)).toEqual(before);
+    const left = await service.sql.one`
+      select (select count(*)::int from commissions where app_id = ${founder.app.id}) as commissions,
+             (select count(*)::int from revenue_entries where app_id = ${founder.app.id}) as revenue,
+             (select count(*)::int from payments where app_id = ${founder.app.id} and environment <> 'sandbox') as payments,
+             (select count(*)::int from events where app_id = ${founder.app.id} and likely_cause is not null) as unattributed`;
+    expect(left).toEqual({ commissions: 0, revenue: 0, payments: 0, unattributed: 0 });
+    expect(await founder.ok('GET', `/apps/${founder.app.id}/diagnostics/ledger`)).toMatchObject({ ok: true });
+  });
+
+  test('the database itself refuses production for it, and a payment of production for a sandbox event', async () => {
+    const { founder } = await founderOf(['paddle']);
+    await selfTest(founder);
+    const appId = founder.app.id as AppId;
+    const own = await service.sql.one<{ id: DeliveryId; eventId: EventId; secretId: string }>`
+      select d.id, d.event_id as "eventId", d.secret_id as "secretId" from deliveries d join events e on e.delivery_id = d.id
+       where d.app_id = ${appId}`;
+    await expect(
+      service.sql`update events set environment = 'production' where id = ${own.eventId}`,
+    ).rejects.toThrow(/is of a self-test/);
+    await expect(
+      service.sql`update deliveries set is_self_test = false where id = ${own.id}`,
+    ).rejects.toThrow(/decided when it arrived/);
+    await expect(
+      service.sql`update payments set environment = 'production' where event_id = ${own.eventId}`,
+    ).rejects.toThrow(/is of production, but its event is not/);
+
+    const body = bodyOf(paddleTransaction({ userId: 'user-1' }));
+    const bodySha256 = createHash('sha256').update(body).digest();
+    await announceSelfTest(service.sql, { appId, provider: 'paddle', bodySha256 });
+    const parsed = providers.paddle.parse(body);
+    const [deliveryId, eventId] = [newId('delivery'), newId('event')];
+    await service.sql`
+      insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, body_sha256,
+                              event_id, completed_at)
+      values (${deliveryId}, ${appId}, 'paddle', now(), true, 'processed', ${own.secretId}, ${bodySha256}, ${eventId}, now())`;
+    if (parsed.outcome !== 'event') throw new Error('the body has an event');
+    const facts = {
+      deliveryId,
+      eventId,
+      appId,
+      source: 'paddle',
+      receivedAt: Date.now(),
+      event: parsed.event,
+    };
+    await expect(recordEventFacts(service.sql, { ...facts, environment: 'production' })).rejects.toThrow(
+      /is of a self-test/,
+    );
+    expect(await recordEventFacts(service.sql, { ...facts, environment: 'sandbox' })).toBe('recorded');
+  });
+});
+
+describe('what a founder sees of it', () => {
+  test('is marked among the deliveries, and is nobody’s last delivery, user or attack', async () => {
+    const { founder, secrets } = await founderOf(['revenuecat']);
+    const at = (path: string) => founder.ok<Record<string, never>>('GET', `/apps/${founder.app.id}/${path}`);
+    expect(await selfTest(founder)).toMatchObject({ ok: true });
+    const { items } = (await at('diagnostics/webhooks')) as unknown as {
+      items: { selfTest: boolean; processingStatus: string; sourceEventId: string; eventId: string }[];
+    };
+    expect(items.map(({ selfTest: own, processingStatus }) => [own, processingStatus])).toEqual([
+      [true, 'duplicate'],
+      [true, 'processed'],
+    ]);
+    expect(items[1]?.sourceEventId).toMatch(/^tributary_self_test_/);
+    expect(await at(`events/${items[1]?.eventId ?? ''}/explanation`)).toMatchObject({ source: 'revenuecat' });
+    expect((await at('webhooks'))['items']).toContainEqual(
+      expect.objectContaining({ provider: 'revenuecat', configured: true, lastDelivery: null }),
+    );
+    expect(await at('diagnostics/identity')).toMatchObject({ verdict: 'no_data', billingOnlySamples: [] });
+    expect(await at('diagnostics/unattributed')).toMatchObject({ items: [] });
+
+    const body = bodyOf(revenuecatEvent({ userId: 'real', environment: 'SANDBOX' }));
+    await founder.webhook('revenuecat', body, { authorization: secrets.get('revenuecat') ?? '' });
+    await founder.webhook('revenuecat', body, { authorization: 'of somebody else' });
+    await selfTest(founder);
+    const listed = (await at('diagnostics/webhooks')) as unknown as { items: { selfTest: boolean }[] };
+    expect(listed.items.filter(({ selfTest: own }) => !own)).toEqual([
+      expect.objectContaining({ processingStatus: 'rejected' }),
+      expect.objectContaining({ processingStatus: 'processed' }),
+    ]);
+    expect((await at('webhooks'))['items']).toContainEqual(
+      expect.objectContaining({
+        lastDelivery: expect.objectContaining({ processingStatus: 'rejected' }),
+      }),
+    );
+    expect(stepsOf(await selfTest(founder), 'revenuecat')['real_deliveries']).toMatchObject({
+      ok: false,
+      level: 'advice',
+      detail: expect.stringContaining('does not match, 1 in that hour'),
+      fix: expect.stringContaining(`PUT /apps/${founder.app.id}/webhooks/revenuecat/secret`),
+    });
+  });
+
+  test('without any provider it fails, and says how to configure one; a provider that is not used is no failure', async () => {
+    const { founder } = await founderOf([]);
+    const report = await selfTest(founder);
+    expect(report.ok).toBe(false);
+    expect(appStep(report, 'providers')).toMatchObject({
+      ok: false,
+      level: 'error',
+      fix: expect.stringContaining(`PUT /apps/${founder.app.id}/webhooks/`),
+    });
+    for (const { provider, configured, ok, steps } of report.providers) {
+      expect({ configured, ok }).toEqual({ configured: false, ok: true });
+      expect(steps).toEqual([expect.objectContaining({ step: 'secret', ok: false, level: 'advice' })]);
+      expect(steps[0]?.fix).toContain(`PUT /apps/${founder.app.id}/webhooks/${provider}/secret`);
+    }
+    await setSecret(founder, 'stripe');
+    expect(await selfTest(founder)).toMatchObject({ ok: true });
+  });
+});
+
+describe('a secret', () => {
+  test.each([
+    ['stripe', 'sk_test_an_api_key'],
+    ['paddle', 'pdl_live_apikey_01'],
+  ] as const)('of %s that is an API key is told as such', async (name, secret) => {
+    const { founder } = await founderOf([]);
+    await setSecret(founder, name, secret);
+    const report = await selfTest(founder);
+    expect(report.ok).toBe(false);
+    expect(failedOf(report, name)).toEqual(['secret']);
+    expect(stepsOf(report, name)['secret']?.fix).toContain('no API key');
+  });
+
+  test('that can not be opened is told as such, and nothing is sent', async () => {
+    const { founder } = await founderOf([]);
+    await service.sql`
+      insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
+      values (${newId('secret')}, ${founder.app.id}, 'stripe', 'production', ''::bytea, 'lost')`;
+    const report = await selfTest(founder);
+    expect(failedOf(report, 'stripe')).toEqual(['secret']);
+    expect(stepsOf(report, 'stripe')['secret']).toMatchObject({
+      detail: expect.stringContaining('lacks the key lost'),
+      fix: expect.stringContaining('SECRETS_KEY'),
+    });
+    const { sent } = await service.sql.one<{ sent: number }>`
+      select count(*)::int as sent from self_test_requests where app_id = ${founder.app.id}`;
+    expect(sent).toBe(0);
+  });
+
+  test('that has no form at all ends the test of its provider', async () => {
+    const { founder } = await founderOf([]);
+    const sealed = createSecretBox([TEST_SECRETS_KEY]).encrypt('%%%', `${founder.app.id}:superwall`);
+    await service.sql`
+      insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
+      values (${newId('secret')}, ${founder.app.id}, 'superwall', 'production', ${sealed.ciphertext}, ${sealed.encryptionKeyId})`;
+    const report = await selfTest(founder);
+    expect(Object.keys(stepsOf(report, 'superwall'))).toEqual(['secret', 'real_deliveries']);
+    expect(failedOf(report, 'superwall')).toEqual(['secret']);
+  });
+});
+
+type Handler = (incoming: IncomingMessage, body: Buffer, response: ServerResponse) => void;
+
+describe('in front of the service', () => {
+  let front: TestService;
+  let behind = '';
+  let handler: Handler;
+  const seen: { headers: IncomingMessage['headers']; body: string }[] = [];
+  const server = createServer((incoming, response) => {
+    const parts: Buffer[] = [];
+    incoming.on('data', (part: Buffer) => parts.push(part));
+    incoming.on('end', () => {
+      const body = Buffer.concat(parts);
+      seen.push({ headers: incoming.headers, body: body.toString() });
+      handler(incoming, body, response);
+    });
+  });
+
+  /** Passes a request on, with what was changed. */
+  const passOn =
+    (change: {
+      readonly body?: (body: Buffer) => Buffer;
+      readonly without?: string;
+      readonly status?: (status: number) => number;
+    }): Handler =>
+    (incoming, body, response) => {
+      const sent = change.body?.(body) ?? body;
+      const headers = { ...incoming.headers, 'content-length': String(sent.length) };
+      if (change.without !== undefined) delete (headers as Record<string, unknown>)[change.without];
+      const outgoing = startRequest(
+        behind + (incoming.url ?? ''),
+        { method: incoming.method, headers },
+        (answer) => {
+          const status = answer.statusCode ?? 502;
+          response.writeHead(change.status?.(status) ?? status, {
+            'content-type': answer.headers['content-type'] ?? 'text/plain',
+          });
+          answer.pipe(response);
+        },
+      );
+      outgoing.end(sent);
+    };
+
+  beforeAll(async () => {
+    await new Promise<void>((resolve) => {
+      server.listen(0, '127.0.0.1', resolve);
+    });
+    const publicUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    front = await startTestService({ settings: { publicUrl } });
+    behind = front.ownUrl ?? '';
+  });
+  afterEach(() => {
+    seen.length = 0;
+  });
+  afterAll(async () => {
+    await front.close();
+    server.closeAllConnections();
+    await new Promise((resolve) => {
+      server.close(resolve);
+    });
+  });
+
+  const names = ['revenuecat', 'stripe', 'paddle'] as const;
+  const rest = everyStepButTime.filter((step) => step !== 'public_address');
+
+  test('a proxy that changes nothing passes, and is what everything went through', async () => {
+    const { founder } = await founderOf(names, front);
+    handler = passOn({});
+    expect(await selfTest(founder)).toMatchObject({ ok: true });
+    expect(seen).toHaveLength(4 * names.length);
+  });
+
+  test.each<[string, Handler, RegExp, RegExp]>([
+    [
+      'a proxy that changes the body',
+      passOn({ body: (body) => Buffer.from(`${body.toString()}\n`) }),
+      /changes the bytes/,
+      /byte for byte/,
+    ],
+    [
+      'a proxy that gives refusals another face',
+      passOn({ status: (status) => (status === 401 ? 403 : status) }),
+      /answer comes back as 403/,
+      /pass its answers on unchanged/,
+    ],
+    [
+      'a redirect',
+      (_, __, response) =>
+        response.writeHead(301, { location: 'https://www.example.com/elsewhere?x=1' }).end(),
+      /redirects \(301 to https:\/\/www\.example\.com\)/,
+      /PUBLIC_URL/,
+    ],
+    [
+      'a page of somebody else',
+      (_, __, response) => response.writeHead(200).end('<html>hello</html>'),
+      /Something else than this service answers .* with 200/,
+      /PUBLIC_URL/,
+    ],
+    [
+      'a connection that is cut',
+      (incoming) => incoming.socket.destroy(),
+      /can't be reached from the service itself/,
+      /PUBLIC_URL/,
+    ],
+  ])('%s is found, the rest is tested past it, and no secret goes there', async (_, how, detail, fix) => {
+    const { founder, secrets } = await founderOf(names, front);
+    handler = how;
+    const report = await selfTest(founder);
+    expect(report.ok).toBe(false);
+    for (const name of names) {
+      expect(failedOf(report, name)).toEqual(['public_address']);
+      const { public_address: address, ...others } = stepsOf(report, name);
+      expect(address?.detail).toMatch(detail);
+      expect(address?.fix).toMatch(fix);
+      expect(Object.keys(others).toSorted()).toEqual(rest);
+    }
+    expect(seen.length).toBeGreaterThan(0);
+    const everything = JSON.stringify(seen);
+    expect(everything).not.toContain(secrets.get('revenuecat'));
+    expect(everything).not.toMatch(/stripe-signature|paddle-signature|authorization/);
+  });
+
+  test.each([
+    ['revenuecat', 'authorization'],
+    ['stripe', 'stripe-signature'],
+  ] as const)('a proxy that drops the proof of %s is found, and the header named', async (name, header) => {
+    const { founder } = await founderOf([name], front);
+    handler = passOn({ without: header });
+    const report = await selfTest(founder);
+    expect(failedOf(report, name)).toEqual(['accepted']);
+    expect(stepsOf(report, name)['accepted']).toMatchObject({
+      detail: expect.stringContaining('its proof was refused (401). Past the public address it is accepted'),
+      fix: expect.stringContaining(header),
+    });
+  });
+
+  test('an address that never answers costs its time once, and everything ends within the limit', async () => {
+    const { founder } = await founderOf(names, front);
+    handler = () => {};
+    const startedAt = performance.now();
+    const report = await selfTest(founder);
+    expect(performance.now() - startedAt).toBeLessThan(15_000);
+    expect(names.map((name) => failedOf(report, name))).toEqual(names.map(() => ['public_address']));
+    expect(seen).toHaveLength(1);
+    server.closeAllConnections();
+  }, 40_000);
+
+  test('when the time is over, what was not looked at is said to be so', async () => {
+    const { founder } = await founderOf(names, front);
+    handler = passOn({});
+    const report = await runSelfTest(
+      {
+        sql: front.sql,
+        secretBox: createSecretBox([TEST_SECRETS_KEY]),
+        now: Date.now,
+        publicUrl: front.url,
+        ownUrl: front.ownUrl,
+        timeLimitMs: 0,
+      },
+      founder.app.id as AppId,
+    );
+    expect(report.ok).toBe(false);
+    expect(names.map((name) => failedOf(report as Report, name))).toEqual(names.map(() => ['in_time']));
+  });
+});
+
+describe('without anybody who does the work', () => {
+  test.each<[string, Parameters<typeof startTestService>[0], RegExp]>([
+    ['no worker', { settings: { role: 'api' } }, /whether a worker runs/],
+    ['no Temporal server', { temporalAddress: '127.0.0.1:1' }, /GET \/readyz says: temporal: /],
+  ])(
+    '%s: the answer is pending, and the operator is told where to look',
+    async (_, options, where) => {
+      const idle = await startTestService(options);
+      try {
+        const { founder } = await founderOf(['stripe'], idle);
+        const report = await selfTest(founder);
+        expect(report.ok).toBe(false);
+        expect(failedOf(report, 'stripe')).toEqual(['processed']);
+        const { processed, read } = stepsOf(report, 'stripe');
+        expect(processed?.detail).toContain('answered as pending, and nobody works on it');
+        expect(processed?.fix).toMatch(where);
+        expect(read).toBeUndefined();
+      } finally {
+        await idle.close();
+      }
+    },
+    60_000,
+  );
+});
+
+describe('the app as a whole', () => {
+  test('users that never match, and currencies without a rate, are named', async () => {
+    const { founder, secrets } = await founderOf(['revenuecat']);
+    await founder.customer();
+    const authorization = secrets.get('revenuecat') ?? '';
+    const inKroner = revenuecatEvent({
+      userId: 'of-nobody',
+      occurredAt: Date.now(),
+      usd: 1,
+      currency: 'SEK',
+      localPrice: 10,
+    });
+    await founder.webhook('revenuecat', bodyOf(inKroner), { authorization });
+    const named = await selfTest(founder);
+    expect(appStep(named, 'user_ids')).toMatchObject({ ok: false, level: 'advice' });
+    expect(appStep(named, 'exchange_rates')).toMatchObject({ ok: true });
+
+    await setSecret(founder, 'stripe', 'whsec_plainly_fake');
+    const yen = bodyOf(stripeInvoicePaid({ userId: 'of-nobody', amount: 500, currency: 'jpy' }));
+    await founder.webhook('stripe', yen, PROOFS.stripe(yen, 'whsec_plainly_fake'));
+    expect(appStep(await selfTest(founder), 'exchange_rates')).toMatchObject({
+      ok: false,
+      level: 'advice',
+      detail: expect.stringContaining('JPY'),
+      fix: expect.stringContaining('RATES_URL'),
+    });
+    const rateOf = (day: number) => service.sql`
+      insert into exchange_rates (currency, day, units, worth_usd, source)
+      values ('JPY', ${new Date(day).toISOString().slice(0, 10)}::date, 1, 0.0067, 'operator')`;
+    await rateOf(Date.now() - 9 * DAY_MS);
+    expect(appStep(await selfTest(founder), 'exchange_rates')).toMatchObject({ ok: false });
+    await rateOf(Date.now() - 2 * DAY_MS);
+    expect(appStep(await selfTest(founder), 'exchange_rates')).toMatchObject({ ok: true });
+  });
+});
+
+describe('the command line', () => {
+  const admin = async (
+    args: readonly string[],
+    over: { ownUrl?: string; publicUrl?: string } | null = {},
+  ) => {
+    let [out, err] = ['', ''];
+    const { url, ownUrl } = service;
+    const status = await runAdmin(['self-test', ...args], {
+      openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+      findService: async () =>
+        over === null
+          ? null
+          : { publicUrl: url, ownUrl: ownUrl ?? '', secretsKeys: [TEST_SECRETS_KEY], ...over },
+      stdout: (text) => void (out += text),
+      stderr: (text) => void (err += text),
+    });
+    return { status, out, err };
+  };
+
+  test('shows a table of steps, or JSON; what it does now goes to standard error', async () => {
+    const { founder } = await founderOf(['stripe', 'paddle']);
+    const table = await admin(['--app', founder.app.id]);
+    expect(table).toMatchObject({
+      status: 0,
+      err: expect.stringContaining('stripe accepted: ok\n'),
+    });
+    expect(table.out).toMatch(/│ paddle\s+│ no_money\s+│ ok\s+│/);
+    const json = await admin(['--app', founder.app.id, '--json']);
+    expect(json.status).toBe(0);
+    const { ok, providers: reports } = JSON.parse(json.out) as Report;
+    expect({ ok, configured: reports.filter(({ configured }) => configured).length }).toEqual({
+      ok: true,
+      configured: 2,
+    });
+  });
+
+  test('has exit status 1 when something is to be mended, with the fix', async () => {
+    const { founder } = await founderOf([]);
+    const { status, out } = await admin(['--app', founder.app.id]);
+    expect(status).toBe(1);
+    expect(out).toMatch(/│ app\s+│ providers\s+│ FIX\s+│ No billing provider is configured/);
+  });
+
+  test('reaches a service on another machine by its public address alone', async () => {
+    const { founder } = await founderOf(['stripe']);
+    expect(await admin(['--app', founder.app.id], { ownUrl: 'http://127.0.0.1:1' })).toMatchObject({
+      status: 0,
+    });
+  });
+
+  test.each([
+    ['none is there', null, /^The service is not running: start it with npm start/],
+    [
+      'nobody answers',
+      { ownUrl: 'http://127.0.0.1:1', publicUrl: 'http://127.0.0.1:1' },
+      /^The service does not answer at http:\/\/127\.0\.0\.1:1: start it/,
+    ],
+  ])('says in a sentence that the service does not run when %s', async (_, over, sentence) => {
+    const { founder } = await founderOf(['stripe']);
+    const { status, out, err } = await admin(['--app', founder.app.id], over);
+    expect({ status, out }).toEqual({ status: 1, out: '' });
+    expect(err).toMatch(sentence);
+    expect(err.trimEnd().split('\n')).toHaveLength(1);
+  });
+
+  test('does not know an app that is not there', async () => {
+    expect(await admin(['--app', newId('app')])).toMatchObject({
+      status: 1,
+      err: expect.stringMatching(/^There is no app /),
+    });
+  });
+});
