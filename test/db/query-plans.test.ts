@@ -2,9 +2,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import * as z from 'zod';
 import { createAccountKey } from '../../src/db/account-keys.ts';
+import {
+  findCurrenciesInUse,
+  findMoneyLeft,
+  findRealDeliveries,
+  findSelfTestEvents,
+  readAppActivity,
+} from '../../src/db/self-tests.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { SentStatement, Sql } from '../../src/db/sql.ts';
-import type { AccountId, IdKind } from '../../src/domain/ids.ts';
+import type { AccountId, AppId, IdKind } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Route } from '../../src/http/route.ts';
 import { routes } from '../../src/http/routes/index.ts';
@@ -187,6 +194,20 @@ describe.each(readRoutes)('GET %s', (_, route) => {
   }, 120_000);
 });
 
+test('the self-test reads no more than its answer needs', async () => {
+  const { source, sourceEventId } = await sql.one<{ source: string; sourceEventId: string }>`
+    select source, source_event_id as "sourceEventId" from events where app_id = ${appId} order by id limit 1`;
+  const id = appId as AppId;
+  sent = [];
+  await findSelfTestEvents(sql, id, source, sourceEventId);
+  await findMoneyLeft(sql, id, source, [sourceEventId]);
+  await findRealDeliveries(sql, id, source);
+  await readAppActivity(sql, id, Date.UTC(2026, 5, 10) - 30 * DAY_MS);
+  await findCurrenciesInUse(sql, id);
+  expect(sent).toHaveLength(5);
+  expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);
+});
+
 describe('the check itself', () => {
   test.each([
     ['affiliates_by_name', '/affiliates', { sort: 'name' }],
@@ -201,6 +222,7 @@ describe('the check itself', () => {
     ['events_unattributed', '/diagnostics/unattributed', {}],
     ['identities_by_user', '/diagnostics/identity', {}],
     ['deliveries_by_received', '/diagnostics/webhooks', {}],
+    ['deliveries_latest_accepted', '/webhooks', {}],
   ])('finds that %s is missing', async (index, path, query: Record<string, string>) => {
     const [first = '', last = ''] = await idsOf('affiliate');
     const named = (text: string) => text.replace('first', first).replace('last', last);
