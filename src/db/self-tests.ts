@@ -88,7 +88,10 @@ export interface MoneyLeft {
   readonly earningEvents: number;
 }
 
-/** Looks for money in everything that was recorded under these source event ids. */
+/**
+ * Looks for money in everything that was recorded under these source event ids. The look-ups are made row by row
+ * (`offset 0`): a join would read all commissions there are.
+ */
 export async function findMoneyLeft(
   sql: Sql,
   appId: AppId,
@@ -103,9 +106,14 @@ export async function findMoneyLeft(
       select p.id, p.environment from told join payments p
           on p.app_id = ${appId} and p.environment in ('production', 'sandbox') and p.store = told.store and p.ref = told.payment_ref
     )
-    select (select count(*)::int from commissions c
-             where c.event_id in (select id from told) or c.payment_id in (select id from paid)) as commissions,
-           (select count(*)::int from revenue_entries r where r.payment_id in (select id from paid)) as "revenueEntries",
+    select (select count(*)::int
+              from (select c.id from told cross join lateral (select id from commissions where event_id = told.id offset 0) c
+                    union
+                    select c.id from paid cross join lateral (select id from commissions where payment_id = paid.id offset 0) c) x)
+             as commissions,
+           (select count(*)::int
+              from paid cross join lateral (select 1 from revenue_entries where payment_id = paid.id offset 0) r)
+             as "revenueEntries",
            (select count(*)::int from paid where environment <> 'sandbox') as "earningPayments",
            (select count(*)::int from told where environment <> 'sandbox') as "earningEvents"`;
 }
@@ -148,7 +156,8 @@ export interface AppActivity {
 /** Whether an app has a link that is on, and what happened since then: sums of at most four rows a day and shard. */
 export async function readAppActivity(sql: Sql, appId: AppId, since: number): Promise<AppActivity> {
   return await sql.one<AppActivity>`
-    select exists (select from links where app_id = ${appId} and active) as "hasActiveLink",
+    select (select true from links where app_id = ${appId} and active order by created_at, id limit 1) is not null
+             as "hasActiveLink",
            coalesce(sum(clicks), 0)::bigint as clicks, coalesce(sum(installs), 0)::bigint as installs,
            coalesce(sum(identified), 0)::bigint as identified
       from rollup_blocks
