@@ -3,6 +3,7 @@ import { runAdmin } from '../../src/cli/admin.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { prepareDataDir, writeServiceFile } from '../../src/embedded/data-dir.ts';
 import { openDatabase } from '../../src/embedded/database.ts';
+import { findService } from '../../src/embedded/find-service.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { cleanUp, query, temporaryFolder } from './helpers.ts';
 
@@ -39,3 +40,41 @@ test('the command line starts the database of the data folder for the moment, se
   await postgres.stop();
   await held.release();
 }, 60_000);
+
+test('a running service is found by its data folder or by the environment, with the keys of its secrets', async () => {
+  const dataDir = await temporaryFolder();
+  expect(await findService(readConfig({ DATA_DIR: dataDir }))).toBeNull();
+
+  const held = await prepareDataDir(dataDir);
+  const kept = Buffer.from(held.secretsKey, 'base64');
+  await writeServiceFile(dataDir, {
+    pid: process.pid,
+    apiUrl: 'https://api.example.com',
+    ownUrl: 'http://127.0.0.1:4000',
+    databaseUrl: 'postgres://here/db',
+    temporalAddress: '127.0.0.1:1',
+  });
+  const ofFolder = {
+    publicUrl: 'https://api.example.com',
+    ownUrl: 'http://127.0.0.1:4000',
+    secretsKeys: [kept],
+  };
+  expect(await findService(readConfig({ DATA_DIR: dataDir }))).toEqual(ofFolder);
+  expect(await findService(readConfig({ DATA_DIR: dataDir, DATABASE_URL: 'postgres://here/db' }))).toEqual(
+    ofFolder,
+  );
+  await held.release();
+
+  const own = Buffer.alloc(32, 5);
+  const elsewhere = { DATABASE_URL: 'postgres://there/db', HOST: '0.0.0.0', PORT: '80' };
+  const SECRETS_KEY = own.toString('base64');
+  expect(await findService(readConfig({ ...elsewhere, SECRETS_KEY, DATA_DIR: dataDir }))).toEqual({
+    publicUrl: 'http://127.0.0.1:80',
+    ownUrl: 'http://127.0.0.1:80',
+    secretsKeys: [own],
+  });
+  const empty = await temporaryFolder();
+  await expect(findService(readConfig({ ...elsewhere, DATA_DIR: empty }))).rejects.toThrow(
+    /SECRETS_KEY is needed/,
+  );
+});
