@@ -1,6 +1,5 @@
 import { createReadStream } from 'node:fs';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
-import { createSecretBox } from '../config/secret-box.ts';
 import { listAccountKeys, mintAccountKey, revokeAccountKey, rotateAccountKey } from '../db/account-keys.ts';
 import { createAccount, listAccounts } from '../db/accounts.ts';
 import { listAppIds } from '../db/apps.ts';
@@ -16,13 +15,10 @@ import type { Permission } from '../domain/keys.ts';
 import type { FoundService } from '../embedded/find-service.ts';
 import { RatesFileError } from '../rates/parse-rates.ts';
 import { MAX_RATES_BYTES, readRatesFile } from '../rates/read-rates-file.ts';
-import { send } from '../self-test/post.ts';
-import { runSelfTest } from '../self-test/run-self-test.ts';
-import type { SelfTestReport } from '../self-test/run-self-test.ts';
-import type { Step } from '../self-test/steps.ts';
 import { EXIT, Refused, tableOf } from './answer.ts';
 import type { Answer } from './answer.ts';
 import { addDeliveriesCommand } from './deliveries.ts';
+import { addSelfTestCommand } from './self-test.ts';
 
 /** What the command line needs of its surroundings. */
 export interface AdminDeps {
@@ -79,30 +75,16 @@ async function ratesIn(path: string) {
   }
 }
 
-async function livesAt(url: string): Promise<boolean> {
-  const result = await send(`${url}/healthz`, {}, HEALTH_WITHIN_MS);
-  return result.kind === 'answer' && result.status === 200;
-}
-
-function rowOf(of: string, { step, level, ok, detail, fix }: Step): Answer {
-  const result = ok ? 'ok' : level === 'error' ? 'FIX' : 'advice';
-  return { of, step, result, detail: fix === null ? detail : `${detail}\n→ ${fix}` };
-}
-
-/** One row per step; what needs a fix has it. */
-function selfTestRows({ providers, app }: SelfTestReport): Answer[] {
-  return [
-    ...providers.flatMap(({ provider, steps }) => steps.map((step) => rowOf(provider, step))),
-    ...app.map((step) => rowOf('app', step)),
-  ];
-}
-
 /**
  * Runs the operator's command line and answers its exit status: 0 for done, 1 for refused or failed, 2 for wrong usage.
  * `args` is what follows the program's name.
  */
 export async function runAdmin(args: readonly string[], deps: AdminDeps): Promise<number> {
   let status: number = EXIT.ok;
+  /** Something was found that has to be mended: the answer stands, the exit status says so. */
+  const refuse = () => {
+    status = EXIT.refused;
+  };
 
   /** Runs `work` on the database, which is set up first where it is still empty. */
   async function onDatabase<T>(work: (sql: Sql, url: string) => Promise<T>): Promise<T> {
@@ -220,44 +202,7 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
       print(answer, [answer], options);
     });
 
-  program
-    .command('self-test')
-    .description(
-      "play a purchase of each provider through an app's set-up; exit status 1 when anything is off",
-    )
-    .requiredOption('--app <id>', 'whose set-up')
-    .option(...JSON_OPTION)
-    .action(async (options: { app: string; json?: boolean }) => {
-      const service = await deps.findService();
-      if (service === null) throw new Refused(`The service is not running: ${START_IT}`);
-      const { publicUrl, secretsKeys } = service;
-      const ownUrl = (await livesAt(service.ownUrl)) ? service.ownUrl : null;
-      if (ownUrl === null && !(await livesAt(publicUrl))) {
-        const places = [...new Set([service.ownUrl, publicUrl])].join(' or ');
-        throw new Refused(`The service does not answer at ${places}: ${START_IT}`);
-      }
-      const report = await onDatabase(async (sql) => {
-        const appId = (await listAppIds(sql)).find((id) => id === options.app);
-        if (appId === undefined) throw new Refused(`There is no app ${options.app}.`);
-        return await runSelfTest(
-          {
-            sql,
-            secretBox: createSecretBox(secretsKeys),
-            now: Date.now,
-            publicUrl,
-            ownUrl,
-            onProgress: (line) => deps.stderr(`${line}\n`),
-          },
-          appId,
-        );
-      });
-      const table = () => tableOf(selfTestRows(report), SELF_TEST_WIDTHS);
-      deps.stdout(`${options.json === true ? JSON.stringify(report) : table()}\n`);
-      if (!report.ok) status = EXIT.refused;
-      deps.stderr(
-        report.ok ? 'The set-up works.\n' : 'Something has to be mended: see the fixes, top to bottom.\n',
-      );
-    });
+  addSelfTestCommand(program, { ...deps, onDatabase, refuse });
 
   program
     .command('migrate')
@@ -308,7 +253,7 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
         examples: examples.join('\n'),
       }));
       print({ ok: off.length === 0, checkedAt, checks }, rows, options);
-      if (off.length > 0) status = EXIT.refused;
+      if (off.length > 0) refuse();
       deps.stderr(off.length === 0 ? 'The ledger is sound.\n' : `${off.length} checks found something.\n`);
     });
 
@@ -344,7 +289,7 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
         differs,
       }));
       print({ equal: rows.length === 0, differences: rows }, rows, options);
-      if (rows.length > 0) status = EXIT.refused;
+      if (rows.length > 0) refuse();
       deps.stderr(
         rows.length === 0 ? 'All sums equal the facts.\n' : `${rows.length} sums differ from the facts.\n`,
       );

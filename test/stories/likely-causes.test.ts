@@ -82,6 +82,7 @@ async function importEuro(day: string): Promise<void> {
   await writeFile(file, `date,currency,usd_rate\n${day},EUR,1.1`);
   const status = await runAdmin(['rates', 'import', file], {
     openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+    findService: async () => null,
     stdout: () => {},
     stderr: () => {},
   });

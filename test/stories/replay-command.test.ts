@@ -17,6 +17,7 @@ async function admin(args: readonly string[], over: { url?: string; patienceMs?:
   let [out, err] = ['', ''];
   const status = await runAdmin(args, {
     openDatabase: async () => ({ url: over.url ?? service.database.url, close: async () => {} }),
+    findService: async () => null,
     stdout: (text) => void (out += text),
     stderr: (text) => void (err += text),
     ...over,
