@@ -181,14 +181,17 @@ describe('webhook secrets', () => {
       { key: owner.key, body },
     );
 
-  test.each([['whsec_not base64!'], ['whsec_********']])(
-    'what can never prove a Superwall webhook is refused: %s',
-    async (secret) => {
-      const { status, body } = await put('superwall', { secret });
-      expect(status).toBe(400);
-      expect(body).toMatchObject({ errors: [{ path: 'secret' }] });
-    },
-  );
+  test.each([
+    ['superwall', 'whsec_not base64!'],
+    ['superwall', 'whsec_********'],
+    ['stripe', 'sk_live_plainly_fake'],
+    ['stripe', 'wh_sec_plainly_fake'],
+    ['paddle', 'pdl_live_apikey_plainly_fake'],
+  ])('what can never prove a webhook of %s is refused: %s', async (provider, secret) => {
+    const { status, body } = await put(provider, { secret, environment: 'production' });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ errors: [{ path: 'secret' }] });
+  });
 
   test('a token is made up and shown once where none was given', async () => {
     const own = await newApp(api);
@@ -220,7 +223,8 @@ describe('webhook secrets', () => {
     const own = await newApp(api);
     for (const provider of PROVIDER_NAMES) {
       const made = ['revenuecat', 'adapty'].includes(provider);
-      const given = { environment: 'production', ...(made ? {} : { secret: 'whsec_0123456789abcdef' }) };
+      const secret = provider === 'paddle' ? 'pdl_ntfset_0123456789' : 'whsec_0123456789abcdef';
+      const given = { environment: 'production', ...(made ? {} : { secret }) };
       const { status, body } = await put(provider, given, own);
       expect(status).toBe(200);
       expect(typeof body.secret).toBe(made ? 'string' : 'undefined');
