@@ -16,27 +16,32 @@ import type { ParseResult, Provider } from '../src/providers/provider.ts';
 /** All payments of one user key that wait are evaluated by the delivery that names the user, this many at most. */
 const LINKED_PAYMENTS_LIMIT = 200;
 
+/** A delivery of a provider that this version does not know, as after a step back to an earlier one. */
+export class UnknownProvider extends Error {
+  override readonly name = 'UnknownProvider';
+}
+
 /**
  * One go through a delivery. It keeps what a step has read for the steps that follow; a step that runs on its own, in
  * another process and days later, reads again. The rows are the truth either way.
  */
 export class DeliveryRun {
+  readonly deliveryId: DeliveryId;
   readonly #sql: Sql;
-  readonly #deliveryId: DeliveryId;
   #stored: StoredDelivery | undefined;
   #parsed: ParseResult | undefined;
   #payments: readonly StoredPayment[] | undefined;
 
   constructor(sql: Sql, deliveryId: DeliveryId) {
     this.#sql = sql;
-    this.#deliveryId = deliveryId;
+    this.deliveryId = deliveryId;
   }
 
   async stored(): Promise<StoredDelivery> {
-    this.#stored ??= await loadDelivery(this.#sql, this.#deliveryId);
+    this.#stored ??= await loadDelivery(this.#sql, this.deliveryId);
     if (this.#stored === undefined) {
       throw ApplicationFailure.nonRetryable(
-        `no accepted delivery ${this.#deliveryId} in this database`,
+        `no accepted delivery ${this.deliveryId} in this database`,
         'UnknownDelivery',
       );
     }
@@ -45,7 +50,7 @@ export class DeliveryRun {
 
   async provider(): Promise<Provider> {
     const { provider } = await this.stored();
-    if (!isProviderName(provider)) throw new Error(`this version has no provider ${provider}`);
+    if (!isProviderName(provider)) throw new UnknownProvider(`this version has no provider ${provider}`);
     return providers[provider];
   }
 

@@ -18,6 +18,7 @@ const OWN_WORDS = new Set([
   'DatabaseUnavailable',
   'ImpossibleResult',
   'SecretUnreadable',
+  'UnknownProvider',
 ]);
 
 /**

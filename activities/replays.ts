@@ -1,39 +1,30 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import type { Logger } from 'pino';
+import { loggedError } from '../src/config/logger.ts';
+import { SecretUnreadable } from '../src/config/secret-box.ts';
 import type { SecretBox } from '../src/config/secret-box.ts';
-import { appendEventFacts } from '../src/db/events.ts';
-import type { AppendedFacts } from '../src/db/events.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import type { Stage } from '../src/db/rehearsal.ts';
 import {
   advanceReplay,
-  amendOutcome,
-  findAppending,
+  findFoundations,
   findNextDeliveries,
-  findReading,
   findReplay,
   findUnapplied,
   finishReplay,
   markApplied,
+  noteReplayError,
   recordPlans,
 } from '../src/db/replays.ts';
 import type { DeliveryPlan, Replay, ReplayedDelivery } from '../src/db/replays.ts';
 import { violatedConstraint } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
-import { bindTransfers } from '../src/db/transfers.ts';
-import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { BindingId, DeliveryId, ReplayId } from '../src/domain/ids.ts';
-import {
-  compareReadings,
-  isBetterOutcome,
-  isSettled,
-  ledgerChanges,
-  readingOf,
-} from '../src/domain/replay.ts';
-import type { DeliveryOutcomeStatus, ReplayChange } from '../src/domain/replay.ts';
+import type { ReplayChange } from '../src/domain/replay.ts';
 import type { ReplayProgress } from '../workflows/types.ts';
-import { DeliveryRun } from './delivery-run.ts';
-import { evaluateAndApply } from './evaluate.ts';
+import { DeliveryRun, UnknownProvider } from './delivery-run.ts';
+import { causeForFounder } from './failures.ts';
+import { namesOf, replayDelivery } from './replay-delivery.ts';
 
 export interface ReplayActivityDeps {
   readonly sql: Sql;
@@ -45,168 +36,122 @@ export interface ReplayActivityDeps {
   readonly onBindings: (bindings: readonly BindingId[]) => void;
 }
 
-/** Deliveries of one page: what they change is locked while they are rehearsed. */
+/** Deliveries of one page, and how long their rehearsal may go on: what it changes is locked until its end. */
 const PAGE = 20;
-/** A dry run rehearses a page behind this many of the latest deliveries that would append something. */
-const CARRIED = 50;
+const REHEARSAL_MS = 250;
+/** A dry run plays at most so many earlier deliveries on which one builds. */
+const FOUNDATIONS_LIMIT = 200;
 
 export interface ReplayActivities {
   replayPage(replayId: string): Promise<ReplayProgress>;
 }
 
-interface Replayed {
-  readonly changes: readonly ReplayChange[];
-  readonly commissions: readonly NewCommission[];
-  readonly bindings: readonly BindingId[];
+/** Why a delivery can't be replayed, whatever happens next; undefined for a failure that another try may not meet. */
+function refusalOf(error: unknown): string | undefined {
+  const constraint = violatedConstraint(error);
+  if (constraint !== undefined) {
+    return `the database refuses it: ${constraint === '' ? loggedError(error).message : constraint}`;
+  }
+  return error instanceof SecretUnreadable || error instanceof UnknownProvider ? error.message : undefined;
 }
 
-function nothingBut(...changes: ReplayChange[]): Replayed {
-  return { changes, commissions: [], bindings: [] };
-}
-
-function statusChange(
-  stored: { processingStatus: string },
-  today: DeliveryOutcomeStatus,
-  reason: string | null,
-): ReplayChange {
-  return {
-    what: 'status',
-    stored: stored.processingStatus,
-    today: reason === null ? today : `${today}: ${reason}`,
-    action: isBetterOutcome(stored.processingStatus, today) ? 'append' : 'keep',
-  };
-}
-
-/** Facts in the order in which a person reads them. */
-const FACTS = [
-  'event',
-  'payment',
-  'adjustment',
-  'users',
-  'userKeys',
-  'userLinks',
-  'aliases',
-  'transfers',
-] as const satisfies readonly (keyof AppendedFacts)[];
-
-function factChanges(appended: AppendedFacts, event: string): ReplayChange[] {
-  return FACTS.filter((what) => appended[what] > 0).map((what) => ({
-    what,
-    stored: null,
-    today: what === 'event' ? event : `${appended[what]} more`,
-    action: 'append',
-  }));
-}
-
-/**
- * Runs one stored delivery again through today's code and appends what is missing: facts, then what the evaluations of
- * its payments find. Nothing that is stored is edited. Safe to run twice; the second time finds nothing to do.
- */
-async function replayDelivery(sql: Sql, secretBox: SecretBox, deliveryId: DeliveryId): Promise<Replayed> {
-  const run = new DeliveryRun(sql, deliveryId);
-  const stored = await run.stored();
-  if (!(await run.isWhole()) || !(await run.isProved(secretBox))) {
-    const today = 'the stored request does not match its proof: it counts for nothing';
-    return nothingBut({ what: 'refused', stored: null, today, action: 'keep' });
-  }
-
-  const parsed = await run.parsed();
-  const before = await findReading(sql, deliveryId);
-  if (parsed.outcome === 'failed' || parsed.event === null) {
-    const [status, reason] =
-      parsed.outcome === 'event' ? ['failed' as const, null] : [parsed.outcome, parsed.reason];
-    if (status === stored.processingStatus) return nothingBut();
-    const change = statusChange(stored, status, reason);
-    if (change.action === 'append')
-      await amendOutcome(sql, deliveryId, { status, reason, sourceEventId: null });
-    return nothingBut(change);
-  }
-
-  const { event, environment } = await run.event();
-  const reading = readingOf(event, environment);
-  const difference = before === undefined ? null : compareReadings(before, reading);
-  if (difference !== null && !difference.mayAppend) return nothingBut(...difference.changes);
-
-  const { appId, eventId, provider: source, receivedAt } = stored;
-  const appended = await appendEventFacts(sql, {
-    deliveryId,
-    eventId,
-    appId,
-    source,
-    environment,
-    receivedAt,
-    event,
-  });
-  const changes: ReplayChange[] = [...(difference?.changes ?? [])];
-  const commissions: NewCommission[] = [];
-  const bindings: BindingId[] = [];
-  if (appended !== null) {
-    changes.push(...factChanges(appended, `${reading.kind}, ${environment}`));
-    if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
-    for (const payment of await run.payments()) {
-      if (isSettled(payment, evaluatePayment(payment))) continue;
-      const applied = await evaluateAndApply(sql, payment, null);
-      commissions.push(...applied.commissions);
-      // A payment that this replay appended had no cause before.
-      const isNew = appended.payment > 0 && payment.eventId === eventId;
-      changes.push(...ledgerChanges(applied.evaluation, isNew ? null : payment.likelyCause));
-    }
-  }
-
-  const ignoredReason = parsed.outcome === 'ignored' ? parsed.reason : null;
-  const status = appended === null ? 'duplicate' : ignoredReason === null ? 'processed' : 'ignored';
-  const raised = isBetterOutcome(stored.processingStatus, status);
-  if (status !== stored.processingStatus) changes.push(statusChange(stored, status, ignoredReason));
-  if (raised || commissions.length > 0) {
-    await amendOutcome(sql, deliveryId, {
-      ...(raised
-        ? { status, reason: ignoredReason }
-        : { status: stored.processingStatus, reason: stored.lastError }),
-      sourceEventId: event.sourceEventId,
-    });
-  }
-  return { changes, commissions, bindings };
+/** The failure of a replay, with the delivery at which it happened. */
+function failedAt(deliveryId: DeliveryId, error: unknown): Error {
+  return new Error(`delivery ${deliveryId}: ${causeForFounder(error)}`, { cause: error });
 }
 
 /** The activities of the replay workflow. */
 export function createReplayActivities(deps: ReplayActivityDeps): ReplayActivities {
   const { sql, secretBox, logger, rehearse, onCommissions, onBindings } = deps;
 
-  /** Rehearses a page, delivery after delivery, each on top of those before it. Answers those that differ. */
-  async function plan(replay: Replay, page: readonly ReplayedDelivery[]): Promise<DeliveryPlan[]> {
-    // A real replay has applied the earlier pages; a dry run has to play them once more.
-    const carried = replay.dryRun ? await findAppending(sql, replay.id, CARRIED) : [];
+  /** Rehearses one delivery on top of what the rehearsal has played. */
+  async function rehearseDelivery(
+    { sql: staged, part }: Stage,
+    replay: Replay,
+    run: DeliveryRun,
+  ): Promise<readonly ReplayChange[]> {
+    try {
+      return (await part(async () => await replayDelivery(staged, secretBox, run, replay.id))).changes;
+    } catch (error) {
+      const today = refusalOf(error);
+      if (today === undefined) throw failedAt(run.deliveryId, error);
+      return [{ what: 'refused', stored: null, today, action: 'keep' }];
+    }
+  }
+
+  /**
+   * Rehearses a page, delivery after delivery, each on top of those before it, as far as its time goes. Answers how many
+   * that were, and the plans of those that differ.
+   */
+  async function plan(
+    replay: Replay,
+    page: readonly ReplayedDelivery[],
+  ): Promise<{ rehearsed: number; plans: DeliveryPlan[] }> {
     return await rehearse(async (stage) => {
-      const rehearsed = async (deliveryId: DeliveryId): Promise<readonly ReplayChange[]> => {
-        try {
-          return (await stage.part(() => replayDelivery(stage.sql, secretBox, deliveryId))).changes;
-        } catch (error) {
-          const constraint = violatedConstraint(error);
-          if (constraint === undefined) throw error;
-          return [
-            {
-              what: 'refused',
-              stored: null,
-              today: `the database refuses it: ${constraint}`,
-              action: 'keep',
-            },
-          ];
-        }
-      };
-      for (const deliveryId of carried) await rehearsed(deliveryId);
+      const endsAt = performance.now() + REHEARSAL_MS;
+      const played = new Set<DeliveryId>();
       const plans: DeliveryPlan[] = [];
+      let rehearsed = 0;
       for (const delivery of page) {
-        const changes = await rehearsed(delivery.deliveryId);
-        if (changes.length > 0) plans.push({ ...delivery, changes });
+        if (rehearsed > 0 && performance.now() > endsAt) break;
+        const run = new DeliveryRun(stage.sql, delivery.deliveryId);
+        const { tells, asks } = await namesOf(run);
+        // A real replay has applied the earlier pages; a dry run has to play what it builds on once more.
+        const foundations = replay.dryRun
+          ? await findFoundations(stage.sql, replay.id, asks, FOUNDATIONS_LIMIT)
+          : [];
+        for (const deliveryId of foundations) {
+          if (played.has(deliveryId)) continue;
+          await rehearseDelivery(stage, replay, new DeliveryRun(stage.sql, deliveryId));
+          played.add(deliveryId);
+        }
+        const changes = await rehearseDelivery(stage, replay, run);
+        played.add(delivery.deliveryId);
+        if (changes.length > 0) plans.push({ ...delivery, changes, names: tells });
+        rehearsed += 1;
       }
-      return plans;
+      return { rehearsed, plans };
     });
+  }
+
+  /** Carries out the plan of one delivery. */
+  async function apply(replayId: ReplayId, deliveryId: DeliveryId): Promise<void> {
+    try {
+      const run = new DeliveryRun(sql, deliveryId);
+      const { commissions, bindings } = await replayDelivery(sql, secretBox, run, replayId);
+      onCommissions(commissions);
+      onBindings(bindings);
+      await markApplied(sql, replayId, deliveryId, null);
+      logger.info({ replayId, deliveryId, commissions: commissions.length, msg: 'delivery replayed' });
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (refusal === undefined) throw failedAt(deliveryId, error);
+      await markApplied(sql, replayId, deliveryId, refusal);
+      logger.warn({ replayId, deliveryId, refusal, msg: 'delivery not replayed' });
+    }
+  }
+
+  /** Rehearses the next deliveries, writes their plans down and, unless it is a dry run, carries them out. */
+  async function replayNext(replay: Replay): Promise<'on' | 'done'> {
+    const next = await findNextDeliveries(sql, replay, PAGE);
+    if (next.length === 0) return 'done';
+    const { rehearsed, plans } = await plan(replay, next);
+    const page = next.slice(0, rehearsed);
+    await recordPlans(sql, replay, plans);
+    if (!replay.dryRun) {
+      const deliveryIds = page.map((d) => d.deliveryId);
+      for (const deliveryId of await findUnapplied(sql, replay.id, deliveryIds)) {
+        await apply(replay.id, deliveryId);
+      }
+    }
+    await advanceReplay(sql, replay, page);
+    return 'on';
   }
 
   return {
     /**
-     * One page of a replay: rehearses it, writes down what differs, and then, unless it is a dry run, applies it. What
-     * was written down stays, so a page that died in between is told whole.
+     * One page of a replay. What was written down of it stays, so a page that died in between is told whole. Why it
+     * failed is noted for who waits; then it is tried again.
      */
     replayPage: async (id) => {
       const replayId = id as ReplayId;
@@ -214,31 +159,14 @@ export function createReplayActivities(deps: ReplayActivityDeps): ReplayActiviti
       if (replay === undefined) {
         throw ApplicationFailure.nonRetryable(`no replay ${replayId} in this database`, 'UnknownReplay');
       }
-      const page = await findNextDeliveries(sql, replayId, PAGE);
-      if (page.length > 0) {
-        await recordPlans(sql, replay, await plan(replay, page));
-        const unapplied = replay.dryRun
-          ? []
-          : await findUnapplied(
-              sql,
-              replayId,
-              page.map((d) => d.deliveryId),
-            );
-        for (const deliveryId of unapplied) {
-          const { commissions, bindings } = await replayDelivery(sql, secretBox, deliveryId);
-          onCommissions(commissions);
-          onBindings(bindings);
-          await markApplied(sql, replayId, deliveryId);
-          logger.info({ replayId, deliveryId, commissions: commissions.length, msg: 'delivery replayed' });
-        }
-        await advanceReplay(sql, replay, page);
-      } else {
-        await finishReplay(sql, replayId);
-      }
-      const after = (await findReplay(sql, replayId)) ?? replay;
-      const { seen, deliveries, changed, applied } = after;
-      if (page.length === 0) logger.info({ replayId, seen, changed, applied, msg: 'replay finished' });
-      return { seen, deliveries, changed, applied, done: page.length === 0 };
+      const result = await replayNext(replay).catch(async (error: unknown) => {
+        await noteReplayError(sql, replayId, causeForFounder(error)).catch(() => {});
+        throw error;
+      });
+      if (result === 'done') await finishReplay(sql, replayId);
+      const { seen, deliveries, changed, applied } = (await findReplay(sql, replayId)) ?? replay;
+      if (result === 'done') logger.info({ replayId, seen, changed, applied, msg: 'replay finished' });
+      return { seen, deliveries, changed, applied, done: result === 'done' };
     },
   };
 }

@@ -2,8 +2,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import { newId } from '../db/new-id.ts';
-import { findReplay, listReplayChanges, orderReplay } from '../db/replays.ts';
-import type { Replay } from '../db/replays.ts';
+import {
+  cancelReplay,
+  findReplay,
+  listReplayChanges,
+  listReplayedCommissions,
+  orderReplay,
+  sumReplayed,
+} from '../db/replays.ts';
+import type { Replay, ReplayedCommission, ReplayFinding } from '../db/replays.ts';
 import type { Sql } from '../db/sql.ts';
 import { isId } from '../domain/ids.ts';
 import type { ReplayId } from '../domain/ids.ts';
@@ -32,12 +39,17 @@ const PAGE = 100;
 /** More lines than this are no table that a person reads. */
 const TABLE_ROWS = 200;
 
-/** The end of the year 9999, epoch ms. */
+/** Epoch milliseconds before 1973 are epoch seconds that somebody typed; after the year 9999 there is no instant. */
+const FIRST_EPOCH_MS = 100_000_000_000;
 const LAST_INSTANT = 253_402_300_799_999;
 
 /** An instant on the command line: epoch ms, or ISO 8601 with its zone; a date alone is midnight in UTC. */
 function parseInstant(text: string): number {
-  const at = /^\d{1,15}$/.test(text) ? Number(text) : isoInstant(text);
+  const isEpochMs = /^\d{1,15}$/.test(text);
+  const at = isEpochMs ? Number(text) : isoInstant(text);
+  if (isEpochMs && at < FIRST_EPOCH_MS) {
+    throw new InvalidArgumentError('Must be epoch milliseconds; this looks like seconds.');
+  }
   if (!(at <= LAST_INSTANT)) {
     throw new InvalidArgumentError('Must be epoch milliseconds, 2026-01-31, or 2026-01-31T12:00:00Z.');
   }
@@ -54,21 +66,32 @@ function isoInstant(text: string): number {
 }
 
 /** Whether a change was made, in the words of the table. */
-function isAppended(replay: Replay, change: ReplayChange, appliedAt: number | null): string {
+function isAppended(replay: Replay, change: ReplayChange, found: ReplayFinding): string {
   if (change.action === 'keep') return 'no, stays as it is';
   if (replay.dryRun) return 'would be';
-  return appliedAt === null ? 'not yet' : 'yes';
+  if (found.refusal !== null) return `no: ${found.refusal}`;
+  return found.appliedAt === null ? 'not yet' : 'yes';
 }
 
-/** What a replay found, page by page. */
-async function* changesOf(sql: Sql, id: ReplayId) {
-  let after: Awaited<ReturnType<typeof listReplayChanges>>[number] | undefined;
+/** All rows of a list that is read page by page. */
+async function* rowsOf<T>(list: (after: T | null) => Promise<T[]>): AsyncGenerator<T> {
+  let after: T | null = null;
   do {
-    const page = await listReplayChanges(sql, id, after ?? null, PAGE);
+    const page: T[] = await list(after);
     yield* page;
-    after = page.length === PAGE ? page.at(-1) : undefined;
-  } while (after !== undefined);
+    after = page.length === PAGE ? (page.at(-1) ?? null) : null;
+  } while (after !== null);
 }
+
+const changesOf = (sql: Sql, id: ReplayId) =>
+  rowsOf<ReplayFinding>(async (after) => await listReplayChanges(sql, id, after, PAGE));
+
+const commissionsOf = (sql: Sql, id: ReplayId) =>
+  rowsOf<ReplayedCommission>(
+    async (after) => await listReplayedCommissions(sql, id, after?.commissionId ?? null, PAGE),
+  );
+
+const usd = (cents: number) => (cents / 100).toFixed(2);
 
 /** Adds `deliveries replay` and `deliveries replay-report` to the command line. */
 export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDeps): void {
@@ -78,13 +101,20 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
   async function finished(sql: Sql, id: ReplayId): Promise<Replay> {
     const giveUpAt = Date.now() + patienceMs;
     let told = '';
+    let toldError: string | null = null;
     for (;;) {
       const replay = await findReplay(sql, id);
       if (replay === undefined) throw new Refused(`There is no replay ${id}.`);
-      const { seen, deliveries, changed, applied } = replay;
+      const { seen, deliveries, changed, applied, lastError } = replay;
       const line = `${seen} of ${deliveries} deliveries looked at, ${changed} differ, ${applied} applied.\n`;
       if (replay.isTakenUp && line !== told) stderr(line);
       told = line;
+      if (lastError !== null && lastError !== toldError) {
+        stderr(
+          `It is stuck and tries again by itself: ${lastError}. To give up: deliveries replay-cancel ${id}\n`,
+        );
+      }
+      toldError = lastError;
       if (replay.isFinished) return replay;
       if (!replay.isTakenUp && Date.now() > giveUpAt) {
         throw new Refused(
@@ -95,59 +125,59 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
     }
   }
 
-  /** All of it, row by row: a replay may have found more than fits into memory. */
-  async function printJson(sql: Sql, replay: Replay): Promise<void> {
-    const { id, appId, dryRun, seen, changed, applied } = replay;
-    const head = JSON.stringify({ replayId: id, appId, dryRun, seen, changed, applied });
-    stdout(`${head.slice(0, -1)},"deliveries":[`);
+  /** Prints the rows of a list as they are read, for they may be more than fit into memory. */
+  async function printJsonList(name: string, rows: AsyncIterable<object>): Promise<void> {
+    stdout(`,"${name}":[`);
     let separator = '';
-    for await (const { deliveryId, eventId, provider, receivedAt, appliedAt, changes } of changesOf(
-      sql,
-      id,
-    )) {
-      stdout(
-        `${separator}\n${JSON.stringify({ deliveryId, eventId, source: provider, receivedAt, appliedAt, changes })}`,
-      );
+    for await (const row of rows) {
+      stdout(`${separator}\n${JSON.stringify(row)}`);
       separator = ',';
     }
-    stdout('\n]}\n');
+    stdout('\n]');
+  }
+
+  async function printJson(sql: Sql, replay: Replay): Promise<void> {
+    const { id, appId, dryRun, isCancelled, seen, changed, applied } = replay;
+    const sums = dryRun ? {} : await sumReplayed(sql, id);
+    const head = { replayId: id, appId, dryRun, isCancelled, seen, changed, applied, ...sums };
+    stdout(JSON.stringify(head).slice(0, -1));
+    if (!dryRun) await printJsonList('commissions', commissionsOf(sql, id));
+    await printJsonList('deliveries', changesOf(sql, id));
+    stdout('}\n');
   }
 
   async function printTable(sql: Sql, replay: Replay): Promise<void> {
     const rows = [];
     let more = 0;
-    const cents = { commission: 0, revenue: 0 };
-    for await (const { deliveryId, eventId, changes, appliedAt } of changesOf(sql, replay.id)) {
+    const planned = { commissionCents: 0, revenueCents: 0 };
+    for await (const found of changesOf(sql, replay.id)) {
+      const { deliveryId, eventId, changes } = found;
       for (const change of changes) {
         const { what, stored, today, amountCents } = change;
-        if (what === 'commission' || what === 'revenue') cents[what] += amountCents ?? 0;
+        if (what === 'commission') planned.commissionCents += amountCents ?? 0;
+        if (what === 'revenue') planned.revenueCents += amountCents ?? 0;
         if (rows.length === TABLE_ROWS) more += 1;
         else {
-          const usd = amountCents === undefined ? '' : (amountCents / 100).toFixed(2);
-          rows.push({
-            deliveryId,
-            eventId,
-            what,
-            stored,
-            today,
-            usd,
-            appended: isAppended(replay, change, appliedAt),
-          });
+          const shown = { usd: amountCents === undefined ? '' : usd(amountCents) };
+          const appended = isAppended(replay, change, found);
+          rows.push({ deliveryId, eventId, what, stored, today, ...shown, appended });
         }
       }
     }
     stdout(`${tableOf(rows)}\n`);
     if (more > 0) stderr(`${more} more lines are not shown here; --json shows all.\n`);
+    // What a real replay appended is asked of the ledger: live work may have come between its plan and its doing.
+    const { commissionCents, revenueCents } = replay.dryRun ? planned : await sumReplayed(sql, replay.id);
     const verb = replay.dryRun ? 'would be appended' : 'appended';
-    stderr(
-      `${(cents.commission / 100).toFixed(2)} USD of commissions and ${(cents.revenue / 100).toFixed(2)} USD of revenue ${verb}.\n`,
-    );
+    stderr(`${usd(commissionCents)} USD of commissions and ${usd(revenueCents)} USD of revenue ${verb}.\n`);
   }
 
   async function report(sql: Sql, id: ReplayId, json: boolean): Promise<void> {
     const replay = await finished(sql, id);
     await (json ? printJson : printTable)(sql, replay);
-    if (replay.dryRun && replay.changed > 0) {
+    if (replay.isCancelled) {
+      stderr('It was cancelled before its end. What it had appended stays.\n');
+    } else if (replay.dryRun && replay.changed > 0) {
       stderr('Nothing was changed. The same command without --dry-run appends what is missing.\n');
     }
   }
@@ -183,7 +213,7 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
           throw new Refused(
             delivery === undefined
               ? `There is no app ${app}.`
-              : `There is no app ${app} with an accepted delivery ${delivery}.`,
+              : `The app ${app} has no accepted delivery ${delivery} with an outcome. One that is still worked on needs no replay.`,
           );
         }
         stderr(`Replay ${id} is written down; the service begins it within seconds.\n`);
@@ -198,5 +228,16 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
     .action(async (id: string, options: { json?: boolean }) => {
       if (!isId('replay', id)) throw new Refused(`There is no replay ${id}.`);
       await onDatabase(async (sql) => await report(sql, id, options.json === true));
+    });
+  deliveries
+    .command('replay-cancel')
+    .description('ends a replay before its time; what it has appended stays')
+    .argument('<id>', "the replay's id")
+    .action(async (id: string) => {
+      await onDatabase(async (sql) => {
+        const isCancelled = isId('replay', id) && (await cancelReplay(sql, id));
+        if (!isCancelled) throw new Refused(`There is no replay ${id} under way.`);
+        stdout(`Replay ${id} is cancelled. What it had appended stays: deliveries replay-report ${id}\n`);
+      });
     });
 }

@@ -57,11 +57,14 @@ async function writeFacts(
   const store = money?.store ?? null;
   const paymentRef = payment?.ref ?? adjustment?.paymentRef ?? null;
   const earnsLater = environment === 'production' && payment !== null;
+  const again = mode === 'replay';
+  // A replay counts as the first look, so what it appends has the cause of a payment in which nobody was found.
+  const unevaluated = again ? 'missing_user_id' : 'processing';
   const likelyCause =
     environment === 'production' && event.priceUnknown && payment === null
       ? 'price_unknown'
       : earnsLater
-        ? 'processing'
+        ? unevaluated
         : null;
   const users =
     payment === null ? [] : event.userIds.map((customerUserId, position) => ({ customerUserId, position }));
@@ -73,9 +76,14 @@ async function writeFacts(
         ]
       : [];
   const keys = payment === null ? [] : event.userKeys.map((userKey, position) => ({ userKey, position }));
-  const again = mode === 'replay';
   const samePayment = sql.fragment`
     p.app_id = ${appId} and p.environment = ${environment} and p.store = ${store} and p.ref = ${payment?.ref ?? null}`;
+
+  // An event that tells once more of a payment has no cause of its own. Live, its evaluation clears it; a replay may find
+  // nothing to evaluate.
+  const firstCause = again
+    ? sql.fragment`case when not exists (select from payments p where ${samePayment}) then ${likelyCause} end`
+    : sql.fragment`${likelyCause}`;
 
   return await sql.one`
     with told as (
@@ -84,19 +92,21 @@ async function writeFacts(
       values (${facts.eventId}, ${appId}, ${facts.deliveryId}, ${facts.source}, ${event.sourceEventId}, ${event.kind},
               ${environment}, ${instant(event.occurredAt)}, ${instant(facts.receivedAt)}, ${event.productId},
               ${event.userIds[0] ?? null}, ${store}, ${paymentRef}, ${money?.currency ?? null}, ${money?.amountMinor ?? null},
-              ${money?.usdCents ?? null}, ${likelyCause})
+              ${money?.usdCents ?? null}, ${firstCause})
       on conflict (app_id, source, source_event_id) do nothing
       returning id, delivery_id
     ), ev as (
-      select id, delivery_id from told
+      -- Facts are one statement: an event that speaks of money has had its payment or adjustment from the beginning.
+      select id, delivery_id, true as may_add_money from told
       union all
-      select id, delivery_id from events where ${again}::boolean and delivery_id = ${facts.deliveryId}
+      select id, delivery_id, payment_ref is null from events where ${again}::boolean and delivery_id = ${facts.deliveryId}
     ), filled as (
       update events e
          set store = coalesce(e.store, ${store}), payment_ref = ${paymentRef}, currency = coalesce(e.currency, ${money?.currency ?? null}),
              amount_minor = coalesce(e.amount_minor, ${money?.amountMinor ?? null}::bigint),
              amount_cents = coalesce(e.amount_cents, ${money?.usdCents ?? null}::bigint),
-             customer_user_id = coalesce(e.customer_user_id, ${event.userIds[0] ?? null})
+             customer_user_id = coalesce(e.customer_user_id, ${event.userIds[0] ?? null}),
+             likely_cause = ${firstCause}
        where ${again && money !== null}::boolean and e.delivery_id = ${facts.deliveryId} and e.payment_ref is null
     ), added as (
       insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, usd_cents, occurred_at,
@@ -104,8 +114,9 @@ async function writeFacts(
       select ${newId('payment')}, ${appId}, ${environment}, ${payment?.store ?? null}, ${payment?.ref ?? null}, ev.id,
              ${payment?.currency ?? null}, ${payment?.amountMinor ?? null}::bigint, ${payment?.usdCents ?? null}::bigint,
              ${instant(event.occurredAt)}, ${event.onlyAnonymousUserIds}, case when ${again}::boolean then now() end,
-             case when ${again && earnsLater}::boolean then 'missing_user_id' end
-        from ev where ${payment !== null}::boolean and not (${again}::boolean and exists (select from payments p where ${samePayment}))
+             ${again ? likelyCause : null}::text
+        from ev where ${payment !== null}::boolean and ev.may_add_money
+                  and not (${again}::boolean and exists (select from payments p where ${samePayment}))
       on conflict (app_id, environment, store, ref) do update set version = payments.version + 1
       returning id, xmax = 0 as is_new
     ), pay as (
@@ -150,7 +161,7 @@ async function writeFacts(
              ${adjustment?.rank ?? null}::int, ${adjustment?.reversesAll ?? false}::boolean, ${adjustment?.currency ?? null},
              ${adjustment?.amountMinor ?? null}::bigint, ${adjustment?.usdCents ?? null}::bigint,
              ${instant(event.occurredAt)}, ev.id
-        from ev where ${adjustment !== null}::boolean
+        from ev where ${adjustment !== null}::boolean and ev.may_add_money
       on conflict (app_id, environment, store, ref) do update
         set state = excluded.state, rank = excluded.rank, currency = excluded.currency, amount_minor = excluded.amount_minor,
             usd_cents = excluded.usd_cents, occurred_at = excluded.occurred_at, event_id = excluded.event_id

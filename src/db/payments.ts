@@ -1,4 +1,4 @@
-import type { AppId, CommissionId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
+import type { AppId, CommissionId, DeliveryId, EventId, PaymentId, ReplayId } from '../domain/ids.ts';
 import type { Environment } from '../domain/events.ts';
 import { RATE_MAX_AGE_DAYS, shownUsdPerUnit } from '../domain/exchange-rate.ts';
 import type { Evaluation, PaymentSnapshot } from '../domain/evaluate-payment.ts';
@@ -152,13 +152,14 @@ export interface AppliedEvaluation {
 /**
  * Appends what an evaluation found missing, in one statement, on the condition that the payment is still as it was
  * read. Null when it is not: read again and evaluate again. With `delivery`, the delivery that asked for it gets its
- * outcome in the same statement.
+ * outcome in the same statement. What a replay appends carries its id.
  */
 export async function applyEvaluation(
   sql: Sql,
   payment: StoredPayment,
   evaluation: Evaluation,
   delivery: { deliveryId: DeliveryId; eventId: EventId; sourceEventId: string } | null,
+  replayId: ReplayId | null = null,
 ): Promise<AppliedEvaluation | null> {
   const { earning, binding, fx } = evaluation;
   const shownRate = fx === null ? null : shownUsdPerUnit(fx);
@@ -204,20 +205,21 @@ export async function applyEvaluation(
     ), written as (
       insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
                                reverses_commission_id, rate_bps, rate_source, base_cents, amount_cents, source, customer_user_id,
-                               match_method, occurred_at, due_at)
+                               match_method, occurred_at, due_at, replay_id)
       select r.id, held.app_id, t.affiliate_id, t.link_id, r."eventId", held.id, held.binding_id, r."adjustmentId", r.kind,
              case r.kind when 'reversal' then ${earningId ?? null} end, t.rate_bps, t.rate_source, r."baseCents", r."amountCents",
              ${payment.source}, t.customer_user_id, t.match_method,
-             to_timestamp(r."occurredAt" / 1000.0), t.due_at
+             to_timestamp(r."occurredAt" / 1000.0), t.due_at, ${replayId}
         from held, terms t,
              rows from (jsonb_to_recordset(${sql.json(rows)}) as (id text, kind text, "eventId" text, "adjustmentId" text,
                "amountCents" bigint, "baseCents" bigint, "occurredAt" bigint)) with ordinality r
        order by r.ordinality
       returning id, event_id, due_at
     ), earned as (
-      insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, adjustment_id, amount_cents, occurred_at)
+      insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, adjustment_id, amount_cents, occurred_at,
+                                   replay_id)
       select held.id, v.position, held.app_id, a.affiliate_id, a.link_id, v."adjustmentId", v."amountCents",
-             to_timestamp(v."occurredAt" / 1000.0)
+             to_timestamp(v."occurredAt" / 1000.0), ${replayId}
         from held
         join bindings b on b.id = held.binding_id
         join attributions a on a.id = b.attribution_id,

@@ -18,6 +18,8 @@ export interface Stage {
  * that ends with it. Nothing that it writes can stay, also when the connection dies in between and the driver opens a
  * new one: every connection of a rehearsal is read-only by default, and only its own transaction may write. That it was
  * one and the same transaction to the end is asked of Postgres; otherwise this throws and answers nothing.
+ *
+ * The sums of dashboards stay out of it: their rows would be locked for the whole app.
  */
 export async function rehearse<T>(url: string, work: (stage: Stage) => Promise<T>): Promise<T> {
   const sql = connect({
@@ -26,6 +28,7 @@ export async function rehearse<T>(url: string, work: (stage: Stage) => Promise<T
     applicationName: 'tributary-rehearsal',
     settings: {
       default_transaction_read_only: 'on',
+      'tributary.rehearsal': 'on',
       lock_timeout: LOCK_TIMEOUT_MS,
       idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
     },

@@ -1,4 +1,4 @@
-import type { AppId, DeliveryId, EventId, ReplayId } from '../domain/ids.ts';
+import type { AppId, CommissionId, AffiliateId, DeliveryId, EventId, ReplayId } from '../domain/ids.ts';
 import type { EventReading, ReplayChange } from '../domain/replay.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -17,7 +17,8 @@ const orNull = (at: number | null) => (at === null ? null : instant(at));
 
 /**
  * Writes down a replay of the accepted deliveries that have their outcome by now, and how many they are. The service on
- * this database begins it by itself. Undefined for an unknown app, or for one delivery that the app does not have.
+ * this database begins it by itself. Undefined for an unknown app, or for one delivery that the app does not have or
+ * still works on.
  */
 export async function orderReplay(sql: Sql, order: ReplayOrder): Promise<ReplayId | undefined> {
   const { appId, deliveryId } = order;
@@ -36,7 +37,8 @@ export async function orderReplay(sql: Sql, order: ReplayOrder): Promise<ReplayI
                           else d.received_at >= r.from_at and d.received_at < r.to_at end)
         from range r
        where ${deliveryId === null}::boolean
-          or exists (select from deliveries d where d.app_id = r.app_id and d.id = ${deliveryId} and d.signature_valid)
+          or exists (select from deliveries d
+                      where d.app_id = r.app_id and d.id = ${deliveryId} and d.signature_valid and d.completed_at is not null)
       on conflict (id) do nothing
       returning id
     )
@@ -48,6 +50,8 @@ export interface Replay {
   readonly id: ReplayId;
   readonly appId: AppId;
   readonly dryRun: boolean;
+  /** The one delivery that it is about; null where it is about a time. */
+  readonly deliveryId: DeliveryId | null;
   /** How many deliveries it has to look at. */
   readonly deliveries: number;
   readonly seen: number;
@@ -55,19 +59,20 @@ export interface Replay {
   readonly changed: number;
   /** To how many something was appended. */
   readonly applied: number;
+  /** Why the last try of a page failed; it is tried again. */
+  readonly lastError: string | null;
   readonly isTakenUp: boolean;
   readonly isFinished: boolean;
+  readonly isCancelled: boolean;
 }
 
 /** How far a replay is. Undefined for an unknown id. */
 export async function findReplay(sql: Sql, id: ReplayId): Promise<Replay | undefined> {
   return await sql.maybe<Replay>`
-    select r.id, r.app_id as "appId", r.dry_run as "dryRun", r.deliveries, r.seen, c.changed, c.applied,
-           r.relayed_at is not null as "isTakenUp", r.finished_at is not null as "isFinished"
-      from replays r
-     cross join lateral (select count(*)::int as changed, count(applied_at)::int as applied
-                           from replay_changes where replay_id = r.id) c
-     where r.id = ${id}`;
+    select id, app_id as "appId", dry_run as "dryRun", delivery_id as "deliveryId",
+           greatest(deliveries, seen) as deliveries, seen, changed, applied, last_error as "lastError",
+           relayed_at is not null as "isTakenUp", finished_at is not null as "isFinished", cancelled as "isCancelled"
+      from replays where id = ${id}`;
 }
 
 /**
@@ -95,16 +100,24 @@ export interface ReplayedDelivery {
 }
 
 /** The next deliveries of a replay, in the order in which they came. Empty at its end. */
-export async function findNextDeliveries(sql: Sql, id: ReplayId, limit: number): Promise<ReplayedDelivery[]> {
+export async function findNextDeliveries(
+  sql: Sql,
+  { id, deliveryId }: Pick<Replay, 'id' | 'deliveryId'>,
+  limit: number,
+): Promise<ReplayedDelivery[]> {
+  if (deliveryId !== null) {
+    return await sql<ReplayedDelivery>`
+      select d.id as "deliveryId", d.received_at as "receivedAt"
+        from replays r join deliveries d on d.id = r.delivery_id
+       where r.id = ${id} and r.finished_at is null and r.seen_id is null`;
+  }
   return await sql<ReplayedDelivery>`
     select d.id as "deliveryId", d.received_at as "receivedAt"
       from replays r
      cross join lateral (
        select x.id, x.received_at from deliveries x
-        where x.app_id = r.app_id and x.signature_valid and x.completed_at is not null
-          and (case when r.delivery_id is not null then x.id = r.delivery_id and r.seen_id is null
-                    else x.received_at >= r.from_at and x.received_at < r.to_at end)
-          and (r.seen_id is null or (x.received_at, x.id) > (r.seen_at, r.seen_id))
+        where x.app_id = r.app_id and x.signature_valid and x.completed_at is not null and x.received_at < r.to_at
+          and (x.received_at, x.id::text) > (coalesce(r.seen_at, r.from_at), coalesce(r.seen_id::text, ''))
         order by x.received_at, x.id limit ${limit}) d
      where r.id = ${id} and r.finished_at is null
      order by d.received_at, d.id`;
@@ -113,19 +126,23 @@ export async function findNextDeliveries(sql: Sql, id: ReplayId, limit: number):
 /** What today's code would change of one delivery. */
 export interface DeliveryPlan extends ReplayedDelivery {
   readonly changes: readonly ReplayChange[];
+  /** What the delivery speaks of; a later one that asks for any of it builds on this one. */
+  readonly names: readonly string[];
 }
 
 /** Writes down what deliveries would change. A delivery that has its plan already keeps it. */
 export async function recordPlans(sql: Sql, replay: Replay, plans: readonly DeliveryPlan[]): Promise<void> {
+  if (plans.length === 0) return;
   await sql`
-    insert into replay_changes (app_id, replay_id, delivery_id, received_at, changes, appends)
+    insert into replay_changes (app_id, replay_id, delivery_id, received_at, changes, appends, names)
     select ${replay.appId}, ${replay.id}, p."deliveryId", to_timestamp(p."receivedAt" / 1000.0), p.changes,
-           jsonb_path_exists(p.changes, '$[*] ? (@.action == "append")')
-      from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb)
+           jsonb_path_exists(p.changes, '$[*] ? (@.action == "append")'),
+           array(select jsonb_array_elements_text(p.names))
+      from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb)
     on conflict (replay_id, delivery_id) do nothing`;
 }
 
-/** Those of the deliveries that have a plan to append something which is not applied yet, in their order. */
+/** Those of the deliveries that have a plan to append something which is neither applied nor refused, in their order. */
 export async function findUnapplied(
   sql: Sql,
   id: ReplayId,
@@ -134,24 +151,45 @@ export async function findUnapplied(
   const rows = await sql<{ deliveryId: DeliveryId }>`
     select delivery_id as "deliveryId" from replay_changes
      where replay_id = ${id} and delivery_id = any(${[...deliveryIds]}::text[]) and appends and applied_at is null
+       and refusal is null
      order by received_at, delivery_id`;
   return rows.map((row) => row.deliveryId);
 }
 
-/** The last deliveries that this replay found something to append to, in their order. */
-export async function findAppending(sql: Sql, id: ReplayId, limit: number): Promise<DeliveryId[]> {
+/**
+ * The deliveries to which this replay found something to append, and on which those that speak of `names` build: they
+ * name the same, or something that such a one names. In their order, the latest `limit` of them.
+ */
+export async function findFoundations(
+  sql: Sql,
+  id: ReplayId,
+  names: readonly string[],
+  limit: number,
+): Promise<DeliveryId[]> {
+  if (names.length === 0) return [];
   const rows = await sql<{ deliveryId: DeliveryId }>`
+    with recursive found (name) as (
+      select unnest(${[...names]}::text[])
+      union
+      select unnest(c.names) from found f join replay_changes c on c.replay_id = ${id} and c.appends and c.names @> array[f.name]
+    )
     select delivery_id as "deliveryId" from (
-      select delivery_id, received_at from replay_changes where replay_id = ${id} and appends
+      select delivery_id, received_at from replay_changes
+       where replay_id = ${id} and appends and names && array(select name from found)
        order by received_at desc, delivery_id desc limit ${limit}) c
      order by received_at, delivery_id`;
   return rows.map((row) => row.deliveryId);
 }
 
-/** Notes that a plan was carried out. */
-export async function markApplied(sql: Sql, id: ReplayId, deliveryId: DeliveryId): Promise<void> {
+/** Notes that a plan was carried out, or why it could not be. */
+export async function markApplied(
+  sql: Sql,
+  id: ReplayId,
+  deliveryId: DeliveryId,
+  refusal: string | null,
+): Promise<void> {
   await sql`
-    update replay_changes set applied_at = now()
+    update replay_changes set applied_at = case when ${refusal === null}::boolean then now() end, refusal = ${refusal}
      where replay_id = ${id} and delivery_id = ${deliveryId} and applied_at is null`;
 }
 
@@ -164,14 +202,43 @@ export async function advanceReplay(
   const last = page.at(-1);
   if (last === undefined) return;
   await sql`
-    update replays r set seen = ${replay.seen + page.length}, seen_at = d.received_at, seen_id = d.id
-      from deliveries d
+    update replays r
+       set seen = r.seen + ${page.length}, seen_at = d.received_at, seen_id = d.id, changed = r.changed + c.changed,
+           applied = r.applied + c.applied, last_error = null
+      from deliveries d,
+           (select count(*)::int as changed, count(applied_at)::int as applied from replay_changes
+             where replay_id = ${replay.id} and delivery_id = any(${page.map((row) => row.deliveryId)}::text[])) c
      where r.id = ${replay.id} and r.seen = ${replay.seen} and d.id = ${last.deliveryId}`;
+}
+
+/** Notes why a page failed. It is tried again; who waits for the replay is told. */
+export async function noteReplayError(sql: Sql, id: ReplayId, error: string): Promise<void> {
+  await sql`update replays set last_error = ${error} where id = ${id} and finished_at is null`;
 }
 
 /** Ends a replay. */
 export async function finishReplay(sql: Sql, id: ReplayId): Promise<void> {
-  await sql`update replays set finished_at = now() where id = ${id} and finished_at is null`;
+  await sql`update replays set finished_at = now(), last_error = null where id = ${id} and finished_at is null`;
+}
+
+/** Ends a replay before its time; what it has appended stays. Whether it was under way. */
+export async function cancelReplay(sql: Sql, id: ReplayId): Promise<boolean> {
+  const { cancelled } = await sql.one<{ cancelled: boolean }>`
+    with ended as (
+      update replays set finished_at = now(), cancelled = true where id = ${id} and finished_at is null returning id
+    )
+    select exists (select from ended) or exists (select from replays where id = ${id} and cancelled) as cancelled`;
+  return cancelled;
+}
+
+/** A row of what a replay found. */
+export interface ReplayFinding extends ReplayedDelivery {
+  /** The provider that sent it. */
+  readonly source: string;
+  readonly eventId: EventId;
+  readonly changes: readonly ReplayChange[];
+  readonly appliedAt: number | null;
+  readonly refusal: string | null;
 }
 
 /** A page of what a replay found, in the order in which the deliveries came. */
@@ -180,17 +247,48 @@ export async function listReplayChanges(
   id: ReplayId,
   after: ReplayedDelivery | null,
   limit: number,
-): Promise<(DeliveryPlan & { provider: string; eventId: EventId; appliedAt: number | null })[]> {
-  return await sql`
-    select c.delivery_id as "deliveryId", c.received_at as "receivedAt", d.provider, d.event_id as "eventId", c.changes,
-           c.applied_at as "appliedAt"
+): Promise<ReplayFinding[]> {
+  return await sql<ReplayFinding>`
+    select c.delivery_id as "deliveryId", c.received_at as "receivedAt", d.provider as source, d.event_id as "eventId", c.changes,
+           c.applied_at as "appliedAt", c.refusal
       from replay_changes c join deliveries d on d.id = c.delivery_id
      where c.replay_id = ${id}
-       and (${after === null}::boolean
-            or (c.received_at, c.delivery_id) > (
-              select x.received_at, x.delivery_id from replay_changes x
-               where x.replay_id = ${id} and x.delivery_id = ${after?.deliveryId ?? ''}))
+       and (c.received_at, c.delivery_id::text)
+           > (coalesce((select x.received_at from replay_changes x
+                         where x.replay_id = ${id} and x.delivery_id = ${after?.deliveryId ?? null}), '-infinity'),
+              ${after?.deliveryId ?? ''}::text)
      order by c.received_at, c.delivery_id limit ${limit}`;
+}
+
+/** A commission that a replay appended. */
+export interface ReplayedCommission {
+  readonly commissionId: CommissionId;
+  readonly eventId: EventId;
+  readonly affiliateId: AffiliateId;
+  readonly kind: 'earning' | 'reversal';
+  readonly amountCents: number;
+}
+
+/** A page of the commissions that a replay appended, by their ids: from the rows themselves, not from what was planned. */
+export async function listReplayedCommissions(
+  sql: Sql,
+  id: ReplayId,
+  after: CommissionId | null,
+  limit: number,
+): Promise<ReplayedCommission[]> {
+  return await sql<ReplayedCommission>`
+    select id as "commissionId", event_id as "eventId", affiliate_id as "affiliateId", kind, amount_cents as "amountCents"
+      from commissions where replay_id = ${id} and id > ${after ?? ''} order by id limit ${limit}`;
+}
+
+/** The sums of what a replay appended to the ledger, in cents, from the rows themselves. */
+export async function sumReplayed(
+  sql: Sql,
+  id: ReplayId,
+): Promise<{ commissionCents: number; revenueCents: number }> {
+  return await sql.one<{ commissionCents: number; revenueCents: number }>`
+    select (select coalesce(sum(amount_cents), 0)::bigint from commissions where replay_id = ${id}) as "commissionCents",
+           (select coalesce(sum(amount_cents), 0)::bigint from revenue_entries where replay_id = ${id}) as "revenueCents"`;
 }
 
 /** What is stored of the event that this delivery told; undefined where it told none, or not as the first. */
@@ -203,7 +301,10 @@ export async function findReading(sql: Sql, deliveryId: DeliveryId): Promise<Eve
      where e.delivery_id = ${deliveryId}`;
 }
 
-/** Raises the outcome of a delivery that a replay made more of, with the event and the commission that it has now. */
+/**
+ * Raises the outcome of a delivery that a replay made more of, and names the commission of its event where the delivery
+ * names none yet. Nothing is written where nothing is new.
+ */
 export async function amendOutcome(
   sql: Sql,
   deliveryId: DeliveryId,
@@ -214,7 +315,9 @@ export async function amendOutcome(
        set processing_status = ${outcome.status}, last_error = ${outcome.reason},
            source_event_id = coalesce(d.source_event_id, ${outcome.sourceEventId}),
            event_count = (select count(*) from events e where e.delivery_id = d.id),
-           commission_id = coalesce(d.commission_id, (select c.id from commissions c where c.event_id = d.event_id
-                                                       order by c.created_at desc, c.id desc limit 1))
-     where d.id = ${deliveryId} and d.completed_at is not null and d.signature_valid`;
+           commission_id = coalesce(d.commission_id, own.id)
+      from (select (select c.id from commissions c join deliveries x on x.event_id = c.event_id
+                     where x.id = ${deliveryId} order by c.created_at desc, c.id desc limit 1) as id) own
+     where d.id = ${deliveryId} and d.completed_at is not null and d.signature_valid
+       and (d.processing_status <> ${outcome.status} or (d.commission_id is null and own.id is not null))`;
 }

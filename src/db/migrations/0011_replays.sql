@@ -13,20 +13,26 @@ create table replays (
   from_at     timestamptz not null,
   to_at       timestamptz not null,
   deliveries  integer not null check (deliveries >= 0),
-  -- How far it is: the last delivery that was looked at, and how many were.
-  seen        integer not null default 0,
+  -- How far it is: the last delivery that was looked at, and how many were, differ, and were appended to.
   seen_at     timestamptz,
   seen_id     delivery_id,
+  seen        integer not null default 0,
+  changed     integer not null default 0,
+  applied     integer not null default 0,
+  -- Why the last try of a page failed; null once one succeeds.
+  last_error  text,
   created_at  timestamptz not null default now(),
   relayed_at  timestamptz,
   finished_at timestamptz,
+  cancelled   boolean not null default false,
   unique (app_id, id),
   foreign key (app_id, delivery_id) references deliveries (app_id, id),
-  check ((seen_at is null) = (seen_id is null))
+  check ((seen_at is null) = (seen_id is null)),
+  check (finished_at is not null or not cancelled)
 );
 create index replays_open on replays ((coalesce(relayed_at, created_at))) where finished_at is null;
 
--- What a delivery would change, written down before any of it is applied: a replay that dies in between still tells all.
+-- What a delivery would change, written down before any of it is applied.
 create table replay_changes (
   app_id      app_id not null,
   replay_id   replay_id not null,
@@ -35,10 +41,42 @@ create table replay_changes (
   changes     jsonb not null check (jsonb_array_length(changes) > 0),
   -- Whether any of it is appended; else it only tells of a difference that stays.
   appends     boolean not null,
+  -- What the delivery speaks of (event, payments, user keys): a later one that names the same builds on it.
+  names       text[] not null,
   applied_at  timestamptz,
+  -- Why it could not be applied although the rehearsal went well.
+  refusal     text,
   primary key (replay_id, delivery_id),
   foreign key (app_id, replay_id) references replays (app_id, id),
   foreign key (app_id, delivery_id) references deliveries (app_id, id),
   check (applied_at is null or appends)
 );
+create index replay_changes_by_name on replay_changes using gin (names) where appends;
 create index replay_changes_in_order on replay_changes (replay_id, received_at, delivery_id);
+
+create function guard_replay_change() returns trigger language plpgsql as $$
+begin
+  raise exception 'what replay % found is never edited', old.replay_id using errcode = 'integrity_constraint_violation';
+end $$;
+create trigger replay_changes_guard before update of changes, appends, names on replay_changes
+  for each row execute function guard_replay_change();
+create trigger replay_changes_stay before delete or truncate on replay_changes
+  for each statement execute function forbid_change();
+create trigger replays_stay before delete or truncate on replays for each statement execute function forbid_change();
+
+-- Which replay wrote a row of the ledger; null for those that came by themselves.
+alter table commissions add column replay_id replay_id;
+alter table commissions add foreign key (app_id, replay_id) references replays (app_id, id);
+create index commissions_by_replay on commissions (replay_id) where replay_id is not null;
+alter table revenue_entries add column replay_id replay_id;
+alter table revenue_entries add foreign key (app_id, replay_id) references replays (app_id, id);
+create index revenue_entries_by_replay on revenue_entries (replay_id) where replay_id is not null;
+
+-- A rehearsal (`src/db/rehearsal.ts`) is taken back, and with it what it would have added to the sums. It leaves them
+-- alone, for their rows are the whole app's and would be locked until its end.
+alter function apply_rollup(rollup_delta[]) rename to add_to_rollups;
+create function apply_rollup(deltas rollup_delta[]) returns void language plpgsql as $$
+begin
+  if current_setting('tributary.rehearsal', true) = 'on' then return; end if;
+  perform add_to_rollups(deltas);
+end $$;

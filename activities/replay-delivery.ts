@@ -1,0 +1,177 @@
+import { createHash } from 'node:crypto';
+import type { SecretBox } from '../src/config/secret-box.ts';
+import { appendEventFacts } from '../src/db/events.ts';
+import type { AppendedFacts } from '../src/db/events.ts';
+import type { NewCommission } from '../src/db/payments.ts';
+import { amendOutcome, findReading } from '../src/db/replays.ts';
+import type { Sql } from '../src/db/sql.ts';
+import { bindTransfers } from '../src/db/transfers.ts';
+import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
+import type { BindingId, ReplayId } from '../src/domain/ids.ts';
+import {
+  compareReadings,
+  isBetterOutcome,
+  isSettled,
+  ledgerChanges,
+  readingOf,
+} from '../src/domain/replay.ts';
+import type { DeliveryOutcomeStatus, ReplayChange } from '../src/domain/replay.ts';
+import { isProviderName } from '../src/providers/index.ts';
+import type { DeliveryRun } from './delivery-run.ts';
+import { evaluateAndApply } from './evaluate.ts';
+
+/** What came of a stored delivery that was run again. */
+export interface ReplayedDelivery {
+  readonly changes: readonly ReplayChange[];
+  readonly commissions: readonly NewCommission[];
+  readonly bindings: readonly BindingId[];
+}
+
+function nothingBut(...changes: ReplayChange[]): ReplayedDelivery {
+  return { changes, commissions: [], bindings: [] };
+}
+
+function statusChange(
+  stored: { processingStatus: string },
+  today: DeliveryOutcomeStatus,
+  reason: string | null,
+): ReplayChange {
+  return {
+    what: 'status',
+    stored: stored.processingStatus,
+    today: reason === null ? today : `${today}: ${reason}`,
+    action: isBetterOutcome(stored.processingStatus, today) ? 'append' : 'keep',
+  };
+}
+
+/** Facts in the order in which a person reads them. */
+const FACTS = [
+  'event',
+  'payment',
+  'adjustment',
+  'users',
+  'userKeys',
+  'userLinks',
+  'aliases',
+  'transfers',
+] as const satisfies readonly (keyof AppendedFacts)[];
+
+function factChanges(appended: AppendedFacts, event: string): ReplayChange[] {
+  return FACTS.filter((what) => appended[what] > 0).map((what) => ({
+    what,
+    stored: null,
+    today: what === 'event' ? event : `${appended[what]} more`,
+    action: 'append',
+  }));
+}
+
+/** A provider may make its names longer than an index takes. */
+const shortened = (name: string) => createHash('sha256').update(name).digest('base64url');
+
+/**
+ * What a delivery speaks of. `tells`: the event, the payments, the provider's keys and the receivers of a transfer, under
+ * names that another delivery may tell or ask for; `asks`: those and the users who paid, for a transfer may have bound them.
+ * Both are empty where the body has no event that this version can read.
+ */
+export async function namesOf(run: DeliveryRun): Promise<{ tells: string[]; asks: string[] }> {
+  const { provider } = await run.stored();
+  const parsed = isProviderName(provider) ? await run.parsed() : null;
+  if (parsed === null || parsed.outcome === 'failed' || parsed.event === null) return { tells: [], asks: [] };
+  const { payment, adjustment, ...event } = parsed.event;
+  const refs = [
+    ...(payment === null ? [] : [payment]),
+    ...(adjustment === null ? [] : [{ store: adjustment.store, ref: adjustment.paymentRef }]),
+    ...event.paymentAliases.flatMap(({ store, aliasRef, paymentRef }) => [
+      { store, ref: aliasRef },
+      { store, ref: paymentRef },
+    ]),
+  ];
+  const keys = [...event.userKeys, ...event.userLinks.map(({ key }) => key)];
+  const tells = [
+    `event ${provider} ${event.sourceEventId}`,
+    ...refs.map(({ store, ref }) => `payment ${store} ${ref}`),
+    ...keys.map((key) => `key ${provider} ${key}`),
+    ...(event.transfer?.to ?? []).map((userId) => `user ${userId}`),
+  ];
+  const payers = payment === null ? [] : event.userIds.map((userId) => `user ${userId}`);
+  return {
+    tells: [...new Set(tells)].map(shortened),
+    asks: [...new Set([...tells, ...payers])].map(shortened),
+  };
+}
+
+/**
+ * Runs one stored delivery again through today's code and appends what is missing: facts, then what the evaluations of
+ * its payments find. Nothing that is stored is edited. Safe to run twice; the second time finds nothing to do.
+ */
+export async function replayDelivery(
+  sql: Sql,
+  secretBox: SecretBox,
+  run: DeliveryRun,
+  replayId: ReplayId,
+): Promise<ReplayedDelivery> {
+  const { deliveryId } = run;
+  const stored = await run.stored();
+  if (!(await run.isWhole()) || !(await run.isProved(secretBox))) {
+    const today = 'the stored request does not match its proof: it counts for nothing';
+    return nothingBut({ what: 'refused', stored: null, today, action: 'keep' });
+  }
+
+  const parsed = await run.parsed();
+  const before = await findReading(sql, deliveryId);
+  if (parsed.outcome === 'failed' || parsed.event === null) {
+    const [status, reason] =
+      parsed.outcome === 'event' ? ['failed' as const, null] : [parsed.outcome, parsed.reason];
+    if (status === stored.processingStatus) return nothingBut();
+    const change = statusChange(stored, status, reason);
+    if (change.action === 'append')
+      await amendOutcome(sql, deliveryId, { status, reason, sourceEventId: null });
+    return nothingBut(change);
+  }
+
+  const { event, environment } = await run.event();
+  const reading = readingOf(event, environment);
+  const difference = before === undefined ? null : compareReadings(before, reading);
+  if (difference !== null && !difference.mayAppend) return nothingBut(...difference.changes);
+
+  const { appId, eventId, provider: source, receivedAt } = stored;
+  const appended = await appendEventFacts(sql, {
+    deliveryId,
+    eventId,
+    appId,
+    source,
+    environment,
+    receivedAt,
+    event,
+  });
+  const changes: ReplayChange[] = [...(difference?.changes ?? [])];
+  const commissions: NewCommission[] = [];
+  const bindings: BindingId[] = [];
+  if (appended !== null) {
+    changes.push(...factChanges(appended, `${reading.kind}, ${environment}`));
+    if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
+    for (const payment of await run.payments()) {
+      // A payment that this replay appended had no cause before, and has never been evaluated.
+      const isNew = appended.payment > 0 && payment.eventId === eventId;
+      if (!isNew && isSettled(payment, evaluatePayment(payment))) continue;
+      const applied = await evaluateAndApply(sql, payment, null, replayId);
+      commissions.push(...applied.commissions);
+      changes.push(...ledgerChanges(applied.evaluation, isNew ? null : payment.likelyCause));
+    }
+  }
+
+  const ignoredReason = parsed.outcome === 'ignored' ? parsed.reason : null;
+  const status = appended === null ? 'duplicate' : ignoredReason === null ? 'processed' : 'ignored';
+  const raised = isBetterOutcome(stored.processingStatus, status);
+  if (status !== stored.processingStatus) changes.push(statusChange(stored, status, ignoredReason));
+  // A try that died may have written the commission already: whether the delivery names it is asked of the row.
+  if (raised || appended !== null) {
+    await amendOutcome(sql, deliveryId, {
+      ...(raised
+        ? { status, reason: ignoredReason }
+        : { status: stored.processingStatus, reason: stored.lastError }),
+      sourceEventId: event.sourceEventId,
+    });
+  }
+  return { changes, commissions, bindings };
+}
