@@ -237,6 +237,15 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
          and greatest(due_at, created_at) < now() - ${SWEEP_IS_LATE_MINUTES} * interval '1 minute'`,
   ),
   byStatement(
+    'no_event_is_left_processing',
+    'An event is `processing` only while its delivery has no outcome.',
+    (sql, appId) => sql.fragment`
+      select e.id::text
+        from events e
+        join deliveries d on d.id = e.delivery_id
+       where e.app_id = ${appId} and e.likely_cause = 'processing' and d.completed_at is not null`,
+  ),
+  byStatement(
     'paid_means_in_a_payout',
     'A commission is paid when, and only when, it is an item of the payout that it names, with its whole amount.',
     (sql, appId) => sql.fragment`

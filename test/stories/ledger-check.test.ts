@@ -356,6 +356,14 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     ],
   ],
   [
+    'no_event_is_left_processing',
+    'an event of which nobody thinks any more',
+    [
+      `update events set likely_cause = 'processing'
+          where id = ${of('events', "kind = 'purchase'")} returning id`,
+    ],
+  ],
+  [
     'paid_means_in_a_payout',
     'a commission that was paid and is owed again',
     [

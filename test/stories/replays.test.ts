@@ -8,14 +8,21 @@ import { finishDelivery } from '../../src/db/deliveries.ts';
 import { recordEventFacts } from '../../src/db/events.ts';
 import type { NewCommission } from '../../src/db/payments.ts';
 import { rehearse } from '../../src/db/rehearsal.ts';
+import { cancelReplay, findReplay, listReplayedCommissions, sumReplayed } from '../../src/db/replays.ts';
 import { DatabaseUnavailable, instant } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import type { AppId, DeliveryId, EventId } from '../../src/domain/ids.ts';
+import type { AppId, DeliveryId, EventId, ReplayId } from '../../src/domain/ids.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
 import { revenuecat } from '../../src/providers/revenuecat.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
-import { bodyOf, eventOf, revenuecatEvent, revenuecatRefund } from '../support/provider-fixtures.ts';
+import {
+  bodyOf,
+  eventOf,
+  revenuecatEvent,
+  revenuecatRefund,
+  revenuecatTransfer,
+} from '../support/provider-fixtures.ts';
 import { carryOut, centsFound, order } from '../support/replays.ts';
 import type { Replayed } from '../support/replays.ts';
 import { expectSoundLedger } from '../support/sound-ledger.ts';
@@ -129,6 +136,8 @@ async function readOnceAs(
     receivedAt: Date.now(),
     event: { ...event, ...over },
   });
+  await api.sql`
+    update events set likely_cause = 'missing_user_id' where id = ${eventId} and likely_cause = 'processing'`;
   await finishDelivery(api.sql, deliveryId, {
     ...outcome,
     sourceEventId: event.sourceEventId,
@@ -381,6 +390,208 @@ describe('a delivery that an earlier version read otherwise', () => {
   });
 });
 
+describe('money', () => {
+  test('of a refund that was read under another name then is not taken back twice', async () => {
+    const userId = user();
+    await bind(userId);
+    const transactionId = randomUUID();
+    const occurredAt = Date.now() - DAY_MS;
+    await failedOnce(purchase(userId, { transactionId, occurredAt }));
+    await replay();
+    const body = bodyOf(revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 }));
+    const { adjustment } = eventOf(revenuecat.parse(body));
+    if (adjustment === null) throw new Error('the refund has no money');
+    const refund = await readOnceAs(body, { adjustment: { ...adjustment, ref: 'named otherwise' } });
+    const evaluated = await order(api.sql, app.appId, { deliveryId: refund.deliveryId });
+    expect(centsFound(await carryOut(api.sql, activities, evaluated), 'commission')).toBe(-100);
+    expect(await replay()).toMatchObject({ applied: 0 });
+    expect(await ledger()).toMatchObject([{ amountCents: 200 }, { amountCents: -100 }]);
+    expect(await api.sql`select ref from adjustments where app_id = ${app.appId}`).toEqual([
+      { ref: 'named otherwise' },
+    ]);
+  });
+
+  test('that came between the plan and its doing is reported from the ledger, not from the plan', async () => {
+    const userId = user();
+    await failedOnce(purchase(userId));
+    const id = await order(api.sql, app.appId);
+    let isBound = false;
+    const meanwhile = replaying({
+      rehearse: async (scene) => {
+        const result = await rehearse(api.database.url, scene);
+        if (!isBound) await bind(userId, Date.now() - 20 * DAY_MS);
+        isBound = true;
+        return result;
+      },
+    });
+    const replayed = await carryOut(api.sql, meanwhile, id);
+    expect(centsFound(replayed, 'commission')).toBe(0);
+    expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
+    expect(await sumReplayed(api.sql, id)).toEqual({ commissionCents: 200, revenueCents: 1000 });
+    expect(await listReplayedCommissions(api.sql, id, null, 10)).toMatchObject([
+      { affiliateId, kind: 'earning', amountCents: 200 },
+    ]);
+  });
+
+  test('of two replays at once is appended once, and each reports its own', async () => {
+    const userId = user();
+    await bind(userId);
+    for (let n = 0; n < 30; n += 1) await failedOnce(purchase(userId));
+    const ids = [await order(api.sql, app.appId), await order(api.sql, app.appId)];
+    // Where they wait for each other for too long, one tries again, as its workflow would.
+    const untilDone = async (id: ReplayId): Promise<void> => {
+      for (;;) {
+        const progress = await activities.replayPage(id).catch(() => null);
+        if (progress?.done === true) return;
+      }
+    };
+    await Promise.all(ids.map(untilDone));
+    expect(await ledger()).toHaveLength(30);
+    const sums = await Promise.all(ids.map(async (id) => await sumReplayed(api.sql, id)));
+    expect(sums.reduce((sum, { commissionCents }) => sum + commissionCents, 0)).toBe(6_000);
+    expect(sums.reduce((sum, { revenueCents }) => sum + revenueCents, 0)).toBe(30_000);
+  });
+
+  test('is none of what live work appended: that names no replay', async () => {
+    const userId = user();
+    await bind(userId);
+    const { deliveryId } = await failedOnce(purchase(userId));
+    const id = await order(api.sql, app.appId, { dryRun: true });
+    await carryOut(api.sql, activities, id);
+    expect(await sumReplayed(api.sql, id)).toEqual({ commissionCents: 0, revenueCents: 0 });
+    const real = await order(api.sql, app.appId, { deliveryId });
+    await carryOut(api.sql, activities, real);
+    expect(
+      await api.sql`select distinct replay_id as id from commissions where app_id = ${app.appId}`,
+    ).toEqual([{ id: real }]);
+  });
+});
+
+describe('why a payment earns nothing', () => {
+  const causes = () =>
+    api.sql<{ cause: string | null }>`
+      select likely_cause as cause from events where app_id = ${app.appId} order by received_at`;
+
+  test('is known of an appended payment of a user whom nobody brought', async () => {
+    const { deliveryId } = await failedOnce(purchase(user()));
+    const replayed = await replay();
+    expect(replayed.found[0]?.changes).toContainEqual({
+      what: 'cause',
+      stored: null,
+      today: 'user_never_identified',
+      action: 'append',
+    });
+    expect(await causes()).toEqual([{ cause: 'user_never_identified' }]);
+    expect(await replay({ deliveryId })).toMatchObject({ changed: 0 });
+  });
+
+  test('is told at the payment alone where two events speak of it', async () => {
+    const transactionId = randomUUID();
+    const userId = user();
+    for (let n = 0; n < 2; n += 1) await failedOnce(purchase(userId, { transactionId }));
+    await replay();
+    expect(await causes()).toEqual([{ cause: 'user_never_identified' }, { cause: null }]);
+  });
+});
+
+describe('what cannot be replayed', () => {
+  test('is refused, and the rest goes on: its secret cannot be opened any more', async () => {
+    const userId = user();
+    await bind(userId);
+    const lost = await failedOnce(purchase(userId));
+    // The key of that time is gone from SECRETS_KEY.
+    await api.sql`update webhook_secrets set encryption_key_id = 'gone' where app_id = ${app.appId}`;
+    const answer = await api.call<{ secret: string }>(
+      'PUT',
+      `/apps/${app.appId}/webhooks/revenuecat/secret`,
+      {
+        key: app.key,
+        body: {},
+      },
+    );
+    token = answer.body.secret;
+    await failedOnce(purchase(userId));
+    const replayed = await replay();
+    expect(replayed).toMatchObject({ seen: 2, changed: 2, applied: 1 });
+    expect(changesOf(replayed, lost)).toMatchObject([
+      { what: 'refused', today: expect.stringContaining('gone'), action: 'keep' },
+    ]);
+    expect(await ledger()).toHaveLength(1);
+  });
+
+  test('is refused, and the rest goes on: the database takes it in the rehearsal and not for good', async () => {
+    const userId = user();
+    await bind(userId);
+    const [first, second] = [await failedOnce(purchase(userId)), await failedOnce(purchase(userId))];
+    const id = await order(api.sql, app.appId);
+    const refusing = replaying({
+      rehearse: async (scene) => {
+        const result = await rehearse(api.database.url, scene);
+        await unsafely(
+          `alter table events add constraint test_refusal check (id <> '${first.eventId}') not valid`,
+        );
+        return result;
+      },
+    });
+    await refusing.replayPage(id);
+    await unsafely('alter table events drop constraint test_refusal');
+    const { found } = await carryOut(api.sql, activities, id);
+    expect(found).toMatchObject([
+      { deliveryId: first.deliveryId, appliedAt: null, refusal: expect.stringContaining('test_refusal') },
+      { deliveryId: second.deliveryId, appliedAt: expect.any(Number), refusal: null },
+    ]);
+    expect(await ledger()).toMatchObject([{ eventId: second.eventId }]);
+  });
+
+  test('for another reason is tried again, and who waits learns why and where', async () => {
+    const { deliveryId } = await failedOnce(purchase(user()));
+    const id = await order(api.sql, app.appId);
+    const away = replaying({
+      rehearse: async () => {
+        throw new DatabaseUnavailable('it is away');
+      },
+    });
+    await expect(away.replayPage(id)).rejects.toThrow('it is away');
+    expect(await findReplay(api.sql, id)).toMatchObject({ lastError: 'it is away', isFinished: false });
+    const broken = replaying({
+      rehearse: async (scene) =>
+        await rehearse(
+          api.database.url,
+          async (stage) =>
+            await scene({
+              ...stage,
+              part: async () => {
+                throw new TypeError('quotes the body');
+              },
+            }),
+        ),
+    });
+    await expect(broken.replayPage(id)).rejects.toThrow(deliveryId);
+    expect((await findReplay(api.sql, id))?.lastError).toBe(`delivery ${deliveryId}: TypeError`);
+    await carryOut(api.sql, activities, id);
+    expect(await findReplay(api.sql, id)).toMatchObject({ lastError: null, isFinished: true });
+  });
+
+  test('because it was cancelled ends at its page, and what it had appended stays', async () => {
+    const userId = user();
+    await bind(userId);
+    for (let n = 0; n < 25; n += 1) await failedOnce(purchase(userId));
+    const id = await order(api.sql, app.appId);
+    const { seen } = await activities.replayPage(id);
+    expect(await cancelReplay(api.sql, id)).toBe(true);
+    expect(await carryOut(api.sql, activities, id)).toMatchObject({ seen, applied: seen, done: true });
+    expect(await findReplay(api.sql, id)).toMatchObject({ isCancelled: true, isFinished: true });
+    expect(await ledger()).toHaveLength(seen);
+    expect(await cancelReplay(api.sql, await finishedReplay())).toBe(false);
+  });
+
+  async function finishedReplay(): Promise<ReplayId> {
+    const id = await order(api.sql, app.appId, { from: Date.now() });
+    await carryOut(api.sql, activities, id);
+    return id;
+  }
+});
+
 describe('which deliveries', () => {
   test('one alone, or those received from one instant until just before another', async () => {
     const delivered = [];
@@ -440,6 +651,71 @@ describe('a long replay', () => {
     expect(await ledger()).toMatchObject([{ amountCents: 200 }, { amountCents: -100 }]);
   });
 
+  test('a dry run plays what a delivery builds on, however long ago that was', async () => {
+    const userId = user();
+    await bind(userId);
+    const body = purchase(userId);
+    const transactionId = randomUUID();
+    const occurredAt = Date.now() - DAY_MS;
+    await failedOnce(body);
+    await failedOnce(purchase(userId, { transactionId, occurredAt }));
+    for (let n = 0; n < 65; n += 1) await failedOnce(purchase(user()));
+    const again = await failedOnce(body);
+    const refund = await failedOnce(
+      bodyOf(revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 })),
+    );
+    const dry = await replay({ dryRun: true });
+    expect(changesOf(dry, again)).toEqual([
+      { what: 'status', stored: 'failed', today: 'duplicate', action: 'append' },
+    ]);
+    expect(changesOf(dry, refund)).toContainEqual({
+      what: 'commission',
+      stored: null,
+      today: 'reversal',
+      action: 'append',
+      amountCents: -100,
+    });
+    const real = await replay();
+    expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
+  });
+
+  test('and a purchase by who received from a customer further back', async () => {
+    const [giver, receiver] = [user(), user()];
+    await bind(giver);
+    await failedOnce(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], occurredAt: Date.now() })));
+    for (let n = 0; n < 25; n += 1) await failedOnce(purchase(user()));
+    const bought = await failedOnce(purchase(receiver));
+    const dry = await replay({ dryRun: true });
+    expect(changesOf(dry, bought)).toContainEqual(
+      expect.objectContaining({ what: 'commission', amountCents: 200, affiliateId }),
+    );
+    const real = await replay();
+    expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
+  });
+
+  test('a rehearsal keeps no sum of a dashboard locked', async () => {
+    const userId = user();
+    await bind(userId);
+    await failedOnce(purchase(userId));
+    const id = await order(api.sql, app.appId);
+    let locked: string[] = [];
+    const looking = replaying({
+      rehearse: async (scene) =>
+        await rehearse(api.database.url, async (stage) => {
+          const result = await scene(stage);
+          locked = (
+            await stage.sql<{ name: string }>`
+              select distinct relation::regclass::text as name from pg_locks
+               where pid = pg_backend_pid() and mode = 'RowExclusiveLock' and locktype = 'relation'`
+          ).map(({ name }) => name);
+          return result;
+        }),
+    });
+    await carryOut(api.sql, looking, id);
+    expect(locked).toContain('commissions');
+    expect(locked.filter((name) => name.includes('rollup'))).toEqual([]);
+  });
+
   test('dies after any statement, and the next one goes on: all is appended once and all is told', async () => {
     for (let survives = 0; ; survives += 1) {
       await furnish();
@@ -455,6 +731,12 @@ describe('a long replay', () => {
       const replayed = await carryOut(api.sql, activities, id);
       expect(replayed).toMatchObject({ changed: 2, applied: 2 });
       expect(centsFound(replayed, 'commission')).toBe(400);
+      expect(await sumReplayed(api.sql, id)).toEqual({ commissionCents: 400, revenueCents: 2_000 });
+      expect(
+        await api.sql`
+          select d.commission_id = c.id as "isNamed" from deliveries d join commissions c on c.event_id = d.event_id
+           where d.app_id = ${app.appId}`,
+      ).toEqual([{ isNamed: true }, { isNamed: true }]);
       expect((await ledger()).map(({ eventId, amountCents }) => [eventId, amountCents])).toEqual(
         eventIds.map((eventId) => [eventId, 200]),
       );
@@ -464,6 +746,11 @@ describe('a long replay', () => {
     }
   }, 120_000);
 });
+
+/** Carries out a statement that takes no parameters. */
+async function unsafely(statement: string): Promise<void> {
+  await api.sql(Object.assign([statement], { raw: [statement] }));
+}
 
 /** The database of a process that lives for so many statements: the next one is carried out, and it never learns so. */
 function dyingAfter(statements: number): Sql {
