@@ -151,11 +151,11 @@ export async function replayDelivery(
     changes.push(...factChanges(appended, `${reading.kind}, ${environment}`));
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
     for (const payment of await run.payments()) {
-      // A payment that this replay appended had no cause before, and has never been evaluated.
-      const isNew = appended.payment > 0 && payment.eventId === eventId;
-      if (!isNew && isSettled(payment, evaluatePayment(payment))) continue;
+      if (isSettled(payment, evaluatePayment(payment))) continue;
       const applied = await evaluateAndApply(sql, payment, null, replayId);
       commissions.push(...applied.commissions);
+      // A payment that this replay appended had no cause before.
+      const isNew = appended.payment > 0 && payment.eventId === eventId;
       changes.push(...ledgerChanges(applied.evaluation, isNew ? null : payment.likelyCause));
     }
   }

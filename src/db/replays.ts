@@ -134,12 +134,22 @@ export interface DeliveryPlan extends ReplayedDelivery {
 export async function recordPlans(sql: Sql, replay: Replay, plans: readonly DeliveryPlan[]): Promise<void> {
   if (plans.length === 0) return;
   await sql`
-    insert into replay_changes (app_id, replay_id, delivery_id, received_at, changes, appends, names)
-    select ${replay.appId}, ${replay.id}, p."deliveryId", to_timestamp(p."receivedAt" / 1000.0), p.changes,
-           jsonb_path_exists(p.changes, '$[*] ? (@.action == "append")'),
-           array(select jsonb_array_elements_text(p.names))
-      from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb)
-    on conflict (replay_id, delivery_id) do nothing`;
+    with planned as (
+      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb)
+    ), added as (
+      insert into replay_changes (app_id, replay_id, delivery_id, received_at, changes, appends)
+      select ${replay.appId}, ${replay.id}, p."deliveryId", to_timestamp(p."receivedAt" / 1000.0), p.changes,
+             jsonb_path_exists(p.changes, '$[*] ? (@.action == "append")')
+        from planned p
+      on conflict (replay_id, delivery_id) do nothing
+      returning delivery_id, appends
+    )
+    insert into replay_names (replay_id, delivery_id, name)
+    select ${replay.id}, a.delivery_id, n.name
+      from added a
+      join planned p on p."deliveryId" = a.delivery_id
+     cross join lateral jsonb_array_elements_text(p.names) n (name)
+     where a.appends`;
 }
 
 /** Those of the deliveries that have a plan to append something which is neither applied nor refused, in their order. */
@@ -156,6 +166,9 @@ export async function findUnapplied(
   return rows.map((row) => row.deliveryId);
 }
 
+/** A delivery names no more than a few; the limits keep the planner, too, from reading all names of a replay. */
+const NAMES_LIMIT = 100;
+
 /**
  * The deliveries to which this replay found something to append, and on which those that speak of `names` build: they
  * name the same, or something that such a one names. In their order, the latest `limit` of them.
@@ -168,15 +181,25 @@ export async function findFoundations(
 ): Promise<DeliveryId[]> {
   if (names.length === 0) return [];
   const rows = await sql<{ deliveryId: DeliveryId }>`
-    with recursive found (name) as (
-      select unnest(${[...names]}::text[])
+    with recursive found (delivery_id) as (
+      select n.delivery_id from replay_names n where n.replay_id = ${id} and n.name = any(${[...names]}::text[])
       union
-      select unnest(c.names) from found f join replay_changes c on c.replay_id = ${id} and c.appends and c.names @> array[f.name]
+      select other.delivery_id
+        from found f
+       cross join lateral (
+         select n.name from replay_names n
+          where n.replay_id = ${id} and n.delivery_id = f.delivery_id limit ${NAMES_LIMIT}) own
+       cross join lateral (
+         select n.delivery_id from replay_names n
+          where n.replay_id = ${id} and n.name = own.name limit ${limit}) other
     )
     select delivery_id as "deliveryId" from (
-      select delivery_id, received_at from replay_changes
-       where replay_id = ${id} and appends and names && array(select name from found)
-       order by received_at desc, delivery_id desc limit ${limit}) c
+      select c.delivery_id, c.received_at
+        from found f
+       cross join lateral (
+         select x.delivery_id, x.received_at from replay_changes x
+          where x.replay_id = ${id} and x.delivery_id = f.delivery_id limit 1) c
+       order by c.received_at desc, c.delivery_id desc limit ${limit}) c
      order by received_at, delivery_id`;
   return rows.map((row) => row.deliveryId);
 }

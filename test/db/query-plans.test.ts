@@ -2,6 +2,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import * as z from 'zod';
 import { createAccountKey } from '../../src/db/account-keys.ts';
+import { newId } from '../../src/db/new-id.ts';
+import {
+  findFoundations,
+  findNextDeliveries,
+  findUnapplied,
+  listReplayChanges,
+  listReplayedCommissions,
+  orderReplay,
+} from '../../src/db/replays.ts';
+import type { ReplayedDelivery } from '../../src/db/replays.ts';
 import {
   findCurrenciesInUse,
   findMoneyLeft,
@@ -204,6 +214,42 @@ test('the self-test reads no more than its answer needs', async () => {
   await findRealDeliveries(sql, id, source);
   await readAppActivity(sql, id, Date.UTC(2026, 5, 10) - 30 * DAY_MS);
   await findCurrenciesInUse(sql, id);
+  expect(sent).toHaveLength(5);
+  expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);
+});
+
+test('a replay reads no more than a page of deliveries and what they build on, however far it is', async () => {
+  const id = newId('replay');
+  const none = { deliveryId: null, from: null, to: null };
+  expect(await orderReplay(sql, { id, appId: appId as AppId, dryRun: true, ...none })).toBe(id);
+  await sql`
+    with found as (
+      insert into replay_changes (app_id, replay_id, delivery_id, received_at, changes, appends)
+      select app_id, ${id}, id, received_at, '[{}]', true from deliveries
+       where app_id = ${appId} and signature_valid and completed_at is not null order by received_at, id limit 20000
+      returning received_at, delivery_id
+    ), numbered as (
+      select f.*, row_number() over (order by received_at, delivery_id) as n from found f
+    ), named as (
+      insert into replay_names (replay_id, delivery_id, name)
+      select ${id}, delivery_id, unnest(array['event ' || n, 'pair ' || n / 2]) from numbered
+    )
+    update replays r set seen = 20000, seen_at = f.received_at, seen_id = f.delivery_id
+      from (select * from numbered order by n desc limit 1) f where r.id = ${id}`;
+  await client.query('analyze replay_changes');
+  await client.query('analyze replay_names');
+  const middle = await sql.one<ReplayedDelivery>`
+    select c.delivery_id as "deliveryId", c.received_at as "receivedAt"
+      from replay_names n join replay_changes c using (replay_id, delivery_id)
+     where n.replay_id = ${id} and n.name = 'event 10000'`;
+  sent = [];
+  const next = await findNextDeliveries(sql, { id, deliveryId: null }, 20);
+  const page = [middle, ...next].map(({ deliveryId }) => deliveryId);
+  expect(await findUnapplied(sql, id, page)).toEqual([middle.deliveryId]);
+  // Its own name leads to the one of which both speak, and that to the other.
+  expect(await findFoundations(sql, id, ['event 10000'], 200)).toHaveLength(2);
+  expect(await listReplayChanges(sql, id, middle, 20)).toHaveLength(20);
+  expect(await listReplayedCommissions(sql, id, null, 20)).toEqual([]);
   expect(sent).toHaveLength(5);
   expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);
 });

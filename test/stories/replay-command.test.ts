@@ -125,11 +125,40 @@ describe('deliveries replay', () => {
     ['two choices at once', ['--delivery', 'x', '--from', '2026-01-01'], 2, 'not both'],
     ['a time that is none', ['--from', 'yesterday'], 2, 'epoch milliseconds'],
     ['a day that is none', ['--from', '2026-02-31T00:00:00Z'], 2, 'epoch milliseconds'],
+    ['seconds', ['--from', '1769817600'], 2, 'looks like seconds'],
     ['an unknown delivery', ['--delivery', 'del_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],
     ['an id of another kind', ['--delivery', 'evt_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],
   ] as const)('refuses %s', async (_title, args, status, message) => {
     const answer = await replay(...args);
     expect(answer).toMatchObject({ status, out: '', err: expect.stringContaining(message) });
+  });
+
+  test('that is stuck says why, and can be cancelled', async () => {
+    await service.sql`alter table replays add constraint test_stuck check (seen = 0) not valid`;
+    try {
+      const waiting = replay('--from', '2020-01-01');
+      let id = '';
+      await eventually('the replay is stuck', async () => {
+        const row = await service.sql.maybe<{ id: string }>`
+          select id from replays where last_error is not null`;
+        id = row?.id ?? '';
+        return row !== undefined;
+      });
+      const cancelled = await admin(['deliveries', 'replay-cancel', id]);
+      expect(cancelled).toMatchObject({ status: 0, out: expect.stringContaining(`${id} is cancelled`) });
+      const { status, err } = await waiting;
+      expect(status).toBe(0);
+      expect(err).toMatch(
+        /It is stuck and tries again by itself: .*test_stuck.* deliveries replay-cancel rpl_/,
+      );
+      expect(err).toContain('It was cancelled before its end.');
+      expect(await admin(['deliveries', 'replay-cancel', 'rpl_01m7yz51jeexzrkkabs7jjdrv8'])).toMatchObject({
+        status: 1,
+        err: expect.stringContaining('under way'),
+      });
+    } finally {
+      await service.sql`alter table replays drop constraint test_stuck`;
+    }
   });
 
   test('says what to do when no service runs on the database, and can be asked later', async () => {

@@ -452,6 +452,16 @@ describe('money', () => {
     expect(sums.reduce((sum, { revenueCents }) => sum + revenueCents, 0)).toBe(30_000);
   });
 
+  test('that a replay appended is told for ever: what it found is neither edited nor removed', async () => {
+    await failedOnce(purchase(user()));
+    await replay();
+    const edit = api.sql`update replay_changes set changes = '[{}]' where app_id = ${app.appId}`;
+    await expect(edit).rejects.toThrow('never edited');
+    for (const table of ['replay_changes', 'replays']) {
+      await expect(unsafely(`delete from ${table}`)).rejects.toThrow();
+    }
+  });
+
   test('is none of what live work appended: that names no replay', async () => {
     const userId = user();
     await bind(userId);
@@ -721,8 +731,11 @@ describe('a long replay', () => {
       await furnish();
       const userId = user();
       await bind(userId);
-      const eventIds = [];
-      for (let n = 0; n < 2; n += 1) eventIds.push((await failedOnce(purchase(userId))).eventId);
+      const delivered = [
+        await failedOnce(purchase(userId)),
+        await readOnceAs(purchase(userId), { userIds: [] }),
+      ];
+      const eventIds = delivered.map(({ eventId }) => eventId);
       const id = await order(api.sql, app.appId);
       const isDead = await carryOut(api.sql, replaying({ sql: dyingAfter(survives) }), id).then(
         () => false,

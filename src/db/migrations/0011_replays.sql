@@ -41,8 +41,6 @@ create table replay_changes (
   changes     jsonb not null check (jsonb_array_length(changes) > 0),
   -- Whether any of it is appended; else it only tells of a difference that stays.
   appends     boolean not null,
-  -- What the delivery speaks of (event, payments, user keys): a later one that names the same builds on it.
-  names       text[] not null,
   applied_at  timestamptz,
   -- Why it could not be applied although the rehearsal went well.
   refusal     text,
@@ -51,14 +49,23 @@ create table replay_changes (
   foreign key (app_id, delivery_id) references deliveries (app_id, id),
   check (applied_at is null or appends)
 );
-create index replay_changes_by_name on replay_changes using gin (names) where appends;
 create index replay_changes_in_order on replay_changes (replay_id, received_at, delivery_id);
+
+-- What a delivery that is appended to speaks of (event, payments, user keys): a later one that asks for it builds on it.
+create table replay_names (
+  replay_id   replay_id not null,
+  delivery_id delivery_id not null,
+  name        text not null,
+  primary key (replay_id, delivery_id, name),
+  foreign key (replay_id, delivery_id) references replay_changes (replay_id, delivery_id)
+);
+create index replay_names_by_name on replay_names (replay_id, name, delivery_id);
 
 create function guard_replay_change() returns trigger language plpgsql as $$
 begin
   raise exception 'what replay % found is never edited', old.replay_id using errcode = 'integrity_constraint_violation';
 end $$;
-create trigger replay_changes_guard before update of changes, appends, names on replay_changes
+create trigger replay_changes_guard before update of changes, appends on replay_changes
   for each row execute function guard_replay_change();
 create trigger replay_changes_stay before delete or truncate on replay_changes
   for each statement execute function forbid_change();
