@@ -15,7 +15,7 @@ function groupsOf(part: string): number[] {
 
 /** The eight groups of an IPv6 address as numbers, or null when it is none. */
 function ipv6Groups(text: string): number[] | null {
-  const address = text.replace(/%.*$/, '');
+  const address = text.replace(/%.*/, '');
   if (!/^[\da-f:.]+$/i.test(address) || !URL.canParse(`http://[${address}]/`)) return null;
   const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1);
   const [head = '', tail] = canonical.split('::');

@@ -17,9 +17,7 @@ const UNPRINTABLE = /[\u0000-\u0020\u007f]/;
 /** Whether a link may send people there: a web address, or an address of an app's own scheme. */
 export function isDestinationUrl(text: string): boolean {
   if (UNPRINTABLE.test(text) || !URL.canParse(text)) return false;
-  const url = new URL(text);
-  if (REFUSED_SCHEMES.has(url.protocol)) return false;
-  return url.protocol === 'http:' || url.protocol === 'https:'
-    ? url.hostname !== ''
-    : text.length > url.protocol.length;
+  const { protocol } = new URL(text);
+  // No web address without a host can be parsed; of another scheme something has to follow.
+  return !REFUSED_SCHEMES.has(protocol) && text.length > protocol.length;
 }

@@ -67,7 +67,7 @@ export function shownUsdPerUnit(rate: ExchangeRate): string {
   const { numerator, denominator } = usdPerUnit(rate);
   const magnitude = String(numerator).length - String(denominator).length;
   let decimals = Math.max(0, SHOWN_DIGITS - magnitude);
-  let digits = '';
+  let digits: string;
   do {
     digits = String(roundHalfAwayFromZero(numerator * 10n ** BigInt(decimals), denominator));
     decimals -= 1;
@@ -76,5 +76,5 @@ export function shownUsdPerUnit(rate: ExchangeRate): string {
   const padded = digits.padStart(decimals + 1, '0');
   const whole = padded.slice(0, padded.length - decimals);
   const fraction = padded.slice(padded.length - decimals).replace(/0+$/, '');
-  return decimals === 0 || fraction === '' ? whole : `${whole}.${fraction}`;
+  return fraction === '' ? whole : `${whole}.${fraction}`;
 }

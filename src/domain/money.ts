@@ -17,10 +17,9 @@ export function minorDecimals(currency: string): 0 | 2 | 3 {
 
 /**
  * The one rounding of this service: the nearest whole number, a half goes away from zero (2.5 is 3, -2.5 is -3).
- * A denominator of zero is a mistake of the caller and throws.
+ * A denominator of zero is a mistake of the caller: BigInt throws a RangeError.
  */
 export function roundHalfAwayFromZero(numerator: bigint, denominator: bigint): bigint {
-  if (denominator === 0n) throw new RangeError('division by zero');
   const negative = numerator < 0n !== denominator < 0n;
   const dividend = numerator < 0n ? -numerator : numerator;
   const divisor = denominator < 0n ? -denominator : denominator;
