@@ -14,6 +14,9 @@ describe('what counts of an address', () => {
     ['in any case and form', '2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
     ['with zeros in front', '2001:db8::1', '2001:db8:0:0::/64'],
     ['in brackets with a port', '[2001:db8:1:2::9]:443', '2001:db8:1:2::/64'],
+    ['in brackets without a port', '[2001:db8:1:2::9]', '2001:db8:1:2::/64'],
+    ['with zeros in the middle', '1::4:5:6:7:8', '1:0:0:4::/64'],
+    ['that has the mark of IPv4 behind its network', '2001:db8:1:2:0:ffff:cb00:7107', '2001:db8:1:2::/64'],
     ['without its zone', 'fe80::1%eth0', 'fe80:0:0:0::/64'],
     ['the loopback', '::1', '0:0:0:0::/64'],
   ])('%s', (_, text, expected) => {
@@ -33,6 +36,7 @@ describe('what counts of an address', () => {
     ['1:2:3:4:5:6:7:8:9'],
     ['[2001:db8::1'],
     ['2001:db8::1]/x'],
+    ['::1]/x?[::1'],
     ['example.com'],
     ['a.b\0'],
   ])('%j is no address', (text) => {

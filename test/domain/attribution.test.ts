@@ -197,3 +197,8 @@ describe('a deferred match', () => {
     expect(choose(links(DEFERRED_LINKS_LIMIT + 1))).toBe('ambiguous');
   });
 });
+
+test('another link of the same affiliate is another touch', () => {
+  const touch = { matchMethod: 'code', affiliateId: code.affiliateId, linkId: null, clickId: null } as const;
+  expect(isSameTouch(touch, { ...touch, touchedAt: AT, linkId: click.linkId })).toBe(false);
+});

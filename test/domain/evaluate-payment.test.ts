@@ -402,3 +402,241 @@ describe('refunds and disputes', () => {
     );
   });
 });
+
+/** A candidate as one is read from the database, with nothing known of it but what is given. */
+function candidate(customerUserId: string, over: Partial<PaymentSnapshot['candidates'][number]> = {}) {
+  return { customerUserId, identified: false, nearlyIdentified: false, binding: null, ...over };
+}
+
+/** What is written for a payment that comes to nothing. */
+const NOTHING: Evaluation = {
+  likelyCause: null,
+  customerUserId: null,
+  baseCents: null,
+  fx: null,
+  binding: null,
+  earning: null,
+  reversals: [],
+  revenue: [],
+  booked: [],
+};
+
+describe('what is written', () => {
+  test('for a payment that earns is one earning and one revenue, and nothing else', () => {
+    const earning = {
+      binding,
+      customerUserId: 'user-1',
+      rateBps: 2_000,
+      rateSource: 'app' as const,
+      amountCents: 200,
+      dueAt: payment.occurredAt + 30 * DAY_MS,
+    };
+    expect(evaluatePayment(payment)).toEqual({
+      ...NOTHING,
+      customerUserId: 'user-1',
+      baseCents: 1_000,
+      binding,
+      earning,
+      revenue: [{ adjustmentId: null, amountCents: 1_000, occurredAt: payment.occurredAt }],
+    });
+  });
+
+  test('for a payment that nobody is owed for is its cause and its user, with no money at all', () => {
+    const adjustments = [adjustment(1)];
+    const candidates = [candidate('stranger')];
+    expect(evaluatePayment({ ...payment, candidates, adjustments })).toEqual({
+      ...NOTHING,
+      likelyCause: 'user_never_identified',
+      customerUserId: 'stranger',
+    });
+  });
+
+  test('for the sandbox, and for a payment counted under another name, is nothing', () => {
+    const adjustments = [adjustment(1)];
+    expect(evaluatePayment({ ...payment, adjustments, environment: 'sandbox' })).toEqual(NOTHING);
+    expect(evaluatePayment({ ...payment, adjustments, countedElsewhere: true })).toEqual(NOTHING);
+  });
+
+  test('names whose rate it was', () => {
+    const own = { ...binding, affiliateRateBps: 2_000 };
+    const candidates = [candidate('user-1', { identified: true, binding: own })];
+    expect(evaluatePayment({ ...payment, candidates }).earning?.rateSource).toBe('affiliate');
+    expect(evaluatePayment(payment).earning?.rateSource).toBe('app');
+  });
+
+  test('for a payment of less than half a cent is neither a commission nor revenue', () => {
+    const referenceRate = { units: '16936.15', worthUsd: '1.0558', source: 'ecb 2026-09-20' };
+    const tiny = { ...payment, currency: 'IDR', amountMinor: 1, usdCents: null, referenceRate };
+    expect(evaluatePayment(tiny)).toMatchObject({
+      likelyCause: 'rate_zero',
+      baseCents: 0,
+      earning: null,
+      revenue: [],
+    });
+  });
+});
+
+describe('what a commission is calculated from', () => {
+  const referenceRate = { units: '1', worthUsd: '2', source: 'operator 2026-09-20' };
+
+  test("the provider's own USD value comes before any reference rate", () => {
+    const euros = { ...payment, currency: 'EUR', amountMinor: 900, usdCents: 1_000, referenceRate };
+    expect(evaluatePayment(euros)).toMatchObject({ baseCents: 1_000, fx: null });
+  });
+
+  test('an amount in USD needs no rate, though its USD value is not stated again', () => {
+    expect(evaluatePayment({ ...payment, usdCents: null, referenceRate })).toMatchObject({
+      baseCents: 1_000,
+      fx: null,
+    });
+  });
+});
+
+describe('who a payment belongs to when nobody may earn', () => {
+  const lookedAt = { ...payment, evaluatedAt: NOW - 1, likelyCause: 'user_never_identified' as const };
+  const late = { ...binding, touchedAt: payment.occurredAt + 1 };
+
+  test.each([
+    [
+      'a user with an attribution that came too late',
+      [candidate('known', { identified: true }), candidate('late', { identified: true, binding: late })],
+      'late',
+      'outside_attribution_window',
+    ],
+    [
+      'else one that a device told of',
+      [candidate('near', { nearlyIdentified: true }), candidate('known', { identified: true })],
+      'known',
+      'user_not_attributed',
+    ],
+    [
+      'else one that a device nearly told of',
+      [candidate('first'), candidate('near', { nearlyIdentified: true })],
+      'near',
+      'user_id_mismatch',
+    ],
+    ['else the first', [candidate('first'), candidate('second')], 'first', 'user_never_identified'],
+  ] as const)('%s', (_title, candidates, customerUserId, likelyCause) => {
+    expect(evaluatePayment({ ...lookedAt, candidates })).toEqual({ ...NOTHING, customerUserId, likelyCause });
+  });
+});
+
+describe('what a later look asks of a payment from before the touch', () => {
+  const early = { ...payment, evaluatedAt: NOW - 1, occurredAt: binding.touchedAt - 1 };
+
+  test.each([
+    'missing_user_id',
+    'anonymous_user_id',
+    'user_never_identified',
+    'user_id_mismatch',
+    'user_not_attributed',
+    'outside_attribution_window',
+  ] as const)('%s was said of it: it is too early for this binding', (likelyCause) => {
+    expect(evaluatePayment({ ...early, likelyCause })).toMatchObject({
+      earning: null,
+      likelyCause: 'outside_attribution_window',
+    });
+  });
+
+  test.each(['missing_exchange_rate', 'price_unknown', 'processing'] as const)(
+    '%s was said of it, and nothing of its user: it may still earn',
+    (likelyCause) => {
+      expect(evaluatePayment({ ...early, likelyCause }).earning?.amountCents).toBe(200);
+    },
+  );
+});
+
+describe('money back in another currency than the payment', () => {
+  const euros = { ...payment, currency: 'EUR', amountMinor: 900, usdCents: 1_000 };
+  const earned = after(euros, evaluatePayment(euros));
+  const booking = (over: Partial<AdjustmentSnapshot>, of: PaymentSnapshot = earned) =>
+    evaluatePayment({ ...of, adjustments: [adjustment(1, over)] });
+
+  test('takes back the part that it is of the USD value', () => {
+    const { booked, reversals } = booking({ currency: 'USD', amountMinor: 250, usdCents: 250 });
+    expect(booked).toEqual([{ adjustmentId: 'adj_1', bookedMinor: 225 }]);
+    expect(reversals.map((r) => [r.amountCents, r.baseCents])).toEqual([[-50, -250]]);
+  });
+
+  test('in the same currency is compared as it was charged, whatever it is worth by now', () => {
+    const { booked } = booking({ currency: 'EUR', amountMinor: 450, usdCents: 700 });
+    expect(booked).toEqual([{ adjustmentId: 'adj_1', bookedMinor: 450 }]);
+  });
+
+  test.each([
+    ['its own USD value is unknown', { currency: 'GBP', amountMinor: 250, usdCents: null }, 1_000],
+    ["the payment's USD value is unknown", { currency: 'USD', amountMinor: 250, usdCents: 250 }, null],
+  ])('takes nothing back by a guess when %s', (_title, over, usdCents) => {
+    expect(booking(over, { ...earned, usdCents })).toMatchObject({ booked: [], reversals: [], revenue: [] });
+  });
+});
+
+describe('several refunds at one look', () => {
+  const earned = after(payment, evaluatePayment(payment));
+  const ids = (adjustments: readonly AdjustmentSnapshot[]) =>
+    evaluatePayment({ ...earned, adjustments }).reversals.map((r) => r.adjustmentId);
+
+  test('are booked in the order in which they happened, whatever the order of arrival', () => {
+    expect(ids([adjustment(3), adjustment(1), adjustment(2)])).toEqual(['adj_1', 'adj_2', 'adj_3']);
+  });
+
+  test('of one millisecond are booked by their ids, so that a repetition writes the same', () => {
+    const same = [2, 3, 1].map((n) => adjustment(n, { occurredAt: NOW }));
+    expect(ids(same)).toEqual(['adj_1', 'adj_2', 'adj_3']);
+    expect(ids(same.toReversed())).toEqual(['adj_1', 'adj_2', 'adj_3']);
+  });
+
+  test('beyond what was paid leave no row of revenue or reversal that says nothing', () => {
+    const adjustments = [1, 2, 3, 4].map((n) => adjustment(n, { amountMinor: 400 }));
+    const { reversals, revenue } = evaluatePayment({ ...earned, adjustments });
+    expect(reversals).toEqual([
+      { adjustmentId: 'adj_1', eventId: 'evt_1', occurredAt: NOW + 1, amountCents: -80, baseCents: -400 },
+      { adjustmentId: 'adj_2', eventId: 'evt_2', occurredAt: NOW + 2, amountCents: -80, baseCents: -400 },
+      { adjustmentId: 'adj_3', eventId: 'evt_3', occurredAt: NOW + 3, amountCents: -40, baseCents: -200 },
+    ]);
+    expect(revenue).toEqual([
+      { adjustmentId: 'adj_1', amountCents: -400, occurredAt: NOW + 1 },
+      { adjustmentId: 'adj_2', amountCents: -400, occurredAt: NOW + 2 },
+      { adjustmentId: 'adj_3', amountCents: -200, occurredAt: NOW + 3 },
+    ]);
+  });
+
+  test('are taken from an attributed payment also when another of its names was attributed since', () => {
+    const adjustments = [adjustment(1)];
+    const { reversals } = evaluatePayment({ ...earned, adjustments, countedElsewhere: true });
+    expect(reversals.map((r) => r.amountCents)).toEqual([-60]);
+  });
+});
+
+describe('a reversal that names only the payment', () => {
+  const earned = after(payment, evaluatePayment(payment));
+  const undoing = (n: number, over: Partial<AdjustmentSnapshot> = {}) =>
+    adjustment(n, { state: 'reversed', reversesAll: true, ...over });
+  /** A payment of which the refund is already booked, and what came to be known since. */
+  const refundedAnd = (...later: readonly AdjustmentSnapshot[]): PaymentSnapshot => {
+    const refunded = { ...earned, adjustments: [adjustment(1)] };
+    const booked = after(refunded, evaluatePayment(refunded));
+    return { ...booked, adjustments: [...booked.adjustments, ...later] };
+  };
+
+  test('undoes a refund of the same millisecond', () => {
+    const { reversals } = evaluatePayment(refundedAnd(undoing(2, { occurredAt: NOW + 1 })));
+    expect(reversals.map((r) => r.amountCents)).toEqual([60]);
+  });
+
+  test('is told twice: the row that gives back names the first that told it', () => {
+    for (const later of [
+      [undoing(5), undoing(3)],
+      [undoing(3), undoing(5)],
+    ]) {
+      expect(evaluatePayment(refundedAnd(...later)).reversals).toEqual([
+        { adjustmentId: 'adj_1', eventId: 'evt_3', occurredAt: NOW + 3, amountCents: 60, baseCents: 300 },
+      ]);
+    }
+  });
+
+  test('undoes nothing and takes nothing while it is not a reversal', () => {
+    const { reversals, booked } = evaluatePayment(refundedAnd(undoing(2, { state: 'applied' })));
+    expect([reversals, booked]).toEqual([[], []]);
+  });
+});

@@ -1,6 +1,13 @@
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { crc32, displayKey, formatKey, keyKind } from '../../src/domain/keys.ts';
+import {
+  crc32,
+  DEFAULT_PERMISSIONS,
+  displayKey,
+  formatKey,
+  keyKind,
+  PERMISSIONS,
+} from '../../src/domain/keys.ts';
 import { isSubdomain, subdomainOf } from '../../src/domain/slugs.ts';
 
 test.each([
@@ -39,6 +46,43 @@ test('no key with one character changed is taken for a key', () => {
   );
 });
 
+/** The checksum as the key's form describes it: the CRC32 in six digits to the base 62. */
+function withChecksum(text: string): string {
+  const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+  let checksum = '';
+  for (let rest = crc32(text); checksum.length < 6; rest = Math.floor(rest / 62)) {
+    checksum = digits[rest % 62]! + checksum;
+  }
+  return text + checksum;
+}
+
+test('a right checksum makes no key of a text that has another form', () => {
+  const random = 'Ab3'.repeat(14) + 'x';
+  expect(keyKind(withChecksum(`pk_live_${random}`))).toBe('sdk');
+  expect(keyKind(withChecksum(`tri_sk_live_${random}`))).toBe('account');
+  for (const text of [
+    `xx_live_${random}`,
+    `tri_sk_test_${random}`,
+    `pk_live_${random}x`,
+    `pk_live_${random.slice(1)}`,
+    `pk_live_-${random.slice(1)}`,
+    `pk_live_${random.slice(1)}é`,
+    `pk_live_`,
+    '',
+  ]) {
+    expect(keyKind(withChecksum(text))).toBeNull();
+  }
+});
+
+test.each([31, 33, 0])('%d random bytes make no key', (length) => {
+  expect(() => formatKey('sdk', new Uint8Array(length))).toThrow('32 random bytes');
+});
+
+test('a new key may read and write and no more, of the four permissions that there are', () => {
+  expect(PERMISSIONS).toEqual(['read', 'write', 'setup', 'payout']);
+  expect(DEFAULT_PERMISSIONS).toEqual(['read', 'write']);
+});
+
 test('two random parts never make one key', () => {
   const random = fc.uint8Array({ minLength: 32, maxLength: 32 });
   fc.assert(
@@ -60,4 +104,7 @@ test('every name makes a subdomain', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (name) => isSubdomain(subdomainOf(name, '0a1b2c'))));
   expect(subdomainOf('  Café -- Nº 5!', 'abc')).toBe('cafe-no-5-abc');
   expect(subdomainOf('日本', 'abc')).toBe('app-abc');
+  expect(subdomainOf('---a---', 'abc')).toBe('a-abc');
+  expect(subdomainOf(`${'a'.repeat(39)} b`, 'abc')).toBe(`${'a'.repeat(39)}-abc`);
+  expect(subdomainOf('a'.repeat(41), 'abc')).toBe(`${'a'.repeat(40)}-abc`);
 });

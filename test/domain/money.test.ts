@@ -30,9 +30,13 @@ describe('decimals of a currency', () => {
   });
 
   test('sixteen currencies have none, five have three', () => {
-    const decimals = [...CURRENCY_DECIMALS.values()];
-    expect(decimals.filter((count) => count === 0)).toHaveLength(16);
-    expect(decimals.filter((count) => count === 3)).toHaveLength(5);
+    const having = (decimals: number) =>
+      [...CURRENCY_DECIMALS].filter(([, count]) => count === decimals).map(([currency]) => currency);
+    expect(having(0).toSorted().join(' ')).toBe(
+      'BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF UGX VND VUV XAF XOF XPF',
+    );
+    expect(having(3).toSorted().join(' ')).toBe('BHD JOD KWD OMR TND');
+    expect(CURRENCY_DECIMALS.size).toBe(21);
   });
 });
 
@@ -149,6 +153,8 @@ describe('a decimal amount in minor units', () => {
     ['Infinity', 2, null],
     ['1e5e5', 2, null],
     ['9'.repeat(401), 2, null],
+    ['0'.repeat(400), 2, 0],
+    ['0'.repeat(401), 2, null],
   ])('%p with %i decimals is %p', (value, decimals, minor) => {
     expect(decimalToMinor(value, decimals)).toBe(minor);
   });

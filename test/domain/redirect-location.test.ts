@@ -36,6 +36,14 @@ describe('a destination gets the claim token and the slug, and keeps what it had
       'https://play.google.com.example/store/apps/details?id=x',
       `https://play.google.com.example/store/apps/details?id=x&${OURS}`,
     ],
+    [
+      'https://play.google.com/store/apps/details/more?id=x',
+      `https://play.google.com/store/apps/details/more?id=x&${OURS}`,
+    ],
+    [
+      'https://play.google.com/a/store/apps/details?id=x',
+      `https://play.google.com/a/store/apps/details?id=x&${OURS}`,
+    ],
     ['market://search?q=x', `market://search?q=x&${OURS}`],
   ])('%s', (destination, expected) => {
     expect(redirectLocation(destination, touch)).toBe(expected);

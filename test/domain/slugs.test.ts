@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { subdomainOfHost } from '../../src/domain/slugs.ts';
+import * as fc from 'fast-check';
+import { isSlug, isSubdomain, slugOf, subdomainOfHost } from '../../src/domain/slugs.ts';
 
 test.each([
   ['acme.links.example', 'acme'],
@@ -17,6 +18,55 @@ test.each([
   ['192.0.2.1', null],
   ['acme.1', null],
   ['[2001:db8::1]', null],
+  ['acme.12', null],
+  ['acme.links.1a', 'acme'],
+  ['acme.links.a1', 'acme'],
 ])('the host %j names the link subdomain %p', (host, expected) => {
   expect(subdomainOfHost(host, 'api.example.test')).toBe(expected);
+});
+
+test.each([
+  ['ab', true],
+  ['Spring_Sale-26', true],
+  ['x'.repeat(64), true],
+  ['x'.repeat(65), false],
+  ['a', false],
+  ['', false],
+  ['a b', false],
+  [' ab', false],
+  ['ab/', false],
+  ['/ab', false],
+  ['äb', false],
+])('%j has the form of a slug: %p', (text, expected) => {
+  expect(isSlug(text)).toBe(expected);
+});
+
+test.each([
+  ['a', true],
+  ['0', true],
+  ['acme-2', true],
+  ['x'.repeat(63), true],
+  ['x'.repeat(64), false],
+  ['', false],
+  ['-a', false],
+  ['a-', false],
+  ['Acme', false],
+  ['a.b', false],
+])('%j is a DNS label in lower case: %p', (text, expected) => {
+  expect(isSubdomain(text)).toBe(expected);
+});
+
+test('a slug that is made up has eight characters that nobody takes for others, and no words', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ minLength: 8, maxLength: 16 }), (random) => {
+      const slug = slugOf(random);
+      expect(slug).toMatch(/^[2-9b-df-hj-km-np-tv-xz]{8}$/);
+      expect(isSlug(slug)).toBe(true);
+    }),
+  );
+});
+
+test('every character of a slug comes from a byte of its own', () => {
+  const slug = slugOf(Uint8Array.from([0, 1, 26, 27, 28, 255, 7, 8, 9]));
+  expect(slug).toBe('23z23g9b');
 });

@@ -1,0 +1,494 @@
+import { describe, expect, test } from '@jest/globals';
+import { EXPLANATION_STEPS, explainEvent } from '../../src/domain/explain-event.ts';
+import type {
+  EventFile,
+  ExplainedCommission,
+  ExplainedEvent,
+  ExplainedPayment,
+  ExplainedStep,
+  ExplainedUser,
+} from '../../src/domain/explain-event.ts';
+import type {
+  AffiliateId,
+  AttributionId,
+  ClickId,
+  CommissionId,
+  DeliveryId,
+  EventId,
+  LinkId,
+} from '../../src/domain/ids.ts';
+import { CAUSE_EXPLANATIONS } from '../../src/domain/likely-causes.ts';
+import type { EventKind } from '../../src/domain/events.ts';
+
+const AT = 1_790_000_000_000;
+const EVENT_ID = 'evt_this' as EventId;
+const OTHER_EVENT_ID = 'evt_other' as EventId;
+
+const delivery: EventFile['delivery'] = {
+  deliveryId: 'del_1' as DeliveryId,
+  provider: 'stripe',
+  receivedAt: AT,
+  processingStatus: 'processed',
+  lastError: null,
+  secretSetAt: AT - 5,
+  secretEnvironment: 'production',
+  bodySha256: 'ab12',
+  bodyBytes: 77,
+};
+
+const event: ExplainedEvent = {
+  sourceEventId: 'evt_Fake1',
+  kind: 'purchase',
+  environment: 'production',
+  occurredAt: AT - 100,
+  productId: 'lantern.plus',
+  store: 'stripe',
+  paymentRef: 'in_Fake1',
+  currency: 'EUR',
+  amountMinor: 999,
+  amountCents: 1_085,
+  fxUnits: '1',
+  fxWorthUsd: '1.0845',
+  fxSource: 'ecb 2026-09-20',
+  customerUserId: 'user-1',
+  likelyCause: null,
+};
+
+const attribution: NonNullable<ExplainedUser['attribution']> = {
+  attributionId: 'att_1' as AttributionId,
+  decided: true,
+  affiliateId: 'aff_1' as AffiliateId,
+  affiliateName: 'First creator',
+  linkId: 'lnk_1' as LinkId,
+  clickId: 'clk_1' as ClickId,
+  matchMethod: 'claim_token',
+  touchedAt: AT - 1_000,
+  firstOpenAt: AT - 900,
+  boundAt: AT - 800,
+  lostTouches: [],
+};
+
+const user: ExplainedUser = { customerUserId: 'user-1', identified: true, attribution };
+
+const payment: ExplainedPayment = {
+  firstEventId: EVENT_ID,
+  likelyCause: null,
+  isAttributed: true,
+  countedElsewhere: false,
+  users: [user],
+};
+
+const earning: ExplainedCommission = {
+  commissionId: 'com_1' as CommissionId,
+  eventId: EVENT_ID,
+  kind: 'earning',
+  status: 'pending',
+  rateBps: 2_000,
+  rateSource: 'app',
+  baseCents: 1_085,
+  amountCents: 217,
+  occurredAt: AT - 100,
+  dueAt: AT + 100,
+};
+
+const reversal: ExplainedCommission = {
+  ...earning,
+  commissionId: 'com_2' as CommissionId,
+  eventId: OTHER_EVENT_ID,
+  kind: 'reversal',
+  amountCents: -60,
+};
+
+const file: EventFile = {
+  eventId: EVENT_ID,
+  delivery,
+  event,
+  toldBefore: null,
+  payment,
+  commissions: [earning],
+};
+
+const lostTouch = { affiliateId: 'aff_2' as AffiliateId, matchMethod: 'code', touchedAt: AT } as const;
+
+function explain(over: Partial<EventFile> = {}, scheme: 'static_token' | 'hmac' = 'hmac') {
+  return explainEvent({ ...file, ...over }, scheme);
+}
+
+/** The one step of that name; there must be exactly one. */
+function step(name: ExplainedStep['step'], over: Partial<EventFile> = {}): ExplainedStep {
+  const found = explain(over).filter((explained) => explained.step === name);
+  expect(found).toHaveLength(1);
+  return found[0]!;
+}
+
+/** Stands for an explanation that has these words in it. */
+const saying = (words: string): string => expect.stringMatching(words) as unknown as string;
+
+describe('the steps of an explanation', () => {
+  test('an event that was read has all six, in the order in which they happen', () => {
+    expect(explain().map((explained) => explained.step)).toEqual(EXPLANATION_STEPS);
+    expect(EXPLANATION_STEPS).toEqual([
+      'verify',
+      'store_raw',
+      'normalize',
+      'dedupe',
+      'attribute',
+      'write_commission',
+    ]);
+  });
+
+  test.each<[string, Partial<EventFile>, readonly string[]]>([
+    ['a request that was refused', { delivery: { ...delivery, processingStatus: 'rejected' } }, ['verify']],
+    ['a body that was not read', { event: null }, ['verify', 'store_raw', 'normalize']],
+    [
+      'an event that was told before',
+      { event: null, toldBefore: OTHER_EVENT_ID },
+      ['verify', 'store_raw', 'normalize', 'dedupe'],
+    ],
+  ])('%s ends with the step that ended it', (_, over, steps) => {
+    expect(explain(over).map((explained) => explained.step)).toEqual(steps);
+  });
+});
+
+describe('how it was verified', () => {
+  test('says by which proof of which provider, and from which secret', () => {
+    expect(explain({}, 'static_token')[0]).toEqual({
+      step: 'verify',
+      decision: 'verified',
+      explanation: saying('token in the Authorization header .* set for stripe'),
+      facts: {
+        provider: 'stripe',
+        scheme: 'static_token',
+        receivedAt: AT,
+        secretSetAt: AT - 5,
+        secretEnvironment: 'production',
+      },
+    });
+    expect(explain({}, 'hmac')[0]?.explanation).toMatch(/signature over time and body .* set for stripe/);
+  });
+
+  test.each([
+    ['the kept reason', 'the time is too old', 'refused: the time is too old\\.'],
+    ['a general one where none was kept', null, 'refused: its proof does not match\\.'],
+  ])('a refusal gives %s', (_, lastError, words) => {
+    const refused = { ...delivery, processingStatus: 'rejected', lastError };
+    expect(explain({ delivery: refused })).toEqual([
+      {
+        step: 'verify',
+        decision: 'rejected',
+        explanation: saying(words),
+        facts: expect.objectContaining({ provider: 'stripe', secretSetAt: AT - 5 }),
+      },
+    ]);
+  });
+});
+
+test('what was kept is named by its digest and length', () => {
+  expect(step('store_raw')).toEqual({
+    step: 'store_raw',
+    decision: 'stored',
+    explanation: saying('kept byte for byte'),
+    facts: { deliveryId: 'del_1', bodySha256: 'ab12', bodyBytes: 77 },
+  });
+});
+
+describe('what it was read as', () => {
+  test('its kind and amount in minor units, with everything that was read', () => {
+    expect(step('normalize')).toEqual({
+      step: 'normalize',
+      decision: 'purchase',
+      explanation: 'The body was read as purchase of 999 minor units of EUR.',
+      facts: {
+        kind: 'purchase',
+        environment: 'production',
+        occurredAt: AT - 100,
+        productId: 'lantern.plus',
+        store: 'stripe',
+        paymentRef: 'in_Fake1',
+        currency: 'EUR',
+        amountMinor: 999,
+        customerUserId: 'user-1',
+      },
+    });
+  });
+
+  test('an event without an amount states none, and one without a currency does not invent it', () => {
+    const says = (over: Partial<ExplainedEvent>) => step('normalize', { event: { ...event, ...over } });
+    expect(says({ amountMinor: null, currency: null }).explanation).toBe('The body was read as purchase.');
+    expect(says({ currency: null }).explanation).toContain('999 minor units of ?');
+  });
+
+  test('the sandbox is pointed out', () => {
+    const sandbox = { ...event, environment: 'sandbox' } as const;
+    expect(step('normalize', { event: sandbox }).explanation).toMatch(
+      /EUR\. It is of the sandbox, .* never earns/,
+    );
+  });
+
+  test.each<[string, string | null, string]>([
+    ['failed', 'data.id is missing', "can't be read: data\\.id is missing\\."],
+    ['failed', null, "can't be read: no reason was kept\\."],
+    ['ignored', 'a thin event', 'means nothing here: a thin event\\.'],
+  ])('a body that %s with the reason %p says so', (processingStatus, lastError, words) => {
+    const over = { event: null, delivery: { ...delivery, processingStatus, lastError } };
+    expect(step('normalize', over)).toEqual({
+      step: 'normalize',
+      decision: processingStatus,
+      explanation: saying(words),
+      facts: {},
+    });
+  });
+
+  test('a body that is still worked on is processing, and the latest trouble is a fact', () => {
+    const over = { event: null, delivery: { ...delivery, processingStatus: 'stored', lastError: 'away' } };
+    expect(step('normalize', over)).toEqual({
+      step: 'normalize',
+      decision: 'processing',
+      explanation: CAUSE_EXPLANATIONS.processing,
+      facts: { lastError: 'away' },
+    });
+  });
+
+  test('a body that another delivery told before was read, whatever its status says', () => {
+    const over = {
+      event: null,
+      toldBefore: OTHER_EVENT_ID,
+      delivery: { ...delivery, processingStatus: 'ignored' },
+    };
+    expect(step('normalize', over)).toEqual({
+      step: 'normalize',
+      decision: 'read',
+      explanation: saying('was read as an event'),
+      facts: {},
+    });
+  });
+});
+
+describe('whether it was told before', () => {
+  test('a first event says so', () => {
+    expect(step('dedupe')).toEqual({
+      step: 'dedupe',
+      decision: 'first',
+      explanation: saying('Nobody told this event before'),
+      facts: { sourceEventId: 'evt_Fake1' },
+    });
+  });
+
+  test('a duplicate names the event that it repeats', () => {
+    expect(step('dedupe', { event: null, toldBefore: OTHER_EVENT_ID })).toEqual({
+      step: 'dedupe',
+      decision: 'duplicate',
+      explanation: saying('stripe told the same event before; .* changed nothing'),
+      facts: { toldBefore: OTHER_EVENT_ID },
+    });
+  });
+
+  test.each<EventKind>(['purchase', 'renewal', 'trial_converted', 'product_change'])(
+    'a %s whose payment another event told first names that event',
+    (kind) => {
+      const over = { event: { ...event, kind }, payment: { ...payment, firstEventId: OTHER_EVENT_ID } };
+      expect(step('dedupe', over)).toEqual({
+        step: 'dedupe',
+        decision: 'same_payment',
+        explanation: saying('Another event told of the same payment.*counts once'),
+        facts: { sourceEventId: 'evt_Fake1', firstEventId: OTHER_EVENT_ID },
+      });
+    },
+  );
+
+  test('a refund is never the same payment, and an event without a payment is none', () => {
+    const others = { ...payment, firstEventId: OTHER_EVENT_ID };
+    expect(step('dedupe', { event: { ...event, kind: 'refund' }, payment: others }).decision).toBe('first');
+    expect(step('dedupe', { payment: null }).decision).toBe('first');
+  });
+});
+
+describe('whom it is owed to', () => {
+  test.each([
+    ['claim_token', 'the claim token of a click'],
+    ['code', 'by a code'],
+    ['deferred', 'a deferred match with a click from the same address'],
+  ] as const)('names the user, the creator and the %s that decided', (matchMethod, words) => {
+    const users = [{ ...user, attribution: { ...attribution, matchMethod } }];
+    const explained = step('attribute', { payment: { ...payment, users } });
+    expect(explained).toEqual({
+      step: 'attribute',
+      decision: 'attributed',
+      explanation: saying(`^user-1 is the user\\. The device came through First creator by .*\\.$`),
+      facts: { users },
+    });
+    expect(explained.explanation).toContain(words);
+    expect(explained.explanation).not.toContain('first touch');
+  });
+
+  test.each([
+    [[lostTouch], 'The first touch stays; one that came later counts for nothing.'],
+    [[lostTouch, lostTouch], 'The first touch stays; 2 that came later count for nothing.'],
+  ])('touches that lost are counted: %#', (lostTouches, words) => {
+    const users = [{ ...user, attribution: { ...attribution, lostTouches } }];
+    expect(step('attribute', { payment: { ...payment, users } }).explanation).toContain(words);
+  });
+
+  test('of several users the one whose attribution decided is named', () => {
+    const users = [
+      { customerUserId: 'nobody', identified: true, attribution: null },
+      { customerUserId: 'loser', identified: true, attribution: { ...attribution, decided: false } },
+      user,
+    ];
+    expect(step('attribute', { payment: { ...payment, users } }).explanation).toMatch(/^user-1 is the user/);
+  });
+
+  test('where no attribution decided, the payment says why', () => {
+    const users = [{ ...user, attribution: { ...attribution, decided: false } }];
+    const undecided = { ...payment, users };
+    expect(
+      step('attribute', { payment: { ...undecided, likelyCause: 'outside_attribution_window' } }),
+    ).toEqual({
+      step: 'attribute',
+      decision: 'outside_attribution_window',
+      explanation: CAUSE_EXPLANATIONS.outside_attribution_window,
+      facts: { users },
+    });
+    expect(step('attribute', { payment: undecided })).toMatchObject({
+      decision: 'not_attributed',
+      explanation: saying('Nobody brought this user'),
+    });
+    expect(step('attribute', { payment: { ...undecided, countedElsewhere: true } })).toEqual({
+      step: 'attribute',
+      decision: 'counted_elsewhere',
+      explanation: saying('attributed under another of its names'),
+      facts: { users },
+    });
+  });
+
+  test('the sandbox is not attributed, though a user is known', () => {
+    const sandbox = { ...event, environment: 'sandbox' } as const;
+    expect(step('attribute', { event: sandbox })).toEqual({
+      step: 'attribute',
+      decision: 'not_needed',
+      explanation: saying('sandbox are not attributed'),
+      facts: { users: [user] },
+    });
+  });
+
+  test.each<EventKind>(['trial_started', 'cancellation', 'expiration', 'transfer', 'test', 'other'])(
+    'a %s moves no money, so nobody is looked for',
+    (kind) => {
+      expect(step('attribute', { event: { ...event, kind } })).toEqual({
+        step: 'attribute',
+        decision: 'not_needed',
+        explanation: saying('moves no money'),
+        facts: {},
+      });
+    },
+  );
+
+  test.each<EventKind>(['refund', 'refund_reversed', 'chargeback', 'chargeback_reversed'])(
+    'a %s that came before its payment waits for it, by its reference',
+    (kind) => {
+      expect(step('attribute', { event: { ...event, kind }, payment: null })).toEqual({
+        step: 'attribute',
+        decision: 'waiting_for_payment',
+        explanation: saying('not known yet.* counts when the payment arrives'),
+        facts: { paymentRef: 'in_Fake1' },
+      });
+    },
+  );
+
+  test('money that came in without a payment says why, where a cause is known', () => {
+    const unknown = { event: { ...event, likelyCause: 'price_unknown' as const }, payment: null };
+    expect(step('attribute', unknown)).toEqual({
+      step: 'attribute',
+      decision: 'price_unknown',
+      explanation: CAUSE_EXPLANATIONS.price_unknown,
+      facts: { users: [] },
+    });
+    expect(step('attribute', { payment: null })).toMatchObject({
+      decision: 'not_needed',
+      explanation: saying('tells of no payment'),
+    });
+  });
+});
+
+describe('what was written', () => {
+  const price = {
+    currency: 'EUR',
+    amountMinor: 999,
+    amountCents: 1_085,
+    fxUnits: '1',
+    fxWorthUsd: '1.0845',
+    fxSource: 'ecb 2026-09-20',
+  };
+
+  test.each([
+    ['app', "217 cents: 2000 basis points, the app's rate when it was calculated, of 1085 cents."],
+    [
+      'affiliate',
+      "217 cents: 2000 basis points, the creator's own rate when it was calculated, of 1085 cents.",
+    ],
+    [null, '217 cents: 2000 basis points, of 1085 cents.'],
+  ] as const)(
+    'an earning at a rate of the %s can be computed again from its sentence',
+    (rateSource, sentence) => {
+      const commissions = [{ ...earning, rateSource }];
+      expect(step('write_commission', { commissions })).toEqual({
+        step: 'write_commission',
+        decision: 'earned',
+        explanation: sentence,
+        facts: { price, commissions },
+      });
+    },
+  );
+
+  test('an earning points to the rows of money that went back later', () => {
+    const commissions = [earning, reversal];
+    const explained = step('write_commission', { commissions });
+    expect(explained.explanation).toMatch(/1085 cents\. Money that went back later is in rows of its own\.$/);
+    expect(explained.facts).toEqual({ price, commissions });
+  });
+
+  test('a refund states the sum of its own rows and no others', () => {
+    const refund = { ...event, kind: 'refund' } as const;
+    const own = [reversal, { ...reversal, commissionId: 'com_3' as CommissionId, amountCents: -40 }];
+    const over = { eventId: OTHER_EVENT_ID, event: refund, commissions: [earning, ...own] };
+    expect(step('write_commission', over)).toEqual({
+      step: 'write_commission',
+      decision: 'reversed',
+      explanation: saying('^-100 cents: the part of the commission that belongs to the money that moved'),
+      facts: { price, commissions: own },
+    });
+  });
+
+  test("the payment's cause comes before the event's", () => {
+    const paused = { ...payment, likelyCause: 'affiliate_paused' as const };
+    const causes = { event: { ...event, likelyCause: 'price_unknown' as const }, commissions: [] };
+    expect(step('write_commission', { ...causes, payment: paused })).toEqual({
+      step: 'write_commission',
+      decision: 'affiliate_paused',
+      explanation: CAUSE_EXPLANATIONS.affiliate_paused,
+      facts: { price, commissions: [] },
+    });
+    expect(step('write_commission', { ...causes, payment: null }).decision).toBe('price_unknown');
+  });
+
+  test('the sandbox owes nothing and names no cause', () => {
+    const sandbox = { ...event, environment: 'sandbox', likelyCause: 'price_unknown' } as const;
+    expect(step('write_commission', { event: sandbox, commissions: [] })).toMatchObject({
+      decision: 'none',
+      explanation: saying('Nothing is owed'),
+    });
+  });
+
+  test('an event whose payment earned by another one says so', () => {
+    const commissions = [{ ...earning, eventId: OTHER_EVENT_ID }];
+    expect(step('write_commission', { commissions })).toEqual({
+      step: 'write_commission',
+      decision: 'none',
+      explanation: saying('has its commission by another event'),
+      facts: { price, commissions },
+    });
+    expect(step('write_commission', { commissions: [] }).explanation).toContain(
+      'Nothing is owed for this event',
+    );
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, test } from '@jest/globals';
+import { AFFILIATE_STATUSES, MATCH_METHODS } from '../../src/domain/attribution.ts';
+import { ENVIRONMENTS, EVENT_KINDS } from '../../src/domain/events.ts';
+import { ID_PREFIXES, isId } from '../../src/domain/ids.ts';
+import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
+import { TIMESERIES_INTERVALS } from '../../src/domain/timeseries.ts';
+import { workflowIds } from '../../src/domain/workflow-ids.ts';
+
+describe('words that callers and rows keep are spelled as they always were:', () => {
+  test.each<[string, readonly string[], string]>([
+    ['match methods', MATCH_METHODS, 'claim_token code deferred'],
+    ["a creator's status", AFFILIATE_STATUSES, 'active paused removed'],
+    ['environments', ENVIRONMENTS, 'production sandbox'],
+    ['intervals', TIMESERIES_INTERVALS, 'hour day week month'],
+    [
+      'kinds of events',
+      EVENT_KINDS,
+      'purchase renewal trial_started trial_converted product_change cancellation expiration refund refund_reversed chargeback chargeback_reversed transfer test other',
+    ],
+    [
+      'prefixes of ids',
+      Object.values(ID_PREFIXES),
+      'acct app aff lnk clk att evt del com pay key sec req pmt adj bnd',
+    ],
+  ])('%s', (_, words, expected) => {
+    expect(words).toEqual(expected.split(' '));
+  });
+
+  test('ids of workflows', () => {
+    expect(workflowIds.delivery('del_1')).toBe('delivery:del_1');
+    expect(workflowIds.hold('com_1')).toBe('hold:com_1');
+    expect(workflowIds.payout('aff_1')).toBe('payout:aff_1');
+    expect(workflowIds.heal('bnd_1')).toBe('heal:bnd_1');
+    expect(workflowIds.convert('tributary')).toBe('convert:tributary');
+  });
+});
+
+describe('an id', () => {
+  const body = '01jz6y3v8mf0a9bcdeghjkmnpq';
+
+  test('is of the kind that its prefix names, and of no other', () => {
+    expect(isId('app', `app_${body}`)).toBe(true);
+    expect(isId('affiliate', `aff_${body}`)).toBe(true);
+    expect(isId('affiliate', `app_${body}`)).toBe(false);
+  });
+
+  test.each([
+    ['no prefix', body],
+    ['a prefix alone', 'app_'],
+    ['a character too many', `app_${body}0`],
+    ['a character too few', `app_${body.slice(1)}`],
+    ['something before it', `xapp_${body}`],
+    ['a line end after it', `app_${body}\n`],
+    ['more than 128 bits', `app_8${body.slice(1)}`],
+    ['capitals', `app_${body.toUpperCase()}`],
+    ['a letter that base32 leaves out', `app_${body.slice(1)}l`],
+    ['no separator', `app${body}`],
+  ])('with %s is the id of nothing', (_, text) => {
+    expect(isId('app', text)).toBe(false);
+  });
+});
+
+describe('the cause of a missing commission says what to change:', () => {
+  test.each<[(typeof LIKELY_CAUSES)[number], RegExp]>([
+    ['missing_user_id', /names no user.*own user id .*before the purchase/],
+    ['anonymous_user_id', /SDK made up.*log the user in.*before the purchase/],
+    ['user_never_identified', /No device.*identify\(userId\)/],
+    ['user_id_mismatch', /another id.*identify\(userId\).*same string/],
+    ['user_not_attributed', /through no creator.*nothing to change.*claim token or a code/],
+    ['outside_attribution_window', /too late.*identify\(userId\) before the purchase.*attribution window/],
+    ['affiliate_paused', /creator was paused.*back to active.*later payments/],
+    ['affiliate_removed', /creator was removed.*back to active.*later payments/],
+    ['rate_zero', /came to zero.*raise.*rate/],
+    ['missing_exchange_rate', /No reference rate.*operator import exchange rates/],
+    ['price_unknown', /states no amount.*never guessed/],
+    ['processing', /still being worked on.*look again/],
+  ])('%s', (cause, words) => {
+    expect(CAUSE_EXPLANATIONS[cause]).toMatch(words);
+  });
+
+  test('and there are no causes without one', () => {
+    expect(LIKELY_CAUSES).toHaveLength(12);
+  });
+});
