@@ -43,8 +43,7 @@ function expectation(issue: z.core.$ZodIssue): string {
   // Schemas of this folder state their expectation themselves; anything else is named by its type alone.
   if (issue.code === 'custom') return issue.message;
   if (issue.code !== 'invalid_type') return 'of the expected form';
-  const article = /^[aeio]/.test(issue.expected) ? 'an' : 'a';
-  return `${article} ${issue.expected === 'int' ? 'integer' : issue.expected}`;
+  return `${/^[aeio]/.test(issue.expected) ? 'an' : 'a'} ${issue.expected}`;
 }
 
 /** A field that may be missing and may hold anything: what comes of it is decided by the reader. */

@@ -9,6 +9,7 @@ import {
   PERMISSIONS,
 } from '../../src/domain/keys.ts';
 import { isSubdomain, subdomainOf } from '../../src/domain/slugs.ts';
+import { anyText } from '../support/any-text.ts';
 
 test.each([
   ['', 0],
@@ -101,7 +102,7 @@ test('what is shown of a key later does not let anybody call', () => {
 });
 
 test('every name makes a subdomain', () => {
-  fc.assert(fc.property(fc.string({ unit: 'binary' }), (name) => isSubdomain(subdomainOf(name, '0a1b2c'))));
+  fc.assert(fc.property(anyText, (name) => isSubdomain(subdomainOf(name, '0a1b2c'))));
   expect(subdomainOf('  Café -- Nº 5!', 'abc')).toBe('cafe-no-5-abc');
   expect(subdomainOf('日本', 'abc')).toBe('app-abc');
   expect(subdomainOf('---a---', 'abc')).toBe('a-abc');

@@ -5,6 +5,7 @@ import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../../src/dom
 import type { Headers, ParseResult } from '../../src/providers/provider.ts';
 import { stripe } from '../../src/providers/stripe.ts';
 import { parseTimestampedHeader, verifyTimestampedHmac } from '../../src/providers/timestamped-hmac.ts';
+import { anyText } from '../support/any-text.ts';
 import {
   bodyOf,
   eventOf,
@@ -131,7 +132,7 @@ describe('the proof', () => {
 
   test('whatever Stripe’s library signs is accepted while it is fresh', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'binary' }), secrets, times, (payload, secret, timestamp) => {
+      fc.property(anyText, secrets, times, (payload, secret, timestamp) => {
         const header = reference.generateTestHeaderString({ payload, secret, timestamp });
         expect(header).toBe(signStripe(payload, secret, timestamp));
         expect(accepts({ header, body: payload, secret, receivedAt: timestamp * 1000 })).toBe(true);
