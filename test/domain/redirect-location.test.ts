@@ -2,6 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { isDestinationUrl } from '../../src/domain/destination-url.ts';
 import { redirectLocation } from '../../src/domain/redirect-location.ts';
+import { anyCharacter } from '../support/any-text.ts';
 
 const touch = { claimToken: '11111111-2222-4333-8444-555555555555', slug: 'Spring_1' };
 const OURS = `claim_token=${touch.claimToken}&via=Spring_1`;
@@ -97,6 +98,14 @@ test.each([
   expect(redirectLocation(destination, null)).toBe(expected);
 });
 
+/** Text as it may stand in a query or a fragment. */
+const urlText = fc.string({
+  unit: fc.oneof(
+    { weight: 9, arbitrary: fc.constantFrom(..."azAZ09-._~!$&'()*+,;=:@/?") },
+    { weight: 1, arbitrary: anyCharacter.map((character) => encodeURIComponent(character)) },
+  ),
+});
+
 test('whatever a link may lead to, the location fits a header and names each of both once', () => {
   const destination = fc
     .tuple(
@@ -108,9 +117,9 @@ test('whatever a link may lead to, the location fits a header and names each of 
         'market://details',
       ),
       fc.string({ unit: 'grapheme', maxLength: 30 }),
-      fc.webQueryParameters(),
+      urlText,
       fc.constantFrom('', '&via=1', '&claim_token=%', '&referrer=via%3D1%26x', '&referrer=%25'),
-      fc.webFragments(),
+      urlText,
     )
     .map(
       ([start, path, query, extra, fragment]) =>
