@@ -36,7 +36,7 @@ export function subdomainOf(name: string, suffix: string): string {
     .replaceAll(/[^a-z0-9\s-]/g, '')
     .replaceAll(/[\s-]+/g, '-')
     .slice(0, 40)
-    .replaceAll(/^-+|-+$/g, '');
+    .replaceAll(/^-|-$/g, '');
   return words === '' ? `app-${suffix}` : `${words}-${suffix}`;
 }
 

@@ -571,6 +571,13 @@ describe('money back in another currency than the payment', () => {
   });
 });
 
+test('what is booked of a refund stays, though its USD value is not stated any more', () => {
+  const euros = { ...payment, currency: 'EUR', amountMinor: 900, usdCents: 1_000 };
+  const earned = after(euros, evaluatePayment(euros));
+  const pounds = adjustment(1, { currency: 'GBP', amountMinor: 250, usdCents: null, bookedMinor: 225 });
+  expect(evaluatePayment({ ...earned, adjustments: [pounds] })).toMatchObject({ booked: [], reversals: [] });
+});
+
 describe('several refunds at one look', () => {
   const earned = after(payment, evaluatePayment(payment));
   const ids = (adjustments: readonly AdjustmentSnapshot[]) =>

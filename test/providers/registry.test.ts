@@ -91,6 +91,14 @@ describe('the kept proof', () => {
   );
 });
 
+test('a header that came twice is no part of the kept proof', () => {
+  const headers = { authorization: ['token', 'token'], 'stripe-signature': ['t=1,v1=x'] };
+  const hasher = { tokenHash: (token: string) => `hashed ${token.length}`, matchesTokenHash: () => false };
+  const request = { headers, body: bodyOf({}), receivedAt: 0 };
+  expect(keepProof(providers.stripe, request, hasher)).toEqual({ kind: 'headers', headers: {} });
+  expect(keepProof(providers.adapty, request, hasher)).toEqual({ kind: 'token_hash', hash: 'hashed 0' });
+});
+
 test('one store purchase is one payment, whichever provider tells of it', () => {
   const same = { usd: 9.99, transactionId: '70000000000999' };
   const told = [

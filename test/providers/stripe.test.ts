@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { Stripe } from 'stripe';
@@ -201,7 +202,17 @@ describe('the proof', () => {
       signatures: ['aa', 'bb'],
     });
     expect(parseTimestampedHeader('t=17,v1=aa', scheme)).toBeNull();
+    expect(parseTimestampedHeader('ts=17', scheme)).toBeNull();
+    expect(parseTimestampedHeader('ts=17;ts=17;h1=aa', scheme)).toBeNull();
   });
+
+  test.each(['+1700000000', ' 1700000000', '1700000000 ', '1.7e9', '0001700000000'])(
+    'the time %j is no whole seconds as Stripe writes them, though it was signed',
+    (time) => {
+      const mac = createHmac('sha256', SECRET).update(`${time}.${BODY}`).digest('hex');
+      expect(accepts({ header: `t=${time},v1=${mac}` })).toBe(false);
+    },
+  );
 
   // Third parties report this scheme of RevenueCat's; it is not built, since its own pages do not mention it.
   test('the signature that RevenueCat is said to offer is the same scheme under another header', () => {
