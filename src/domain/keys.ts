@@ -27,8 +27,7 @@ export function crc32(ascii: string): number {
 
 function base62(value: bigint, length: number): string {
   let text = '';
-  for (let rest = value; text.length < length; rest /= 62n)
-    text = (ALPHABET[Number(rest % 62n)] ?? '') + text;
+  for (let rest = value; text.length < length; rest /= 62n) text = ALPHABET.charAt(Number(rest % 62n)) + text;
   return text;
 }
 

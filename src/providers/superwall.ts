@@ -10,8 +10,7 @@ import { SVIX_HEADERS, svixSecretFault, verifySvix } from './svix.ts';
 /** Ids that Superwall's SDK made up for somebody the app had not named. */
 const ANONYMOUS = '$SuperwallAlias:';
 
-const identitySchema = z.object({ data: z.object({ id: read.id, name: read.id }) });
-
+/** But for id and name, which tell the format, anything may be missing. */
 const dataSchema = z.object({
   id: read.id,
   name: read.id,
@@ -40,11 +39,10 @@ const transactionSchema = z
   .object({ transactionId: read.id, store: money.storeName })
   .transform(({ transactionId: ref, store }): StoreTransaction => ({ store, ref }));
 
-/** Names with a meaning of their own here. Any other is kept and marked as ignored. */
+const PAID_NAMES: ReadonlySet<string> = new Set(['initial_purchase', 'non_renewing_purchase', 'renewal']);
+
+/** Other names with a meaning of their own here. Any that is in neither is kept and marked as ignored. */
 const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
-  ['initial_purchase', 'purchase'],
-  ['non_renewing_purchase', 'purchase'],
-  ['renewal', 'renewal'],
   ['cancellation', 'cancellation'],
   ['expiration', 'expiration'],
   ['product_change', 'product_change'],
@@ -53,8 +51,6 @@ const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
   ['billing_issue', 'other'],
   ['subscription_paused', 'other'],
 ]);
-
-const PAID_NAMES: ReadonlySet<string> = new Set(['initial_purchase', 'non_renewing_purchase', 'renewal']);
 
 function eventOf(data: Data, occurredAt: number, kind: EventKind): NormalizedEvent {
   return normalizedEvent({
@@ -92,31 +88,30 @@ function readRefund(data: Data, toldAt: number, raw: unknown, price: StorePrice)
 
 /** The sign of the price comes before the name: no name stands for refunds. */
 function readData(data: Data, toldAt: number, raw: unknown): ParseResult {
-  const kind = KINDS.get(data.name);
   const price = read.readAs(priceSchema, raw, 'data');
   if (price.ok && money.isBelowZero(price.value)) return readRefund(data, toldAt, raw, price.value);
+  if (PAID_NAMES.has(data.name)) {
+    return price.ok ? readPaid(data, toldAt, raw, price.value) : failed(price.reason);
+  }
+  const kind = KINDS.get(data.name);
   if (kind === undefined) {
     const reason = `events named ${read.typeName(data.name)} carry nothing that counts here`;
     return ignored(reason, eventOf(data, toldAt, 'other'));
   }
-  if (!PAID_NAMES.has(data.name)) {
-    // A cancellation may be a refund: only its price tells.
-    return price.ok || kind === 'test' ? done(eventOf(data, toldAt, kind)) : failed(price.reason);
-  }
-  return price.ok ? readPaid(data, toldAt, raw, price.value) : failed(price.reason);
+  // A cancellation may be a refund: only its price tells.
+  return price.ok || kind === 'test' ? done(eventOf(data, toldAt, kind)) : failed(price.reason);
 }
 
 function parse(bytes: Buffer): ParseResult {
   const json = read.readJsonObject(bytes);
   if (!json.ok) return failed(json.reason);
-  if (!read.readAs(identitySchema, json.value).ok) {
+  const raw = json.value['data'];
+  const data = read.readAs(dataSchema, raw);
+  if (!data.ok) {
     return failed(
       "the body is not in Superwall's legacy format (it has no data.id and data.name): webhooks made in the dashboard use another one, so make one through Superwall's API, where format superwall is the default",
     );
   }
-  const raw = json.value['data'];
-  const data = read.readAs(dataSchema, raw, 'data');
-  if (!data.ok) return failed(data.reason);
   const toldAt = data.value.ts ?? read.optionalEpochMs.parse(json.value['timestamp']);
   if (toldAt === null) return failed('data.ts and timestamp are missing or not a time in milliseconds');
   return readData(data.value, toldAt, raw);

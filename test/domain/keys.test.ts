@@ -93,6 +93,11 @@ test('two random parts never make one key', () => {
       (a, b) => (formatKey('sdk', a) === formatKey('sdk', b)) === (a.join() === b.join()),
     ),
   );
+  // Each of the bytes counts, not only the last ones.
+  const ofOne = Array.from({ length: 32 }, (_, at) =>
+    formatKey('sdk', new Uint8Array(32).fill(1, at, at + 1)),
+  );
+  expect(new Set(ofOne).size).toBe(32);
 });
 
 test('what is shown of a key later does not let anybody call', () => {

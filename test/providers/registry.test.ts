@@ -26,6 +26,17 @@ test('there are five providers, each under its own name', () => {
   for (const [name, provider] of Object.entries(providers)) expect(provider.name).toBe(name);
 });
 
+test('two are proved by a token that is made here, three by a signature whose key the provider makes', () => {
+  const schemes = Object.fromEntries(ALL.map(({ name, scheme }) => [name, scheme]));
+  expect(schemes).toEqual({
+    revenuecat: 'static_token',
+    adapty: 'static_token',
+    superwall: 'hmac',
+    stripe: 'hmac',
+    paddle: 'hmac',
+  });
+});
+
 test('every hint says where the URL goes, which secret counts and where the app puts its user id', () => {
   for (const { setupHint } of ALL) {
     expect(setupHint).toContain('this URL');

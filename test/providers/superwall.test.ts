@@ -423,6 +423,23 @@ describe('what a body means', () => {
     },
   );
 
+  test('a trial of unknown price is free, and leaves no question', () => {
+    expect(eventOf(parse({ periodType: 'TRIAL', usd: null }))).toMatchObject({
+      kind: 'trial_started',
+      payment: null,
+      priceUnknown: false,
+    });
+  });
+
+  test('only a first purchase starts a trial', () => {
+    const event = eventOf(parse({ type: 'non_renewing_purchase', periodType: 'TRIAL', usd: 0 }));
+    expect(event.kind).toBe('purchase');
+  });
+
+  test('a test event reads, whatever stands for its price', () => {
+    expect(eventOf(parse({ type: 'test', extra: { price: 'none' } })).kind).toBe('test');
+  });
+
   test('a trial that costs something is a purchase', () => {
     expect(eventOf(parse({ periodType: 'TRIAL', usd: 0.99 }))).toMatchObject({
       kind: 'purchase',
@@ -497,6 +514,11 @@ describe('bodies that are not what they should be', () => {
       'data.price',
     ],
     ['a price beyond all measure', bodyOf(superwallEvent({ usd: 1e20 })), 'data.price is too large'],
+    [
+      'a price beyond all measure in the currency of the purchase',
+      bodyOf(superwallEvent({ usd: 9.99, extra: { priceInPurchasedCurrency: 1e20, currencyCode: 'EUR' } })),
+      'data.priceInPurchasedCurrency is too large',
+    ],
     ['a payment without a reference', bodyOf(superwallEvent({ transactionId: null })), 'data.transactionId'],
     ['a payment without a store', bodyOf(superwallEvent({ extra: { store: null } })), 'data.store'],
     ['a refund without a reference', bodyOf(superwallRefund({ transactionId: null })), 'data.transactionId'],
