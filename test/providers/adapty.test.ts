@@ -131,7 +131,11 @@ describe('what a body means', () => {
     'billing_issue_detected',
     'entered_grace_period',
   ])('%s with a price in it counts for nothing', (type) => {
-    expect(parse({ type, usd: 11.49 })).toMatchObject({ outcome: 'ignored', event: { payment: null } });
+    expect(parse({ type, usd: 11.49 })).toMatchObject({
+      outcome: 'ignored',
+      reason: expect.stringContaining('repeat a state'),
+      event: { payment: null },
+    });
   });
 
   test.each(['adapty_server_side_product', 'adapty_dashboard_product', 'adapty_promotion'])(
@@ -225,6 +229,7 @@ describe('the check of the set-up', () => {
   test('what the older check says is read back in the answer, and nothing else ever is', () => {
     const answer = (body: object) => adapty.setupAnswer?.(bodyOf({ ...body }));
     expect(answer({ adapty_check: 'lantern' })).toEqual({ adapty_check_response: 'lantern' });
+    expect(answer({ adapty_check: 'x'.repeat(1000) })).toEqual({ adapty_check_response: 'x'.repeat(1000) });
     expect(answer({})).toEqual({});
     expect(answer({ adapty_check: 7 })).toEqual({});
     expect(answer({ adapty_check: 'x'.repeat(1001) })).toEqual({});
@@ -262,6 +267,12 @@ describe('bodies that are not what they should be', () => {
     ],
     ['a price that is a text', bodyOf(adaptyEvent({ extra: { price_usd: personal } })), 'price_usd'],
     ['a price beyond all measure', bodyOf(adaptyEvent({ usd: 1e20 })), 'price_usd is too large'],
+    [
+      'a price beyond all measure in the currency of the purchase',
+      bodyOf(adaptyEvent({ currency: 'EUR', localPrice: 1e20 })),
+      'event_properties.price_local is too large',
+    ],
+    ['a refund beyond all measure', bodyOf(adaptyRefund({ usd: 1e20 })), 'price_usd is too large'],
     ['a payment without a reference', bodyOf(adaptyEvent({ transactionId: null })), 'transaction_id'],
     ['a payment without a store', bodyOf(adaptyEvent({ extra: { store: null } })), 'event_properties.store'],
     ['a refund without a reference', bodyOf(adaptyRefund({ transactionId: null })), 'transaction_id'],

@@ -489,6 +489,101 @@ describe('money coming in', () => {
     expect(event.userKeys).toEqual(['sub_line', 'cus_expanded']);
   });
 
+  test.each([
+    ['Trial period for Lantern Plus', 'subscription_create', 'trial_started'],
+    ['Free trial for Lantern Plus', 'subscription_create', 'trial_started'],
+    ['free trial', 'subscription_create', 'trial_started'],
+    ['Lantern Plus, not a trial', 'subscription_create', 'other'],
+    ['Trials of the Lantern', 'subscription_create', 'other'],
+    [undefined, 'subscription_create', 'other'],
+    ['Trial period for Lantern Plus', 'manual', 'other'],
+    ['Trial period for Lantern Plus', 'subscription_cycle', 'renewal'],
+    ['Trial period for Lantern Plus', 'subscription_update', 'product_change'],
+  ])('a free invoice with the line %j and the reason %s is a %s', (description, billingReason, kind) => {
+    const lines = { data: [{ description: '1 × something else' }, { description }] };
+    const event = eventOf(parse(stripeInvoicePaid({ amount: 0, billingReason, extra: { lines } })));
+    expect(event).toMatchObject({ kind, payment: null });
+  });
+
+  test.each<[string, object, string | null]>([
+    ['as it is named today', { pricing: { price_details: { product: 'prod_1' } } }, 'prod_1'],
+    ['in a price', { price: { product: 'prod_2' } }, 'prod_2'],
+    ['in a price, expanded', { price: { product: { id: 'prod_3', object: 'product' } } }, 'prod_3'],
+    ['in a plan', { plan: { product: 'prod_4' } }, 'prod_4'],
+    [
+      'in several places, the newest first',
+      { pricing: { price_details: { product: 'prod_1' } }, price: { product: 'prod_2' } },
+      'prod_1',
+    ],
+    ['nowhere', { price: null, plan: null }, null],
+  ])('the product stands %s', (_, line, productId) => {
+    const lines = { data: [{ description: 'tax' }, line, { price: { product: 'prod_last' } }] };
+    const event = eventOf(parse(stripeInvoicePaid({ extra: { lines } })));
+    expect(event.productId).toBe(productId ?? 'prod_last');
+  });
+
+  test.each<[string, object, string]>([
+    ['its parent', { parent: { subscription_details: { subscription: 'sub_1' } } }, 'sub_1'],
+    ['itself', { parent: null, subscription: 'sub_2' }, 'sub_2'],
+    [
+      'the parent of a line',
+      {
+        parent: null,
+        lines: { data: [{ parent: { subscription_item_details: { subscription: { id: 'sub_3' } } } }] },
+      },
+      'sub_3',
+    ],
+  ])('an invoice finds its subscription by %s', (_, extra, key) => {
+    expect(eventOf(parse(stripeInvoicePaid({ extra }))).userKeys[0]).toBe(key);
+  });
+
+  test('a charge or a payment intent hands on the user and the names that it knows, and no money', () => {
+    const metadata = { app_user_id: 'user-1' };
+    const charge = stripeCharge({ chargeId: 'ch_1', paymentIntentId: 'pi_1', extra: { metadata } });
+    const intent = stripeEvent('payment_intent.succeeded', {
+      id: 'pi_1',
+      invoice: 'in_1',
+      latest_charge: { id: 'ch_1', object: 'charge' },
+      metadata,
+    });
+    expect(parse(charge)).toMatchObject({
+      outcome: 'ignored',
+      event: { userIds: ['user-1'], payment: null, paymentAliases: [alias('ch_1', 'pi_1')] },
+    });
+    expect(parse(intent)).toMatchObject({
+      outcome: 'ignored',
+      event: {
+        userIds: ['user-1'],
+        payment: null,
+        paymentAliases: [alias('pi_1', 'in_1'), alias('ch_1', 'in_1')],
+      },
+    });
+  });
+
+  test.each(['charge.succeeded', 'payment_intent.succeeded', 'charge.refunded'])(
+    'a %s that cannot be read is ignored all the same: its money is counted elsewhere',
+    (type) => {
+      const result = parse(stripeEvent(type, { id: 7 }));
+      expect(result).toMatchObject({
+        outcome: 'ignored',
+        reason: expect.stringContaining('counted instead'),
+      });
+    },
+  );
+
+  test('an id that names itself is no other name', () => {
+    const legacy = { chargeId: 'in_1', paymentIntentId: 'pi_1' };
+    const event = eventOf(parse(stripeInvoicePaid({ invoiceId: 'in_1', legacy })));
+    expect(event.paymentAliases).toEqual([alias('pi_1', 'in_1')]);
+  });
+
+  test('a session that costs nothing is no payment, whatever its status', () => {
+    expect(eventOf(parse(stripeCheckoutSession({ amount: 0 })))).toMatchObject({
+      kind: 'other',
+      payment: null,
+    });
+  });
+
   test('a session names its user by reference first, then by metadata', () => {
     const extra = { metadata: { app_user_id: 'second' } };
     const event = eventOf(parse(stripeCheckoutSession({ userId: 'first', extra })));
@@ -509,7 +604,10 @@ describe('money coming in', () => {
   });
 
   test('a session that only stores a card is ignored', () => {
-    expect(parse(stripeCheckoutSession({ mode: 'setup' })).outcome).toBe('ignored');
+    expect(parse(stripeCheckoutSession({ mode: 'setup' }))).toMatchObject({
+      outcome: 'ignored',
+      reason: expect.stringContaining('takes no money'),
+    });
   });
 
   test('a subscription’s session without a user links nothing', () => {
@@ -588,7 +686,54 @@ describe('subscriptions', () => {
   });
 
   test('a new subscription without a trial waits for its invoice', () => {
-    expect(parse(stripeSubscription({ status: 'active' })).outcome).toBe('ignored');
+    expect(parse(stripeSubscription({ status: 'active' }))).toMatchObject({
+      outcome: 'ignored',
+      reason: expect.stringContaining('its invoice counts'),
+    });
+  });
+
+  const item = (price: string | null, quantity?: number) => ({ price: { id: price }, quantity });
+  test.each<[string, readonly object[], readonly object[], boolean]>([
+    ['another price', [item('price_1')], [item('price_2')], true],
+    ['another quantity', [item('price_1', 1)], [item('price_1', 2)], true],
+    ['one item more', [item('price_1')], [item('price_1'), item('price_2')], true],
+    ['another plan', [{ plan: { id: 'plan_1' } }], [{ plan: { id: 'plan_2' } }], true],
+    [
+      'the same in another order',
+      [item('price_1'), item('price_2')],
+      [item('price_2'), item('price_1')],
+      false,
+    ],
+    [
+      'the same with a new period',
+      [item('price_1', 1)],
+      [{ ...item('price_1', 1), current_period_end: 5 }],
+      false,
+    ],
+    ['nothing that was stated before', [], [item('price_1')], false],
+    ['nothing that is stated now', [item('price_1')], [], false],
+    ['prices that are not named', [item(null)], [item('price_1')], false],
+    ['one price that is not named', [item('price_1'), item(null)], [item('price_1')], false],
+  ])('made of %s is a change of product only if it is one: %#', (_, before, data, changes) => {
+    const previousAttributes = { items: { data: before } };
+    const payload = stripeSubscription({ ...updated, previousAttributes, extra: { items: { data } } });
+    const { outcome } = parse(payload);
+    expect(outcome).toBe(changes ? 'event' : 'ignored');
+    if (changes) expect(eventOf(parse(payload)).kind).toBe('product_change');
+  });
+
+  test.each([
+    ['the end of the period was not asked for before', { cancel_at_period_end: true }, true, false],
+    ['it is not asked for now', { cancel_at_period_end: false }, false, false],
+    ['it is asked for now', { cancel_at_period_end: false }, true, true],
+  ])('is a cancellation only from now on: %s', (_, previousAttributes, cancelAtPeriodEnd, expected) => {
+    const { outcome } = parse(stripeSubscription({ ...updated, previousAttributes, cancelAtPeriodEnd }));
+    expect(outcome === 'event').toBe(expected);
+  });
+
+  test('a date that was set and taken away again is no cancellation', () => {
+    const previousAttributes = { cancel_at: null };
+    expect(parse(stripeSubscription({ ...updated, previousAttributes })).outcome).toBe('ignored');
   });
 });
 
