@@ -265,7 +265,11 @@ describe('bodies that are not what they should be', () => {
       }),
       'event_datetime',
     ],
-    ['a price that is a text', bodyOf(adaptyEvent({ extra: { price_usd: personal } })), 'price_usd'],
+    [
+      'a price that is a text',
+      bodyOf(adaptyEvent({ extra: { price_usd: personal } })),
+      'event_properties.price_usd',
+    ],
     ['a price beyond all measure', bodyOf(adaptyEvent({ usd: 1e20 })), 'price_usd is too large'],
     [
       'a price beyond all measure in the currency of the purchase',

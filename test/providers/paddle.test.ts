@@ -487,21 +487,91 @@ describe('money going back', () => {
   });
 
   test.each([
-    ['a refund that waits for approval', { status: 'pending_approval' }],
-    ['a refund that was rejected', { status: 'rejected' }],
-    ['a refund of an unknown status', { status: 'pondered' }],
-    ['a chargeback that is not approved', { action: 'chargeback', status: 'pending_approval' }],
-    ['a chargeback not yet won back', { action: 'chargeback_reverse', status: 'pending_approval' }],
-    ['a credit', { action: 'credit' }],
-    ['a credit taken back', { action: 'credit_reverse' }],
-    ['a warning of a chargeback', { action: 'chargeback_warning' }],
-    ['a warning that is gone', { action: 'chargeback_warning_reverse' }],
-    ['an action nobody has heard of', { action: 'lantern_out' }],
-  ])('%s takes nothing back', (_, overrides) => {
+    ['a refund that waits for approval', { status: 'pending_approval' }, 'refund is not approved yet'],
+    ['a refund that was rejected', { status: 'rejected' }, 'refund was rejected'],
+    ['a refund of an unknown status', { status: 'pondered' }, 'refund is not approved yet'],
+    [
+      'a chargeback that is not approved',
+      { action: 'chargeback', status: 'pending_approval' },
+      'chargeback is not approved yet',
+    ],
+    [
+      'a chargeback not yet won back',
+      { action: 'chargeback_reverse', status: 'pending_approval' },
+      'not won back yet',
+    ],
+    ['a credit', { action: 'credit' }, 'charged later'],
+    ['a credit taken back', { action: 'credit_reverse' }, 'charged later'],
+    ['a warning of a chargeback', { action: 'chargeback_warning' }, 'moves no money'],
+    ['a warning that is gone', { action: 'chargeback_warning_reverse' }, 'moves no money'],
+    ['an action nobody has heard of', { action: 'lantern_out' }, 'lantern_out carry nothing'],
+  ])('%s takes nothing back', (_, overrides, words) => {
     expect(adjust(overrides)).toMatchObject({
       outcome: 'ignored',
+      reason: expect.stringContaining(words),
       event: { kind: 'other', adjustment: null },
     });
+  });
+
+  test('a refund of nothing is read as it is', () => {
+    expect(eventOf(adjust({ amount: 0 })).adjustment).toMatchObject({ amountMinor: 0, state: 'applied' });
+  });
+});
+
+describe('what Paddle pays out', () => {
+  const paidOut = (payout_totals: object | null) => {
+    const details = { totals: { total: '900', grand_total: '900' }, payout_totals };
+    return eventOf(parse({ currency: 'EUR', extra: { details } })).payment?.usdCents;
+  };
+
+  test('is the USD value of a charge in another currency, where it is in USD', () => {
+    expect(paidOut({ currency_code: 'USD', grand_total: '990', total: '995' })).toBe(990);
+    expect(paidOut({ currency_code: 'USD', total: '995' })).toBe(995);
+  });
+
+  test.each([
+    ['in another currency', { currency_code: 'GBP', grand_total: '770' }],
+    ['of nothing', { currency_code: 'USD', grand_total: '0', total: '995' }],
+    ['below zero', { currency_code: 'USD', grand_total: '-990' }],
+    ['without an amount', { currency_code: 'USD' }],
+    ['that is not known yet', null],
+  ])('%s says nothing of the USD value', (_, totals) => {
+    expect(paidOut(totals)).toBeNull();
+  });
+
+  test('does not change a charge in USD', () => {
+    const payout = { amount: 990, currency: 'USD' };
+    expect(eventOf(parse({ amount: 1200, payout })).payment).toMatchObject(dollars(1200));
+  });
+});
+
+describe('subscriptions', () => {
+  const subscribed = (type: string, extra: object = {}) =>
+    paddle.parse(bodyOf(paddleSubscription({ type, subscriptionId: 'sub_1', extra: { ...extra } })));
+
+  test.each(['activated', 'created', 'imported', 'past_due', 'paused', 'resumed', 'updated'])(
+    'subscription.%s moves no money, but tells whose subscription it is',
+    (name) => {
+      expect(subscribed(`subscription.${name}`)).toMatchObject({
+        outcome: 'ignored',
+        reason: expect.stringContaining('moves no money'),
+        event: { userLinks: [{ key: 'sub_1', customerUserId: 'user-hazel' }], userKeys: ['sub_1'] },
+      });
+    },
+  );
+
+  test.each([
+    ['subscription.updated', 'cancel', 'event'],
+    ['subscription.updated', 'pause', 'ignored'],
+    ['subscription.past_due', 'cancel', 'ignored'],
+  ])('%s with the change %j to come is %s', (type, action, outcome) => {
+    expect(subscribed(type, { scheduled_change: { action } }).outcome).toBe(outcome);
+  });
+
+  test('nothing sold is no product', () => {
+    const result = subscribed('subscription.trialing', { items: [] });
+    expect(eventOf(result)).toMatchObject({ kind: 'trial_started', productId: null });
+    expect(eventOf(subscribed('subscription.trialing', { items: null })).productId).toBeNull();
   });
 });
 

@@ -179,6 +179,55 @@ describe('what a body means', () => {
     });
   });
 
+  test.each<[string, RevenuecatOverrides, NormalizedEvent['kind']]>([
+    ['a first purchase at a price', { periodType: 'TRIAL', usd: 0.99 }, 'purchase'],
+    ['a first purchase that is no trial', { usd: 0 }, 'purchase'],
+    ['a free one-off purchase', { type: 'NON_RENEWING_PURCHASE', periodType: 'TRIAL', usd: 0 }, 'purchase'],
+    ['a free renewal', { type: 'RENEWAL', periodType: 'TRIAL', usd: 0 }, 'renewal'],
+    [
+      'a renewal that ends a trial',
+      { type: 'RENEWAL', extra: { is_trial_conversion: true } },
+      'trial_converted',
+    ],
+    ['a free first purchase in a trial', { periodType: 'trial', usd: 0 }, 'trial_started'],
+  ])('%s is of the kind that it is', (_, overrides, kind) => {
+    expect(eventOf(parse(overrides)).kind).toBe(kind);
+  });
+
+  test.each<[string, RevenuecatOverrides]>([
+    ['granted for a time', { periodType: 'PROMOTIONAL' }],
+    ['granted in the dashboard', { store: 'PROMOTIONAL' }],
+    ['shared by a relative', { extra: { is_family_share: true } }],
+  ])('access that was %s is paid by nobody, whatever price is stated', (_, overrides) => {
+    const nothing = { payment: null, adjustment: null, priceUnknown: false };
+    expect(eventOf(parse({ ...overrides, usd: 9.99 }))).toMatchObject({ kind: 'purchase', ...nothing });
+    expect(eventOf(parse({ ...overrides, usd: null }))).toMatchObject(nothing);
+    expect(eventOf(parse({ ...overrides, type: 'REFUND', usd: -9.99 }))).toMatchObject(nothing);
+    expect(eventOf(parse({ ...overrides, type: 'REFUND_REVERSED', usd: 9.99 }))).toMatchObject({
+      kind: 'refund_reversed',
+      ...nothing,
+    });
+  });
+
+  test('a purchase without its own time counts from the event', () => {
+    const event = eventOf(parse({ occurredAt: STORE_START, extra: { purchased_at_ms: null } }));
+    expect(event.occurredAt).toBe(STORE_START);
+  });
+
+  test.each(['EXPIRATION', 'PRODUCT_CHANGE', 'UNCANCELLATION', 'BILLING_ISSUE', 'TEST'])(
+    'the meaning of %s does not hang on its price, which may be anything',
+    (type) => {
+      expect(parse({ type, extra: { price: 'none' } }).outcome).toBe('event');
+    },
+  );
+
+  test('a type nobody has heard of is ignored though its price cannot be read', () => {
+    expect(parse({ type: 'BRAND_NEW_THING', extra: { price: 'none' } })).toMatchObject({
+      outcome: 'ignored',
+      event: { kind: 'other' },
+    });
+  });
+
   test('a price in USD stands in where the local price is missing', () => {
     const expected = usd(812);
     expect(eventOf(parse({ usd: 8.12, currency: 'EUR', localPrice: null })).payment).toMatchObject(expected);
@@ -255,6 +304,32 @@ describe('money going back', () => {
     expect(eventOf(parse(shared))).toMatchObject(nothing);
   });
 
+  test('a refund takes back what it states, above zero or below', () => {
+    for (const price of [3.5, -3.5]) {
+      expect(eventOf(parse({ type: 'REFUND', usd: price })).adjustment).toMatchObject(usd(350));
+      const extra = { cancel_reason: 'customer_support' };
+      expect(eventOf(parse({ type: 'CANCELLATION', usd: price, extra })).adjustment).toMatchObject(usd(350));
+    }
+  });
+
+  test('a refund reversal is none, though its price is below zero', () => {
+    const event = eventOf(parse({ type: 'REFUND_REVERSED', usd: -3.5 }));
+    expect(event).toMatchObject({ kind: 'refund_reversed', adjustment: { state: 'reversed', ...usd(350) } });
+  });
+
+  test('a refund reversal without an amount keeps its currency where one is stated', () => {
+    const adjustmentOf = (overrides: RevenuecatOverrides) =>
+      eventOf(parse({ type: 'REFUND_REVERSED', usd: null, ...overrides })).adjustment;
+    expect(adjustmentOf({ currency: 'EUR' })).toMatchObject({ currency: 'EUR', amountMinor: 0, usdCents: 0 });
+    expect(adjustmentOf({ currency: null })).toMatchObject({ currency: 'USD', amountMinor: 0, usdCents: 0 });
+  });
+
+  test('a transfer leaves out the ids that the SDK made up', () => {
+    const ids = ['$RCAnonymousID:1', 'user-hazel'];
+    const result = revenuecat.parse(bodyOf(revenuecatTransfer({ from: ids, to: ids.toReversed() })));
+    expect(eventOf(result).transfer).toEqual({ from: ['user-hazel'], to: ['user-hazel'] });
+  });
+
   test('a transfer built without lists still reads', () => {
     const result = revenuecat.parse(bodyOf(revenuecatTransfer({ from: [], to: [] })));
     expect(eventOf(result).transfer).toEqual({ from: [], to: [] });
@@ -289,6 +364,34 @@ describe('bodies that are not what they should be', () => {
     ['a time in the wrong unit', bodyOf(revenuecatEvent({ occurredAt: 1e18 })), 'event.event_timestamp_ms'],
     ['a price that is a text', bodyOf(revenuecatEvent({ extra: { price: personal } })), 'event.price'],
     ['a price beyond all measure', bodyOf(revenuecatEvent({ usd: 1e20 })), 'event.price'],
+    ...['CANCELLATION', 'REFUND', 'REFUND_REVERSED', 'RENEWAL', 'NON_RENEWING_PURCHASE'].map(
+      (type): [string, Buffer, string] => [
+        `a ${type} whose price is a text`,
+        bodyOf(revenuecatEvent({ type, extra: { price: personal } })),
+        'event.price',
+      ],
+    ),
+    [
+      'a price beyond all measure in the currency of the purchase',
+      bodyOf(revenuecatEvent({ currency: 'EUR', localPrice: 1e20 })),
+      'event.price_in_purchased_currency is too large',
+    ],
+    [
+      'a purchase in the wrong unit of time',
+      bodyOf(revenuecatEvent({ purchasedAt: 1e18 })),
+      'event.purchased_at_ms',
+    ],
+    ['a refund beyond all measure', bodyOf(revenuecatRefund({ usd: 1e20 })), 'event.price is too large'],
+    [
+      'a refund reversal beyond all measure',
+      bodyOf(revenuecatEvent({ type: 'REFUND_REVERSED', usd: 1e20 })),
+      'event.price is too large',
+    ],
+    [
+      'a refund reversal without a reference',
+      bodyOf(revenuecatEvent({ type: 'REFUND_REVERSED', transactionId: null })),
+      'event.transaction_id',
+    ],
     [
       'a payment without a reference',
       bodyOf(revenuecatEvent({ transactionId: null })),
