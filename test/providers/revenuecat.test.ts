@@ -312,6 +312,14 @@ describe('money going back', () => {
     }
   });
 
+  test('support is a reason for a refund only where something was cancelled', () => {
+    const extra = { cancel_reason: 'CUSTOMER_SUPPORT' };
+    expect(eventOf(parse({ type: 'EXPIRATION', usd: 3.5, extra }))).toMatchObject({
+      kind: 'expiration',
+      adjustment: null,
+    });
+  });
+
   test('a refund reversal is none, though its price is below zero', () => {
     const event = eventOf(parse({ type: 'REFUND_REVERSED', usd: -3.5 }));
     expect(event).toMatchObject({ kind: 'refund_reversed', adjustment: { state: 'reversed', ...usd(350) } });

@@ -390,7 +390,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
 };
 
 const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]>> = {
-  'invoice.payment_succeeded': ['counted instead', reads(11, 'other')],
+  'invoice.payment_succeeded': ['comes as invoice.paid', reads(11, 'other')],
   'charge.succeeded': [
     'counted instead',
     reads(13, 'other', { paymentAliases: [alias('ch_FakeLantern01', 'pi_FakeLantern01')] }),
@@ -665,6 +665,11 @@ describe('money going back', () => {
     expect(steps.map((step) => eventOf(parse(step)).adjustment?.rank)).toEqual([1, 1, 2, 3]);
   });
 
+  test('a dispute that is opened without a status takes the money', () => {
+    const opened = eventOf(parse(stripeDispute({ extra: { status: null } })));
+    expect(opened.adjustment).toMatchObject({ kind: 'chargeback', state: 'applied', rank: 1 });
+  });
+
   test('news of a dispute that move no money are ignored', () => {
     expect(parse(stripeDispute({ type: 'charge.dispute.updated' })).outcome).toBe('ignored');
   });
@@ -750,7 +755,11 @@ describe('bodies that are not what they should be', () => {
     ['an event made in milliseconds', bodyOf({ ...stripeInvoicePaid(), created: START }), 'created'],
     ['an invoice without an id', bodyOf(stripeInvoicePaid({ extra: { id: 5 } })), 'data.object.id'],
     ['a broken amount', bodyOf(stripeInvoicePaid({ amount: 1.5 })), 'data.object.amount_paid'],
-    ['a negative amount', bodyOf(stripeInvoicePaid({ amount: -1 })), 'data.object.amount_paid'],
+    [
+      'a negative amount',
+      bodyOf(stripeInvoicePaid({ amount: -1 })),
+      'data.object.amount_paid is missing or not a whole amount of zero or more',
+    ],
     ['an amount in words', bodyOf(stripeInvoicePaid({ extra: { amount_paid: personal } })), 'amount_paid'],
     ['an unreadable currency', bodyOf(stripeInvoicePaid({ currency: personal })), 'data.object.currency'],
     [
@@ -761,8 +770,9 @@ describe('bodies that are not what they should be', () => {
     [
       'an invoice payment without invoice',
       bodyOf(stripeInvoicePaymentPaid({ invoiceId: '' })),
-      'data.object.invoice',
+      'data.object.invoice is missing or not an invoice id',
     ],
+    ['a subscription without an id', bodyOf(stripeSubscription({ extra: { id: null } })), 'data.object.id'],
     ['a refund of nothing', bodyOf(stripeRefund({ paymentIntentId: null, chargeId: null })), 'neither'],
     [
       'a dispute without an amount',
