@@ -522,7 +522,7 @@ describe('money coming in', () => {
     expect(event.productId).toBe(productId ?? 'prod_last');
   });
 
-  test.each<[string, object, string]>([
+  test.each<[string, Record<string, unknown>, string]>([
     ['its parent', { parent: { subscription_details: { subscription: 'sub_1' } } }, 'sub_1'],
     ['itself', { parent: null, subscription: 'sub_2' }, 'sub_2'],
     [
