@@ -597,7 +597,11 @@ describe('bodies that are not what they should be', () => {
       bodyOf(paddleAdjustment({ extra: { transaction_id: 7 } })),
       'transaction_id',
     ],
-    ['a refund below zero', bodyOf(paddleAdjustment({ amount: -5 })), 'data.totals.total'],
+    [
+      'a refund below zero',
+      bodyOf(paddleAdjustment({ amount: -5 })),
+      'data.totals.total is missing or not an amount of zero or more',
+    ],
     ['a subscription without an id', bodyOf(paddleSubscription({ extra: { id: '' } })), 'data.id'],
   ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
     const result = paddle.parse(body);
