@@ -53,7 +53,8 @@ export function storeAmount({ usd, local, currency, fields }: StorePrice): Read<
   if (currency != null && currency !== 'USD' && localMinor > 0) {
     return { ok: true, value: { currency, amountMinor: localMinor, usdCents } };
   }
-  const cents = usdCents ?? (currency === 'USD' && localMinor > 0 ? localMinor : null);
+  // What the purchase states above zero is in USD here.
+  const cents = usdCents ?? (localMinor > 0 ? localMinor : null);
   return {
     ok: true,
     value: cents === null ? null : { currency: 'USD', amountMinor: cents, usdCents: cents },

@@ -39,6 +39,11 @@ describe('the amount of a price', () => {
       { usd: undefined, local: 9.98, currency: 'USD' },
       { currency: 'USD', amountMinor: 998, usdCents: 998 },
     ],
+    [
+      'USD where the price in another currency is left out',
+      { local: undefined, currency: 'EUR' },
+      { currency: 'USD', amountMinor: 999, usdCents: 999 },
+    ],
     ['below zero', { usd: -9.99 }, { currency: 'USD', amountMinor: 999, usdCents: 999 }],
     [
       'below zero in another currency',
