@@ -221,6 +221,10 @@ describe('what a body means', () => {
     },
   );
 
+  test('a test event moves no money, though its price is below zero', () => {
+    expect(eventOf(parse({ type: 'TEST', usd: -3.5 }))).toMatchObject({ kind: 'test', adjustment: null });
+  });
+
   test('a type nobody has heard of is ignored though its price cannot be read', () => {
     expect(parse({ type: 'BRAND_NEW_THING', extra: { price: 'none' } })).toMatchObject({
       outcome: 'ignored',
