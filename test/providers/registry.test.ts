@@ -71,6 +71,13 @@ describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (
   });
 });
 
+/** The headers of Svix by the names that Standard Webhooks gives them. */
+function underOtherNames(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => [name.replace('svix', 'webhook'), value]),
+  );
+}
+
 describe('the kept proof', () => {
   const body = bodyOf({ some: 'body' });
   const at = 1_772_443_800;
@@ -83,6 +90,7 @@ describe('the kept proof', () => {
     ['revenuecat', 'token', { authorization: 'token' }],
     ['adapty', 'token', { authorization: 'token' }],
     ['superwall', svixSecret, signSvix(body, svixSecret, at)],
+    ['superwall', svixSecret, underOtherNames(signSvix(body, svixSecret, at))],
     ['stripe', 'whsec_x', { 'stripe-signature': signStripe(body, 'whsec_x', at) }],
     ['paddle', 'pdl_x', { 'paddle-signature': signPaddle(body, 'pdl_x', at) }],
   ];

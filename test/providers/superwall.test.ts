@@ -181,6 +181,28 @@ describe('the proof', () => {
     expect(referenceAccepts(attempt)).toBe(true);
   });
 
+  test.each([
+    ['an empty id', '', ''],
+    ['a missing id', undefined, 'null'],
+  ])('%s is refused, though it was signed like that', (_, id, signedId) => {
+    const signature = signSvix(PING.body, PING.secret, PING.at, signedId)['svix-signature'];
+    expect(accepts({ id, signature })).toBe(false);
+  });
+
+  test.each([
+    ['a key with its prefix', PING.secret, true],
+    ['a key without its prefix', PING.secret.slice(6), true],
+    ['a prefix alone', 'whsec_', false],
+    ['nothing', '', false],
+    ['something before the key', `whsec_!${PING.secret.slice(6)}`, false],
+    ['something behind the key', `${PING.secret}!`, false],
+    ['a password', 'not base64 at all', false],
+  ])('a founder who sets %s as the secret is told whether it can be one', (_, secret, good) => {
+    const fault = superwall.secretFault?.(secret);
+    if (good) expect(fault).toBeNull();
+    else expect(fault).toMatch(/no Svix secret.*whsec_/);
+  });
+
   test('a secret that stands for no key, and a clock that is no number, prove nothing', () => {
     const unkeyed = signSvix(PING.body, 'whsec_', PING.at, PING.id)['svix-signature'];
     for (const secret of ['whsec_', '', ' ', 'whsec_='])
