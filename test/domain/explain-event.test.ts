@@ -18,6 +18,7 @@ import type {
   LinkId,
 } from '../../src/domain/ids.ts';
 import { CAUSE_EXPLANATIONS } from '../../src/domain/likely-causes.ts';
+import type { LikelyCause } from '../../src/domain/evaluate-payment.ts';
 import type { EventKind } from '../../src/domain/events.ts';
 
 const AT = 1_790_000_000_000;
@@ -68,10 +69,17 @@ const attribution: NonNullable<ExplainedUser['attribution']> = {
   lostTouches: [],
 };
 
-const user: ExplainedUser = { customerUserId: 'user-1', identified: true, attribution };
+const user: ExplainedUser = {
+  customerUserId: 'user-1',
+  identified: true,
+  similarUserIds: [],
+  attribution,
+};
 
 const payment: ExplainedPayment = {
   firstEventId: EVENT_ID,
+  occurredAt: AT - 100,
+  attributionWindowDays: 7,
   likelyCause: null,
   isAttributed: true,
   countedElsewhere: false,
@@ -331,8 +339,8 @@ describe('whom it is owed to', () => {
 
   test('of several users the one whose attribution decided is named', () => {
     const users = [
-      { customerUserId: 'nobody', identified: true, attribution: null },
-      { customerUserId: 'loser', identified: true, attribution: { ...attribution, decided: false } },
+      { ...user, customerUserId: 'nobody', attribution: null },
+      { ...user, customerUserId: 'loser', attribution: { ...attribution, decided: false } },
       user,
     ];
     expect(step('attribute', { payment: { ...payment, users } }).explanation).toMatch(/^user-1 is the user/);
@@ -341,23 +349,39 @@ describe('whom it is owed to', () => {
   test('where no attribution decided, the payment says why', () => {
     const users = [{ ...user, attribution: { ...attribution, decided: false } }];
     const undecided = { ...payment, users };
-    expect(
-      step('attribute', { payment: { ...undecided, likelyCause: 'outside_attribution_window' } }),
-    ).toEqual({
+    const because = (likelyCause: LikelyCause) =>
+      step('attribute', { payment: { ...undecided, likelyCause } });
+    expect(because('user_not_attributed')).toEqual({
+      step: 'attribute',
+      decision: 'user_not_attributed',
+      explanation: CAUSE_EXPLANATIONS.user_not_attributed,
+      facts: { users },
+    });
+    expect(because('outside_attribution_window')).toEqual({
       step: 'attribute',
       decision: 'outside_attribution_window',
       explanation: CAUSE_EXPLANATIONS.outside_attribution_window,
-      facts: { users },
-    });
-    expect(step('attribute', { payment: undecided })).toMatchObject({
-      decision: 'not_attributed',
-      explanation: saying('Nobody brought this user'),
+      facts: { users, paidAt: AT - 100, attributionWindowDays: 7 },
     });
     expect(step('attribute', { payment: { ...undecided, countedElsewhere: true } })).toEqual({
       step: 'attribute',
       decision: 'counted_elsewhere',
       explanation: saying('attributed under another of its names'),
       facts: { users },
+    });
+  });
+
+  test('before a payment is evaluated its event says why, and else that it is still worked on', () => {
+    const undecided = { ...payment, users: [] };
+    const nameless = { ...event, likelyCause: 'missing_user_id' } as const;
+    expect(step('attribute', { event: nameless, payment: undecided }).decision).toBe('missing_user_id');
+    const evaluated = { ...undecided, likelyCause: 'user_never_identified' } as const;
+    expect(step('attribute', { event: nameless, payment: evaluated }).decision).toBe('user_never_identified');
+    expect(step('attribute', { payment: undecided })).toEqual({
+      step: 'attribute',
+      decision: 'processing',
+      explanation: CAUSE_EXPLANATIONS.processing,
+      facts: { users: [] },
     });
   });
 

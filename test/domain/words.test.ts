@@ -20,7 +20,7 @@ describe('words that callers and rows keep are spelled as they always were:', ()
     [
       'prefixes of ids',
       Object.values(ID_PREFIXES),
-      'acct app aff lnk clk att evt del com pay key sec req pmt adj bnd',
+      'acct app aff lnk clk att evt del com pay key sec req pmt adj bnd rpl',
     ],
   ])('%s', (_, words, expected) => {
     expect(words).toEqual(expected.split(' '));
@@ -31,6 +31,7 @@ describe('words that callers and rows keep are spelled as they always were:', ()
     expect(workflowIds.hold('com_1')).toBe('hold:com_1');
     expect(workflowIds.payout('aff_1')).toBe('payout:aff_1');
     expect(workflowIds.heal('bnd_1')).toBe('heal:bnd_1');
+    expect(workflowIds.replay('rpl_1')).toBe('replay:rpl_1');
     expect(workflowIds.convert('tributary')).toBe('convert:tributary');
   });
 });
@@ -65,14 +66,17 @@ describe('the cause of a missing commission says what to change:', () => {
     ['missing_user_id', /names no user.*own user id .*before the purchase/],
     ['anonymous_user_id', /SDK made up.*log the user in.*before the purchase/],
     ['user_never_identified', /No device.*identify\(userId\)/],
-    ['user_id_mismatch', /another id.*identify\(userId\).*same string/],
+    ['user_id_mismatch', /another spelling.*identify\(userId\).*same string/],
     ['user_not_attributed', /through no creator.*nothing to change.*claim token or a code/],
-    ['outside_attribution_window', /too late.*identify\(userId\) before the purchase.*attribution window/],
+    [
+      'outside_attribution_window',
+      /only after this payment.*longer ago than the attribution window.*identify\(userId\) before the purchase.*raise attributionWindowDays/,
+    ],
     ['affiliate_paused', /creator was paused.*back to active.*later payments/],
     ['affiliate_removed', /creator was removed.*back to active.*later payments/],
     ['rate_zero', /came to zero.*raise.*rate/],
     ['missing_exchange_rate', /No reference rate.*operator import exchange rates/],
-    ['price_unknown', /states no amount.*never guessed/],
+    ['price_unknown', /states no amount.*none is guessed.*by hand/],
     ['processing', /still being worked on.*look again/],
   ])('%s', (cause, words) => {
     expect(CAUSE_EXPLANATIONS[cause]).toMatch(words);
