@@ -6,4 +6,5 @@ export default {
   roots: ['<rootDir>/test/domain', '<rootDir>/test/providers', '<rootDir>/test/rates'],
   globalSetup: undefined,
   globalTeardown: undefined,
+  setupFiles: ['<rootDir>/test/support/no-shrinking.ts'],
 };

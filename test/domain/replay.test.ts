@@ -80,6 +80,22 @@ describe('what today reads beside what is stored', () => {
     });
   });
 
+  test('an amount that was unknown when its payment was booked is told, and is not filled in', () => {
+    expect(compareReadings({ ...paid, amountMinor: null }, paid)).toEqual({
+      changes: [{ what: 'event.amountMinor', stored: null, today: '999', action: 'keep' }],
+      mayAppend: false,
+    });
+  });
+
+  test('a product that is read only today is told: it is no money that could be filled in', () => {
+    for (const stored of [paid, without]) {
+      expect(compareReadings({ ...stored, productId: null }, stored)).toEqual({
+        changes: [{ what: 'event.productId', stored: null, today: 'plus', action: 'keep' }],
+        mayAppend: true,
+      });
+    }
+  });
+
   test('an event without money that is another event today is appended nothing', () => {
     expect(compareReadings(without, { ...paid, sourceEventId: 'e-2' }).mayAppend).toBe(false);
     expect(compareReadings(without, { ...paid, environment: 'sandbox' }).mayAppend).toBe(false);
@@ -118,6 +134,31 @@ describe('what today reads beside what is stored', () => {
       currency: 'EUR',
       amountMinor: 300,
       usdCents: null,
+    });
+  });
+});
+
+describe("today's reading", () => {
+  const event = { sourceEventId: 'e-1', occurredAt: 5, productId: 'plus' } as const;
+
+  test('of a payment has its own amount and the dollars that the provider states', () => {
+    const money = {
+      store: 'app_store',
+      ref: 't-1',
+      currency: 'EUR',
+      amountMinor: 999,
+      usdCents: 1_080,
+    } as const;
+    expect(readingOf(normalizedEvent({ ...event, kind: 'purchase', payment: money }), 'production')).toEqual({
+      ...paid,
+      occurredAt: 5,
+    });
+  });
+
+  test('of an event that moves no money states none', () => {
+    expect(readingOf(normalizedEvent({ ...event, kind: 'other' }), 'production')).toEqual({
+      ...without,
+      occurredAt: 5,
     });
   });
 });
