@@ -274,8 +274,9 @@ export const paddle: Provider = {
   proofHeaders: [SIGNATURE.header],
   setupHint:
     "In Paddle open Developer tools, Notifications, add a destination of type webhook with this URL for the events transaction.completed, adjustment.created, adjustment.updated, subscription.created, subscription.trialing, subscription.updated and subscription.canceled, pass customData: { app_user_id: … } with the app's own user id at the checkout, and copy the destination's secret key (pdl_ntfset_…) here with the environment of that Paddle account; this server's clock must be right to within five seconds.",
+  // A secret that Paddle's own library is tested with begins with pdl_ntf_.
   secretFault: (secret) =>
-    secret.startsWith('pdl_ntfset_')
+    /^pdl_ntf(?:set)?_./.test(secret)
       ? null
       : "Is no secret key of a notification destination: Paddle's begin with pdl_ntfset_. An API key does not belong here.",
   verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),

@@ -522,7 +522,7 @@ export const stripe: Provider = {
   setupHint:
     'In Stripe open Developers, Webhooks, add an endpoint with this URL for the events invoice.paid, invoice_payment.paid, checkout.session.completed, checkout.session.async_payment_succeeded, customer.subscription.*, charge.succeeded, refund.* and charge.dispute.*, set client_reference_id and subscription_data.metadata.app_user_id in Checkout, and copy its signing secret (whsec_…) here.',
   secretFault: (secret) =>
-    secret.startsWith('whsec_')
+    /^whsec_./.test(secret)
       ? null
       : 'Is no signing secret of a webhook: those of Stripe begin with whsec_. An API key (sk_…) does not belong here.',
   verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),

@@ -72,6 +72,20 @@ describe('the proof', () => {
     };
     expect(accepts(attempt)).toBe(true);
     expect(await referenceAccepts(attempt)).toBe(true);
+    expect(paddle.secretFault?.(attempt.secret)).toBeNull();
+  });
+
+  test.each([
+    ['a secret key of a destination', SECRET, true],
+    ['an API key', 'pdl_sdbx_apikey_fake', false],
+    ['a client token', 'test_fake', false],
+    ['an id of a destination', 'ntfset_01fake', false],
+    ['a prefix alone', 'pdl_ntfset_', false],
+    ['something before the key', ` ${SECRET}`, false],
+  ])('a founder who sets %s as the secret is told whether it can be one', (_, secret, canBeOne) => {
+    const fault = paddle.secretFault?.(secret);
+    if (canBeOne) expect(fault).toBeNull();
+    else expect(fault).toMatch(/no secret key.*pdl_ntfset_.*API key does not belong/);
   });
 
   const other = 'f'.repeat(64);

@@ -124,6 +124,18 @@ describe('the proof', () => {
     expect(accepts({ header })).toBe(false);
   });
 
+  test.each([
+    ['a signing secret', SECRET, true],
+    ['an API key', 'sk_live_plainly_fake', false],
+    ['an id of an endpoint', 'we_fake', false],
+    ['a prefix alone', 'whsec_', false],
+    ['something before the secret', ` ${SECRET}`, false],
+  ])('a founder who sets %s as the secret is told whether it can be one', (_, secret, canBeOne) => {
+    const fault = stripe.secretFault?.(secret);
+    if (canBeOne) expect(fault).toBeNull();
+    else expect(fault).toMatch(/no signing secret.*whsec_.*API key.*does not belong/);
+  });
+
   test('a clock that is no number refuses', () => {
     expect(accepts({ header: `t=${AT},v1=${MAC}`, receivedAt: Number.NaN })).toBe(false);
   });
