@@ -6,5 +6,6 @@ export default {
   roots: ['<rootDir>/test/domain', '<rootDir>/test/providers', '<rootDir>/test/rates'],
   globalSetup: undefined,
   globalTeardown: undefined,
-  setupFiles: ['<rootDir>/test/support/no-shrinking.ts'],
+  testRunner: '<rootDir>/test/support/jest-circus-until-failure.js',
+  setupFilesAfterEnv: ['<rootDir>/test/support/no-shrinking.ts'],
 };
