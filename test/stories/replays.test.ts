@@ -132,7 +132,7 @@ async function readOnceAs(
     eventId,
     appId: app.appId as AppId,
     source: 'revenuecat',
-    environment: 'production',
+    environment: over.environment ?? 'production',
     receivedAt: Date.now(),
     event: { ...event, ...over },
   });
@@ -366,23 +366,7 @@ describe('a delivery that an earlier version read otherwise', () => {
   test('as sandbox money: it stays sandbox, and earns nothing', async () => {
     const userId = user();
     await bind(userId);
-    const delivered = await accept(purchase(userId));
-    const { deliveryId, eventId, event } = delivered;
-    await recordEventFacts(api.sql, {
-      deliveryId,
-      eventId,
-      appId: app.appId as AppId,
-      source: 'revenuecat',
-      environment: 'sandbox',
-      receivedAt: Date.now(),
-      event,
-    });
-    await finishDelivery(api.sql, deliveryId, {
-      status: 'processed',
-      reason: null,
-      sourceEventId: event.sourceEventId,
-      eventCount: 1,
-    });
+    const delivered = await readOnceAs(purchase(userId), { environment: 'sandbox' });
     expect(changesOf(await replay(), delivered)).toEqual([
       { what: 'event.environment', stored: 'sandbox', today: 'production', action: 'keep' },
     ]);
