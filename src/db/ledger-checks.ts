@@ -119,12 +119,25 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'one_earning_per_payment',
-    'A payment earns once, and so does an event.',
+    'A payment earns once, under whichever of its names, and so does an event.',
     (sql, appId) => sql.fragment`
       select id::text
         from (select id, count(*) over (partition by payment_id) as of_payment, count(*) over (partition by event_id) as of_event
                 from commissions where app_id = ${appId} and kind = 'earning') c
-       where of_payment > 1 or of_event > 1`,
+       where of_payment > 1 or of_event > 1
+      union
+      select unnest(array_agg(c.id::text))
+        from (with recursive names (environment, store, of_ref, ref) as (
+                select environment, store, payment_ref, payment_ref from payment_aliases where app_id = ${appId}
+                union
+                select n.environment, n.store, n.of_ref, l.alias_ref
+                  from names n
+                  join payment_aliases l on l.app_id = ${appId} and l.environment = n.environment and l.store = n.store
+                                        and l.payment_ref = n.ref)
+              select * from names) n
+        join payments p on p.app_id = ${appId} and p.environment = n.environment and p.store = n.store and p.ref = n.ref
+        join commissions c on c.payment_id = p.id and c.kind = 'earning'
+       group by n.environment, n.store, n.of_ref having count(*) > 1`,
   ),
   byStatement(
     'only_production_earns',

@@ -25,6 +25,8 @@ export interface StoredPayment extends PaymentSnapshot {
   readonly source: string;
   readonly version: number;
   readonly revenueEntries: number;
+  /** The same payment under its other names. */
+  readonly twinIds: readonly PaymentId[];
 }
 
 /** Which payments to look at: by id, or by their references at the store. Other names count, also those of names. */
@@ -62,21 +64,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
            r.net as "revenueCents", r.entries as "revenueEntries",
            (select jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents)
               from commissions c where c.payment_id = p.id and c.kind = 'earning') as earning,
-           exists (
-             with recursive names (ref) as (
-               select p.ref
-               union
-               select other.ref from names n cross join lateral (
-                 select l.payment_ref from payment_aliases l
-                  where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = n.ref
-                 union all
-                 select l.alias_ref from payment_aliases l
-                  where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.payment_ref = n.ref
-               ) other (ref))
-             select from payments q
-              where q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
-                and q.ref = any(array(select ref from names)) and q.id <> p.id and q.binding_id is not null
-           ) as "countedElsewhere",
+           twins."twinIds", twins."countedElsewhere",
            coalesce((
              select jsonb_agg(jsonb_build_object(
                       'customerUserId', u.customer_user_id,
@@ -132,6 +120,21 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
       join events e on e.id = p.event_id
      cross join lateral (select sum(v.amount_cents)::bigint as net, count(*)::int as entries
                            from revenue_entries v where v.payment_id = p.id) r
+     cross join lateral (
+       with recursive names (ref) as (
+         select p.ref
+         union
+         select other.ref from names n cross join lateral (
+           select l.payment_ref from payment_aliases l
+            where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = n.ref
+           union all
+           select l.alias_ref from payment_aliases l
+            where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.payment_ref = n.ref
+         ) other (ref))
+       select coalesce(jsonb_agg(q.id), '[]') as "twinIds", coalesce(bool_or(q.binding_id is not null), false) as "countedElsewhere"
+         from payments q
+        where q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
+          and q.ref = any(array(select ref from names)) and q.id <> p.id) twins
      where ${which}
      order by p.id`;
 }
@@ -151,7 +154,8 @@ export interface AppliedEvaluation {
 
 /**
  * Appends what an evaluation found missing, in one statement, on the condition that the payment is still as it was
- * read. Null when it is not: read again and evaluate again. With `delivery`, the delivery that asked for it gets its
+ * read. Null when it is not: read again and evaluate again. A payment that is attributed makes evaluations of its other
+ * names look again, too, for only one of them earns. With `delivery`, the delivery that asked for it gets its
  * outcome in the same statement. What a replay appends carries its id.
  */
 export async function applyEvaluation(
@@ -184,6 +188,7 @@ export async function applyEvaluation(
     ...entry,
     position: payment.revenueEntries + index + 1,
   }));
+  const attributedNow = binding === null ? [] : [...payment.twinIds];
   const own = rows.findLast((row) => row.eventId === delivery?.eventId)?.id ?? null;
 
   const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`
@@ -192,7 +197,10 @@ export async function applyEvaluation(
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
              base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null})
        where id = ${payment.paymentId} and version = ${payment.version}
+         and not exists (select from payments q where q.id = any(${attributedNow}::text[]) and q.binding_id is not null)
       returning id, app_id, event_id, binding_id, occurred_at
+    ), twins as (
+      update payments q set version = q.version + 1 from held where q.id = any(${attributedNow}::text[])
     ), terms as (
       -- What every row of this payment shares: fixed when the earning is written, copied by its reversals.
       select c.affiliate_id, c.link_id, c.rate_bps, c.rate_source, c.due_at, c.customer_user_id, c.match_method

@@ -189,6 +189,43 @@ describe('news that comes late', () => {
     expect(await amountsOf(having.affiliateId)).toEqual([400]);
   });
 
+  test.each(['identify', 'a later event'])(
+    'a payment with two names whose user is learnt from %s earns once',
+    async (source) => {
+      const { affiliateId, slug } = await founder.newAffiliate();
+      const userId = `user-${randomUUID()}`;
+      const isNamed = source === 'identify';
+      const [invoiceId, paymentIntentId] = [`in_${userId}`, `pi_${userId}`];
+      const customerId = `cus_${randomUUID()}`;
+      const sale = { amount: 5_000, customerId, occurredAt: Date.now() - DAY_MS };
+      for (const payload of [
+        stripeCheckoutSession({ ...sale, userId: isNamed ? userId : null, paymentIntentId, invoiceId: null }),
+        stripeInvoicePaid({
+          ...sale,
+          userId: isNamed ? userId : null,
+          invoiceId,
+          subscriptionId: `sub_${userId}`,
+        }),
+        stripeInvoicePaymentPaid({ ...sale, invoiceId, paymentIntentId }),
+      ]) {
+        await founder.stripe(bodyOf(payload));
+      }
+      expect(await amountsOf(affiliateId)).toEqual([]);
+      await founder.identify(await founder.install(slug, Date.now() - 20 * DAY_MS), userId);
+      if (!isNamed) {
+        await founder.stripe(bodyOf(stripeCheckoutSession({ userId, customerId, mode: 'subscription' })));
+      }
+      await eventually('it earns', async () => (await amountsOf(affiliateId)).length > 0);
+      // The other name is evaluated, too, before the heal is done.
+      await eventually('the user is healed', async () => {
+        const { healed } = await service.sql.one<{ healed: boolean }>`
+          select healed_at is not null as healed from bindings where customer_user_id = ${userId}`;
+        return healed;
+      });
+      expect(await amountsOf(affiliateId)).toEqual([1_000]);
+    },
+  );
+
   test('an event that tells of a payment again still says who paid', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);

@@ -209,6 +209,21 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     ],
   ],
   [
+    'one_earning_per_payment',
+    'an earning of a payment that earned under another name',
+    [
+      `insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
+         select p.app_id, p.environment, p.store, p.ref, q.ref
+           from payments p join payments q on q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
+                                          and q.id > p.id
+          where p.app_id = {mine}
+            and exists (select from commissions c where c.payment_id = p.id and c.kind = 'earning')
+            and exists (select from commissions c where c.payment_id = q.id and c.kind = 'earning') limit 1
+         returning (select c.id from commissions c join payments x on x.id = c.payment_id
+                     where c.kind = 'earning' and x.app_id = payment_aliases.app_id and x.ref = payment_ref) as id`,
+    ],
+  ],
+  [
     'only_production_earns',
     'an earning of a sandbox payment',
     [

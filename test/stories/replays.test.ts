@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
+import { evaluateAndApply } from '../../activities/evaluate.ts';
 import { createReplayActivities } from '../../activities/replays.ts';
 import type { ReplayActivities, ReplayActivityDeps } from '../../activities/replays.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { finishDelivery } from '../../src/db/deliveries.ts';
 import { recordEventFacts } from '../../src/db/events.ts';
+import { loadPayments } from '../../src/db/payments.ts';
 import type { NewCommission } from '../../src/db/payments.ts';
 import { rehearse } from '../../src/db/rehearsal.ts';
 import { cancelReplay, findReplay, listReplayedCommissions, sumReplayed } from '../../src/db/replays.ts';
@@ -434,6 +436,29 @@ describe('money', () => {
     const sums = await Promise.all(ids.map(async (id) => await sumReplayed(api.sql, id)));
     expect(sums.reduce((sum, { commissionCents }) => sum + commissionCents, 0)).toBe(6_000);
     expect(sums.reduce((sum, { revenueCents }) => sum + revenueCents, 0)).toBe(30_000);
+  });
+
+  test('of one payment under two names is earned once, also when both are evaluated at once', async () => {
+    for (let n = 0; n < 12; n += 1) {
+      await furnish();
+      const userId = user();
+      const refs = [randomUUID(), randomUUID()];
+      for (const transactionId of refs) await readOnceAs(purchase(userId, { transactionId }), {});
+      await api.sql`
+        insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
+        values (${app.appId}, 'production', 'app_store', ${refs[0]}, ${refs[1]})`;
+      await bind(userId);
+      const appId = app.appId as AppId;
+      const twins = await loadPayments(api.sql, {
+        appId,
+        environment: 'production',
+        store: 'app_store',
+        refs,
+      });
+      expect(twins).toHaveLength(2);
+      await Promise.all(twins.map(async (payment) => await evaluateAndApply(api.sql, payment, null)));
+      expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
+    }
   });
 
   test('that a replay appended is told for ever: what it found is neither edited nor removed', async () => {
