@@ -4,6 +4,7 @@ import { appendEventFacts } from '../src/db/events.ts';
 import type { AppendedFacts } from '../src/db/events.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import { amendOutcome, findReading } from '../src/db/replays.ts';
+import type { DeliveryNames } from '../src/db/replays.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
@@ -69,11 +70,11 @@ function factChanges(appended: AppendedFacts, event: string): ReplayChange[] {
 const shortened = (name: string) => createHash('sha256').update(name).digest('base64url');
 
 /**
- * What a delivery speaks of. `tells`: the event, the payments, the provider's keys and the receivers of a transfer, under
- * names that another delivery may tell or ask for; `asks`: those and the users who paid, for a transfer may have bound them.
- * Both are empty where the body has no event that this version can read.
+ * What a delivery speaks of. It tells the event, the payments, the provider's keys and the receivers of a transfer. It asks
+ * for those, and for the users who paid and who gave: an earlier transfer may have bound them. Nothing where the body has
+ * no event that this version can read.
  */
-export async function namesOf(run: DeliveryRun): Promise<{ tells: string[]; asks: string[] }> {
+export async function namesOf(run: DeliveryRun): Promise<DeliveryNames> {
   const { provider } = await run.stored();
   const parsed = isProviderName(provider) ? await run.parsed() : null;
   if (parsed === null || parsed.outcome === 'failed' || parsed.event === null) return { tells: [], asks: [] };
@@ -93,11 +94,9 @@ export async function namesOf(run: DeliveryRun): Promise<{ tells: string[]; asks
     ...keys.map((key) => `key ${provider} ${key}`),
     ...(event.transfer?.to ?? []).map((userId) => `user ${userId}`),
   ];
-  const payers = payment === null ? [] : event.userIds.map((userId) => `user ${userId}`);
-  return {
-    tells: [...new Set(tells)].map(shortened),
-    asks: [...new Set([...tells, ...payers])].map(shortened),
-  };
+  const users = [...(payment === null ? [] : event.userIds), ...(event.transfer?.from ?? [])];
+  const asks = [...tells, ...users.map((userId) => `user ${userId}`)];
+  return { tells: [...new Set(tells)].map(shortened), asks: [...new Set(asks)].map(shortened) };
 }
 
 /**
@@ -124,8 +123,7 @@ export async function replayDelivery(
       parsed.outcome === 'event' ? ['failed' as const, null] : [parsed.outcome, parsed.reason];
     if (status === stored.processingStatus) return nothingBut();
     const change = statusChange(stored, status, reason);
-    if (change.action === 'append')
-      await amendOutcome(sql, deliveryId, { status, reason, sourceEventId: null });
+    if (change.action === 'append') await amendOutcome(sql, deliveryId, { status, reason }, null);
     return nothingBut(change);
   }
 
@@ -166,12 +164,12 @@ export async function replayDelivery(
   if (status !== stored.processingStatus) changes.push(statusChange(stored, status, ignoredReason));
   // A try that died may have written the commission already: whether the delivery names it is asked of the row.
   if (raised || appended !== null) {
-    await amendOutcome(sql, deliveryId, {
-      ...(raised
-        ? { status, reason: ignoredReason }
-        : { status: stored.processingStatus, reason: stored.lastError }),
-      sourceEventId: event.sourceEventId,
-    });
+    await amendOutcome(
+      sql,
+      deliveryId,
+      raised ? { status, reason: ignoredReason } : null,
+      event.sourceEventId,
+    );
   }
   return { changes, commissions, bindings };
 }

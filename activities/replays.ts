@@ -9,8 +9,8 @@ import {
   advanceReplay,
   findFoundations,
   findNextDeliveries,
+  findPlanned,
   findReplay,
-  findUnapplied,
   finishReplay,
   markApplied,
   noteReplayError,
@@ -39,8 +39,8 @@ export interface ReplayActivityDeps {
 /** Deliveries of one page, and how long their rehearsal may go on: what it changes is locked until its end. */
 const PAGE = 20;
 const REHEARSAL_MS = 250;
-/** A dry run plays at most so many earlier deliveries on which one builds. */
-const FOUNDATIONS_LIMIT = 200;
+/** A dry run plays at most so many earlier deliveries on which one builds: their payments are locked as long. */
+const FOUNDATIONS_LIMIT = 50;
 
 export interface ReplayActivities {
   replayPage(replayId: string): Promise<ReplayProgress>;
@@ -74,7 +74,7 @@ export function createReplayActivities(deps: ReplayActivityDeps): ReplayActiviti
       return (await part(async () => await replayDelivery(staged, secretBox, run, replay.id))).changes;
     } catch (error) {
       const today = refusalOf(error);
-      if (today === undefined) throw failedAt(run.deliveryId, error);
+      if (today === undefined) throw error;
       return [{ what: 'refused', stored: null, today, action: 'keep' }];
     }
   }
@@ -92,13 +92,12 @@ export function createReplayActivities(deps: ReplayActivityDeps): ReplayActiviti
       const played = new Set<DeliveryId>();
       const plans: DeliveryPlan[] = [];
       let rehearsed = 0;
-      for (const delivery of page) {
-        if (rehearsed > 0 && performance.now() > endsAt) break;
+      const play = async (delivery: ReplayedDelivery): Promise<void> => {
         const run = new DeliveryRun(stage.sql, delivery.deliveryId);
-        const { tells, asks } = await namesOf(run);
+        const names = await namesOf(run);
         // A real replay has applied the earlier pages; a dry run has to play what it builds on once more.
         const foundations = replay.dryRun
-          ? await findFoundations(stage.sql, replay.id, asks, FOUNDATIONS_LIMIT)
+          ? await findFoundations(stage.sql, replay.id, delivery, names.asks, FOUNDATIONS_LIMIT)
           : [];
         for (const deliveryId of foundations) {
           if (played.has(deliveryId)) continue;
@@ -107,8 +106,14 @@ export function createReplayActivities(deps: ReplayActivityDeps): ReplayActiviti
         }
         const changes = await rehearseDelivery(stage, replay, run);
         played.add(delivery.deliveryId);
-        if (changes.length > 0) plans.push({ ...delivery, changes, names: tells });
+        if (changes.length > 0) plans.push({ ...delivery, changes, names });
         rehearsed += 1;
+      };
+      for (const delivery of page) {
+        if (rehearsed > 0 && performance.now() > endsAt) break;
+        await play(delivery).catch((error: unknown) => {
+          throw failedAt(delivery.deliveryId, error);
+        });
       }
       return { rehearsed, plans };
     });
@@ -131,21 +136,25 @@ export function createReplayActivities(deps: ReplayActivityDeps): ReplayActiviti
     }
   }
 
-  /** Rehearses the next deliveries, writes their plans down and, unless it is a dry run, carries them out. */
+  /**
+   * Rehearses the next deliveries, writes their plans down and, unless it is a dry run, carries them out. A replay that was
+   * cancelled carries out what it had written down: no delivery is left half done.
+   */
   async function replayNext(replay: Replay): Promise<'on' | 'done'> {
-    const next = await findNextDeliveries(sql, replay, PAGE);
-    if (next.length === 0) return 'done';
-    const { rehearsed, plans } = await plan(replay, next);
-    const page = next.slice(0, rehearsed);
-    await recordPlans(sql, replay, plans);
-    if (!replay.dryRun) {
-      const deliveryIds = page.map((d) => d.deliveryId);
-      for (const deliveryId of await findUnapplied(sql, replay.id, deliveryIds)) {
-        await apply(replay.id, deliveryId);
-      }
+    let page: readonly ReplayedDelivery[] = [];
+    if (!replay.isCancelled) {
+      const next = await findNextDeliveries(sql, replay, PAGE);
+      if (next.length === 0) return 'done';
+      const { rehearsed, plans } = await plan(replay, next);
+      page = next.slice(0, rehearsed);
+      await recordPlans(sql, replay, plans);
     }
-    await advanceReplay(sql, replay, page);
-    return 'on';
+    const planned = await findPlanned(sql, replay.id);
+    for (const { deliveryId } of replay.dryRun ? [] : planned.filter(({ isOpen }) => isOpen)) {
+      await apply(replay.id, deliveryId);
+    }
+    await advanceReplay(sql, replay, replay.isCancelled ? planned : page);
+    return replay.isCancelled ? 'done' : 'on';
   }
 
   return {

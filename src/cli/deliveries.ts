@@ -69,7 +69,7 @@ function isoInstant(text: string): number {
 function isAppended(replay: Replay, change: ReplayChange, found: ReplayFinding): string {
   if (change.action === 'keep') return 'no, stays as it is';
   if (replay.dryRun) return 'would be';
-  if (found.refusal !== null) return `no: ${found.refusal}`;
+  if (found.refusal !== null) return `stopped: ${found.refusal}`;
   return found.appliedAt === null ? 'not yet' : 'yes';
 }
 
@@ -111,14 +111,14 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
       told = line;
       if (lastError !== null && lastError !== toldError) {
         stderr(
-          `It is stuck and tries again by itself: ${lastError}. To give up: deliveries replay-cancel ${id}\n`,
+          `A page failed and is tried again: ${lastError}. If it stays so: deliveries replay-cancel ${id}\n`,
         );
       }
       toldError = lastError;
       if (replay.isFinished) return replay;
       if (!replay.isTakenUp && Date.now() > giveUpAt) {
         throw new Refused(
-          `No service on this database has taken the replay up. It begins when one runs; then see what it did with: deliveries replay-report ${id}`,
+          `No service on this database has taken the replay up. It begins when one runs whose /readyz is ok; then see what it did with: deliveries replay-report ${id}`,
         );
       }
       await sleep(LOOK_EVERY_MS);
@@ -231,13 +231,15 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
     });
   deliveries
     .command('replay-cancel')
-    .description('ends a replay before its time; what it has appended stays')
+    .description('ends a replay before its time, with its page; what it has appended stays')
     .argument('<id>', "the replay's id")
     .action(async (id: string) => {
       await onDatabase(async (sql) => {
         const isCancelled = isId('replay', id) && (await cancelReplay(sql, id));
         if (!isCancelled) throw new Refused(`There is no replay ${id} under way.`);
-        stdout(`Replay ${id} is cancelled. What it had appended stays: deliveries replay-report ${id}\n`);
+        stdout(
+          `Replay ${id} ends as soon as it has done what it has begun. What it has appended stays: deliveries replay-report ${id}\n`,
+        );
       });
     });
 }

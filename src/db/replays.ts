@@ -123,11 +123,16 @@ export async function findNextDeliveries(
      order by d.received_at, d.id`;
 }
 
+/** What a delivery speaks of, as opaque texts. One that asks for what an earlier one tells builds on that. */
+export interface DeliveryNames {
+  readonly tells: readonly string[];
+  readonly asks: readonly string[];
+}
+
 /** What today's code would change of one delivery. */
 export interface DeliveryPlan extends ReplayedDelivery {
   readonly changes: readonly ReplayChange[];
-  /** What the delivery speaks of; a later one that asks for any of it builds on this one. */
-  readonly names: readonly string[];
+  readonly names: DeliveryNames;
 }
 
 /** Writes down what deliveries would change. A delivery that has its plan already keeps it. */
@@ -144,54 +149,66 @@ export async function recordPlans(sql: Sql, replay: Replay, plans: readonly Deli
       on conflict (replay_id, delivery_id) do nothing
       returning delivery_id, appends
     )
-    insert into replay_names (replay_id, delivery_id, name)
-    select ${replay.id}, a.delivery_id, n.name
+    insert into replay_names (replay_id, delivery_id, name, tells)
+    select ${replay.id}, a.delivery_id, n.name, p.names->'tells' ? n.name
       from added a
       join planned p on p."deliveryId" = a.delivery_id
-     cross join lateral jsonb_array_elements_text(p.names) n (name)
+     cross join lateral jsonb_array_elements_text(p.names->'asks') n (name)
      where a.appends`;
 }
 
-/** Those of the deliveries that have a plan to append something which is neither applied nor refused, in their order. */
-export async function findUnapplied(
-  sql: Sql,
-  id: ReplayId,
-  deliveryIds: readonly DeliveryId[],
-): Promise<DeliveryId[]> {
-  const rows = await sql<{ deliveryId: DeliveryId }>`
-    select delivery_id as "deliveryId" from replay_changes
-     where replay_id = ${id} and delivery_id = any(${[...deliveryIds]}::text[]) and appends and applied_at is null
-       and refusal is null
-     order by received_at, delivery_id`;
-  return rows.map((row) => row.deliveryId);
+/** A delivery whose plan was written down. */
+export interface PlannedDelivery extends ReplayedDelivery {
+  /** Whether it has still to be carried out. */
+  readonly isOpen: boolean;
+}
+
+/** More than any page; the limit keeps the planner to the index. */
+const PLANNED_LIMIT = 100;
+
+/** The plans of the page at which a replay is, in their order. */
+export async function findPlanned(sql: Sql, id: ReplayId): Promise<PlannedDelivery[]> {
+  return await sql<PlannedDelivery>`
+    select c.delivery_id as "deliveryId", c.received_at as "receivedAt",
+           c.appends and c.applied_at is null and c.refusal is null as "isOpen"
+      from replays r
+     cross join lateral (
+       select x.* from replay_changes x
+        where x.replay_id = r.id
+          and (x.received_at, x.delivery_id::text) > (coalesce(r.seen_at, '-infinity'), coalesce(r.seen_id::text, ''))
+        order by x.received_at, x.delivery_id limit ${PLANNED_LIMIT}) c
+     where r.id = ${id}
+     order by c.received_at, c.delivery_id`;
 }
 
 /** A delivery names no more than a few; the limits keep the planner, too, from reading all names of a replay. */
 const NAMES_LIMIT = 100;
 
 /**
- * The deliveries to which this replay found something to append, and on which those that speak of `names` build: they
- * name the same, or something that such a one names. In their order, the latest `limit` of them.
+ * The earlier deliveries to which this replay found something to append, and on which one that asks for `names` builds:
+ * they tell of it, or of what such a one asks for. In their order, the latest `limit` of them.
  */
 export async function findFoundations(
   sql: Sql,
   id: ReplayId,
+  { deliveryId, receivedAt }: ReplayedDelivery,
   names: readonly string[],
   limit: number,
 ): Promise<DeliveryId[]> {
   if (names.length === 0) return [];
+  const telling = (name: ReturnType<Sql['fragment']>) => sql.fragment`
+    select t.delivery_id from replay_names t
+     where t.replay_id = ${id} and t.name = ${name} and t.tells order by t.delivery_id desc limit ${limit}`;
   const rows = await sql<{ deliveryId: DeliveryId }>`
     with recursive found (delivery_id) as (
-      select n.delivery_id from replay_names n where n.replay_id = ${id} and n.name = any(${[...names]}::text[])
+      select t.delivery_id from unnest(${[...names]}::text[]) n (name) cross join lateral (${telling(sql.fragment`n.name`)}) t
       union
       select other.delivery_id
         from found f
        cross join lateral (
          select n.name from replay_names n
           where n.replay_id = ${id} and n.delivery_id = f.delivery_id limit ${NAMES_LIMIT}) own
-       cross join lateral (
-         select n.delivery_id from replay_names n
-          where n.replay_id = ${id} and n.name = own.name limit ${limit}) other
+       cross join lateral (${telling(sql.fragment`own.name`)}) other
     )
     select delivery_id as "deliveryId" from (
       select c.delivery_id, c.received_at
@@ -199,12 +216,13 @@ export async function findFoundations(
        cross join lateral (
          select x.delivery_id, x.received_at from replay_changes x
           where x.replay_id = ${id} and x.delivery_id = f.delivery_id limit 1) c
+       where (c.received_at, c.delivery_id::text) < (${instant(receivedAt)}::timestamptz, ${deliveryId}::text)
        order by c.received_at desc, c.delivery_id desc limit ${limit}) c
      order by received_at, delivery_id`;
   return rows.map((row) => row.deliveryId);
 }
 
-/** Notes that a plan was carried out, or why it could not be. */
+/** Notes that a plan was carried out, or why it was stopped. */
 export async function markApplied(
   sql: Sql,
   id: ReplayId,
@@ -244,11 +262,15 @@ export async function finishReplay(sql: Sql, id: ReplayId): Promise<void> {
   await sql`update replays set finished_at = now(), last_error = null where id = ${id} and finished_at is null`;
 }
 
-/** Ends a replay before its time; what it has appended stays. Whether it was under way. */
+/**
+ * Has a replay end before its time, once it has carried out the plans that it has begun with: at once where nobody has
+ * taken it up. Whether it was under way.
+ */
 export async function cancelReplay(sql: Sql, id: ReplayId): Promise<boolean> {
   const { cancelled } = await sql.one<{ cancelled: boolean }>`
     with ended as (
-      update replays set finished_at = now(), cancelled = true where id = ${id} and finished_at is null returning id
+      update replays set cancelled = true, finished_at = case when relayed_at is null then now() end
+       where id = ${id} and finished_at is null returning id
     )
     select exists (select from ended) or exists (select from replays where id = ${id} and cancelled) as cancelled`;
   return cancelled;
@@ -325,22 +347,32 @@ export async function findReading(sql: Sql, deliveryId: DeliveryId): Promise<Eve
 }
 
 /**
- * Raises the outcome of a delivery that a replay made more of, and names the commission of its event where the delivery
- * names none yet. Nothing is written where nothing is new.
+ * Raises the outcome of a delivery that a replay made more of, if `outcome` is more than it had, and names the commission
+ * of its event where the delivery names none yet. An event that tells once more of a payment has no cause of its own: the
+ * payment may have come from elsewhere meanwhile. Nothing is written where nothing is new.
  */
 export async function amendOutcome(
   sql: Sql,
   deliveryId: DeliveryId,
-  outcome: { status: string; reason: string | null; sourceEventId: string | null },
+  outcome: { status: string; reason: string | null } | null,
+  sourceEventId: string | null,
 ): Promise<void> {
   await sql`
+    with told_again as (
+      update events e set likely_cause = null
+       where e.delivery_id = ${deliveryId} and e.likely_cause is not null and e.amount_minor is not null
+         and exists (select from payments p
+                      where p.app_id = e.app_id and p.environment = e.environment and p.store = e.store
+                        and p.ref = e.payment_ref and p.event_id <> e.id)
+    )
     update deliveries d
-       set processing_status = ${outcome.status}, last_error = ${outcome.reason},
-           source_event_id = coalesce(d.source_event_id, ${outcome.sourceEventId}),
+       set processing_status = coalesce(${outcome?.status ?? null}, d.processing_status),
+           last_error = case when ${outcome === null}::boolean then d.last_error else ${outcome?.reason ?? null} end,
+           source_event_id = coalesce(d.source_event_id, ${sourceEventId}),
            event_count = (select count(*) from events e where e.delivery_id = d.id),
            commission_id = coalesce(d.commission_id, own.id)
       from (select (select c.id from commissions c join deliveries x on x.event_id = c.event_id
                      where x.id = ${deliveryId} order by c.created_at desc, c.id desc limit 1) as id) own
      where d.id = ${deliveryId} and d.completed_at is not null and d.signature_valid
-       and (d.processing_status <> ${outcome.status} or (d.commission_id is null and own.id is not null))`;
+       and (${outcome !== null}::boolean or (d.commission_id is null and own.id is not null))`;
 }

@@ -6,7 +6,7 @@ import { newId } from '../../src/db/new-id.ts';
 import {
   findFoundations,
   findNextDeliveries,
-  findUnapplied,
+  findPlanned,
   listReplayChanges,
   listReplayedCommissions,
   orderReplay,
@@ -231,23 +231,22 @@ test('a replay reads no more than a page of deliveries and what they build on, h
     ), numbered as (
       select f.*, row_number() over (order by received_at, delivery_id) as n from found f
     ), named as (
-      insert into replay_names (replay_id, delivery_id, name)
-      select ${id}, delivery_id, unnest(array['event ' || n, 'pair ' || n / 2]) from numbered
+      insert into replay_names (replay_id, delivery_id, name, tells)
+      select ${id}, delivery_id, unnest(array['event ' || n, 'pair ' || n / 2]), true from numbered
     )
-    update replays r set seen = 20000, seen_at = f.received_at, seen_id = f.delivery_id
-      from (select * from numbered order by n desc limit 1) f where r.id = ${id}`;
+    update replays r set seen = 19990, seen_at = f.received_at, seen_id = f.delivery_id
+      from numbered f where f.n = 19990 and r.id = ${id}`;
   await client.query('analyze replay_changes');
   await client.query('analyze replay_names');
   const middle = await sql.one<ReplayedDelivery>`
     select c.delivery_id as "deliveryId", c.received_at as "receivedAt"
       from replay_names n join replay_changes c using (replay_id, delivery_id)
-     where n.replay_id = ${id} and n.name = 'event 10000'`;
+     where n.replay_id = ${id} and n.name = 'event 10001'`;
   sent = [];
-  const next = await findNextDeliveries(sql, { id, deliveryId: null }, 20);
-  const page = [middle, ...next].map(({ deliveryId }) => deliveryId);
-  expect(await findUnapplied(sql, id, page)).toEqual([middle.deliveryId]);
-  // Its own name leads to the one of which both speak, and that to the other.
-  expect(await findFoundations(sql, id, ['event 10000'], 200)).toHaveLength(2);
+  expect(await findNextDeliveries(sql, { id, deliveryId: null }, 20)).toHaveLength(20);
+  expect(await findPlanned(sql, id)).toHaveLength(10);
+  // Its own name leads to the one of which both speak, and that to the other, which came before it.
+  expect(await findFoundations(sql, id, middle, ['event 10001'], 50)).toHaveLength(1);
   expect(await listReplayChanges(sql, id, middle, 20)).toHaveLength(20);
   expect(await listReplayedCommissions(sql, id, null, 20)).toEqual([]);
   expect(sent).toHaveLength(5);

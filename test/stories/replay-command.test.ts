@@ -145,12 +145,10 @@ describe('deliveries replay', () => {
         return row !== undefined;
       });
       const cancelled = await admin(['deliveries', 'replay-cancel', id]);
-      expect(cancelled).toMatchObject({ status: 0, out: expect.stringContaining(`${id} is cancelled`) });
+      expect(cancelled).toMatchObject({ status: 0, out: expect.stringContaining(`${id} ends`) });
       const { status, err } = await waiting;
       expect(status).toBe(0);
-      expect(err).toMatch(
-        /It is stuck and tries again by itself: .*test_stuck.* deliveries replay-cancel rpl_/,
-      );
+      expect(err).toMatch(/A page failed and is tried again: .*test_stuck.* deliveries replay-cancel rpl_/);
       expect(err).toContain('It was cancelled before its end.');
       expect(await admin(['deliveries', 'replay-cancel', 'rpl_01m7yz51jeexzrkkabs7jjdrv8'])).toMatchObject({
         status: 1,

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { evaluateAndApply } from '../../activities/evaluate.ts';
@@ -10,8 +11,14 @@ import { recordEventFacts } from '../../src/db/events.ts';
 import { loadPayments } from '../../src/db/payments.ts';
 import type { NewCommission } from '../../src/db/payments.ts';
 import { rehearse } from '../../src/db/rehearsal.ts';
-import { cancelReplay, findReplay, listReplayedCommissions, sumReplayed } from '../../src/db/replays.ts';
-import { DatabaseUnavailable, instant } from '../../src/db/sql.ts';
+import {
+  cancelReplay,
+  claimReplays,
+  findReplay,
+  listReplayedCommissions,
+  sumReplayed,
+} from '../../src/db/replays.ts';
+import { connect, DatabaseUnavailable, instant } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, EventId, ReplayId } from '../../src/domain/ids.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
@@ -513,6 +520,51 @@ describe('why a payment earns nothing', () => {
   });
 });
 
+test('an event of a payment that live work appended in the same moment has no cause of its own', async () => {
+  const userId = user();
+  await bind(userId);
+  const transactionId = randomUUID();
+  await failedOnce(purchase(userId, { transactionId }));
+  const { deliveryId, eventId, event } = await accept(purchase(userId, { transactionId }));
+  const live = connect({ url: api.database.url, max: 1 });
+  const committed: Promise<unknown>[] = [];
+  const racing = replaying({
+    rehearse: async (scene) => {
+      const result = await rehearse(api.database.url, scene);
+      if (committed.length > 0) return result;
+      // Its facts are not committed yet when the replay appends its own, which wait for them and can't see them.
+      await live`begin`;
+      const appId = app.appId as AppId;
+      const told = { source: 'revenuecat', environment: 'production', receivedAt: Date.now() } as const;
+      await recordEventFacts(live, { deliveryId, eventId, appId, ...told, event });
+      committed.push(sleep(300).then(async () => await live`commit`));
+      return result;
+    },
+  });
+  try {
+    await carryOut(api.sql, racing, await order(api.sql, app.appId));
+    await Promise.all(committed);
+  } finally {
+    await live.close();
+  }
+  await finishDelivery(api.sql, deliveryId, {
+    status: 'processed',
+    reason: null,
+    sourceEventId: event.sourceEventId,
+    eventCount: 1,
+  });
+  expect(
+    await api.sql`
+      select e.id = p.event_id as "isPayments", e.id = ${eventId} as "isLive", e.likely_cause as cause
+        from events e join payments p on p.app_id = e.app_id and p.ref = e.payment_ref
+       where e.app_id = ${app.appId} order by 1`,
+  ).toEqual([
+    { isPayments: false, isLive: false, cause: null },
+    { isPayments: true, isLive: true, cause: null },
+  ]);
+  expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
+});
+
 describe('what cannot be replayed', () => {
   test('is refused, and the rest goes on: its secret cannot be opened any more', async () => {
     const userId = user();
@@ -589,6 +641,40 @@ describe('what cannot be replayed', () => {
     expect((await findReplay(api.sql, id))?.lastError).toBe(`delivery ${deliveryId}: TypeError`);
     await carryOut(api.sql, activities, id);
     expect(await findReplay(api.sql, id)).toMatchObject({ lastError: null, isFinished: true });
+  });
+
+  test('because it was cancelled after any statement leaves no delivery half done', async () => {
+    for (let survives = 0; ; survives += 1) {
+      await furnish();
+      const userId = user();
+      await bind(userId);
+      for (let n = 0; n < 2; n += 1) await failedOnce(purchase(userId));
+      const id = await order(api.sql, app.appId);
+      await claimReplays(api.sql, 0, 100);
+      await carryOut(api.sql, replaying({ sql: dyingAfter(survives) }), id).catch(() => {});
+      const isOver = (await findReplay(api.sql, id))?.isFinished ?? false;
+      expect(await cancelReplay(api.sql, id)).toBe(!isOver);
+      const { applied, found } = await carryOut(api.sql, activities, id);
+      expect(await findReplay(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: !isOver });
+      expect(found.filter(({ appliedAt }) => appliedAt !== null)).toHaveLength(applied);
+      const rows = await api.sql<{ status: string; earnings: number; facts: number }>`
+        select d.processing_status as status,
+               (select count(*) from commissions c where c.event_id = d.event_id) as earnings,
+               (select count(*) from payments p where p.event_id = d.event_id) as facts
+          from deliveries d where d.app_id = ${app.appId} order by d.id`;
+      const whole = (n: number) =>
+        n < applied
+          ? { status: 'processed', earnings: 1, facts: 1 }
+          : { status: 'failed', earnings: 0, facts: 0 };
+      expect(rows).toEqual(rows.map((_row, n) => whole(n)));
+      if (isOver) return;
+    }
+  }, 120_000);
+
+  test('because nobody has taken it up ends at once when it is cancelled', async () => {
+    const id = await order(api.sql, app.appId);
+    expect(await cancelReplay(api.sql, id)).toBe(true);
+    expect(await findReplay(api.sql, id)).toMatchObject({ isCancelled: true, isFinished: true, seen: 0 });
   });
 
   test('because it was cancelled ends at its page, and what it had appended stays', async () => {
@@ -694,6 +780,37 @@ describe('a long replay', () => {
       action: 'append',
       amountCents: -100,
     });
+    const real = await replay();
+    expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
+  });
+
+  test('and tells of nothing that comes later, also when its page died after it was written down', async () => {
+    const [giver, receiver] = [user(), user()];
+    await bind(giver);
+    const bought = await failedOnce(purchase(receiver));
+    await failedOnce(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], occurredAt: Date.now() })));
+    const whole = await replay({ dryRun: true });
+    for (let survives = 0; survives < 6; survives += 1) {
+      const id = await order(api.sql, app.appId, { dryRun: true });
+      await carryOut(api.sql, replaying({ sql: dyingAfter(survives) }), id).catch(() => {});
+      const { found } = await carryOut(api.sql, activities, id);
+      expect(found.map(({ changes }) => changes)).toEqual(whole.found.map(({ changes }) => changes));
+    }
+    expect(changesOf(whole, bought).filter(({ what }) => what === 'commission')).toEqual([]);
+  });
+
+  test('and a purchase by who received from one who had received himself', async () => {
+    const [first, second, third] = [user(), user(), user()];
+    await bind(first);
+    for (const [from, to] of [[first, second] as const, [second, third] as const]) {
+      await failedOnce(bodyOf(revenuecatTransfer({ from: [from], to: [to], occurredAt: Date.now() })));
+      for (let n = 0; n < 21; n += 1) await failedOnce(purchase(user()));
+    }
+    const bought = await failedOnce(purchase(third));
+    const dry = await replay({ dryRun: true });
+    expect(changesOf(dry, bought)).toContainEqual(
+      expect.objectContaining({ what: 'commission', amountCents: 200, affiliateId }),
+    );
     const real = await replay();
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
   });

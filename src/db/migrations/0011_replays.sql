@@ -24,11 +24,11 @@ create table replays (
   created_at  timestamptz not null default now(),
   relayed_at  timestamptz,
   finished_at timestamptz,
+  -- Whether it ends before its time, once what it has begun is done.
   cancelled   boolean not null default false,
   unique (app_id, id),
   foreign key (app_id, delivery_id) references deliveries (app_id, id),
-  check ((seen_at is null) = (seen_id is null)),
-  check (finished_at is not null or not cancelled)
+  check ((seen_at is null) = (seen_id is null))
 );
 create index replays_open on replays ((coalesce(relayed_at, created_at))) where finished_at is null;
 
@@ -42,7 +42,7 @@ create table replay_changes (
   -- Whether any of it is appended; else it only tells of a difference that stays.
   appends     boolean not null,
   applied_at  timestamptz,
-  -- Why it could not be applied although the rehearsal went well.
+  -- Why it was stopped although the rehearsal went well.
   refusal     text,
   primary key (replay_id, delivery_id),
   foreign key (app_id, replay_id) references replays (app_id, id),
@@ -51,15 +51,17 @@ create table replay_changes (
 );
 create index replay_changes_in_order on replay_changes (replay_id, received_at, delivery_id);
 
--- What a delivery that is appended to speaks of (event, payments, user keys): a later one that asks for it builds on it.
+-- What a delivery that is appended to speaks of (event, payments, user keys, users): one that tells of it, and a later one
+-- that asks for it builds on it.
 create table replay_names (
   replay_id   replay_id not null,
   delivery_id delivery_id not null,
   name        text not null,
+  tells       boolean not null,
   primary key (replay_id, delivery_id, name),
   foreign key (replay_id, delivery_id) references replay_changes (replay_id, delivery_id)
 );
-create index replay_names_by_name on replay_names (replay_id, name, delivery_id);
+create index replay_names_told on replay_names (replay_id, name, delivery_id) where tells;
 
 create function guard_replay_change() returns trigger language plpgsql as $$
 begin
@@ -74,7 +76,7 @@ create trigger replays_stay before delete or truncate on replays for each statem
 -- Which replay wrote a row of the ledger; null for those that came by themselves.
 alter table commissions add column replay_id replay_id;
 alter table commissions add foreign key (app_id, replay_id) references replays (app_id, id);
-create index commissions_by_replay on commissions (replay_id) where replay_id is not null;
+create index commissions_by_replay on commissions (replay_id, id) where replay_id is not null;
 alter table revenue_entries add column replay_id replay_id;
 alter table revenue_entries add foreign key (app_id, replay_id) references replays (app_id, id);
 create index revenue_entries_by_replay on revenue_entries (replay_id) where replay_id is not null;
