@@ -22,7 +22,7 @@ export type LikelyCause =
   | 'processing';
 
 /** Causes that a later binding can cure. Every other cause was a decision, and decisions are not retroactive. */
-const IDENTITY_CAUSES: ReadonlySet<LikelyCause> = new Set([
+const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
   'missing_user_id',
   'anonymous_user_id',
   'user_never_identified',
@@ -184,8 +184,8 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
  * window.
  */
 function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
-  const firstLook =
-    payment.evaluatedAt === null || payment.likelyCause === null || !IDENTITY_CAUSES.has(payment.likelyCause);
+  // Before the first look a payment has no cause.
+  const firstLook = !IDENTITY_CAUSES.has(payment.likelyCause);
   if (firstLook || binding.boundAt < payment.receivedAt) return true;
   return (
     payment.occurredAt >= binding.touchedAt &&

@@ -262,8 +262,8 @@ function touchSentence({
 }
 
 function attribute(
-  { event, payment }: EventFile,
-  { kind, environment, likelyCause }: ExplainedEvent,
+  { payment }: EventFile,
+  { kind, environment, paymentRef, likelyCause }: ExplainedEvent,
 ): ExplainedStep {
   const step = 'attribute';
   const users = payment?.users ?? [];
@@ -275,13 +275,13 @@ function attribute(
     return { step, decision: 'not_needed', explanation: 'The event moves no money.', facts: {} };
   }
   if (payment === null) {
-    return MONEY_BACK.has(kind) && event?.paymentRef != null
+    return MONEY_BACK.has(kind) && paymentRef !== null
       ? {
           step,
           decision: 'waiting_for_payment',
           explanation:
             'The payment that this takes money back from is not known yet. It is kept and counts when the payment arrives.',
-          facts: { paymentRef: event.paymentRef },
+          facts: { paymentRef },
         }
       : {
           step,

@@ -412,7 +412,7 @@ function readDispute(envelope: Envelope): ParseResult {
 /** What a subscription is made of, to compare: its periods move with every renewal and do not count. */
 function composition(items: z.infer<typeof subscriptionSchema>['items']): string | null {
   const parts = items.data.map(({ price, plan, quantity }) =>
-    JSON.stringify([price.id ?? plan.id, typeof quantity === 'number' ? quantity : null]),
+    JSON.stringify([price.id ?? plan.id, quantity]),
   );
   const known =
     items.data.length > 0 && items.data.every(({ price, plan }) => (price.id ?? plan.id) !== null);

@@ -419,6 +419,16 @@ describe('whom it is owed to', () => {
     },
   );
 
+  test('money that went back without naming its payment waits for nothing', () => {
+    const nameless = { ...event, kind: 'refund', paymentRef: null } as const;
+    expect(step('attribute', { event: nameless, payment: null })).toEqual({
+      step: 'attribute',
+      decision: 'not_needed',
+      explanation: saying('tells of no payment'),
+      facts: { users: [] },
+    });
+  });
+
   test('money that came in without a payment says why, where a cause is known', () => {
     const unknown = { event: { ...event, likelyCause: 'price_unknown' as const }, payment: null };
     expect(step('attribute', unknown)).toEqual({

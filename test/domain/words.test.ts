@@ -4,6 +4,8 @@ import { ENVIRONMENTS, EVENT_KINDS } from '../../src/domain/events.ts';
 import { ID_PREFIXES, isId } from '../../src/domain/ids.ts';
 import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
 import { TIMESERIES_INTERVALS } from '../../src/domain/timeseries.ts';
+import type { AppId } from '../../src/domain/ids.ts';
+import { webhookUrl } from '../../src/domain/webhook-url.ts';
 import { workflowIds } from '../../src/domain/workflow-ids.ts';
 
 describe('words that callers and rows keep are spelled as they always were:', () => {
@@ -24,6 +26,13 @@ describe('words that callers and rows keep are spelled as they always were:', ()
     ],
   ])('%s', (_, words, expected) => {
     expect(words).toEqual(expected.split(' '));
+  });
+
+  test('where a provider posts webhooks', () => {
+    const appId = 'app_1' as AppId;
+    expect(webhookUrl('https://api.example.test/base', 'paddle', appId)).toBe(
+      'https://api.example.test/base/webhooks/paddle/app_1',
+    );
   });
 
   test('ids of workflows', () => {

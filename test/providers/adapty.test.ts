@@ -203,6 +203,13 @@ describe('what a body means', () => {
     }
   });
 
+  test('a purchase counts although its product is not named', () => {
+    expect(eventOf(parse({ usd: 8.12, extra: { vendor_product_id: undefined } }))).toMatchObject({
+      productId: null,
+      payment: usd(812),
+    });
+  });
+
   test('a purchase without its own time counts from the event', () => {
     const told = STORE_START + 7;
     expect(eventOf(parse({ occurredAt: told, extra: { purchase_date: null } })).occurredAt).toBe(told);

@@ -179,7 +179,7 @@ describe('an instant', () => {
 
 test('a currency is three letters, read in capitals', () => {
   expect([readAs(read.currencyCode, 'eur'), readAs(read.currencyCode, 'USD')]).toEqual(['EUR', 'USD']);
-  for (const value of ['euro', 'eu', 'e1r', ' eur', 7, null]) {
+  for (const value of ['euro', 'eu', 'e1r', ' eur', 7, null, ['eur']]) {
     expect(readAs(read.currencyCode, value)).toBe('the body is missing or not a currency code');
   }
 });

@@ -371,6 +371,16 @@ describe('bodies that are not what they should be', () => {
     ['an event that is a text', bodyOf({ event: personal }), 'event is missing or not an object'],
     ['an event without a type', bodyOf({ event: { id: personal } }), 'event.type'],
     ['an event without an id', bodyOf(revenuecatEvent({ extra: { id: undefined } })), 'event.id'],
+    [
+      'a refund without an id',
+      bodyOf(revenuecatRefund({ extra: { id: undefined }, type: 'REFUND' })),
+      'event.id',
+    ],
+    [
+      'money going back under a new name that names no transaction',
+      bodyOf(revenuecatRefund({ type: 'BRAND_NEW_THING', extra: { transaction_id: undefined } })),
+      'event.transaction_id',
+    ],
     ['an id that cannot be stored', bodyOf(revenuecatEvent({ eventId: 'a\u0000b' })), 'event.id'],
     ['an id beyond all measure', bodyOf(revenuecatEvent({ eventId: 'x'.repeat(256) })), 'event.id'],
     ['a time in the wrong unit', bodyOf(revenuecatEvent({ occurredAt: 1e18 })), 'event.event_timestamp_ms'],

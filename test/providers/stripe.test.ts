@@ -774,6 +774,7 @@ describe('bodies that are not what they should be', () => {
     ],
     ['an amount in words', bodyOf(stripeInvoicePaid({ extra: { amount_paid: personal } })), 'amount_paid'],
     ['an unreadable currency', bodyOf(stripeInvoicePaid({ currency: personal })), 'data.object.currency'],
+    ['a session without an id', bodyOf(stripeCheckoutSession({ extra: { id: null } })), 'data.object.id'],
     [
       'a paid session without an amount',
       bodyOf(stripeCheckoutSession({ extra: { amount_total: null } })),

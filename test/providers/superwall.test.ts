@@ -453,6 +453,13 @@ describe('what a body means', () => {
     });
   });
 
+  test('a first purchase that is of no period is a purchase', () => {
+    expect(eventOf(parse({ usd: 9.99, extra: { periodType: undefined } }))).toMatchObject({
+      kind: 'purchase',
+      payment: usd(999),
+    });
+  });
+
   test('only a first purchase starts a trial', () => {
     const event = eventOf(parse({ type: 'non_renewing_purchase', periodType: 'TRIAL', usd: 0 }));
     expect(event.kind).toBe('purchase');
