@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { projectRoot } from '../../src/config/project-root.ts';
+import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
 import { setUpFounder } from '../support/founder.ts';
 import { isPrinted, readBlocks, runBlocks } from '../support/runnable-page.ts';
 import type { PageBlock } from '../support/runnable-page.ts';
@@ -23,7 +24,10 @@ afterAll(async () => {
 
 const pages = [
   'README.md',
-  ...(await readdir(path.join(projectRoot, 'docs'))).toSorted().map((name) => `docs/${name}`),
+  ...(await readdir(path.join(projectRoot, 'docs'), { recursive: true }))
+    .filter((name) => name.endsWith('.md'))
+    .toSorted()
+    .map((name) => `docs/${name}`),
 ];
 const runnable: (readonly [page: string, blocks: readonly PageBlock[]])[] = [];
 for (const page of pages) {
@@ -31,7 +35,7 @@ for (const page of pages) {
   if (blocks.length > 0) runnable.push([page, blocks] as const);
 }
 
-test('the pages for founders, operators and engineers have commands', () => {
+test('the pages for founders, operators and engineers, and those of the providers, have commands', () => {
   expect(runnable.map(([page]) => page)).toEqual(
     expect.arrayContaining([
       'README.md',
@@ -39,6 +43,7 @@ test('the pages for founders, operators and engineers have commands', () => {
       'docs/founders.md',
       'docs/operators.md',
       'docs/providers.md',
+      ...PROVIDER_NAMES.map((name) => `docs/providers/${name}.md`),
     ]),
   );
 });

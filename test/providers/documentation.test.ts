@@ -4,16 +4,17 @@ import { tableRowsOf, textOf } from '../support/named-tests.ts';
 
 const page = textOf('docs/providers.md');
 
-test('the page about providers has a section for each, and names all of its user id fields', () => {
-  const sections: Record<keyof typeof providers, readonly string[]> = {
+test('each provider has a page, which names its user id field', () => {
+  const fields: Record<keyof typeof providers, readonly string[]> = {
     revenuecat: ['RevenueCat', 'app_user_id'],
     adapty: ['Adapty', 'customer_user_id'],
     superwall: ['Superwall', 'originalAppUserId'],
     stripe: ['Stripe', 'client_reference_id'],
     paddle: ['Paddle', 'customData'],
   };
-  for (const [title, field] of Object.values(sections)) {
-    expect(page).toMatch(new RegExp(`^## ${title}$[^]*${field}`, 'm'));
+  for (const [provider, [title, field]] of Object.entries(fields)) {
+    expect(page).toContain(`[${title}](providers/${provider}.md)`);
+    expect(textOf(`docs/providers/${provider}.md`)).toMatch(new RegExp(`^# ${title}$[^]*${field}`, 'm'));
   }
 });
 
