@@ -9,6 +9,7 @@ import { startRelay } from '../temporal/relay.ts';
 import type { Relay } from '../temporal/relay.ts';
 import type { SecretBox } from './config/secret-box.ts';
 import { rehearse } from './db/rehearsal.ts';
+import { countSecretsByKey } from './db/webhook-secrets.ts';
 import { connect } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
 import { migrate } from './db/migrate.ts';
@@ -143,9 +144,21 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const relay = startRelay({ sql, work, logger, ...settings.relay });
   const housekeeping = startHousekeeping(sql, logger);
 
+  const lostKeys = (await countSecretsByKey(sql)).filter(
+    (key) => !settings.secretBox.knows(key.encryptionKeyId),
+  );
+  const secretsFault =
+    lostKeys.length === 0
+      ? null
+      : `SECRETS_KEY lacks ${lostKeys.map((key) => `the key ${key.encryptionKeyId} of ${key.secrets} webhook secrets`).join(', ')}: put it back, or set those secrets anew`;
+  if (secretsFault !== null) logger.error({ msg: secretsFault });
+
   const readiness = async (): Promise<ReadinessCheck[]> => {
     const missing = link.missing();
     return [
+      ...(secretsFault === null
+        ? []
+        : [{ name: 'secrets', ok: false, detail: secretsFault, optional: true }]),
       await checkDatabase(sql),
       { name: 'temporal', ok: missing === null, detail: missing, optional: link.wasReady() },
     ];

@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
 import { listAccountKeys, mintAccountKey, revokeAccountKey, rotateAccountKey } from '../db/account-keys.ts';
 import { createAccount, listAccounts } from '../db/accounts.ts';
@@ -59,8 +60,12 @@ function parseName(text: string): string {
 /** A running service takes up within seconds what a command wrote down. */
 const SERVICE_WITHIN_MS = 30_000;
 
-/** The rates in a file that the operator names. Whatever is wrong with it is said with the file's name. */
-async function ratesIn(path: string) {
+/**
+ * The rates in a file that the operator names, as seen from where npm was started. Whatever is wrong with it is said with
+ * the file's name.
+ */
+async function ratesIn(name: string) {
+  const path = resolve(process.env['INIT_CWD'] ?? '.', name);
   const parts: Buffer[] = [];
   try {
     // At most one byte more than is allowed, whatever the file's length.

@@ -199,6 +199,9 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
       if (delivery !== undefined && (from !== null || to !== null)) {
         command.error('error: name one delivery with --delivery, or a time with --from and --to, not both');
       }
+      if (from !== null && to !== null && from >= to) {
+        command.error('error: --from has to be before --to');
+      }
       if (delivery === undefined && from === null && to === null) {
         command.error('error: say what to replay: --delivery <id>, or --from and --to (one of them will do)');
       }
@@ -213,10 +216,10 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
           throw new Refused(
             delivery === undefined
               ? `There is no app ${app}.`
-              : `The app ${app} has no accepted delivery ${delivery} with an outcome. One that is still worked on needs no replay.`,
+              : `The app ${app} has no accepted delivery ${delivery} with an outcome. GET /apps/${app}/diagnostics/webhooks lists them; one that is still worked on needs no replay.`,
           );
         }
-        stderr(`Replay ${id} is written down; the service begins it within seconds.\n`);
+        stderr(`Replay ${id} is written down; a running service begins it within seconds.\n`);
         await report(sql, id, options.json === true);
       });
     });

@@ -56,9 +56,15 @@ function keyBytes(text: string): Buffer | null {
   return /^[A-Za-z0-9+/_-]{43}=?$/.test(text) && bytes.length === 32 ? bytes : null;
 }
 
-const secretsKeys = z.string().transform((text, context) => {
+/** The keys of the secret box in a text, the encrypting one first; null when one of them is none. */
+export function parseSecretsKeys(text: string): readonly Buffer[] | null {
   const keys = text.split(',').map((part) => keyBytes(part.trim()));
-  if (keys.includes(null)) {
+  return keys.includes(null) ? null : keys.filter((key) => key !== null);
+}
+
+const secretsKeys = z.string().transform((text, context) => {
+  const keys = parseSecretsKeys(text);
+  if (keys === null) {
     context.addIssue({
       code: 'custom',
       message:
@@ -66,7 +72,7 @@ const secretsKeys = z.string().transform((text, context) => {
     });
     return z.NEVER;
   }
-  return keys.filter((key) => key !== null);
+  return keys;
 });
 
 /** The European Central Bank's rates of the latest working day: one CSV file in a ZIP archive. */

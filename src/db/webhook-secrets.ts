@@ -81,3 +81,10 @@ export async function listWebhookStates(
          order by received_at desc limit 1) d on true
      order by p.position`;
 }
+
+/** The keys that closed the secrets of today, and how many secrets each. Read once, when a service starts. */
+export async function countSecretsByKey(sql: Sql): Promise<{ encryptionKeyId: string; secrets: number }[]> {
+  return await sql`
+    select encryption_key_id as "encryptionKeyId", count(*)::int as secrets
+      from webhook_secrets where expires_at is null or expires_at > now() group by 1 order by 1`;
+}

@@ -66,8 +66,7 @@ export async function openBackends(config: Config, onProgress: (line: string) =>
         namespace: namespace ?? config.temporal.namespace,
       };
     }
-    const secretsKeys =
-      config.secretsKeys.length > 0 ? config.secretsKeys : [Buffer.from(dataDir?.secretsKey ?? '', 'base64')];
+    const secretsKeys = config.secretsKeys.length > 0 ? config.secretsKeys : (dataDir?.secretsKeys ?? []);
     const databaseFolder =
       config.databaseUrl === undefined ? await realpath(join(config.dataDir, 'postgres')) : null;
     return { databaseUrl, temporal, secretsKeys, temporalUiUrl, dataDir, databaseFolder, stop };

@@ -3,6 +3,7 @@ import { chmod, mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promi
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { parseSecretsKeys } from '../config/config.ts';
 import { processIdentity } from './processes.ts';
 import { StartupError, errorCode, errorText } from './startup-error.ts';
 
@@ -11,7 +12,8 @@ export interface DataDir {
   /** Absolute. */
   path: string;
   /** 32 bytes, base64; made on first use and kept. */
-  secretsKey: string;
+  /** The keys of the secret box, the encrypting one first. */
+  secretsKeys: readonly Buffer[];
   release(): Promise<void>;
 }
 
@@ -52,7 +54,7 @@ export async function prepareDataDir(path: string): Promise<DataDir> {
     await rm(claim, { force: true });
   };
   try {
-    return { path: dataDir, secretsKey: await keepSecretsKey(dataDir), release };
+    return { path: dataDir, secretsKeys: await keepSecretsKeys(dataDir), release };
   } catch (error) {
     await release();
     throw error;
@@ -182,18 +184,19 @@ function fingerprint(identity: string): string {
   return createHash('sha256').update(identity).digest('hex').slice(0, 16);
 }
 
-async function keepSecretsKey(dataDir: string): Promise<string> {
+async function keepSecretsKeys(dataDir: string): Promise<readonly Buffer[]> {
   const path = join(dataDir, 'secrets-key');
   const kept = (await readIfThere(path))?.trim();
   if (kept === undefined) {
-    const made = randomBytes(32).toString('base64');
-    await writePrivateFile(path, `${made}\n`);
-    return made;
+    const made = randomBytes(32);
+    await writePrivateFile(path, `${made.toString('base64')}\n`);
+    return [made];
   }
-  if (Buffer.from(kept, 'base64').length !== 32) {
+  const keys = parseSecretsKeys(kept);
+  if (keys === null) {
     throw new StartupError(
-      `${path} does not hold 32 bytes in base64: restore it from a backup, because the stored webhook secrets cannot be read without it.`,
+      `${path} does not hold 32 bytes in base64, or several of them with commas between: restore it from a backup, because the stored webhook secrets cannot be read without it.`,
     );
   }
-  return kept;
+  return keys;
 }

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { parseSecretsKeys } from '../config/config.ts';
 import type { Config } from '../config/config.ts';
 import { localAddressOf } from '../listen.ts';
 import { readIfThere, readServiceFile } from './data-dir.ts';
@@ -21,11 +22,7 @@ export async function findService(config: Config): Promise<FoundService | null> 
   if (file === undefined && config.databaseUrl === undefined) return null;
   const kept = (await readIfThere(join(config.dataDir, 'secrets-key')).catch(() => undefined))?.trim();
   const secretsKeys =
-    config.secretsKeys.length > 0
-      ? config.secretsKeys
-      : kept === undefined
-        ? []
-        : [Buffer.from(kept, 'base64')];
+    config.secretsKeys.length > 0 ? config.secretsKeys : (parseSecretsKeys(kept ?? '') ?? []);
   if (secretsKeys.length === 0) {
     throw new StartupError(
       'SECRETS_KEY is needed, the same as the service has: the webhook secrets are encrypted with it.',

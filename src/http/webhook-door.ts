@@ -1,13 +1,15 @@
 import { createHash } from 'node:crypto';
 import { acceptDelivery, findDoorSecrets, recordRefusedDelivery } from '../db/deliveries.ts';
+import type { WebhookSecretRow } from '../db/deliveries.ts';
 import { newId } from '../db/new-id.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import type { CommissionId, EventId } from '../domain/ids.ts';
 import { providers } from '../providers/index.ts';
 import { keepProof } from '../providers/proof.ts';
-import type { ProviderName, SignedRequest } from '../providers/provider.ts';
+import type { Provider, ProviderName, SignedRequest } from '../providers/provider.ts';
 import type { HttpDeps } from './deps.ts';
+import { ApiError } from './errors.ts';
 
 /** What a provider is told. `refused` is one and the same answer whatever was wrong, so that nothing can be probed. */
 export type DoorAnswer =
@@ -15,6 +17,17 @@ export type DoorAnswer =
   | { readonly kind: 'pending'; readonly eventId: EventId }
   | { readonly kind: 'duplicate' }
   | { readonly kind: 'refused' };
+
+/** Why a request is refused whose signature is right; null where it is not. Only its own founder reads it. */
+function staleness(provider: Provider, request: SignedRequest, secrets: readonly string[]): string | null {
+  const at = provider.signedAt?.(request) ?? null;
+  if (at === null) return null;
+  const isRight = secrets.some((secret) => provider.verify({ ...request, receivedAt: at }, secret));
+  const seconds = Math.round(Math.abs(request.receivedAt - at) / 1000);
+  return isRight
+    ? `the signature is right, but of a time ${seconds} s ${at < request.receivedAt ? 'before' : 'after'} this server's: let its clock be synchronised`
+    : null;
+}
 
 /** When the answer is due. The tightest provider gives up after 5 s. */
 const ANSWER_WITHIN_MS = 2_500;
@@ -37,16 +50,26 @@ export async function receiveWebhook(
   if (secrets === null) return { kind: 'refused' };
 
   const provider = providers[providerName];
-  const proving = secrets.find((secret) =>
-    provider.verify(
-      request,
-      secretBox.decrypt(
-        Buffer.from(secret.ciphertext),
-        secret.encryptionKeyId,
-        secretContext(customerAppId, providerName),
-      ),
-    ),
-  );
+  const readable = secrets.filter(({ encryptionKeyId }) => secretBox.knows(encryptionKeyId));
+  const open = (secret: WebhookSecretRow) =>
+    secretBox.decrypt(
+      Buffer.from(secret.ciphertext),
+      secret.encryptionKeyId,
+      secretContext(customerAppId, providerName),
+    );
+  const proving = readable.find((secret) => provider.verify(request, open(secret)));
+  if (proving === undefined && readable.length < secrets.length) {
+    // It may be signed with the secret that can't be opened: it has to come again.
+    const lost = secrets
+      .filter((secret) => !readable.includes(secret))
+      .map((secret) => secret.encryptionKeyId);
+    const told = { appId: customerAppId, provider: providerName, keys: lost };
+    logger.error({ ...told, msg: 'SECRETS_KEY lacks a key that a webhook secret needs: put it back' });
+    throw new ApiError('unavailable', {
+      detail: 'A webhook secret can not be opened at the moment.',
+      headers: { 'Retry-After': '60' },
+    });
+  }
   const row = {
     deliveryId: newId('delivery'),
     eventId: newId('event'),
@@ -59,7 +82,7 @@ export async function receiveWebhook(
     const reason =
       secrets.length === 0
         ? 'no webhook secret is set for this provider'
-        : 'the signature or token does not match';
+        : (staleness(provider, request, readable.map(open)) ?? 'the signature or token does not match');
     const told = { appId: customerAppId, provider: providerName, reason };
     const recorded = await recordRefusedDelivery(sql, { ...row, reason });
     if (recorded === 'self_test') logger.info({ ...told, msg: 'delivery of a self-test refused' });

@@ -5,7 +5,7 @@ import { failed, normalizedEvent } from './normalized.ts';
 import type { ParseResult, Provider } from './provider.ts';
 import * as read from './read-body.ts';
 import type { Read } from './read-body.ts';
-import { verifyTimestampedHmac } from './timestamped-hmac.ts';
+import { timestampedHmacTime, verifyTimestampedHmac } from './timestamped-hmac.ts';
 import type { TimestampedHmacScheme } from './timestamped-hmac.ts';
 
 const STORE = 'paddle';
@@ -280,5 +280,6 @@ export const paddle: Provider = {
       ? null
       : "Is no secret key of a notification destination: Paddle's begin with pdl_ntfset_. An API key does not belong here.",
   verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
+  signedAt: (request) => timestampedHmacTime(request, SIGNATURE),
   parse,
 };

@@ -39,6 +39,8 @@ export interface Provider {
   readonly secretFault?: (secret: string) => string | null;
   /** Whether `request` is proved by `secret`. Never throws: whatever a caller sends is a plain false. */
   verify(request: SignedRequest, secret: string): boolean;
+  /** The time that the request says it was signed at, epoch ms; null where it names none. Missing: nothing is timed. */
+  readonly signedAt?: (request: SignedRequest) => number | null;
   /** Reads a verified body. Never throws. */
   parse(body: Buffer): ParseResult;
   /** What the provider wants to read in the answer when it checks a verified set-up. Never throws. */

@@ -13,7 +13,7 @@ import { failed, normalizedEvent } from './normalized.ts';
 import type { ParseResult, Provider } from './provider.ts';
 import * as read from './read-body.ts';
 import type { Read } from './read-body.ts';
-import { verifyTimestampedHmac } from './timestamped-hmac.ts';
+import { timestampedHmacTime, verifyTimestampedHmac } from './timestamped-hmac.ts';
 import type { TimestampedHmacScheme } from './timestamped-hmac.ts';
 
 const STORE = 'stripe';
@@ -526,5 +526,6 @@ export const stripe: Provider = {
       ? null
       : 'Is no signing secret of a webhook: those of Stripe begin with whsec_. An API key (sk_…) does not belong here.',
   verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
+  signedAt: (request) => timestampedHmacTime(request, SIGNATURE),
   parse,
 };

@@ -5,7 +5,7 @@ import type { ParseResult, Provider } from './provider.ts';
 import * as read from './read-body.ts';
 import * as money from './store-money.ts';
 import type { StorePrice, StoreTransaction } from './store-money.ts';
-import { SVIX_HEADERS, svixSecretFault, verifySvix } from './svix.ts';
+import { SVIX_HEADERS, svixSecretFault, svixTime, verifySvix } from './svix.ts';
 
 /** Ids that Superwall's SDK made up for somebody the app had not named. */
 const ANONYMOUS = '$SuperwallAlias:';
@@ -126,5 +126,6 @@ export const superwall: Provider = {
   setupHint:
     "Make the webhook through Superwall's API (POST /v2/projects/PROJECT/webhook_endpoints) with this URL and format superwall, since the dashboard makes webhooks of format V2, which can't be read yet; copy its signing secret (whsec_…) here, and have the app pass its own user id, on iOS a UUID, to Superwall's identify before the first purchase: it arrives as originalAppUserId (as a second source set the user attribute app_user_id).",
   verify: verifySvix,
+  signedAt: svixTime,
   parse,
 };

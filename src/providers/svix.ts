@@ -35,6 +35,12 @@ function headerOf({ headers }: SignedRequest, part: Part): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
+/** The time that the headers state, epoch ms; null when it can't be read. Proves nothing. */
+export function svixTime(request: SignedRequest): number | null {
+  const time = headerOf(request, 'timestamp');
+  return time !== null && UNIX_SECONDS.test(time) ? Number(time) * 1000 : null;
+}
+
 /**
  * Whether one of the request's signatures is the HMAC-SHA256 of id, time and raw body under `secret`, and the time is at
  * most 300 whole seconds away in either direction. Signatures of another version than `v1` are passed over. Never throws.

@@ -46,6 +46,13 @@ export function parseTimestampedHeader(
   return signatures.length === 0 ? null : { time, signatures };
 }
 
+/** The time that the header states, epoch ms; null when it can't be read. Proves nothing. */
+export function timestampedHmacTime(request: SignedRequest, scheme: TimestampedHmacScheme): number | null {
+  const header = request.headers[scheme.header];
+  const parsed = typeof header === 'string' ? parseTimestampedHeader(header, scheme) : null;
+  return parsed === null ? null : Number(parsed.time) * 1000;
+}
+
 /**
  * Whether one of the header's signatures is the HMAC-SHA256 of time, joint and raw body under `secret`, and the time
  * is no older than the tolerance. A time in the future passes, as in the providers' own libraries: it is signed too,

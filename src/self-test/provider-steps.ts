@@ -473,7 +473,9 @@ class ProviderPlay {
         advises(
           step,
           `Of ${this.#provider}'s own deliveries ${accepted}; one was refused at ${isoOf(refusedAt)} (${refusedReason ?? 'no reason'}, ${refusedCount ?? 1} in that hour).`,
-          `If ${this.#provider} sent it, copy the secret anew and set it with ${this.#putPath}.`,
+          refusedReason?.includes('clock') === true
+            ? 'Have the operator synchronise the clock of the server. If that is right, somebody sent an old delivery again.'
+            : `If ${this.#provider} sent it, copy the secret anew and set it with ${this.#putPath}.`,
         ),
       );
     } else if (acceptedAt === null) {

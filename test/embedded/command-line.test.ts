@@ -46,7 +46,7 @@ test('a running service is found by its data folder or by the environment, with 
   expect(await findService(readConfig({ DATA_DIR: dataDir }))).toBeNull();
 
   const held = await prepareDataDir(dataDir);
-  const kept = Buffer.from(held.secretsKey, 'base64');
+  const [kept] = held.secretsKeys;
   await writeServiceFile(dataDir, {
     pid: process.pid,
     apiUrl: 'https://api.example.com',

@@ -25,15 +25,26 @@ test('the secrets key is made once, kept, and readable by its owner only', async
   await first.release();
   const second = await prepareDataDir(path);
   await second.release();
-  expect(Buffer.from(first.secretsKey, 'base64')).toHaveLength(32);
-  expect(second.secretsKey).toBe(first.secretsKey);
+  expect(first.secretsKeys.map((key) => key.length)).toEqual([32]);
+  expect(second.secretsKeys).toEqual(first.secretsKeys);
   expect((await stat(join(path, 'secrets-key'))).mode & 0o777).toBe(0o600);
+});
+
+test('a new secrets key may stand in front of the one before, as in SECRETS_KEY', async () => {
+  const path = await temporaryFolder();
+  const keys = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+  await writeFile(join(path, 'secrets-key'), `${keys.map((key) => key.toString('base64')).join(',')}\n`);
+  const held = await prepareDataDir(path);
+  await held.release();
+  expect(held.secretsKeys).toEqual(keys);
 });
 
 test('a damaged secrets key is refused and the folder is free again', async () => {
   const path = await temporaryFolder();
   await writeFile(join(path, 'secrets-key'), 'too short');
-  await expect(prepareDataDir(path)).rejects.toThrow(/does not hold 32 bytes in base64: restore it/);
+  await expect(prepareDataDir(path)).rejects.toThrow(
+    /does not hold 32 bytes in base64, or several .*restore it/,
+  );
   expect(await dataDirHolders(path)).toEqual([]);
 });
 

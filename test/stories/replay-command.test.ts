@@ -125,6 +125,7 @@ describe('deliveries replay', () => {
     ['two choices at once', ['--delivery', 'x', '--from', '2026-01-01'], 2, 'not both'],
     ['a time that is none', ['--from', 'yesterday'], 2, 'epoch milliseconds'],
     ['a day that is none', ['--from', '2026-02-31T00:00:00Z'], 2, 'epoch milliseconds'],
+    ['an end before the beginning', ['--from', '2026-02-01', '--to', '2026-01-01'], 2, 'before --to'],
     ['seconds', ['--from', '1769817600'], 2, 'looks like seconds'],
     ['an unknown delivery', ['--delivery', 'del_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],
     ['an id of another kind', ['--delivery', 'evt_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],

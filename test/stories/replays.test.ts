@@ -654,6 +654,7 @@ describe('what cannot be replayed', () => {
       await carryOut(api.sql, replaying({ sql: dyingAfter(survives) }), id).catch(() => {});
       const isOver = (await findReplay(api.sql, id))?.isFinished ?? false;
       expect(await cancelReplay(api.sql, id)).toBe(!isOver);
+      expect((await findReplay(api.sql, id))?.isFinished).toBe(isOver);
       const { applied, found } = await carryOut(api.sql, activities, id);
       expect(await findReplay(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: !isOver });
       expect(found.filter(({ appliedAt }) => appliedAt !== null)).toHaveLength(applied);
@@ -788,6 +789,7 @@ describe('a long replay', () => {
     const [giver, receiver] = [user(), user()];
     await bind(giver);
     const bought = await failedOnce(purchase(receiver));
+    await replay({ deliveryId: bought.deliveryId });
     await failedOnce(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], occurredAt: Date.now() })));
     const whole = await replay({ dryRun: true });
     for (let survives = 0; survives < 6; survives += 1) {
@@ -796,7 +798,7 @@ describe('a long replay', () => {
       const { found } = await carryOut(api.sql, activities, id);
       expect(found.map(({ changes }) => changes)).toEqual(whole.found.map(({ changes }) => changes));
     }
-    expect(changesOf(whole, bought).filter(({ what }) => what === 'commission')).toEqual([]);
+    expect(changesOf(whole, bought)).toEqual([]);
   });
 
   test('and a purchase by who received from one who had received himself', async () => {

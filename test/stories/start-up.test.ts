@@ -1,8 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { pino } from 'pino';
+import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { startChildService } from '../support/child-service.ts';
+import { setUpFounder } from '../support/founder.ts';
+import { startTestService } from '../support/service.ts';
 
 describe('a start that can not succeed says in one sentence what to do', () => {
   test('a port in use', async () => {
@@ -38,4 +42,37 @@ describe('a start that can not succeed says in one sentence what to do', () => {
       /PORT must be a whole number/,
     );
   });
+});
+
+test('a service that lacks a key of a stored secret says so at the start and in /readyz, and serves the others', async () => {
+  const lines: string[] = [];
+  const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) });
+  const service = await startTestService();
+  const founder = await setUpFounder(service);
+  const other = createSecretBox([Buffer.alloc(32, 3)]);
+  const second = await startTestService({
+    logger,
+    settings: { databaseUrl: service.database.url, secretBox: other },
+  });
+  try {
+    const ready = (await (await fetch(`${second.url}/readyz`)).json()) as { status: string; checks: unknown };
+    expect(ready.status).toBe('degraded');
+    expect(ready.checks).toContainEqual({
+      name: 'secrets',
+      ok: false,
+      detail: expect.stringMatching(
+        /^SECRETS_KEY lacks the key [0-9a-f]{12} of 2 webhook secrets: put it back/,
+      ),
+    });
+    expect(lines.join('')).toContain('SECRETS_KEY lacks the key');
+    const { status } = await fetch(`${second.url}/webhooks/revenuecat/${founder.app.id}`, {
+      method: 'POST',
+      body: '{}',
+      headers: { authorization: 'any' },
+    });
+    expect(status).toBe(503);
+  } finally {
+    await second.close();
+    await service.close();
+  }
 });
