@@ -10,6 +10,8 @@ import {
   adaptyEvent,
   bodyOf,
   eventOf,
+  fakeSecret,
+  PROOFS,
   revenuecatEvent,
   signPaddle,
   signStripe,
@@ -128,4 +130,31 @@ test('one store purchase is one payment, whichever provider tells of it', () => 
   const [first, ...others] = told.map((result) => eventOf(result).payment);
   expect(first).toMatchObject({ store: 'play_store', ref: '70000000000999', usdCents: 999 });
   for (const other of others) expect(other).toEqual(first);
+});
+
+describe('the time that a request says it was signed at', () => {
+  const body = Buffer.from('{}');
+  const at = 1_790_000_000_000;
+
+  test.each(['superwall', 'stripe', 'paddle'] as const)('%s states it in its headers', (name) => {
+    const headers = PROOFS[name](body, fakeSecret(name) ?? '', at);
+    const { signedAt } = providers[name];
+    expect(signedAt?.({ headers, body, receivedAt: 0 })).toBe(at);
+    const spoiled = Object.entries(headers).map(([key, value]) => [
+      key,
+      value.replaceAll('1790000000', 'soon'),
+    ]);
+    for (const none of [{}, Object.fromEntries(spoiled), { ...headers, ...listsOf(headers) }]) {
+      expect(signedAt?.({ headers: none, body, receivedAt: 0 })).toBeNull();
+    }
+  });
+
+  test.each(['revenuecat', 'adapty'] as const)('%s does not sign', (name) => {
+    expect(providers[name].signedAt).toBeUndefined();
+  });
+
+  /** Each header sent twice. */
+  function listsOf(headers: Readonly<Record<string, string>>): Record<string, string[]> {
+    return Object.fromEntries(Object.entries(headers).map(([key, value]) => [key, [value, value]]));
+  }
 });
