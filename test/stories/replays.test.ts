@@ -445,6 +445,21 @@ describe('money', () => {
     expect(sums.reduce((sum, { revenueCents }) => sum + revenueCents, 0)).toBe(30_000);
   });
 
+  test('of one payment under two names is earned once, also when one was looked at before they were tied together', async () => {
+    const userId = user();
+    const refs = [randomUUID(), randomUUID()];
+    for (const transactionId of refs) await readOnceAs(purchase(userId, { transactionId }), {});
+    await bind(userId);
+    const paid = { appId: app.appId as AppId, environment: 'production', store: 'app_store' } as const;
+    const alone = await loadPayments(api.sql, { ...paid, refs: refs.slice(0, 1) });
+    await api.sql`
+      insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
+      values (${app.appId}, 'production', 'app_store', ${refs[0]}, ${refs[1]})`;
+    const tied = await loadPayments(api.sql, { ...paid, refs: refs.slice(1) });
+    for (const payment of [...alone, ...tied]) await evaluateAndApply(api.sql, payment, null);
+    expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
+  });
+
   test('of one payment under two names is earned once, also when both are evaluated at once', async () => {
     for (let n = 0; n < 12; n += 1) {
       await furnish();
