@@ -222,6 +222,7 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
           migrations.map((name) => ({ migration: name })),
           options,
         );
+        deps.stderr('The database schema is up to date.\n');
       } finally {
         await close();
       }
