@@ -17,7 +17,7 @@ import {
   recordPlans,
 } from '../src/db/replays.ts';
 import type { DeliveryPlan, Replay, ReplayedDelivery } from '../src/db/replays.ts';
-import { violatedConstraint } from '../src/db/sql.ts';
+import { isConnectionFailure, violatedConstraint } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { BindingId, DeliveryId, ReplayId } from '../src/domain/ids.ts';
 import type { ReplayChange } from '../src/domain/replay.ts';
@@ -119,8 +119,8 @@ export function createReplayActivities(deps: ReplayActivityDeps): ReplayActiviti
     });
   }
 
-  /** Carries out the plan of one delivery. */
-  async function apply(replayId: ReplayId, deliveryId: DeliveryId): Promise<void> {
+  /** Carries out the plan of one delivery. One that was cancelled gives up where another would try for ever. */
+  async function apply({ id: replayId, isCancelled }: Replay, deliveryId: DeliveryId): Promise<void> {
     try {
       const run = new DeliveryRun(sql, deliveryId);
       const { commissions, bindings } = await replayDelivery(sql, secretBox, run, replayId);
@@ -129,7 +129,8 @@ export function createReplayActivities(deps: ReplayActivityDeps): ReplayActiviti
       await markApplied(sql, replayId, deliveryId, null);
       logger.info({ replayId, deliveryId, commissions: commissions.length, msg: 'delivery replayed' });
     } catch (error) {
-      const refusal = refusalOf(error);
+      const isHopeless = isCancelled && !isConnectionFailure(error);
+      const refusal = refusalOf(error) ?? (isHopeless ? causeForFounder(error) : undefined);
       if (refusal === undefined) throw failedAt(deliveryId, error);
       await markApplied(sql, replayId, deliveryId, refusal);
       logger.warn({ replayId, deliveryId, refusal, msg: 'delivery not replayed' });
@@ -151,7 +152,7 @@ export function createReplayActivities(deps: ReplayActivityDeps): ReplayActiviti
     }
     const planned = await findPlanned(sql, replay.id);
     for (const { deliveryId } of replay.dryRun ? [] : planned.filter(({ isOpen }) => isOpen)) {
-      await apply(replay.id, deliveryId);
+      await apply(replay, deliveryId);
     }
     await advanceReplay(sql, replay, replay.isCancelled ? planned : page);
     return replay.isCancelled ? 'done' : 'on';

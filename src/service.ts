@@ -77,6 +77,7 @@ export interface Service {
 const LINGER_MS = 400;
 const DRAIN_CHECK_MS = 100;
 const DRAIN_LIMIT_MS = 10_000;
+const SECRETS_CHECK_MS = 30_000;
 
 async function checkDatabase(sql: Sql): Promise<ReadinessCheck> {
   try {
@@ -144,22 +145,30 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const relay = startRelay({ sql, work, logger, ...settings.relay });
   const housekeeping = startHousekeeping(sql, logger);
 
-  const lostKeys = (await countSecretsByKey(sql)).filter(
-    (key) => !settings.secretBox.knows(key.encryptionKeyId),
-  );
-  const secretsFault =
-    lostKeys.length === 0
-      ? null
-      : `SECRETS_KEY lacks ${lostKeys.map((key) => `the key ${key.encryptionKeyId} of ${key.secrets} webhook secrets`).join(', ')}: put it back, or set those secrets anew`;
-  if (secretsFault !== null) logger.error({ msg: secretsFault });
+  /** What SECRETS_KEY lacks, in one sentence; null when it lacks nothing. Looked at again after a while. */
+  let secretsFault: { readonly at: number; readonly text: string | null } | null = null;
+  const checkSecrets = async (): Promise<string | null> => {
+    if (secretsFault !== null && Date.now() - secretsFault.at < SECRETS_CHECK_MS) return secretsFault.text;
+    const { keyIds } = settings.secretBox;
+    const lost = (await countSecretsByKey(sql)).filter((key) => !keyIds.includes(key.encryptionKeyId));
+    const keys = lost.map((key) => `the key ${key.encryptionKeyId} of ${key.secrets} webhook secrets`);
+    const text =
+      keys.length === 0
+        ? null
+        : `SECRETS_KEY lacks ${keys.join(', ')}: put it back, or set those secrets anew`;
+    if (text !== null && secretsFault?.text !== text) logger.error({ msg: text });
+    secretsFault = { at: Date.now(), text };
+    return text;
+  };
+  await checkSecrets();
 
   const readiness = async (): Promise<ReadinessCheck[]> => {
     const missing = link.missing();
+    const database = await checkDatabase(sql);
+    const lacks = database.ok ? await checkSecrets() : null;
     return [
-      ...(secretsFault === null
-        ? []
-        : [{ name: 'secrets', ok: false, detail: secretsFault, optional: true }]),
-      await checkDatabase(sql),
+      ...(lacks === null ? [] : [{ name: 'secrets', ok: false, detail: lacks, optional: true }]),
+      database,
       { name: 'temporal', ok: missing === null, detail: missing, optional: link.wasReady() },
     ];
   };

@@ -12,8 +12,8 @@ import {
 export interface SecretBox {
   /** Encrypts under the first key. `context` says whose secret it is; it must be given again to decrypt. */
   encrypt(plain: string, context: string): { readonly ciphertext: Buffer; readonly encryptionKeyId: string };
-  /** Whether this is one of the keys. */
-  knows(encryptionKeyId: string): boolean;
+  /** The ids of the keys, the encrypting one first. */
+  readonly keyIds: readonly string[];
   /** Throws `SecretUnreadable` when the key is gone, or when anything was changed or belongs to another context. */
   decrypt(ciphertext: Buffer, encryptionKeyId: string, context: string): string;
   /** A keyed hash that names its key, so that it can still be checked after another key has become the first. */
@@ -65,7 +65,7 @@ export function createSecretBox(keys: readonly Buffer[]): SecretBox {
       const sealed = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
       return { ciphertext: Buffer.concat([nonce, sealed, cipher.getAuthTag()]), encryptionKeyId: first.id };
     },
-    knows: (encryptionKeyId) => keyOf(encryptionKeyId) !== undefined,
+    keyIds: all.map((key) => key.id),
     decrypt(ciphertext, encryptionKeyId, context) {
       const key = keyOf(encryptionKeyId);
       if (key === undefined) {

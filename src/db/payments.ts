@@ -188,19 +188,23 @@ export async function applyEvaluation(
     ...entry,
     position: payment.revenueEntries + index + 1,
   }));
-  const attributedNow = binding === null ? [] : [...payment.twinIds];
+  const names =
+    binding === null || payment.twinIds.length === 0 ? [] : [payment.paymentId, ...payment.twinIds];
   const own = rows.findLast((row) => row.eventId === delivery?.eventId)?.id ?? null;
 
   const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`
-    with held as (
+    with names as materialized (
+      -- Locked in one order by all, and asked as they are then: who evaluates another name now waits, or is seen.
+      select q.id, q.binding_id from payments q where q.id = any(${names}::text[]) order by q.id for update
+    ), held as (
       update payments
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
              base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null})
        where id = ${payment.paymentId} and version = ${payment.version}
-         and not exists (select from payments q where q.id = any(${attributedNow}::text[]) and q.binding_id is not null)
+         and (select count(*) from names n where n.id <> ${payment.paymentId} and n.binding_id is not null) = 0
       returning id, app_id, event_id, binding_id, occurred_at
     ), twins as (
-      update payments q set version = q.version + 1 from held where q.id = any(${attributedNow}::text[])
+      update payments q set version = q.version + 1 from held, names n where q.id = n.id and q.id <> held.id
     ), terms as (
       -- What every row of this payment shares: fixed when the earning is written, copied by its reversals.
       select c.affiliate_id, c.link_id, c.rate_bps, c.rate_source, c.due_at, c.customer_user_id, c.match_method

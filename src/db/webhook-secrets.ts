@@ -17,22 +17,29 @@ export interface NewWebhookSecret {
   readonly environment: Environment;
   readonly ciphertext: Buffer;
   readonly encryptionKeyId: string;
+  /** When it is set, epoch ms. */
+  readonly at: number;
   /** When all earlier secrets of this app and provider end, unless they end earlier anyway. */
   readonly previousEndsAt: number;
+  /** The keys that are left. An earlier secret that none of them opens proves nothing any more and ends at once. */
+  readonly keyIds: readonly string[];
 }
 
 /** Makes a secret the current one. Answers when the ones before end, or null when there was none before. */
 export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Promise<number | null> {
-  const { appId, provider, environment, ciphertext, encryptionKeyId, previousEndsAt } = secret;
+  const { appId, provider, environment, ciphertext, encryptionKeyId, at, previousEndsAt, keyIds } = secret;
   const id = newId('secret');
   // The insert reads what the update returned, so it comes after it, and the row that was current is out of its way.
   const row = await repeatAfterRace(
     'webhook_secrets_one_current',
     () => sql.one<{ hadPrevious: boolean }>`
       with ended as (
-        update webhook_secrets set expires_at = ${instant(previousEndsAt)}
+        update webhook_secrets
+           set expires_at = case when encryption_key_id = any(${[...keyIds]}::text[]) then ${instant(previousEndsAt)}::timestamptz
+                                 else ${instant(at)}::timestamptz end
          where app_id = ${appId} and provider = ${provider} and id <> ${id}
-           and (expires_at is null or expires_at > ${instant(previousEndsAt)})
+           and (expires_at is null or expires_at > ${instant(previousEndsAt)}
+                or expires_at > ${instant(at)} and encryption_key_id <> all(${[...keyIds]}::text[]))
            and not exists (select from webhook_secrets where id = ${id})
         returning id
       ), added as (
@@ -82,7 +89,7 @@ export async function listWebhookStates(
      order by p.position`;
 }
 
-/** The keys that closed the secrets of today, and how many secrets each. Read once, when a service starts. */
+/** The keys that closed the secrets of today, and how many secrets each. Reads all of them: not for every request. */
 export async function countSecretsByKey(sql: Sql): Promise<{ encryptionKeyId: string; secrets: number }[]> {
   return await sql`
     select encryption_key_id as "encryptionKeyId", count(*)::int as secrets

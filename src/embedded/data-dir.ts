@@ -11,8 +11,7 @@ import { StartupError, errorCode, errorText } from './startup-error.ts';
 export interface DataDir {
   /** Absolute. */
   path: string;
-  /** 32 bytes, base64; made on first use and kept. */
-  /** The keys of the secret box, the encrypting one first. */
+  /** The keys of the secret box, the encrypting one first; one is made on first use and kept. */
   secretsKeys: readonly Buffer[];
   release(): Promise<void>;
 }

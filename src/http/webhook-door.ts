@@ -50,7 +50,7 @@ export async function receiveWebhook(
   if (secrets === null) return { kind: 'refused' };
 
   const provider = providers[providerName];
-  const readable = secrets.filter(({ encryptionKeyId }) => secretBox.knows(encryptionKeyId));
+  const readable = secrets.filter(({ encryptionKeyId }) => secretBox.keyIds.includes(encryptionKeyId));
   const open = (secret: WebhookSecretRow) =>
     secretBox.decrypt(
       Buffer.from(secret.ciphertext),

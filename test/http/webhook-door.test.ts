@@ -91,10 +91,11 @@ describe.each(PROVIDER_NAMES)('%s, with a secret whose key is gone from SECRETS_
     expect(await reasonsOfRefusals()).toEqual([]);
   });
 
-  test('is accepted by the secret that was set anew', async () => {
+  test('is accepted by the secret that was set anew, which ends the lost one at once', async () => {
     await setUp(name);
     await loseKey();
     const secret = await setUp(name);
+    expect((await post(name, {})).status).toBe(401);
     expect((await post(name, PROOFS[name](Buffer.from(BODY), secret, Date.now()))).status).toBe(200);
   });
 });

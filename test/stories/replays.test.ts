@@ -9,7 +9,7 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { finishDelivery } from '../../src/db/deliveries.ts';
 import { recordEventFacts } from '../../src/db/events.ts';
 import { loadPayments } from '../../src/db/payments.ts';
-import type { NewCommission } from '../../src/db/payments.ts';
+import type { NewCommission, StoredPayment } from '../../src/db/payments.ts';
 import { rehearse } from '../../src/db/rehearsal.ts';
 import {
   cancelReplay,
@@ -446,18 +446,24 @@ describe('money', () => {
   });
 
   test('of one payment under two names is earned once, also when one was looked at before they were tied together', async () => {
-    const userId = user();
-    const refs = [randomUUID(), randomUUID()];
-    for (const transactionId of refs) await readOnceAs(purchase(userId, { transactionId }), {});
-    await bind(userId);
-    const paid = { appId: app.appId as AppId, environment: 'production', store: 'app_store' } as const;
-    const alone = await loadPayments(api.sql, { ...paid, refs: refs.slice(0, 1) });
-    await api.sql`
-      insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
-      values (${app.appId}, 'production', 'app_store', ${refs[0]}, ${refs[1]})`;
-    const tied = await loadPayments(api.sql, { ...paid, refs: refs.slice(1) });
-    for (const payment of [...alone, ...tied]) await evaluateAndApply(api.sql, payment, null);
-    expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
+    for (let n = 0; n < 20; n += 1) {
+      await furnish();
+      const userId = user();
+      const refs = [randomUUID(), randomUUID()];
+      for (const transactionId of refs) await readOnceAs(purchase(userId, { transactionId }), {});
+      await bind(userId);
+      const paid = { appId: app.appId as AppId, environment: 'production', store: 'app_store' } as const;
+      const alone = await loadPayments(api.sql, { ...paid, refs: refs.slice(0, 1) });
+      await api.sql`
+        insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
+        values (${app.appId}, 'production', 'app_store', ${refs[0]}, ${refs[1]})`;
+      const tied = await loadPayments(api.sql, { ...paid, refs: refs.slice(1) });
+      // One after the other first, then at once.
+      const evaluate = async (payment: StoredPayment) => await evaluateAndApply(api.sql, payment, null);
+      if (n === 0) for (const payment of [...alone, ...tied]) await evaluate(payment);
+      else await Promise.all([...alone, ...tied].map(evaluate));
+      expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
+    }
   });
 
   test('of one payment under two names is earned once, also when both are evaluated at once', async () => {
@@ -686,6 +692,24 @@ describe('what cannot be replayed', () => {
       if (isOver) return;
     }
   }, 120_000);
+
+  test('because it was cancelled gives up what fails for ever, and says why', async () => {
+    const userId = user();
+    await bind(userId);
+    await failedOnce(purchase(userId));
+    const id = await order(api.sql, app.appId);
+    await claimReplays(api.sql, 0, 100);
+    const failing = replaying({
+      onCommissions: () => {
+        throw new TypeError('for ever');
+      },
+    });
+    await expect(carryOut(api.sql, failing, id)).rejects.toThrow('TypeError');
+    await cancelReplay(api.sql, id);
+    const { found } = await carryOut(api.sql, failing, id);
+    expect(found).toMatchObject([{ appliedAt: null, refusal: 'TypeError' }]);
+    expect(await findReplay(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: true });
+  });
 
   test('because nobody has taken it up ends at once when it is cancelled', async () => {
     const id = await order(api.sql, app.appId);

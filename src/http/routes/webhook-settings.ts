@@ -66,6 +66,8 @@ export const webhookSettingsRoutes = [
         provider,
         environment: body.environment ?? 'production',
         ...deps.secretBox.encrypt(secret, secretContext(app.id, provider)),
+        keyIds: deps.secretBox.keyIds,
+        at: now,
         previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
       });
       return {
