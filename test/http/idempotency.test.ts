@@ -47,6 +47,16 @@ describe('the same key and body', () => {
     expect(await countAffiliates()).toBe(before + 1);
   });
 
+  test('is asked to come again while the key that closed its answer is gone from SECRETS_KEY', async () => {
+    const key = randomUUID();
+    const before = await countAffiliates();
+    expect((await post(affiliatesPath(), { name: 'Ann' }, key)).status).toBe(201);
+    await api.sql`update idempotency_keys set answer_key_id = 'gone', seed_key_id = 'gone' where idempotency_key = ${key}`;
+    const again = await post(affiliatesPath(), { name: 'Ann' }, key);
+    expect([again.status, again.headers.get('retry-after')]).toEqual([503, '60']);
+    expect(await countAffiliates()).toBe(before + 1);
+  });
+
   test.each([
     ['POST /apps', () => '/apps', { name: 'Another app' }],
     ['a rotated SDK key', () => `/apps/${app.appId}/sdk-key/rotate`, {}],

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { SecretUnreadable } from '../../config/secret-box.ts';
 import { DatabaseUnavailable } from '../../db/sql.ts';
 import type { HttpContext } from '../context.ts';
 import { ApiError } from '../errors.ts';
@@ -6,12 +7,21 @@ import { problemReply, sendReply } from '../reply.ts';
 
 /** How long a caller should wait for a database that is away, seconds. */
 const RETRY_AFTER_SECONDS = 2;
+/** The same for a key that an operator has to put back into SECRETS_KEY; the log names it. */
+const KEY_RETRY_AFTER_SECONDS = 60;
 
 function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error;
   if (error instanceof DatabaseUnavailable) {
     return new ApiError('unavailable', {
       headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
+      cause: error,
+    });
+  }
+  if (error instanceof SecretUnreadable) {
+    return new ApiError('unavailable', {
+      detail: 'Something that was stored encrypted can not be opened at the moment.',
+      headers: { 'Retry-After': String(KEY_RETRY_AFTER_SECONDS) },
       cause: error,
     });
   }
