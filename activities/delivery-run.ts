@@ -3,6 +3,7 @@ import { ApplicationFailure } from '@temporalio/activity';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { loadDelivery } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
+import type { EventFacts } from '../src/db/events.ts';
 import { findWaitingPayments, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -91,6 +92,12 @@ export class DeliveryRun {
     const { isSelfTest, secret } = await this.stored();
     if (isSelfTest) return { event: { ...event, kind: 'test' }, environment: 'sandbox' };
     return { event, environment: event.environment ?? secret.environment };
+  }
+
+  /** What the event tells, as it is committed. Only for a body that has an event. */
+  async facts(): Promise<EventFacts> {
+    const { appId, eventId, provider: source, receivedAt } = await this.stored();
+    return { deliveryId: this.deliveryId, eventId, appId, source, receivedAt, ...(await this.event()) };
   }
 
   async payments(): Promise<readonly StoredPayment[]> {

@@ -106,19 +106,9 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
   /** Commits what the event tells, once per `(app, source, sourceEventId)`. */
   dedupe: async (deps, run) => {
     const delivery = await run.stored();
-    const { event, environment } = await run.event();
-    const { id: deliveryId, eventId, appId, provider: source, receivedAt } = delivery;
-    const recorded = await recordEventFacts(deps.sql, {
-      deliveryId,
-      eventId,
-      appId,
-      source,
-      environment,
-      receivedAt,
-      event,
-    });
-    if (recorded === 'recorded') return null;
-    const { sourceEventId } = event;
+    const facts = await run.facts();
+    if ((await recordEventFacts(deps.sql, facts)) === 'recorded') return null;
+    const { sourceEventId } = facts.event;
     return await finish(deps, delivery, { status: 'duplicate', reason: null, sourceEventId, eventCount: 0 });
   },
 

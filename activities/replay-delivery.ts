@@ -22,13 +22,13 @@ import type { DeliveryRun } from './delivery-run.ts';
 import { evaluateAndApply } from './evaluate.ts';
 
 /** What came of a stored delivery that was run again. */
-export interface ReplayedDelivery {
+export interface ReplayResult {
   readonly changes: readonly ReplayChange[];
   readonly commissions: readonly NewCommission[];
   readonly bindings: readonly BindingId[];
 }
 
-function nothingBut(...changes: ReplayChange[]): ReplayedDelivery {
+function nothingBut(...changes: ReplayChange[]): ReplayResult {
   return { changes, commissions: [], bindings: [] };
 }
 
@@ -108,7 +108,7 @@ export async function replayDelivery(
   secretBox: SecretBox,
   run: DeliveryRun,
   replayId: ReplayId,
-): Promise<ReplayedDelivery> {
+): Promise<ReplayResult> {
   const { deliveryId } = run;
   const stored = await run.stored();
   if (!(await run.isWhole()) || !(await run.isProved(secretBox))) {
@@ -127,21 +127,13 @@ export async function replayDelivery(
     return nothingBut(change);
   }
 
-  const { event, environment } = await run.event();
+  const facts = await run.facts();
+  const { appId, eventId, event, environment } = facts;
   const reading = readingOf(event, environment);
   const difference = before === undefined ? null : compareReadings(before, reading);
   if (difference !== null && !difference.mayAppend) return nothingBut(...difference.changes);
 
-  const { appId, eventId, provider: source, receivedAt } = stored;
-  const appended = await appendEventFacts(sql, {
-    deliveryId,
-    eventId,
-    appId,
-    source,
-    environment,
-    receivedAt,
-    event,
-  });
+  const appended = await appendEventFacts(sql, facts);
   const changes: ReplayChange[] = [...(difference?.changes ?? [])];
   const commissions: NewCommission[] = [];
   const bindings: BindingId[] = [];

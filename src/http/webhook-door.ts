@@ -6,10 +6,9 @@ import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import type { CommissionId, EventId } from '../domain/ids.ts';
 import { providers } from '../providers/index.ts';
-import { keepProof } from '../providers/proof.ts';
+import { keepProof, RIGHT_AT_ANOTHER_TIME } from '../providers/proof.ts';
 import type { Provider, ProviderName, SignedRequest } from '../providers/provider.ts';
 import type { HttpDeps } from './deps.ts';
-import { ApiError } from './errors.ts';
 
 /** What a provider is told. `refused` is one and the same answer whatever was wrong, so that nothing can be probed. */
 export type DoorAnswer =
@@ -25,7 +24,7 @@ function staleness(provider: Provider, request: SignedRequest, secrets: readonly
   const isRight = secrets.some((secret) => provider.verify({ ...request, receivedAt: at }, secret));
   const seconds = Math.round(Math.abs(request.receivedAt - at) / 1000);
   return isRight
-    ? `the signature is right, but of a time ${seconds} s ${at < request.receivedAt ? 'before' : 'after'} this server's: let its clock be synchronised`
+    ? `${RIGHT_AT_ANOTHER_TIME} ${seconds} s ${at < request.receivedAt ? 'before' : 'after'} this server's: let its clock be synchronised`
     : null;
 }
 
@@ -35,7 +34,8 @@ const ANSWER_WITHIN_MS = 2_500;
 /**
  * Takes one webhook: checks its signature over the raw bytes, keeps the delivery, starts its workflow and waits for the
  * outcome. After the delivery is kept nothing can lose it, so from there on the answer is never an error. Throws
- * `DatabaseUnavailable` when it could not be kept: the provider is then asked to send it again.
+ * `DatabaseUnavailable` when it could not be kept, and `SecretUnreadable` when a key is missing that may prove it: the
+ * provider is then asked to send it again.
  */
 export async function receiveWebhook(
   deps: Pick<HttpDeps, 'sql' | 'secretBox' | 'work' | 'logger'>,
@@ -50,26 +50,17 @@ export async function receiveWebhook(
   if (secrets === null) return { kind: 'refused' };
 
   const provider = providers[providerName];
-  const readable = secrets.filter(({ encryptionKeyId }) => secretBox.keyIds.includes(encryptionKeyId));
   const open = (secret: WebhookSecretRow) =>
     secretBox.decrypt(
       Buffer.from(secret.ciphertext),
       secret.encryptionKeyId,
       secretContext(customerAppId, providerName),
     );
-  const proving = readable.find((secret) => provider.verify(request, open(secret)));
-  if (proving === undefined && readable.length < secrets.length) {
-    // It may be signed with the secret that can't be opened: it has to come again.
-    const lost = secrets
-      .filter((secret) => !readable.includes(secret))
-      .map((secret) => secret.encryptionKeyId);
-    const told = { appId: customerAppId, provider: providerName, keys: lost };
-    logger.error({ ...told, msg: 'SECRETS_KEY lacks a key that a webhook secret needs: put it back' });
-    throw new ApiError('unavailable', {
-      detail: 'A webhook secret can not be opened at the moment.',
-      headers: { 'Retry-After': '60' },
-    });
-  }
+  // One that can't be opened comes last and throws: what no other proves may be signed with it, and has to come again.
+  const canOpen = (secret: WebhookSecretRow) => Number(secretBox.keyIds.includes(secret.encryptionKeyId));
+  const proving = secrets
+    .toSorted((a, b) => canOpen(b) - canOpen(a))
+    .find((secret) => provider.verify(request, open(secret)));
   const row = {
     deliveryId: newId('delivery'),
     eventId: newId('event'),
@@ -82,7 +73,7 @@ export async function receiveWebhook(
     const reason =
       secrets.length === 0
         ? 'no webhook secret is set for this provider'
-        : (staleness(provider, request, readable.map(open)) ?? 'the signature or token does not match');
+        : (staleness(provider, request, secrets.map(open)) ?? 'the signature or token does not match');
     const told = { appId: customerAppId, provider: providerName, reason };
     const recorded = await recordRefusedDelivery(sql, { ...row, reason });
     if (recorded === 'self_test') logger.info({ ...told, msg: 'delivery of a self-test refused' });

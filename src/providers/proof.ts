@@ -5,6 +5,9 @@ export type Proof =
   | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> }
   | { readonly kind: 'token_hash'; readonly hash: string };
 
+/** How the reason begins of a request whose signature is right and whose time is not. */
+export const RIGHT_AT_ANOTHER_TIME = 'the signature is right, but of a time';
+
 /** Keyed hashing of tokens, as the secret box does it. */
 export interface TokenHasher {
   tokenHash(token: string): string;

@@ -46,10 +46,17 @@ export function parseTimestampedHeader(
   return signatures.length === 0 ? null : { time, signatures };
 }
 
+function readTimestamped(
+  request: SignedRequest,
+  scheme: TimestampedHmacScheme,
+): TimestampedSignatures | null {
+  const header = request.headers[scheme.header];
+  return typeof header === 'string' ? parseTimestampedHeader(header, scheme) : null;
+}
+
 /** The time that the header states, epoch ms; null when it can't be read. Proves nothing. */
 export function timestampedHmacTime(request: SignedRequest, scheme: TimestampedHmacScheme): number | null {
-  const header = request.headers[scheme.header];
-  const parsed = typeof header === 'string' ? parseTimestampedHeader(header, scheme) : null;
+  const parsed = readTimestamped(request, scheme);
   return parsed === null ? null : Number(parsed.time) * 1000;
 }
 
@@ -63,10 +70,8 @@ export function verifyTimestampedHmac(
   secret: string,
   scheme: TimestampedHmacScheme,
 ): boolean {
-  const header = request.headers[scheme.header];
-  if (typeof header !== 'string' || secret.trim() === '') return false;
-  const parsed = parseTimestampedHeader(header, scheme);
-  if (parsed === null) return false;
+  const parsed = readTimestamped(request, scheme);
+  if (parsed === null || secret.trim() === '') return false;
   const expected = createHmac('sha256', secret)
     .update(`${parsed.time}${scheme.joint}`)
     .update(request.body)

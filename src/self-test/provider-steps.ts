@@ -16,6 +16,7 @@ import { secretContext } from '../db/webhook-secrets.ts';
 import type { EventId } from '../domain/ids.ts';
 import { webhookUrl } from '../domain/webhook-url.ts';
 import { providers } from '../providers/index.ts';
+import { RIGHT_AT_ANOTHER_TIME } from '../providers/proof.ts';
 import type { ProviderName } from '../providers/provider.ts';
 import type { PostResult } from './post.ts';
 import { PROOFS } from './provider-samples.ts';
@@ -473,7 +474,7 @@ class ProviderPlay {
         advises(
           step,
           `Of ${this.#provider}'s own deliveries ${accepted}; one was refused at ${isoOf(refusedAt)} (${refusedReason ?? 'no reason'}, ${refusedCount ?? 1} in that hour).`,
-          refusedReason?.includes('clock') === true
+          refusedReason?.startsWith(RIGHT_AT_ANOTHER_TIME) === true
             ? 'Have the operator synchronise the clock of the server. If that is right, somebody sent an old delivery again.'
             : `If ${this.#provider} sent it, copy the secret anew and set it with ${this.#putPath}.`,
         ),

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createSecretBox } from '../../src/config/secret-box.ts';
 import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
 import type { ProviderName } from '../../src/providers/provider.ts';
-import { newApp, startTestApi } from '../support/api.ts';
+import { newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { fakeSecret, PROOFS } from '../support/provider-fixtures.ts';
 
 const BODY = '{"no": "provider sends this"}';
 const MINUTE_MS = 60_000;
+const [KEY_ID] = createSecretBox([TEST_KEY]).keyIds;
 
 let api: TestApi;
 let app: TestApp;
@@ -89,6 +91,20 @@ describe.each(PROVIDER_NAMES)('%s, with a secret whose key is gone from SECRETS_
       expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '60']);
     }
     expect(await reasonsOfRefusals()).toEqual([]);
+  });
+
+  test('is accepted by another secret in its grace, whichever of the two is lost', async () => {
+    const before = await setUp(name);
+    const now = await setUp(name);
+    const proved = (secret: string) => PROOFS[name](Buffer.from(BODY), secret, Date.now());
+    for (const [isNewer, readable] of [[true, before] as const, [false, now] as const]) {
+      await api.sql`
+        update webhook_secrets
+           set encryption_key_id = case when (expires_at is null) = ${isNewer}::boolean then 'gone' else ${KEY_ID} end
+         where app_id = ${app.appId}`;
+      expect((await post(name, proved(readable))).status).toBe(200);
+      expect((await post(name, {})).status).toBe(503);
+    }
   });
 
   test('is accepted by the secret that was set anew, which ends the lost one at once', async () => {

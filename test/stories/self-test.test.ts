@@ -306,6 +306,17 @@ describe('what a founder sees of it', () => {
     });
   });
 
+  test('a right signature of another time sends the founder to the clock, not to the secret', async () => {
+    const { founder, secrets } = await founderOf(['stripe']);
+    const body = Buffer.from('{}');
+    const old = PROOFS.stripe(body, secrets.get('stripe') ?? '', Date.now() - 3_600_000);
+    expect((await founder.webhook('stripe', body, old)).status).toBe(401);
+    expect(stepsOf(await selfTest(founder), 'stripe')['real_deliveries']).toMatchObject({
+      ok: false,
+      fix: expect.stringContaining('synchronise the clock'),
+    });
+  });
+
   test('without any provider it fails, and says how to configure one; a provider that is not used is no failure', async () => {
     const { founder } = await founderOf([]);
     const report = await selfTest(founder);

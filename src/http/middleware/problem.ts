@@ -39,7 +39,7 @@ export function problem(logger: Logger) {
       const { requestId, route } = ctx.state;
       // A service that is not ready yet says so in its answer; it is no failed request.
       if (status >= 500 && code !== 'not_ready') {
-        logger[status === 500 ? 'error' : 'warn']({
+        logger[status === 500 || cause instanceof SecretUnreadable ? 'error' : 'warn']({
           err: cause ?? error,
           requestId,
           route,
