@@ -9,7 +9,7 @@ import { bindTransfers } from '../src/db/transfers.ts';
 import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
 import { DELIVERY_STEPS } from '../workflows/types.ts';
 import type { DeliveryResult, DeliveryStep } from '../workflows/types.ts';
-import { DeliveryRun } from './delivery-run.ts';
+import { DeliveryContext } from './delivery-context.ts';
 import { evaluateAndApply } from './evaluate.ts';
 import { causeForFounder } from './failures.ts';
 
@@ -25,7 +25,7 @@ export interface DeliveryActivityDeps {
   readonly onBindings: (bindings: readonly BindingId[]) => void;
 }
 
-type Step = (deps: DeliveryActivityDeps, run: DeliveryRun) => Promise<DeliveryResult | null>;
+type Step = (deps: DeliveryActivityDeps, run: DeliveryContext) => Promise<DeliveryResult | null>;
 
 /** An outcome that stands already: a step that runs again after the last commit has nothing left to do. */
 function outcomeOf(delivery: StoredDelivery): DeliveryResult | null {
@@ -172,7 +172,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
     async (id: string): Promise<DeliveryResult | null> => {
       const deliveryId = id as DeliveryId;
       try {
-        const result = await steps[step](deps, new DeliveryRun(deps.sql, deliveryId));
+        const result = await steps[step](deps, new DeliveryContext(deps.sql, deliveryId));
         return result === null ? null : settle(deliveryId, result);
       } catch (error) {
         deps.logger.warn({
@@ -191,7 +191,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
   return {
     processDelivery: async (id) => {
       const deliveryId = id as DeliveryId;
-      const run = new DeliveryRun(deps.sql, deliveryId);
+      const run = new DeliveryContext(deps.sql, deliveryId);
       for (const step of DELIVERY_STEPS) {
         const result = await steps[step](deps, run);
         if (result !== null) return settle(deliveryId, result);

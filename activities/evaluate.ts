@@ -1,6 +1,6 @@
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { Evaluation } from '../src/domain/evaluate-payment.ts';
-import type { DeliveryId, EventId, ReplayId } from '../src/domain/ids.ts';
+import type { DeliveryId, EventId, ReprocessRunId } from '../src/domain/ids.ts';
 import { applyEvaluation, loadPayments } from '../src/db/payments.ts';
 import type { AppliedEvaluation, StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -21,12 +21,12 @@ export async function evaluateAndApply(
   sql: Sql,
   payment: StoredPayment,
   delivery: { deliveryId: DeliveryId; eventId: EventId; sourceEventId: string } | null,
-  replayId: ReplayId | null = null,
+  reprocessRunId: ReprocessRunId | null = null,
 ): Promise<EvaluatedPayment> {
   let snapshot: StoredPayment | undefined = payment;
   for (let look = 1; look <= MAX_LOOKS && snapshot !== undefined; look += 1) {
     const evaluation = evaluatePayment(snapshot);
-    const applied = await applyEvaluation(sql, snapshot, evaluation, delivery, replayId);
+    const applied = await applyEvaluation(sql, snapshot, evaluation, delivery, reprocessRunId);
     if (applied !== null) return { ...applied, evaluation };
     [snapshot] = await loadPayments(sql, { paymentIds: [payment.paymentId] });
   }

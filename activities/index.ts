@@ -7,19 +7,19 @@ import { createLedgerActivities } from './ledger.ts';
 import type { LedgerActivities, LedgerActivityDeps } from './ledger.ts';
 import { createRatesActivities } from './rates.ts';
 import type { RatesActivities, RatesActivityDeps } from './rates.ts';
-import { createReplayActivities } from './replays.ts';
-import type { ReplayActivities, ReplayActivityDeps } from './replays.ts';
+import { createReprocessActivities } from './reprocess.ts';
+import type { ReprocessActivities, ReprocessActivityDeps } from './reprocess.ts';
 
 export type ActivityDeps = DeliveryActivityDeps &
   LedgerActivityDeps &
   HealingActivityDeps &
   RatesActivityDeps &
-  ReplayActivityDeps;
+  ReprocessActivityDeps;
 export type Activities = DeliveryActivities &
   LedgerActivities &
   HealingActivities &
   RatesActivities &
-  ReplayActivities;
+  ReprocessActivities;
 
 /** Every side effect of durable work, with its dependencies handed in. */
 export function createActivities(deps: ActivityDeps): Activities {
@@ -28,6 +28,6 @@ export function createActivities(deps: ActivityDeps): Activities {
     ...createLedgerActivities(deps),
     ...createHealingActivities(deps),
     ...createRatesActivities(deps),
-    ...createReplayActivities(deps),
+    ...createReprocessActivities(deps),
   });
 }

@@ -16,7 +16,7 @@ import { createSecretBox } from '../src/config/secret-box.ts';
 import { createAccountKey } from '../src/db/account-keys.ts';
 import { createAccount } from '../src/db/accounts.ts';
 import { connect } from '../src/db/sql.ts';
-import { receiveWebhook } from '../src/http/webhook-door.ts';
+import { receiveWebhook } from '../src/http/receive-webhook.ts';
 import { runServer } from '../src/server.ts';
 
 const WARM_UP = 200;

@@ -3,12 +3,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { NativeConnectionOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { createActivities } from '../activities/index.ts';
-import { createTemporalWork } from '../temporal/durable-work.ts';
-import { linkTemporal } from '../temporal/link.ts';
+import { createWorkflowStarter } from '../temporal/workflow-starter.ts';
+import { connectTemporal } from '../temporal/connection.ts';
 import { startRelay } from '../temporal/relay.ts';
 import type { Relay } from '../temporal/relay.ts';
 import type { SecretBox } from './config/secret-box.ts';
-import { rehearse } from './db/rehearsal.ts';
+import { withRollback } from './db/with-rollback.ts';
 import { countSecretsByKey } from './db/webhook-secrets.ts';
 import { connect } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
@@ -114,7 +114,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   });
 
   const servesWork = role !== 'api';
-  const link = linkTemporal({
+  const link = connectTemporal({
     connection: temporal.connection,
     namespace: temporal.namespace,
     taskQueue: temporal.taskQueue,
@@ -127,7 +127,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
           activities: () =>
             createActivities({
               sql,
-              rehearse: (scene) => rehearse(settings.databaseUrl, scene),
+              withRollback: (scene) => withRollback(settings.databaseUrl, scene),
               secretBox: settings.secretBox,
               logger,
               ratesUrl,
@@ -136,7 +136,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         }
       : null,
   });
-  const work = createTemporalWork({
+  const work = createWorkflowStarter({
     client: link.client,
     taskQueue: temporal.taskQueue,
     eager: servesWork,

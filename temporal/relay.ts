@@ -4,9 +4,9 @@ import type { BackgroundLoop } from '../src/background-loop.ts';
 import { claimBindingsToHeal } from '../src/db/healing.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
-import { claimReplays } from '../src/db/replays.ts';
+import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
-import type { TemporalWork } from './durable-work.ts';
+import type { TemporalWorkflowStarter } from './workflow-starter.ts';
 
 /** A delivery without an outcome for this long gets its workflow started again. */
 const OUTCOME_OVERDUE_MS = 30_000;
@@ -17,7 +17,7 @@ const PARALLEL = 8;
 
 export interface RelaySettings {
   readonly sql: Sql;
-  readonly work: TemporalWork;
+  readonly work: TemporalWorkflowStarter;
   readonly logger: Logger;
   readonly overdueMs?: number;
   readonly pauseMs?: number;
@@ -60,15 +60,15 @@ export function startRelay({
     const bindings = await claimBindingsToHeal(sql, overdueMs, PAGE);
     work.onBindings(bindings);
     const conversions = await convert();
-    const replays = await claimReplays(sql, overdueMs, PAGE);
-    for (const replayId of replays) work.startReplay(replayId);
-    const started = deliveries.length + bindings.length + conversions + replays.length;
+    const reprocessRuns = await claimReprocessRuns(sql, overdueMs, PAGE);
+    for (const reprocessRunId of reprocessRuns) work.startReprocess(reprocessRunId);
+    const started = deliveries.length + bindings.length + conversions + reprocessRuns.length;
     if (started > 0) {
       logger.info({
         deliveries: deliveries.length,
         bindings: bindings.length,
         conversions,
-        replays: replays.length,
+        reprocessRuns: reprocessRuns.length,
         msg: 'the relay started overdue work',
       });
     }

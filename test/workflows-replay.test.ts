@@ -32,7 +32,7 @@ const BRANCHES = [
   'rates-imported',
   'rates-failed',
   'convert',
-  'replay',
+  'reprocess',
 ];
 
 describe('recorded histories', () => {

@@ -4,5 +4,5 @@ export { heal } from './heal.ts';
 export { hold } from './hold.ts';
 export { payout } from './payout.ts';
 export { rates } from './rates.ts';
-export { replay } from './replay.ts';
+export { reprocess } from './reprocess.ts';
 export { sweep } from './sweep.ts';

@@ -27,12 +27,12 @@ export interface HealInput {
   readonly bindingId: string;
 }
 
-export interface ReplayInput {
-  readonly replayId: string;
+export interface ReprocessInput {
+  readonly reprocessRunId: string;
 }
 
-/** How far a replay is, in deliveries. */
-export interface ReplayProgress {
+/** How far a reprocess is, in deliveries. */
+export interface ReprocessProgress {
   readonly seen: number;
   /** How many there are to look at. */
   readonly deliveries: number;

@@ -1,7 +1,12 @@
 import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command, CommanderError, InvalidArgumentError } from 'commander';
-import { listAccountKeys, mintAccountKey, revokeAccountKey, rotateAccountKey } from '../db/account-keys.ts';
+import {
+  listAccountKeys,
+  generateAccountKey,
+  revokeAccountKey,
+  rotateAccountKey,
+} from '../db/account-keys.ts';
 import { createAccount, listAccounts } from '../db/accounts.ts';
 import { listAppIds } from '../db/apps.ts';
 import { checkLedger } from '../db/ledger-checks.ts';
@@ -154,7 +159,7 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
     .action(async (options: { account: string; permissions: Permission[]; json?: boolean }) => {
       const { account } = options;
       if (!isId('account', account)) throw new Refused(`There is no account ${account}.`);
-      const made = await onDatabase((sql) => mintAccountKey(sql, account, options.permissions));
+      const made = await onDatabase((sql) => generateAccountKey(sql, account, options.permissions));
       if (made === undefined) throw new Refused(`There is no account ${account}.`);
       const answer = { id: made.id, key: made.key, permissions: made.permissions };
       print(answer, [answer], options);

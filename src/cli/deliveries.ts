@@ -3,29 +3,29 @@ import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import { newId } from '../db/new-id.ts';
 import {
-  cancelReplay,
-  findReplay,
+  cancelReprocessRun,
+  findReprocessRun,
   listReplayChanges,
-  listReplayedCommissions,
-  orderReplay,
-  sumReplayed,
-} from '../db/replays.ts';
-import type { Replay, ReplayedCommission, ReplayFinding } from '../db/replays.ts';
+  listReprocessedCommissions,
+  requestReprocessing,
+  sumReprocessed,
+} from '../db/reprocess.ts';
+import type { ReprocessRun, ReprocessedCommission, ReprocessFinding } from '../db/reprocess.ts';
 import type { Sql } from '../db/sql.ts';
 import { isId } from '../domain/ids.ts';
-import type { ReplayId } from '../domain/ids.ts';
-import type { ReplayChange } from '../domain/replay.ts';
+import type { ReprocessRunId } from '../domain/ids.ts';
+import type { ReprocessChange } from '../domain/reprocess.ts';
 import { Refused, tableOf } from './answer.ts';
 
 export interface DeliveriesCommandDeps {
   readonly onDatabase: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
   readonly stdout: (text: string) => void;
   readonly stderr: (text: string) => void;
-  /** How long to wait for a service to take a replay up, ms. It does so within seconds. */
+  /** How long to wait for a service to take a reprocess up, ms. It does so within seconds. */
   readonly patienceMs: number;
 }
 
-interface ReplayOptions {
+interface ReprocessOptions {
   readonly app: string;
   readonly delivery?: string;
   readonly from?: number;
@@ -66,9 +66,9 @@ function isoInstant(text: string): number {
 }
 
 /** Whether a change was made, in the words of the table. */
-function isAppended(replay: Replay, change: ReplayChange, found: ReplayFinding): string {
+function isAppended(reprocess: ReprocessRun, change: ReprocessChange, found: ReprocessFinding): string {
   if (change.action === 'keep') return 'no, stays as it is';
-  if (replay.dryRun) return 'would be';
+  if (reprocess.dryRun) return 'would be';
   if (found.refusal !== null) return `stopped: ${found.refusal}`;
   return found.appliedAt === null ? 'not yet' : 'yes';
 }
@@ -83,42 +83,42 @@ async function* rowsOf<T>(list: (after: T | null) => Promise<T[]>): AsyncGenerat
   } while (after !== null);
 }
 
-const changesOf = (sql: Sql, id: ReplayId) =>
-  rowsOf<ReplayFinding>(async (after) => await listReplayChanges(sql, id, after, PAGE));
+const changesOf = (sql: Sql, id: ReprocessRunId) =>
+  rowsOf<ReprocessFinding>(async (after) => await listReplayChanges(sql, id, after, PAGE));
 
-const commissionsOf = (sql: Sql, id: ReplayId) =>
-  rowsOf<ReplayedCommission>(
-    async (after) => await listReplayedCommissions(sql, id, after?.commissionId ?? null, PAGE),
+const commissionsOf = (sql: Sql, id: ReprocessRunId) =>
+  rowsOf<ReprocessedCommission>(
+    async (after) => await listReprocessedCommissions(sql, id, after?.commissionId ?? null, PAGE),
   );
 
 const usd = (cents: number) => (cents / 100).toFixed(2);
 
-/** Adds `deliveries replay` and `deliveries replay-report` to the command line. */
+/** Adds `deliveries reprocess` and `deliveries reprocess-report` to the command line. */
 export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDeps): void {
   const { onDatabase, stdout, stderr, patienceMs } = deps;
 
-  /** Waits until the service has finished a replay, and says how far it is. */
-  async function finished(sql: Sql, id: ReplayId): Promise<Replay> {
+  /** Waits until the service has finished a reprocess, and says how far it is. */
+  async function finished(sql: Sql, id: ReprocessRunId): Promise<ReprocessRun> {
     const giveUpAt = Date.now() + patienceMs;
     let told = '';
     let toldError: string | null = null;
     for (;;) {
-      const replay = await findReplay(sql, id);
-      if (replay === undefined) throw new Refused(`There is no replay ${id}.`);
-      const { seen, deliveries, changed, applied, lastError } = replay;
+      const reprocess = await findReprocessRun(sql, id);
+      if (reprocess === undefined) throw new Refused(`There is no reprocess ${id}.`);
+      const { seen, deliveries, changed, applied, lastError } = reprocess;
       const line = `${seen} of ${deliveries} deliveries looked at, ${changed} differ, ${applied} applied.\n`;
-      if (replay.isTakenUp && line !== told) stderr(line);
+      if (reprocess.isTakenUp && line !== told) stderr(line);
       told = line;
       if (lastError !== null && lastError !== toldError) {
         stderr(
-          `A page failed and is tried again: ${lastError}. If it stays so: deliveries replay-cancel ${id}\n`,
+          `A page failed and is tried again: ${lastError}. If it stays so: deliveries reprocess-cancel ${id}\n`,
         );
       }
       toldError = lastError;
-      if (replay.isFinished) return replay;
-      if (!replay.isTakenUp && Date.now() > giveUpAt) {
+      if (reprocess.isFinished) return reprocess;
+      if (!reprocess.isTakenUp && Date.now() > giveUpAt) {
         throw new Refused(
-          `No service on this database has taken the replay up. It begins when one runs whose /readyz is ok; then see what it did with: deliveries replay-report ${id}`,
+          `No service on this database has taken the reprocess up. It begins when one runs whose /readyz is ok; then see what it did with: deliveries reprocess-report ${id}`,
         );
       }
       await sleep(LOOK_EVERY_MS);
@@ -136,21 +136,21 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
     stdout('\n]');
   }
 
-  async function printJson(sql: Sql, replay: Replay): Promise<void> {
-    const { id, appId, dryRun, isCancelled, seen, changed, applied } = replay;
-    const sums = dryRun ? {} : await sumReplayed(sql, id);
-    const head = { replayId: id, appId, dryRun, isCancelled, seen, changed, applied, ...sums };
+  async function printJson(sql: Sql, reprocess: ReprocessRun): Promise<void> {
+    const { id, appId, dryRun, isCancelled, seen, changed, applied } = reprocess;
+    const sums = dryRun ? {} : await sumReprocessed(sql, id);
+    const head = { reprocessRunId: id, appId, dryRun, isCancelled, seen, changed, applied, ...sums };
     stdout(JSON.stringify(head).slice(0, -1));
     if (!dryRun) await printJsonList('commissions', commissionsOf(sql, id));
     await printJsonList('deliveries', changesOf(sql, id));
     stdout('}\n');
   }
 
-  async function printTable(sql: Sql, replay: Replay): Promise<void> {
+  async function printTable(sql: Sql, reprocess: ReprocessRun): Promise<void> {
     const rows = [];
     let more = 0;
     const planned = { commissionCents: 0, revenueCents: 0 };
-    for await (const found of changesOf(sql, replay.id)) {
+    for await (const found of changesOf(sql, reprocess.id)) {
       const { deliveryId, eventId, changes } = found;
       for (const change of changes) {
         const { what, stored, today, amountCents } = change;
@@ -159,32 +159,34 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
         if (rows.length === TABLE_ROWS) more += 1;
         else {
           const shown = { usd: amountCents === undefined ? '' : usd(amountCents) };
-          const appended = isAppended(replay, change, found);
+          const appended = isAppended(reprocess, change, found);
           rows.push({ deliveryId, eventId, what, stored, today, ...shown, appended });
         }
       }
     }
     stdout(`${tableOf(rows)}\n`);
     if (more > 0) stderr(`${more} more lines are not shown here; --json shows all.\n`);
-    // What a real replay appended is asked of the ledger: live work may have come between its plan and its doing.
-    const { commissionCents, revenueCents } = replay.dryRun ? planned : await sumReplayed(sql, replay.id);
-    const verb = replay.dryRun ? 'would be appended' : 'appended';
+    // What a real reprocess appended is asked of the ledger: live work may have come between its plan and its doing.
+    const { commissionCents, revenueCents } = reprocess.dryRun
+      ? planned
+      : await sumReprocessed(sql, reprocess.id);
+    const verb = reprocess.dryRun ? 'would be appended' : 'appended';
     stderr(`${usd(commissionCents)} USD of commissions and ${usd(revenueCents)} USD of revenue ${verb}.\n`);
   }
 
-  async function report(sql: Sql, id: ReplayId, json: boolean): Promise<void> {
-    const replay = await finished(sql, id);
-    await (json ? printJson : printTable)(sql, replay);
-    if (replay.isCancelled) {
+  async function report(sql: Sql, id: ReprocessRunId, json: boolean): Promise<void> {
+    const reprocess = await finished(sql, id);
+    await (json ? printJson : printTable)(sql, reprocess);
+    if (reprocess.isCancelled) {
       stderr('It was cancelled before its end. What it had appended stays.\n');
-    } else if (replay.dryRun && replay.changed > 0) {
+    } else if (reprocess.dryRun && reprocess.changed > 0) {
       stderr('Nothing was changed. The same command without --dry-run appends what is missing.\n');
     }
   }
 
   const deliveries = program.command('deliveries').description('what billing providers sent');
   deliveries
-    .command('replay')
+    .command('reprocess')
     .description(
       "run stored deliveries again through today's reading and attribution; appends what is missing, edits nothing",
     )
@@ -194,7 +196,7 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
     .option('--to <instant>', 'received before this time', parseInstant)
     .option('--dry-run', 'only show what would change')
     .option('--json', 'answer in JSON')
-    .action(async (options: ReplayOptions, command: Command) => {
+    .action(async (options: ReprocessOptions, command: Command) => {
       const { app, delivery, from = null, to = null, dryRun = false } = options;
       if (delivery !== undefined && (from !== null || to !== null)) {
         command.error('error: name one delivery with --delivery, or a time with --from and --to, not both');
@@ -203,45 +205,47 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
         command.error('error: --from has to be before --to');
       }
       if (delivery === undefined && from === null && to === null) {
-        command.error('error: say what to replay: --delivery <id>, or --from and --to (one of them will do)');
+        command.error(
+          'error: say what to reprocess: --delivery <id>, or --from and --to (one of them will do)',
+        );
       }
       if (!isId('app', app)) throw new Refused(`There is no app ${app}.`);
       if (delivery !== undefined && !isId('delivery', delivery)) {
         throw new Refused(`The app has no accepted delivery ${delivery}.`);
       }
       await onDatabase(async (sql) => {
-        const order = { id: newId('replay'), appId: app, dryRun, deliveryId: delivery ?? null, from, to };
-        const id = await orderReplay(sql, order);
+        const order = { id: newId('reprocessRun'), appId: app, dryRun, deliveryId: delivery ?? null, from, to };
+        const id = await requestReprocessing(sql, order);
         if (id === undefined) {
           throw new Refused(
             delivery === undefined
               ? `There is no app ${app}.`
-              : `The app ${app} has no accepted delivery ${delivery} with an outcome. GET /apps/${app}/diagnostics/webhooks lists them; one that is still worked on needs no replay.`,
+              : `The app ${app} has no accepted delivery ${delivery} with an outcome. GET /apps/${app}/diagnostics/webhooks lists them; one that is still worked on needs no reprocess.`,
           );
         }
-        stderr(`Replay ${id} is written down; a running service begins it within seconds.\n`);
+        stderr(`Reprocess ${id} is written down; a running service begins it within seconds.\n`);
         await report(sql, id, options.json === true);
       });
     });
   deliveries
-    .command('replay-report')
-    .description('what a replay found and appended; waits for its end')
-    .argument('<id>', "the replay's id")
+    .command('reprocess-report')
+    .description('what a reprocess found and appended; waits for its end')
+    .argument('<id>', "the reprocess's id")
     .option('--json', 'answer in JSON')
     .action(async (id: string, options: { json?: boolean }) => {
-      if (!isId('replay', id)) throw new Refused(`There is no replay ${id}.`);
+      if (!isId('reprocessRun', id)) throw new Refused(`There is no reprocess ${id}.`);
       await onDatabase(async (sql) => await report(sql, id, options.json === true));
     });
   deliveries
-    .command('replay-cancel')
-    .description('ends a replay before its time, with its page; what it has appended stays')
-    .argument('<id>', "the replay's id")
+    .command('reprocess-cancel')
+    .description('ends a reprocess before its time, with its page; what it has appended stays')
+    .argument('<id>', "the reprocess's id")
     .action(async (id: string) => {
       await onDatabase(async (sql) => {
-        const isCancelled = isId('replay', id) && (await cancelReplay(sql, id));
-        if (!isCancelled) throw new Refused(`There is no replay ${id} under way.`);
+        const isCancelled = isId('reprocessRun', id) && (await cancelReprocessRun(sql, id));
+        if (!isCancelled) throw new Refused(`There is no reprocess ${id} under way.`);
         stdout(
-          `Replay ${id} ends as soon as it has done what it has begun. What it has appended stays: deliveries replay-report ${id}\n`,
+          `Reprocess ${id} ends as soon as it has done what it has begun. What it has appended stays: deliveries reprocess-report ${id}\n`,
         );
       });
     });

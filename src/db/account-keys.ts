@@ -61,7 +61,7 @@ export async function findAccountCaller(
 }
 
 /** Makes a key. Undefined when there is no such account. */
-export async function mintAccountKey(
+export async function generateAccountKey(
   sql: Sql,
   accountId: AccountId,
   permissions: readonly Permission[],
@@ -92,9 +92,9 @@ export async function createAccountKey(
   accountId: AccountId,
   permissions: readonly Permission[],
 ): Promise<NewAccountKey> {
-  const minted = await mintAccountKey(sql, accountId, permissions);
-  if (minted === undefined) throw new Error(`there is no account ${accountId}`);
-  return minted;
+  const generated = await generateAccountKey(sql, accountId, permissions);
+  if (generated === undefined) throw new Error(`there is no account ${accountId}`);
+  return generated;
 }
 
 /** All keys of an account, oldest first; undefined when there is no such account. */

@@ -2,7 +2,7 @@ import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId } from '../domain/ids.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
-import { lookUntilSeen } from './repeat-after-race.ts';
+import { retryUntilVisible } from './repeat-after-race.ts';
 import type { Sql } from './sql.ts';
 
 export interface Affiliate {
@@ -39,7 +39,7 @@ export async function createAffiliates(
   appId: AppId,
   affiliates: readonly NewAffiliate[],
 ): Promise<Affiliate[]> {
-  return await lookUntilSeen(async () => {
+  return await retryUntilVisible(async () => {
     const made = await sql<Affiliate>`
       with rows as (
         select r.* from rows from (jsonb_to_recordset(${sql.json(affiliates)}) as (id text, name text, email text,

@@ -1,6 +1,6 @@
 import type { AppId, AttributionId, BindingId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
-import { lookUntilSeen } from './repeat-after-race.ts';
+import { retryUntilVisible } from './repeat-after-race.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -33,7 +33,7 @@ export async function bindUser(
   identifiedAt: number,
 ): Promise<UserBinding | undefined> {
   const id = newId('binding');
-  const { binding } = await lookUntilSeen(async () => {
+  const { binding } = await retryUntilVisible(async () => {
     const row = await sql.one<{
       wasRemembered: boolean;
       deviceAttributionId: AttributionId | null;

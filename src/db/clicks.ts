@@ -1,6 +1,6 @@
 import type { AffiliateId, AppId, ClickId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
-import { lookUntilSeen } from './repeat-after-race.ts';
+import { retryUntilVisible } from './repeat-after-race.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -29,7 +29,7 @@ export interface RecordedClick {
  */
 export async function recordClick(sql: Sql, click: ClickFact): Promise<RecordedClick | undefined> {
   const id = newId('click');
-  const { found } = await lookUntilSeen(async () => {
+  const { found } = await retryUntilVisible(async () => {
     const row = await sql.one<
       { linkFound: boolean } & { [K in keyof RecordedClick]: RecordedClick[K] | null }
     >`

@@ -26,7 +26,7 @@ export interface WebhookSecretRow {
  * The secrets that may prove a request to this app right now, newest first; null for an unknown app. An app without a
  * secret for the provider gives an empty list.
  */
-export async function findDoorSecrets(
+export async function findActiveWebhookSecrets(
   sql: Sql,
   appId: AppId,
   provider: string,

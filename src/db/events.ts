@@ -42,14 +42,14 @@ export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<'re
  * that is new is nothing that just came in: it counts as looked at, so that only the rules of a later look attribute it.
  */
 export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<AppendedFacts | null> {
-  const { deliveryId, appended } = await writeFacts(sql, facts, 'replay');
+  const { deliveryId, appended } = await writeFacts(sql, facts, 'reprocess');
   return deliveryId === facts.deliveryId ? appended : null;
 }
 
 async function writeFacts(
   sql: Sql,
   facts: EventFacts,
-  mode: 'live' | 'replay',
+  mode: 'live' | 'reprocess',
 ): Promise<{ deliveryId: DeliveryId; appended: AppendedFacts }> {
   const { event, appId, environment } = facts;
   const { payment, adjustment } = event;
@@ -57,8 +57,8 @@ async function writeFacts(
   const store = money?.store ?? null;
   const paymentRef = payment?.ref ?? adjustment?.paymentRef ?? null;
   const earnsLater = environment === 'production' && payment !== null;
-  const again = mode === 'replay';
-  // A replay counts as the first look, so what it appends has the cause of a payment in which nobody was found.
+  const again = mode === 'reprocess';
+  // A reprocess counts as the first look, so what it appends has the cause of a payment in which nobody was found.
   const unevaluated = again ? 'missing_user_id' : 'processing';
   const likelyCause =
     environment === 'production' && event.priceUnknown && payment === null
@@ -79,7 +79,7 @@ async function writeFacts(
   const samePayment = sql.fragment`
     p.app_id = ${appId} and p.environment = ${environment} and p.store = ${store} and p.ref = ${payment?.ref ?? null}`;
 
-  // An event that tells once more of a payment has no cause of its own. Live, its evaluation clears it; a replay may find
+  // An event that tells once more of a payment has no cause of its own. Live, its evaluation clears it; a reprocess may find
   // nothing to evaluate.
   const firstCause = again
     ? sql.fragment`case when not exists (select from payments p where ${samePayment}) then ${likelyCause} end`

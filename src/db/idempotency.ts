@@ -1,5 +1,5 @@
 import type { AccountId } from '../domain/ids.ts';
-import { lookUntilSeen } from './repeat-after-race.ts';
+import { retryUntilVisible } from './repeat-after-race.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -58,7 +58,7 @@ export async function claimIdempotencyKey(
   claim: Claim,
 ): Promise<ClaimedKey> {
   const { accountId, idempotencyKey, requestSha256 } = request;
-  const row = await lookUntilSeen(async () => {
+  const row = await retryUntilVisible(async () => {
     const found = await sql.maybe<KeyRow | { readonly mine: null }>`
       with of_export as (
         select 1 from payout_requests where account_id = ${accountId} and idempotency_key = ${idempotencyKey}

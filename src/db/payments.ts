@@ -1,4 +1,4 @@
-import type { AppId, CommissionId, DeliveryId, EventId, PaymentId, ReplayId } from '../domain/ids.ts';
+import type { AppId, CommissionId, DeliveryId, EventId, PaymentId, ReprocessRunId } from '../domain/ids.ts';
 import type { Environment } from '../domain/events.ts';
 import { RATE_MAX_AGE_DAYS, shownUsdPerUnit } from '../domain/exchange-rate.ts';
 import type { Evaluation, PaymentSnapshot } from '../domain/evaluate-payment.ts';
@@ -26,7 +26,7 @@ export interface StoredPayment extends PaymentSnapshot {
   readonly version: number;
   readonly revenueEntries: number;
   /** The same payment under its other names. */
-  readonly twinIds: readonly PaymentId[];
+  readonly aliasIds: readonly PaymentId[];
 }
 
 /** Which payments to look at: by id, or by their references at the store. Other names count, also those of names. */
@@ -64,7 +64,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
            r.net as "revenueCents", r.entries as "revenueEntries",
            (select jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents)
               from commissions c where c.payment_id = p.id and c.kind = 'earning') as earning,
-           twins."twinIds", twins."countedElsewhere",
+           twins."aliasIds", twins."countedElsewhere",
            coalesce((
              select jsonb_agg(jsonb_build_object(
                       'customerUserId', u.customer_user_id,
@@ -131,7 +131,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
            select l.alias_ref from payment_aliases l
             where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.payment_ref = n.ref
          ) other (ref))
-       select coalesce(jsonb_agg(q.id), '[]') as "twinIds", coalesce(bool_or(q.binding_id is not null), false) as "countedElsewhere"
+       select coalesce(jsonb_agg(q.id), '[]') as "aliasIds", coalesce(bool_or(q.binding_id is not null), false) as "countedElsewhere"
          from payments q
         where q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
           and q.ref = any(array(select ref from names)) and q.id <> p.id) twins
@@ -156,14 +156,14 @@ export interface AppliedEvaluation {
  * Appends what an evaluation found missing, in one statement, on the condition that the payment is still as it was
  * read. Null when it is not: read again and evaluate again. A payment that is attributed makes evaluations of its other
  * names look again, too, for only one of them earns. With `delivery`, the delivery that asked for it gets its
- * outcome in the same statement. What a replay appends carries its id.
+ * outcome in the same statement. What a reprocess appends carries its id.
  */
 export async function applyEvaluation(
   sql: Sql,
   payment: StoredPayment,
   evaluation: Evaluation,
   delivery: { deliveryId: DeliveryId; eventId: EventId; sourceEventId: string } | null,
-  replayId: ReplayId | null = null,
+  reprocessRunId: ReprocessRunId | null = null,
 ): Promise<AppliedEvaluation | null> {
   const { earning, binding, fx } = evaluation;
   const shownRate = fx === null ? null : shownUsdPerUnit(fx);
@@ -189,7 +189,7 @@ export async function applyEvaluation(
     position: payment.revenueEntries + index + 1,
   }));
   const names =
-    binding === null || payment.twinIds.length === 0 ? [] : [payment.paymentId, ...payment.twinIds];
+    binding === null || payment.aliasIds.length === 0 ? [] : [payment.paymentId, ...payment.aliasIds];
   const own = rows.findLast((row) => row.eventId === delivery?.eventId)?.id ?? null;
 
   const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`
@@ -217,11 +217,11 @@ export async function applyEvaluation(
     ), written as (
       insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
                                reverses_commission_id, rate_bps, rate_source, base_cents, amount_cents, source, customer_user_id,
-                               match_method, occurred_at, due_at, replay_id)
+                               match_method, occurred_at, due_at, reprocess_run_id)
       select r.id, held.app_id, t.affiliate_id, t.link_id, r."eventId", held.id, held.binding_id, r."adjustmentId", r.kind,
              case r.kind when 'reversal' then ${earningId ?? null} end, t.rate_bps, t.rate_source, r."baseCents", r."amountCents",
              ${payment.source}, t.customer_user_id, t.match_method,
-             to_timestamp(r."occurredAt" / 1000.0), t.due_at, ${replayId}
+             to_timestamp(r."occurredAt" / 1000.0), t.due_at, ${reprocessRunId}
         from held, terms t,
              rows from (jsonb_to_recordset(${sql.json(rows)}) as (id text, kind text, "eventId" text, "adjustmentId" text,
                "amountCents" bigint, "baseCents" bigint, "occurredAt" bigint)) with ordinality r
@@ -229,9 +229,9 @@ export async function applyEvaluation(
       returning id, event_id, due_at
     ), earned as (
       insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, adjustment_id, amount_cents, occurred_at,
-                                   replay_id)
+                                   reprocess_run_id)
       select held.id, v.position, held.app_id, a.affiliate_id, a.link_id, v."adjustmentId", v."amountCents",
-             to_timestamp(v."occurredAt" / 1000.0), ${replayId}
+             to_timestamp(v."occurredAt" / 1000.0), ${reprocessRunId}
         from held
         join bindings b on b.id = held.binding_id
         join attributions a on a.id = b.attribution_id,

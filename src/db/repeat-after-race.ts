@@ -20,7 +20,10 @@ export async function repeatAfterRace<T>(constraint: string, statement: () => Pr
  * Runs `look` until it answers. It answers undefined when another statement has just written what it looks for, or has
  * just taken what it wanted; `attempts` is one more than what can be taken.
  */
-export async function lookUntilSeen<T>(look: () => Promise<T | undefined>, attempts = ATTEMPTS): Promise<T> {
+export async function retryUntilVisible<T>(
+  look: () => Promise<T | undefined>,
+  attempts = ATTEMPTS,
+): Promise<T> {
   for (let attempt = 1; attempt <= attempts; attempt += 1) {
     const found = await look();
     if (found !== undefined) return found;

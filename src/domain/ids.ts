@@ -20,7 +20,7 @@ export const ID_PREFIXES = {
   payment: 'pmt',
   adjustment: 'adj',
   binding: 'bnd',
-  replay: 'rpl',
+  reprocessRun: 'rpr',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;
@@ -44,7 +44,7 @@ export type PayoutRequestId = Id<'payoutRequest'>;
 export type PaymentId = Id<'payment'>;
 export type AdjustmentId = Id<'adjustment'>;
 export type BindingId = Id<'binding'>;
-export type ReplayId = Id<'replay'>;
+export type ReprocessRunId = Id<'reprocessRun'>;
 
 /** 26 base32 characters, the first of them at most 7: a UUID has 128 bits, 26 characters could hold 130. */
 const BODY = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;

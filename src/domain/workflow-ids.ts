@@ -4,7 +4,7 @@ export const workflowIds = {
   hold: (commissionId: string) => `hold:${commissionId}`,
   payout: (affiliateId: string) => `payout:${affiliateId}`,
   heal: (bindingId: string) => `heal:${bindingId}`,
-  replay: (replayId: string) => `replay:${replayId}`,
+  reprocess: (reprocessRunId: string) => `reprocess:${reprocessRunId}`,
   /** One at a time for everything that waits. */
   convert: (taskQueue: string) => `convert:${taskQueue}`,
 } as const;

@@ -17,8 +17,8 @@ export type DeliveryOutcome =
   | { readonly status: 'done'; readonly eventId: EventId; readonly commissionId: CommissionId | null }
   | { readonly status: 'duplicate' };
 
-/** Work that outlives the request. Implemented on Temporal (`temporal/durable-work.ts`). */
-export interface DurableWork {
+/** Work that outlives the request. Implemented on Temporal (`temporal/workflow-starter.ts`). */
+export interface WorkflowStarter {
   /** Runs the delivery's workflow; answers null when it is not done after `waitMs` (it goes on by itself). Never throws. */
   processDelivery(deliveryId: DeliveryId, waitMs: number): Promise<DeliveryOutcome | null>;
   /** Has the user's earlier payments looked at again, in the background. Never throws. */
@@ -61,7 +61,7 @@ export interface HttpDeps {
   readonly rateLimits: RateLimits;
   /** Hashes requesters' addresses for deferred matches. */
   readonly addressHasher: AddressHasher;
-  readonly work: DurableWork;
+  readonly work: WorkflowStarter;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly observeRequest?: RequestObserver;
 }

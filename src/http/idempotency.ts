@@ -6,8 +6,8 @@ import type { AccountId } from '../domain/ids.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError, invalidField } from './errors.ts';
-import { createMint, MINT_SEED_BYTES } from './mint.ts';
-import type { Mint } from './mint.ts';
+import { createIdGenerator, ID_SEED_BYTES } from './id-generator.ts';
+import type { IdGenerator } from './id-generator.ts';
 import { problemReply } from './reply.ts';
 import type { Reply } from './reply.ts';
 
@@ -55,11 +55,11 @@ export async function answerOnce(
   deps: HttpDeps,
   accountId: AccountId,
   body: unknown,
-  run: (mint: Mint) => Promise<Reply>,
+  run: (idGenerator: IdGenerator) => Promise<Reply>,
 ): Promise<Reply> {
   const key = readIdempotencyKey(ctx);
   const now = deps.now();
-  if (key === null) return await run(createMint(now));
+  if (key === null) return await run(createIdGenerator(now));
 
   const { sql, secretBox } = deps;
   const request = { accountId, idempotencyKey: key, requestSha256: requestSha256(ctx, body) };
@@ -67,7 +67,7 @@ export async function answerOnce(
   const claimed = await claimIdempotencyKey(sql, request, {
     claimId,
     requestedAt: now,
-    seed: secretBox.encrypt(randomBytes(MINT_SEED_BYTES).toString('base64'), context('seed', request)),
+    seed: secretBox.encrypt(randomBytes(ID_SEED_BYTES).toString('base64'), context('seed', request)),
   });
   switch (claimed.state) {
     case 'reused':
@@ -93,7 +93,7 @@ export async function answerOnce(
   );
   let reply: Reply;
   try {
-    reply = await run(createMint(claimed.requestedAt, seed));
+    reply = await run(createIdGenerator(claimed.requestedAt, seed));
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) {
       await releaseClaim(sql, request, claimId).catch(() => {});

@@ -12,8 +12,8 @@ import type { ErrorCode, FieldError } from './errors.ts';
 import { answerOnce, readIdempotencyKey } from './idempotency.ts';
 import { authenticateAccount, authenticateSdk, requirePermission } from './middleware/authenticate.ts';
 import { parseBody } from './middleware/parse-body.ts';
-import { createMint } from './mint.ts';
-import type { Mint } from './mint.ts';
+import { createIdGenerator } from './id-generator.ts';
+import type { IdGenerator } from './id-generator.ts';
 import { limitRate } from './rate-limits.ts';
 import type { RateLimitName } from './rate-limits.ts';
 import { jsonReply, sendReply } from './reply.ts';
@@ -39,7 +39,7 @@ export interface Call<A extends Auth, P extends string, I extends Ids, Q, B> {
   /** The moment of the request, epoch ms. */
   readonly now: number;
   /** Makes the ids and keys of this call; of one that is run again for its idempotency key, those of the first try. */
-  readonly mint: Mint;
+  readonly idGenerator: IdGenerator;
   readonly caller: CallerOf<A>;
   /** The app in the path of an account's route; it belongs to the account. */
   readonly app: A extends 'account' ? (P extends `${string}/:appId${string}` ? App : undefined) : undefined;
@@ -156,8 +156,8 @@ export function route<
       const { caller } = call;
       const reply =
         keepsAnswers && caller !== undefined && 'accountId' in caller
-          ? await answerOnce(ctx, deps, caller.accountId, call.body, async (mint) =>
-              jsonReply(status, await spec.handler({ ...call, mint })),
+          ? await answerOnce(ctx, deps, caller.accountId, call.body, async (idGenerator) =>
+              jsonReply(status, await spec.handler({ ...call, idGenerator })),
             )
           : jsonReply(status, await spec.handler(call));
       sendReply(ctx, reply);
@@ -253,7 +253,7 @@ async function check<
     ctx,
     deps,
     now,
-    mint: createMint(now),
+    idGenerator: createIdGenerator(now),
     caller,
     app,
     params,

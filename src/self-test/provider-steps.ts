@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { SecretUnreadable } from '../config/secret-box.ts';
-import { findDoorSecrets } from '../db/deliveries.ts';
+import { findActiveWebhookSecrets } from '../db/deliveries.ts';
 import type { WebhookSecretRow } from '../db/deliveries.ts';
 import {
   announceSelfTest,
@@ -144,7 +144,7 @@ class ProviderPlay {
 
   async #playWith(secret: string): Promise<void> {
     // Without a proof, and first: the secret is sent only to an address that was shown to lead here.
-    const door = (await this.#reachPublicAddress()) ? this.#run.deps.publicUrl : await this.#ownDoor();
+    const door = (await this.#reachPublicAddress()) ? this.#run.deps.publicUrl : await this.#ownWebhookUrl();
     if (door === null) return;
     const taken = await this.#deliver(door, secret);
     await this.#tamper(taken?.door ?? door, secret);
@@ -197,7 +197,7 @@ class ProviderPlay {
   }
 
   /** Where the service listens, past the public address; null where that is the same, or is not the service. */
-  async #ownDoor(): Promise<string | null> {
+  async #ownWebhookUrl(): Promise<string | null> {
     const { publicUrl, ownUrl } = this.#run.deps;
     if (ownUrl === null || ownUrl === publicUrl) return null;
     return (await this.#probe(ownUrl)).refusedHere ? ownUrl : null;
@@ -272,15 +272,15 @@ class ProviderPlay {
       return { door, sample, posted };
     }
     const detail = this.#whyNotAccepted(posted);
-    const ownDoor = door === this.#run.deps.publicUrl ? await this.#ownDoor() : null;
-    if (ownDoor === null) {
-      this.#add(fails(step, detail, this.#mendDoor(posted)));
+    const ownWebhookUrl = door === this.#run.deps.publicUrl ? await this.#ownWebhookUrl() : null;
+    if (ownWebhookUrl === null) {
+      this.#add(fails(step, detail, this.#fixWebhookUrl(posted)));
       return null;
     }
     const again = this.#newSample();
-    const past = await this.#postSample(ownDoor, again, secret);
+    const past = await this.#postSample(ownWebhookUrl, again, secret);
     if (past.accepted === null) {
-      this.#add(fails(step, detail, this.#mendDoor(past)));
+      this.#add(fails(step, detail, this.#fixWebhookUrl(past)));
       return null;
     }
     this.#add(
@@ -290,7 +290,7 @@ class ProviderPlay {
         `Have whatever stands in front of the service pass on ${providers[this.#provider].proofHeaders.join(', ')} and the body unchanged, and answer within 5 s.`,
       ),
     );
-    return { door: ownDoor, sample: again, posted: past };
+    return { door: ownWebhookUrl, sample: again, posted: past };
   }
 
   #whyNotAccepted({ result, refusedHere }: Posted): string {
@@ -300,7 +300,7 @@ class ProviderPlay {
     return `A signed purchase was answered ${result.status}.`;
   }
 
-  #mendDoor({ result, refusedHere }: Posted): string {
+  #fixWebhookUrl({ result, refusedHere }: Posted): string {
     if (result.kind === 'answer' && result.status === 503) {
       return 'Have the operator look at GET /readyz: the database is out of reach.';
     }
@@ -519,7 +519,7 @@ function hostOf(location: string, base: string): string {
 /** Plays one provider's purchase through the whole pipeline, and says step by step what works. */
 export async function testProvider(run: Run, provider: ProviderName): Promise<ProviderReport> {
   const { sql, now } = run.deps;
-  const secrets = (await findDoorSecrets(sql, run.appId, provider, now())) ?? [];
+  const secrets = (await findActiveWebhookSecrets(sql, run.appId, provider, now())) ?? [];
   if (secrets.length === 0) {
     const fix = `If you use ${provider}: PUT /apps/${run.appId}/webhooks/${provider}/secret, whose answer says where to fill in what.`;
     const steps = [advises('secret', 'Not configured: no webhook secret is set.', fix)];

@@ -4,14 +4,14 @@ import * as z from 'zod';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
 import {
-  findFoundations,
+  findDependencies,
   findNextDeliveries,
   findPlanned,
   listReplayChanges,
-  listReplayedCommissions,
-  orderReplay,
-} from '../../src/db/replays.ts';
-import type { ReplayedDelivery } from '../../src/db/replays.ts';
+  listReprocessedCommissions,
+  requestReprocessing,
+} from '../../src/db/reprocess.ts';
+import type { ReprocessedDelivery } from '../../src/db/reprocess.ts';
 import {
   findCurrenciesInUse,
   findMoneyLeft,
@@ -218,37 +218,37 @@ test('the self-test reads no more than its answer needs', async () => {
   expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);
 });
 
-test('a replay reads no more than a page of deliveries and what they build on, however far it is', async () => {
-  const id = newId('replay');
+test('a reprocess reads no more than a page of deliveries and what they build on, however far it is', async () => {
+  const id = newId('reprocessRun');
   const none = { deliveryId: null, from: null, to: null };
-  expect(await orderReplay(sql, { id, appId: appId as AppId, dryRun: true, ...none })).toBe(id);
+  expect(await requestReprocessing(sql, { id, appId: appId as AppId, dryRun: true, ...none })).toBe(id);
   await sql`
     with found as (
-      insert into replay_changes (app_id, replay_id, delivery_id, received_at, changes, appends)
+      insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends)
       select app_id, ${id}, id, received_at, '[{}]', true from deliveries
        where app_id = ${appId} and signature_valid and completed_at is not null order by received_at, id limit 20000
       returning received_at, delivery_id
     ), numbered as (
       select f.*, row_number() over (order by received_at, delivery_id) as n from found f
     ), named as (
-      insert into replay_names (replay_id, delivery_id, name, tells)
+      insert into reprocess_names (reprocess_run_id, delivery_id, name, provides)
       select ${id}, delivery_id, unnest(array['event ' || n, 'pair ' || n / 2]), true from numbered
     )
-    update replays r set seen = 19990, seen_at = f.received_at, seen_id = f.delivery_id
+    update reprocess_runs r set seen = 19990, seen_at = f.received_at, seen_id = f.delivery_id
       from numbered f where f.n = 19990 and r.id = ${id}`;
-  await client.query('analyze replay_changes');
-  await client.query('analyze replay_names');
-  const middle = await sql.one<ReplayedDelivery>`
+  await client.query('analyze reprocess_changes');
+  await client.query('analyze reprocess_names');
+  const middle = await sql.one<ReprocessedDelivery>`
     select c.delivery_id as "deliveryId", c.received_at as "receivedAt"
-      from replay_names n join replay_changes c using (replay_id, delivery_id)
-     where n.replay_id = ${id} and n.name = 'event 10001'`;
+      from reprocess_names n join reprocess_changes c using (reprocess_run_id, delivery_id)
+     where n.reprocess_run_id = ${id} and n.name = 'event 10001'`;
   sent = [];
   expect(await findNextDeliveries(sql, { id, deliveryId: null }, 20)).toHaveLength(20);
   expect(await findPlanned(sql, id)).toHaveLength(10);
   // Its own name leads to the one of which both speak, and that to the other, which came before it.
-  expect(await findFoundations(sql, id, middle, ['event 10001'], 50)).toHaveLength(1);
+  expect(await findDependencies(sql, id, middle, ['event 10001'], 50)).toHaveLength(1);
   expect(await listReplayChanges(sql, id, middle, 20)).toHaveLength(20);
-  expect(await listReplayedCommissions(sql, id, null, 20)).toEqual([]);
+  expect(await listReprocessedCommissions(sql, id, null, 20)).toEqual([]);
   expect(sent).toHaveLength(5);
   expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);
 });

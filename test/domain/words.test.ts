@@ -22,7 +22,7 @@ describe('words that callers and rows keep are spelled as they always were:', ()
     [
       'prefixes of ids',
       Object.values(ID_PREFIXES),
-      'acct app aff lnk clk att evt del com pay key sec req pmt adj bnd rpl',
+      'acct app aff lnk clk att evt del com pay key sec req pmt adj bnd rpr',
     ],
   ])('%s', (_, words, expected) => {
     expect(words).toEqual(expected.split(' '));
@@ -40,7 +40,7 @@ describe('words that callers and rows keep are spelled as they always were:', ()
     expect(workflowIds.hold('com_1')).toBe('hold:com_1');
     expect(workflowIds.payout('aff_1')).toBe('payout:aff_1');
     expect(workflowIds.heal('bnd_1')).toBe('heal:bnd_1');
-    expect(workflowIds.replay('rpl_1')).toBe('replay:rpl_1');
+    expect(workflowIds.reprocess('rpr_1')).toBe('reprocess:rpr_1');
     expect(workflowIds.convert('tributary')).toBe('convert:tributary');
   });
 });

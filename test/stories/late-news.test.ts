@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { acceptDelivery } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
-import type { TemporalWork } from '../../temporal/durable-work.ts';
+import type { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { startRelay } from '../../temporal/relay.ts';
 import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -264,7 +264,7 @@ describe('news that comes late', () => {
     };
     const relay = startRelay({
       sql,
-      work: work as unknown as TemporalWork,
+      work: work as unknown as TemporalWorkflowStarter,
       logger: pino({ level: 'silent' }),
     });
     // Its first round may have begun already.

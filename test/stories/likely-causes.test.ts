@@ -90,8 +90,8 @@ async function importEuro(day: string): Promise<void> {
   expect(status).toBe(0);
 }
 
-const mendCommissions = () => runOn(service.database.url, 'drop function if exists test_breaks() cascade');
-afterEach(mendCommissions);
+const fixCommissions = () => runOn(service.database.url, 'drop function if exists test_breaks() cascade');
+afterEach(fixCommissions);
 
 const CREATOR = /The device came through Test creator/;
 
@@ -244,7 +244,7 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
          create trigger test_breaks before insert on commissions for each row execute function test_breaks();`,
       );
       const { eventId } = await pay(founder, user);
-      return { eventId, repair: { thisOneEarns: mendCommissions } };
+      return { eventId, repair: { thisOneEarns: fixCommissions } };
     },
     advice: /nothing to change, look again in a moment; .* the webhooks diagnostic has the error/,
     attribute: { facts: { users: [{ identified: true, attribution: { decided: false } }] } },

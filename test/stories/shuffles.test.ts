@@ -7,7 +7,7 @@ import type { Activities } from '../../activities/index.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { listAppIds } from '../../src/db/apps.ts';
 import { finishDelivery } from '../../src/db/deliveries.ts';
-import { rehearse } from '../../src/db/rehearsal.ts';
+import { withRollback } from '../../src/db/with-rollback.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
 import type { ProviderName } from '../../src/providers/provider.ts';
@@ -33,7 +33,7 @@ import {
   superwallRefund,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
-import { carryOut, centsFound, order } from '../support/replays.ts';
+import { carryOut, centsFound, order } from '../support/reprocess.ts';
 
 // The life of a subscription as each provider tells it, in any order and with any repetition, has to end in the one
 // ledger that it gives in order. The whole service but for Temporal: each delivery's activities run in the request.
@@ -68,7 +68,7 @@ beforeAll(async () => {
     onSettled: () => {},
     onBindings: () => {},
     ratesUrl: null,
-    rehearse: (work) => rehearse(api.database.url, work),
+    withRollback: (work) => withRollback(api.database.url, work),
   });
 });
 afterAll(async () => {
@@ -386,7 +386,7 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
     );
   }, 120_000);
 
-  test('it gives the same when a replay reads what an earlier version could not, as the dry run had said', async () => {
+  test('it gives the same when a reprocess reads what an earlier version could not, as the dry run had said', async () => {
     await fc.assert(
       fc.asyncProperty(anyArrivals, async (arrivals) => {
         isEarlierVersion = true;
@@ -412,7 +412,7 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
   }, 120_000);
 });
 
-test('a replay of what this version processed finds nothing to change, whatever came in whatever order', async () => {
+test('a reprocess of what this version processed finds nothing to change, whatever came in whatever order', async () => {
   const apps = await listAppIds(api.sql);
   expect(apps.length).toBeGreaterThan(PROVIDER_NAMES.length * 20);
   // Each app is one arrival of one provider; every fourth is enough to have many of each.

@@ -25,7 +25,7 @@ async function breakCommissions(): Promise<void> {
      create trigger test_breaks before insert on commissions for each row execute function test_breaks();`,
   );
 }
-async function mendCommissions(): Promise<void> {
+async function fixCommissions(): Promise<void> {
   await runOn(service.database.url, `drop trigger test_breaks on commissions; drop function test_breaks();`);
 }
 
@@ -66,7 +66,7 @@ describe('a delivery whose commission step fails', () => {
       select processing_status as status, last_error as "lastError" from deliveries where id = ${id}`;
     expect(row).toEqual({ status: 'processing', lastError: expect.stringContaining('writeCommission: ') });
 
-    await mendCommissions();
+    await fixCommissions();
     await expect(handle.result()).resolves.toMatchObject({
       status: 'done',
       commissionId: expect.stringMatching(/^com_/),

@@ -12,7 +12,7 @@ import globalTeardown from './global-teardown.ts';
 import { DAY_MS, eventually, setUpFounder } from './founder.ts';
 import { runOn } from './postgres-admin.ts';
 import { bodyOf, stripeEvent, stripeInvoicePaid } from './provider-fixtures.ts';
-import { order } from './replays.ts';
+import { order } from './reprocess.ts';
 import { startTestService } from './service.ts';
 
 const folder = path.join(projectRoot, 'test/fixtures/histories');
@@ -103,13 +103,13 @@ try {
   );
   await keep('heal', `heal:${binding.id}`);
 
-  const replayId = await order(service.sql, founder.app.id);
-  await service.temporal.workflow.execute('replay', {
-    workflowId: workflowIds.replay(replayId),
+  const reprocessRunId = await order(service.sql, founder.app.id);
+  await service.temporal.workflow.execute('reprocess', {
+    workflowId: workflowIds.reprocess(reprocessRunId),
     taskQueue: service.taskQueue,
-    args: [{ replayId }],
+    args: [{ reprocessRunId }],
   });
-  await keep('replay', workflowIds.replay(replayId));
+  await keep('reprocess', workflowIds.reprocess(reprocessRunId));
 
   await runOn(
     service.database.url,

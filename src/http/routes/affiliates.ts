@@ -8,7 +8,7 @@ import {
 import type * as z from 'zod';
 import { decodeCursor, nameKey, presentPage, timeKey } from '../cursors.ts';
 import { ApiError, foundOrThrow } from '../errors.ts';
-import type { Mint } from '../mint.ts';
+import type { IdGenerator } from '../id-generator.ts';
 import { presentAffiliate, presentAffiliateRow } from '../presenters/affiliate.ts';
 import { presentBulk } from '../presenters/bulk.ts';
 import { route } from '../route.ts';
@@ -16,9 +16,9 @@ import * as schemas from '../schemas/affiliates.ts';
 
 type AffiliateFields = z.output<typeof schemas.newAffiliate>;
 
-function newAffiliate(mint: Mint, { name, email, defaultCommissionRateBps }: AffiliateFields) {
+function newAffiliate(idGenerator: IdGenerator, { name, email, defaultCommissionRateBps }: AffiliateFields) {
   return {
-    id: mint.id('affiliate'),
+    id: idGenerator.id('affiliate'),
     name,
     email: email ?? null,
     defaultCommissionRateBps: defaultCommissionRateBps ?? null,
@@ -75,8 +75,8 @@ export const affiliateRoutes = [
     summary: 'Creates an affiliate.',
     body: schemas.newAffiliate,
     response: { status: 201, schema: schemas.affiliate },
-    handler: async ({ deps, app, mint, body }) => {
-      const [made] = await createAffiliates(deps.sql, app.id, [newAffiliate(mint, body)]);
+    handler: async ({ deps, app, idGenerator, body }) => {
+      const [made] = await createAffiliates(deps.sql, app.id, [newAffiliate(idGenerator, body)]);
       return presentAffiliate(foundOrThrow(made));
     },
   }),
@@ -93,8 +93,8 @@ export const affiliateRoutes = [
       'state of an app refuses an affiliate, so `failed` is always empty.',
     body: schemas.newAffiliates,
     response: { status: 200, schema: schemas.createdAffiliates },
-    handler: async ({ deps, app, mint, body }) => {
-      const rows = body.rows.map((row) => newAffiliate(mint, row));
+    handler: async ({ deps, app, idGenerator, body }) => {
+      const rows = body.rows.map((row) => newAffiliate(idGenerator, row));
       return presentBulk(await createAffiliates(deps.sql, app.id, rows), presentAffiliate, {});
     },
   }),

@@ -6,7 +6,7 @@ import type { NewSdkKey } from '../../db/sdk-keys.ts';
 import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES } from '../../domain/keys.ts';
 import { subdomainOf } from '../../domain/slugs.ts';
 import { ApiError } from '../errors.ts';
-import type { Mint } from '../mint.ts';
+import type { IdGenerator } from '../id-generator.ts';
 import { presentApp, presentAppSummary } from '../presenters/app.ts';
 import { route } from '../route.ts';
 import * as schemas from '../schemas/apps.ts';
@@ -33,8 +33,8 @@ function settingsOf(given: z.output<typeof schemas.newApp>) {
   };
 }
 
-function newSdkKey(mint: Mint): NewSdkKey {
-  return { id: mint.id('key'), ...makeKey('sdk', mint.bytes(KEY_RANDOM_BYTES)) };
+function newSdkKey(idGenerator: IdGenerator): NewSdkKey {
+  return { id: idGenerator.id('key'), ...makeKey('sdk', idGenerator.bytes(KEY_RANDOM_BYTES)) };
 }
 
 export const appRoutes = [
@@ -59,11 +59,12 @@ export const appRoutes = [
     body: schemas.newApp,
     response: { status: 201, schema: schemas.createdApp },
     errors: ['subdomain_taken'],
-    handler: async ({ deps, caller, mint, body }) => {
-      const id = mint.id('app');
-      const sdkKey = newSdkKey(mint);
+    handler: async ({ deps, caller, idGenerator, body }) => {
+      const id = idGenerator.id('app');
+      const sdkKey = newSdkKey(idGenerator);
       for (let attempt = 1; ; attempt += 1) {
-        const linkSubdomain = body.linkSubdomain ?? subdomainOf(body.name, mint.bytes(3).toString('hex'));
+        const linkSubdomain =
+          body.linkSubdomain ?? subdomainOf(body.name, idGenerator.bytes(3).toString('hex'));
         const app = { id, ...settingsOf(body), linkSubdomain };
         const made = await createApp(deps.sql, caller.accountId, app, sdkKey);
         if (made !== 'subdomain_taken') return { ...presentApp(made), sdkKey: sdkKey.key };
@@ -110,8 +111,8 @@ export const appRoutes = [
     summary: 'Makes a new SDK key; the old one stays valid for a grace period.',
     body: schemas.rotateSdkKey,
     response: { status: 200, schema: schemas.rotatedSdkKey },
-    handler: async ({ deps, app, mint, body, now }) => {
-      const sdkKey = newSdkKey(mint);
+    handler: async ({ deps, app, idGenerator, body, now }) => {
+      const sdkKey = newSdkKey(idGenerator);
       const endsAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
       const previousKeyExpiresAt = await rotateSdkKey(deps.sql, app.id, sdkKey, endsAt);
       return { sdkKey: sdkKey.key, previousKeyExpiresAt };

@@ -6,7 +6,7 @@ import { slugOf } from '../../domain/slugs.ts';
 import { decodeCursor, presentPage, timeKey } from '../cursors.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError, foundOrThrow, notFound } from '../errors.ts';
-import type { Mint } from '../mint.ts';
+import type { IdGenerator } from '../id-generator.ts';
 import { presentBulk } from '../presenters/bulk.ts';
 import { linkPresenter } from '../presenters/link.ts';
 import { route } from '../route.ts';
@@ -29,10 +29,10 @@ type LinkRow = z.output<typeof schemas.newLink>;
 async function makeLinks(
   { sql }: HttpDeps,
   appId: AppId,
-  mint: Mint,
+  idGenerator: IdGenerator,
   rows: readonly LinkRow[],
 ): Promise<(Link | LinkRefusal)[]> {
-  const ids = rows.map(() => mint.id('link'));
+  const ids = rows.map(() => idGenerator.id('link'));
   const made: (Link | LinkRefusal)[] = [];
   let waiting = [...rows.keys()];
   for (let attempt = 1; waiting.length > 0; attempt += 1) {
@@ -43,7 +43,7 @@ async function makeLinks(
         // A malformed id is one that no affiliate has.
         affiliateId: affiliateId as AffiliateId,
         destinationUrl,
-        slug: slug ?? slugOf(mint.bytes(8)),
+        slug: slug ?? slugOf(idGenerator.bytes(8)),
         campaign,
       };
     });
@@ -98,8 +98,8 @@ export const linkRoutes = [
     body: schemas.newLink,
     response: { status: 201, schema: schemas.link },
     errors: ['slug_taken'],
-    handler: async ({ deps, app, mint, body }) => {
-      const [made] = await makeLinks(deps, app.id, mint, [body]);
+    handler: async ({ deps, app, idGenerator, body }) => {
+      const [made] = await makeLinks(deps, app.id, idGenerator, [body]);
       switch (made) {
         case undefined:
         case 'unknown_affiliate':
@@ -125,8 +125,12 @@ export const linkRoutes = [
       'taken, whose affiliate is unknown, or whose slug an earlier row has, is listed in `failed`.',
     body: schemas.newLinks,
     response: { status: 200, schema: schemas.createdLinks },
-    handler: async ({ deps, app, mint, body }) =>
-      presentBulk(await makeLinks(deps, app.id, mint, body.rows), linkPresenter(deps, app).one, REFUSALS),
+    handler: async ({ deps, app, idGenerator, body }) =>
+      presentBulk(
+        await makeLinks(deps, app.id, idGenerator, body.rows),
+        linkPresenter(deps, app).one,
+        REFUSALS,
+      ),
   }),
 
   route({

@@ -3,7 +3,7 @@ import type { PayoutCsv } from '../../db/payout-csv.ts';
 import type { HttpContext } from '../context.ts';
 import { ApiError, foundOrThrow, notFound } from '../errors.ts';
 import { readIdempotencyKey } from '../idempotency.ts';
-import { exportPayout } from '../payout-desk.ts';
+import { exportPayout } from '../export-payout.ts';
 import { rawRoute } from '../route.ts';
 import { payoutExportBody } from '../schemas/payout-export.ts';
 

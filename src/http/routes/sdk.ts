@@ -7,7 +7,7 @@ import {
 } from '../../db/attributions.ts';
 import type { Attribution, RememberedUser } from '../../db/attributions.ts';
 import { bindRememberedUsers, bindUser, markHealedIfNothingWaits } from '../../db/bindings.ts';
-import { lookUntilSeen } from '../../db/repeat-after-race.ts';
+import { retryUntilVisible } from '../../db/repeat-after-race.ts';
 import {
   chooseDeferredClick,
   chooseTouch,
@@ -69,7 +69,7 @@ const LOOKS = DEFERRED_LINKS_LIMIT + 10;
 async function attribute(deps: HttpDeps, install: Install): Promise<Attribution | undefined> {
   const { sql } = deps;
   const { appId, deviceId, firstOpenAt } = install;
-  const { attribution } = await lookUntilSeen(async () => {
+  const { attribution } = await retryUntilVisible(async () => {
     const candidates = await findInstallCandidates(sql, install);
     const touch = chooseTouch({ ...candidates, deviceId, firstOpenAt });
     const { attribution: winner, rememberedUsers } = candidates;

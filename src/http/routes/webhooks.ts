@@ -4,7 +4,7 @@ import type { HttpContext } from '../context.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { route } from '../route.ts';
 import { webhookAnswer } from '../schemas/webhook-delivery.ts';
-import { receiveWebhook } from '../webhook-door.ts';
+import { receiveWebhook } from '../receive-webhook.ts';
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
 

@@ -25,7 +25,7 @@ async function admin(args: readonly string[], over: { url?: string; patienceMs?:
   return { status, out, err };
 }
 
-const replay = (...args: string[]) => admin(['deliveries', 'replay', '--app', founder.app.id, ...args]);
+const reprocess = (...args: string[]) => admin(['deliveries', 'reprocess', '--app', founder.app.id, ...args]);
 
 beforeAll(async () => {
   service = await startTestService({ settings: { relay: { overdueMs: 1_000, pauseMs: 100 } } });
@@ -56,7 +56,7 @@ const commissions = () =>
     select id, amount_cents as cents from commissions where app_id = ${founder.app.id}`;
 
 interface Report {
-  readonly replayId: string;
+  readonly reprocessRunId: string;
   readonly dryRun: boolean;
   readonly seen: number;
   readonly changed: number;
@@ -69,9 +69,9 @@ interface Report {
   }[];
 }
 
-describe('deliveries replay', () => {
+describe('deliveries reprocess', () => {
   test('--dry-run shows what would change, as a table with sums, and changes nothing', async () => {
-    const { status, out, err } = await replay('--delivery', deliveryId, '--dry-run');
+    const { status, out, err } = await reprocess('--delivery', deliveryId, '--dry-run');
     expect({ status, err }).toEqual({
       status: 0,
       err: expect.stringContaining('1 of 1 deliveries looked at, 1 differ, 0 applied.'),
@@ -86,7 +86,7 @@ describe('deliveries replay', () => {
   });
 
   test('applies it, says so in JSON, starts the hold timer, and has a workflow to look at', async () => {
-    const { status, out } = await replay('--from', '2020-01-01', '--json');
+    const { status, out } = await reprocess('--from', '2020-01-01', '--json');
     const report = JSON.parse(out) as Report;
     expect({ status, ...report }).toMatchObject({ status: 0, dryRun: false, changed: 1, applied: 1 });
     expect(report.deliveries).toEqual([
@@ -94,8 +94,10 @@ describe('deliveries replay', () => {
     ]);
     const [commission] = await commissions();
     expect(commission?.cents).toBe(200);
-    const workflow = await service.temporal.workflow.getHandle(`replay:${report.replayId}`).describe();
-    expect(workflow).toMatchObject({ type: 'replay', status: { name: 'COMPLETED' } });
+    const workflow = await service.temporal.workflow
+      .getHandle(`reprocess:${report.reprocessRunId}`)
+      .describe();
+    expect(workflow).toMatchObject({ type: 'reprocess', status: { name: 'COMPLETED' } });
     await eventually('the hold timer is set', async () =>
       service.temporal.workflow
         .getHandle(`hold:${commission?.id ?? ''}`)
@@ -110,18 +112,18 @@ describe('deliveries replay', () => {
     ).toMatchObject({
       items: [{ id: deliveryId, processingStatus: 'processed', lastError: null }],
     });
-    const again = await admin(['deliveries', 'replay-report', report.replayId, '--json']);
+    const again = await admin(['deliveries', 'reprocess-report', report.reprocessRunId, '--json']);
     expect(JSON.parse(again.out)).toEqual(report);
   });
 
   test('finds nothing the second time', async () => {
-    const { status, out, err } = await replay('--from', '2020-01-01', '--to', '2100-01-01T00:00:00Z');
+    const { status, out, err } = await reprocess('--from', '2020-01-01', '--to', '2100-01-01T00:00:00Z');
     expect({ status, out }).toEqual({ status: 0, out: 'None.\n' });
     expect(err).toContain('0.00 USD of commissions');
   });
 
   test.each([
-    ['no choice of deliveries', [], 2, 'say what to replay'],
+    ['no choice of deliveries', [], 2, 'say what to reprocess'],
     ['two choices at once', ['--delivery', 'x', '--from', '2026-01-01'], 2, 'not both'],
     ['a time that is none', ['--from', 'yesterday'], 2, 'epoch milliseconds'],
     ['a day that is none', ['--from', '2026-02-31T00:00:00Z'], 2, 'epoch milliseconds'],
@@ -130,33 +132,37 @@ describe('deliveries replay', () => {
     ['an unknown delivery', ['--delivery', 'del_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],
     ['an id of another kind', ['--delivery', 'evt_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],
   ] as const)('refuses %s', async (_title, args, status, message) => {
-    const answer = await replay(...args);
+    const answer = await reprocess(...args);
     expect(answer).toMatchObject({ status, out: '', err: expect.stringContaining(message) });
   });
 
   test('that is stuck says why, and can be cancelled', async () => {
-    await service.sql`alter table replays add constraint test_stuck check (seen = 0) not valid`;
+    await service.sql`alter table reprocess_runs add constraint test_stuck check (seen = 0) not valid`;
     try {
-      const waiting = replay('--from', '2020-01-01');
+      const waiting = reprocess('--from', '2020-01-01');
       let id = '';
-      await eventually('the replay is stuck', async () => {
+      await eventually('the reprocess is stuck', async () => {
         const row = await service.sql.maybe<{ id: string }>`
-          select id from replays where last_error is not null`;
+          select id from reprocess_runs where last_error is not null`;
         id = row?.id ?? '';
         return row !== undefined;
       });
-      const cancelled = await admin(['deliveries', 'replay-cancel', id]);
+      const cancelled = await admin(['deliveries', 'reprocess-cancel', id]);
       expect(cancelled).toMatchObject({ status: 0, out: expect.stringContaining(`${id} ends`) });
       const { status, err } = await waiting;
       expect(status).toBe(0);
-      expect(err).toMatch(/A page failed and is tried again: .*test_stuck.* deliveries replay-cancel rpl_/);
+      expect(err).toMatch(
+        /A page failed and is tried again: .*test_stuck.* deliveries reprocess-cancel rpr_/,
+      );
       expect(err).toContain('It was cancelled before its end.');
-      expect(await admin(['deliveries', 'replay-cancel', 'rpl_01m7yz51jeexzrkkabs7jjdrv8'])).toMatchObject({
-        status: 1,
-        err: expect.stringContaining('under way'),
-      });
+      expect(await admin(['deliveries', 'reprocess-cancel', 'rpr_01m7yz51jeexzrkkabs7jjdrv8'])).toMatchObject(
+        {
+          status: 1,
+          err: expect.stringContaining('under way'),
+        },
+      );
     } finally {
-      await service.sql`alter table replays drop constraint test_stuck`;
+      await service.sql`alter table reprocess_runs drop constraint test_stuck`;
     }
   });
 
@@ -164,13 +170,13 @@ describe('deliveries replay', () => {
     const idle = await startTestApi();
     try {
       const { appId } = await newApp(idle);
-      const answer = await admin(['deliveries', 'replay', '--app', appId, '--from', '2026-01-01'], {
+      const answer = await admin(['deliveries', 'reprocess', '--app', appId, '--from', '2026-01-01'], {
         url: idle.database.url,
         patienceMs: 500,
       });
       expect(answer).toMatchObject({ status: 1, out: '' });
       expect(answer.err).toMatch(
-        /No service on this database has taken the replay up.* deliveries replay-report rpl_/,
+        /No service on this database has taken the reprocess up.* deliveries reprocess-report rpr_/,
       );
     } finally {
       await idle.close();

@@ -3,23 +3,23 @@ import { TypeID } from 'typeid-js';
 import { ID_PREFIXES } from '../domain/ids.ts';
 import type { Id, IdKind } from '../domain/ids.ts';
 
-/** How many random bytes a mint is made of. */
-export const MINT_SEED_BYTES = 32;
+/** How many random bytes an id generator is made of. */
+export const ID_SEED_BYTES = 32;
 
 /**
- * Makes what a call has to make up: ids, keys, slugs. A mint of the same seed and time makes the same things in the same
+ * Makes what a call has to make up: ids, keys, slugs. An id generator of the same seed and time makes the same things in the same
  * order, so a call that is run again after a crash finds what its first run has written instead of making it twice. So
  * what a handler draws, and in which order, must not depend on anything but the request.
  */
-export interface Mint {
-  /** An id: UUIDv7 of the mint's time. Ids of one mint sort in the order in which they were asked for. */
+export interface IdGenerator {
+  /** An id: UUIDv7 of the idGenerator's time. Ids of one idGenerator sort in the order in which they were asked for. */
   id<K extends IdKind>(kind: K): Id<K>;
   /** Random bytes, at most 32. */
   bytes(length: number): Buffer;
 }
 
-/** A mint of `seed` at `at` (epoch ms). Without a seed it is a new one, unlike all others. */
-export function createMint(at: number, seed: Buffer = randomBytes(MINT_SEED_BYTES)): Mint {
+/** An id generator of `seed` at `at` (epoch ms). Without a seed it is a new one, unlike all others. */
+export function createIdGenerator(at: number, seed: Buffer = randomBytes(ID_SEED_BYTES)): IdGenerator {
   let drawn = 0;
   const draw = () => {
     drawn += 1;

@@ -3,7 +3,7 @@
  * after its database commit, so the answer does not wait for the workflow to close. Work that ran elsewhere settles
  * nothing here; the caller has another source for that.
  */
-export class AnswerDesk<T> {
+export class PendingResults<T> {
   readonly #waiting = new Map<string, Set<(value: T) => void>>();
 
   /** Begins to wait. Call it before the work is started, so that no outcome can slip by; several may wait for one. */

@@ -18,10 +18,10 @@ export interface EventReading {
 }
 
 /**
- * One thing that a replayed delivery would change. `append`: it is missing and is added. `keep`: it differs, and what is
+ * One thing that a reprocessed delivery would change. `append`: it is missing and is added. `keep`: it differs, and what is
  * stored stays, for nothing that was written is ever edited.
  */
-export interface ReplayChange {
+export interface ReprocessChange {
   /**
    * A row of facts (`event`, `payment`, `adjustment`, `users`, `userKeys`, `userLinks`, `aliases`, `transfers`), a field
    * (`event.kind`, …), the delivery's `status`, what an evaluation appends (`commission`, `revenue`) or says (`cause`), or
@@ -78,7 +78,7 @@ const MONEY_FIELDS: ReadonlySet<string> = new Set([
 
 /** How today's reading of an event differs from the stored one. */
 export interface ReadingDifference {
-  readonly changes: readonly ReplayChange[];
+  readonly changes: readonly ReprocessChange[];
   /**
    * Whether what is missing may be appended. Not when the event is another one by today's reading, or speaks of other
    * money than it was booked for: appending would count it twice.
@@ -130,12 +130,12 @@ export function isSettled(payment: PaymentSnapshot, evaluation: Evaluation): boo
   );
 }
 
-function appended(what: string, today: string, amountCents: number): ReplayChange {
+function appended(what: string, today: string, amountCents: number): ReprocessChange {
   return { what, stored: null, today, action: 'append', amountCents };
 }
 
 /** What an evaluation appends to the ledger of a payment whose cause for earning nothing was `storedCause`. */
-export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause | null): ReplayChange[] {
+export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause | null): ReprocessChange[] {
   const { earning, reversals, revenue, likelyCause } = evaluation;
   return [
     ...(earning === null
@@ -163,7 +163,7 @@ export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause |
   ];
 }
 
-/** Outcomes of a delivery, the least worth first: a replay raises a delivery's outcome and never lowers it. */
+/** Outcomes of a delivery, the least worth first: a reprocess raises a delivery's outcome and never lowers it. */
 const OUTCOMES = ['failed', 'ignored', 'duplicate', 'processed'] as const;
 export type DeliveryOutcomeStatus = (typeof OUTCOMES)[number];
 

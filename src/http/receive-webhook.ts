@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { acceptDelivery, findDoorSecrets, recordRefusedDelivery } from '../db/deliveries.ts';
+import { acceptDelivery, findActiveWebhookSecrets, recordRefusedDelivery } from '../db/deliveries.ts';
 import type { WebhookSecretRow } from '../db/deliveries.ts';
 import { newId } from '../db/new-id.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
@@ -11,7 +11,7 @@ import type { Provider, ProviderName, SignedRequest } from '../providers/provide
 import type { HttpDeps } from './deps.ts';
 
 /** What a provider is told. `refused` is one and the same answer whatever was wrong, so that nothing can be probed. */
-export type DoorAnswer =
+export type WebhookResult =
   | { readonly kind: 'done'; readonly eventId: EventId; readonly commissionId: CommissionId | null }
   | { readonly kind: 'pending'; readonly eventId: EventId }
   | { readonly kind: 'duplicate' }
@@ -42,11 +42,11 @@ export async function receiveWebhook(
   providerName: ProviderName,
   customerAppId: string,
   request: SignedRequest,
-): Promise<DoorAnswer> {
+): Promise<WebhookResult> {
   const { sql, secretBox, work, logger } = deps;
   const answerAt = request.receivedAt + ANSWER_WITHIN_MS;
   if (!isId('app', customerAppId)) return { kind: 'refused' };
-  const secrets = await findDoorSecrets(sql, customerAppId, providerName, request.receivedAt);
+  const secrets = await findActiveWebhookSecrets(sql, customerAppId, providerName, request.receivedAt);
   if (secrets === null) return { kind: 'refused' };
 
   const provider = providers[providerName];

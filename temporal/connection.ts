@@ -15,7 +15,7 @@ const HEALTH_DEADLINE_MS = 2_000;
 const SETUP_PAUSE_MS = 60_000;
 const RETENTION_SECONDS = 7 * 24 * 60 * 60;
 
-export interface TemporalLinkSettings {
+export interface TemporalConnectionSettings {
   readonly connection: NativeConnectionOptions;
   readonly namespace: string;
   readonly taskQueue: string;
@@ -32,7 +32,7 @@ export interface TemporalLinkSettings {
 }
 
 /** A process's tie to Temporal: it connects, sets up what is missing, runs the worker, and notices when the server is gone. */
-export interface TemporalLink {
+export interface TemporalConnection {
   /** Null while the server does not answer: callers keep their work for the relay instead of waiting. */
   readonly client: () => Client | null;
   /** What is missing, in words; null when all is well. */
@@ -85,7 +85,7 @@ async function ensureNamespace(connection: NativeConnection, namespace: string):
 }
 
 /** Ties the process to Temporal in the background; the service serves and keeps deliveries meanwhile. */
-export function linkTemporal(settings: TemporalLinkSettings): TemporalLink {
+export function connectTemporal(settings: TemporalConnectionSettings): TemporalConnection {
   const { namespace, taskQueue, logger, setUpPauseMs = SETUP_PAUSE_MS } = settings;
   installRuntime(logger);
   const stopping = new AbortController();

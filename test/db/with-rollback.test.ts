@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { rehearse } from '../../src/db/rehearsal.ts';
+import { withRollback } from '../../src/db/with-rollback.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 
@@ -18,16 +18,16 @@ afterAll(async () => {
 
 const things = () => database.sql<{ id: number }>`select id from things order by id`;
 
-async function killRehearsals(): Promise<void> {
+async function killDryRuns(): Promise<void> {
   const killed = await database.sql`
     select pg_terminate_backend(pid) from pg_stat_activity
-     where application_name = 'tributary-rehearsal' and datname = current_database()`;
+     where application_name = 'tributary-dry-run' and datname = current_database()`;
   expect(killed).toHaveLength(1);
 }
 
-describe('a rehearsal', () => {
+describe('a dry run', () => {
   test('sees what it writes, and leaves nothing', async () => {
-    const seen = await rehearse(database.url, async ({ sql }) => {
+    const seen = await withRollback(database.url, async ({ sql }) => {
       await sql`insert into things values (1), (2)`;
       return await sql`select id from things`;
     });
@@ -36,7 +36,7 @@ describe('a rehearsal', () => {
   });
 
   test('goes on after a part that failed, without that part', async () => {
-    const seen = await rehearse(database.url, async ({ sql, part }) => {
+    const seen = await withRollback(database.url, async ({ sql, part }) => {
       await part(() => sql`insert into things values (1)`);
       const refused = part(async () => {
         await sql`insert into things values (2)`;
@@ -50,9 +50,9 @@ describe('a rehearsal', () => {
   });
 
   test('writes nothing when its connection dies in the middle and the driver opens another', async () => {
-    const lost = rehearse(database.url, async ({ sql }) => {
+    const lost = withRollback(database.url, async ({ sql }) => {
       await sql`insert into things values (1)`;
-      await killRehearsals();
+      await killDryRuns();
       await sql`insert into things values (2)`;
     });
     await expect(lost).rejects.toThrow('read-only transaction');
@@ -60,19 +60,19 @@ describe('a rehearsal', () => {
   });
 
   test('has no result when its connection died and it only read after that', async () => {
-    const lost = rehearse(database.url, async ({ sql }) => {
+    const lost = withRollback(database.url, async ({ sql }) => {
       await sql`insert into things values (1)`;
-      await killRehearsals();
+      await killDryRuns();
       return await sql`select id from things`;
     });
-    await expect(lost).rejects.toThrow('the connection of a rehearsal was lost');
+    await expect(lost).rejects.toThrow('the connection of a dry run was lost');
   });
 
   test('waits only for a moment for a row that live work holds', async () => {
     await database.sql`insert into things values (1)`;
-    await rehearse(database.url, async ({ sql: holder }) => {
+    await withRollback(database.url, async ({ sql: holder }) => {
       await holder`update things set id = 1`;
-      const waiting = rehearse(database.url, async ({ sql }) => await sql`update things set id = 1`);
+      const waiting = withRollback(database.url, async ({ sql }) => await sql`update things set id = 1`);
       await expect(waiting).rejects.toThrow('lock timeout');
     });
   });

@@ -26,7 +26,7 @@ export class UnknownProvider extends Error {
  * One go through a delivery. It keeps what a step has read for the steps that follow; a step that runs on its own, in
  * another process and days later, reads again. The rows are the truth either way.
  */
-export class DeliveryRun {
+export class DeliveryContext {
   readonly deliveryId: DeliveryId;
   readonly #sql: Sql;
   #stored: StoredDelivery | undefined;

@@ -5,8 +5,8 @@ import {
   isSettled,
   ledgerChanges,
   readingOf,
-} from '../../src/domain/replay.ts';
-import type { EventReading } from '../../src/domain/replay.ts';
+} from '../../src/domain/reprocess.ts';
+import type { EventReading } from '../../src/domain/reprocess.ts';
 import type { Evaluation, PaymentSnapshot } from '../../src/domain/evaluate-payment.ts';
 import type { AdjustmentId, AffiliateId, BindingId, EventId } from '../../src/domain/ids.ts';
 import { normalizedEvent } from '../../src/providers/normalized.ts';
@@ -243,7 +243,7 @@ describe('what an evaluation would append', () => {
   });
 });
 
-test('a replay raises the outcome of a delivery and never lowers it', () => {
+test('a reprocess raises the outcome of a delivery and never lowers it', () => {
   const order = ['failed', 'ignored', 'duplicate', 'processed'] as const;
   for (const [low, stored] of order.entries()) {
     for (const [high, today] of order.entries()) expect(isBetterOutcome(stored, today)).toBe(high > low);

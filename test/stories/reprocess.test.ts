@@ -3,24 +3,24 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { evaluateAndApply } from '../../activities/evaluate.ts';
-import { createReplayActivities } from '../../activities/replays.ts';
-import type { ReplayActivities, ReplayActivityDeps } from '../../activities/replays.ts';
+import { createReprocessActivities } from '../../activities/reprocess.ts';
+import type { ReprocessActivities, ReprocessActivityDeps } from '../../activities/reprocess.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { finishDelivery } from '../../src/db/deliveries.ts';
 import { recordEventFacts } from '../../src/db/events.ts';
 import { loadPayments } from '../../src/db/payments.ts';
 import type { NewCommission, StoredPayment } from '../../src/db/payments.ts';
-import { rehearse } from '../../src/db/rehearsal.ts';
+import { withRollback } from '../../src/db/with-rollback.ts';
 import {
-  cancelReplay,
-  claimReplays,
-  findReplay,
-  listReplayedCommissions,
-  sumReplayed,
-} from '../../src/db/replays.ts';
+  cancelReprocessRun,
+  claimReprocessRuns,
+  findReprocessRun,
+  listReprocessedCommissions,
+  sumReprocessed,
+} from '../../src/db/reprocess.ts';
 import { connect, DatabaseUnavailable, instant } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import type { AppId, DeliveryId, EventId, ReplayId } from '../../src/domain/ids.ts';
+import type { AppId, DeliveryId, EventId, ReprocessRunId } from '../../src/domain/ids.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
 import { revenuecat } from '../../src/providers/revenuecat.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
@@ -32,8 +32,8 @@ import {
   revenuecatRefund,
   revenuecatTransfer,
 } from '../support/provider-fixtures.ts';
-import { carryOut, centsFound, order } from '../support/replays.ts';
-import type { Replayed } from '../support/replays.ts';
+import { carryOut, centsFound, order } from '../support/reprocess.ts';
+import type { Reprocessed } from '../support/reprocess.ts';
 import { expectSoundLedger } from '../support/sound-ledger.ts';
 
 // What an earlier version made of a delivery is played by writing its outcome by hand; the delivery itself came through
@@ -45,15 +45,15 @@ let api: TestApi;
 let app: TestApp;
 let affiliateId: string;
 let token: string;
-let activities: ReplayActivities;
+let activities: ReprocessActivities;
 let commissions: NewCommission[] = [];
 
-function replaying(over: Partial<ReplayActivityDeps> = {}): ReplayActivities {
-  return createReplayActivities({
+function reprocessing(over: Partial<ReprocessActivityDeps> = {}): ReprocessActivities {
+  return createReprocessActivities({
     sql: api.sql,
     secretBox: createSecretBox([TEST_KEY]),
     logger: pino({ level: 'silent' }),
-    rehearse: (scene) => rehearse(api.database.url, scene),
+    withRollback: (scene) => withRollback(api.database.url, scene),
     onCommissions: (written) => void commissions.push(...written),
     onBindings: () => {},
     ...over,
@@ -62,7 +62,7 @@ function replaying(over: Partial<ReplayActivityDeps> = {}): ReplayActivities {
 
 beforeAll(async () => {
   api = await startTestApi();
-  activities = replaying();
+  activities = reprocessing();
 });
 beforeEach(furnish);
 
@@ -160,7 +160,7 @@ const purchase = (userId: string, over: Partial<Parameters<typeof revenuecatEven
 
 const user = () => `user-${randomUUID()}`;
 
-async function replay(over: Parameters<typeof order>[2] = {}): Promise<Replayed> {
+async function reprocess(over: Parameters<typeof order>[2] = {}): Promise<Reprocessed> {
   return await carryOut(api.sql, activities, await order(api.sql, app.appId, over));
 }
 
@@ -170,7 +170,7 @@ async function ledger(): Promise<{ kind: string; amountCents: number; eventId: s
      where app_id = ${app.appId} order by created_at, id`;
 }
 
-/** Every row of the app that a replay could touch, but for the replays themselves. */
+/** Every row of the app that a reprocess could touch, but for the reprocess runs themselves. */
 async function everything(): Promise<string> {
   const { rows } = await api.sql.one<{ rows: string }>`
     select jsonb_build_array(
@@ -187,7 +187,7 @@ async function everything(): Promise<string> {
   return rows;
 }
 
-const changesOf = ({ found }: Replayed, { deliveryId }: Delivered) =>
+const changesOf = ({ found }: Reprocessed, { deliveryId }: Delivered) =>
   found.find((delivery) => delivery.deliveryId === deliveryId)?.changes ?? [];
 
 describe('a delivery that an earlier version could not read', () => {
@@ -196,10 +196,10 @@ describe('a delivery that an earlier version could not read', () => {
     await bind(userId);
     const delivered = await failedOnce(purchase(userId));
     const before = await everything();
-    const replayed = await replay({ dryRun: true });
+    const reprocessed = await reprocess({ dryRun: true });
     expect(await everything()).toBe(before);
-    expect(replayed).toMatchObject({ seen: 1, deliveries: 1, changed: 1, applied: 0 });
-    expect(changesOf(replayed, delivered)).toEqual([
+    expect(reprocessed).toMatchObject({ seen: 1, deliveries: 1, changed: 1, applied: 0 });
+    expect(changesOf(reprocessed, delivered)).toEqual([
       { what: 'event', stored: null, today: 'purchase, production', action: 'append' },
       { what: 'payment', stored: null, today: '1 more', action: 'append' },
       { what: 'users', stored: null, today: '1 more', action: 'append' },
@@ -217,11 +217,11 @@ describe('a delivery that an earlier version could not read', () => {
     expect(commissions).toEqual([]);
   });
 
-  test('earns when it is replayed, once, and a second replay finds nothing', async () => {
+  test('earns when it is reprocessed, once, and a second reprocess finds nothing', async () => {
     const userId = user();
     await bind(userId);
     const { deliveryId, eventId } = await failedOnce(purchase(userId));
-    expect(await replay()).toMatchObject({ changed: 1, applied: 1 });
+    expect(await reprocess()).toMatchObject({ changed: 1, applied: 1 });
     expect(await ledger()).toEqual([{ kind: 'earning', amountCents: 200, eventId }]);
     expect(commissions).toMatchObject([{ eventId }]);
     const { commissionId } = commissions[0] ?? {};
@@ -231,7 +231,7 @@ describe('a delivery that an earlier version could not read', () => {
           from deliveries where id = ${deliveryId}`,
     ).toEqual({ status: 'processed', error: null, events: 1, commissionId });
     const after = await everything();
-    expect(await replay()).toMatchObject({ seen: 1, changed: 0, applied: 0 });
+    expect(await reprocess()).toMatchObject({ seen: 1, changed: 0, applied: 0 });
     expect(await everything()).toBe(after);
   });
 
@@ -240,8 +240,8 @@ describe('a delivery that an earlier version could not read', () => {
     await bind(userId);
     const body = purchase(userId);
     const [first, second] = [await failedOnce(body), await failedOnce(body)];
-    const dry = await replay({ dryRun: true });
-    const real = await replay();
+    const dry = await reprocess({ dryRun: true });
+    const real = await reprocess();
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
     expect(await ledger()).toEqual([{ kind: 'earning', amountCents: 200, eventId: first.eventId }]);
     expect(changesOf(real, second)).toEqual([
@@ -263,7 +263,7 @@ describe('a delivery that an earlier version could not read', () => {
     await bind(covered);
     await bind(tooOld);
     await bind(beforeTouch, Date.now() - 4 * DAY_MS);
-    await replay();
+    await reprocess();
     const earning = await api.sql<{ userId: string }>`
       select customer_user_id as "userId" from commissions where app_id = ${app.appId}`;
     expect(earning.map(({ userId }) => userId).toSorted()).toEqual([early, covered].toSorted());
@@ -281,9 +281,9 @@ describe('a delivery that an earlier version could not read', () => {
     const { deliveryId } = await failedOnce(purchase(userId));
     const forged = purchase(userId, { usd: 1000 });
     await api.sql`update delivery_bodies set body = ${forged}::bytea where delivery_id = ${deliveryId}`;
-    const replayed = await replay();
-    expect(replayed).toMatchObject({ changed: 1, applied: 0 });
-    expect(replayed.found[0]?.changes).toEqual([
+    const reprocessed = await reprocess();
+    expect(reprocessed).toMatchObject({ changed: 1, applied: 0 });
+    expect(reprocessed.found[0]?.changes).toEqual([
       {
         what: 'refused',
         stored: null,
@@ -301,7 +301,7 @@ describe('a delivery that an earlier version could not read', () => {
       , changed as (update delivery_bodies set body = bytes from body where delivery_id = ${deliveryId})
       update deliveries set body_sha256 = sha256(bytes) from body where id = ${deliveryId}`;
     const before = await everything();
-    expect(await replay()).toMatchObject({ seen: 1, changed: 0 });
+    expect(await reprocess()).toMatchObject({ seen: 1, changed: 0 });
     expect(await everything()).toBe(before);
   });
 });
@@ -321,12 +321,12 @@ describe('a delivery that an earlier version read otherwise', () => {
       },
     });
     const before = await everything();
-    const replayed = await replay();
-    expect(changesOf(replayed, delivered)).toEqual([
+    const reprocessed = await reprocess();
+    expect(changesOf(reprocessed, delivered)).toEqual([
       { what: 'event.amountMinor', stored: '900', today: '1000', action: 'keep' },
       { what: 'event.usdCents', stored: '900', today: '1000', action: 'keep' },
     ]);
-    expect(replayed).toMatchObject({ changed: 1, applied: 0 });
+    expect(reprocessed).toMatchObject({ changed: 1, applied: 0 });
     expect(await everything()).toBe(before);
   });
 
@@ -334,8 +334,8 @@ describe('a delivery that an earlier version read otherwise', () => {
     const userId = user();
     await bind(userId);
     const delivered = await readOnceAs(purchase(userId), { userIds: [] });
-    const replayed = await replay();
-    expect(changesOf(replayed, delivered)).toMatchObject([
+    const reprocessed = await reprocess();
+    expect(changesOf(reprocessed, delivered)).toMatchObject([
       { what: 'users' },
       { what: 'commission', amountCents: 200 },
       { what: 'revenue', amountCents: 1000 },
@@ -351,8 +351,8 @@ describe('a delivery that an earlier version read otherwise', () => {
       { kind: 'other', payment: null },
       { status: 'ignored', reason: 'an earlier version knew no such event' },
     );
-    const replayed = await replay();
-    expect(changesOf(replayed, delivered).map(({ what, action }) => [what, action])).toEqual([
+    const reprocessed = await reprocess();
+    expect(changesOf(reprocessed, delivered).map(({ what, action }) => [what, action])).toEqual([
       ['event.kind', 'keep'],
       ['payment', 'append'],
       ['users', 'append'],
@@ -369,14 +369,14 @@ describe('a delivery that an earlier version read otherwise', () => {
       { key: app.key },
     );
     expect(explained.status).toBe(200);
-    expect(await replay()).toMatchObject({ changed: 1, applied: 0 });
+    expect(await reprocess()).toMatchObject({ changed: 1, applied: 0 });
   });
 
   test('as sandbox money: it stays sandbox, and earns nothing', async () => {
     const userId = user();
     await bind(userId);
     const delivered = await readOnceAs(purchase(userId), { environment: 'sandbox' });
-    expect(changesOf(await replay(), delivered)).toEqual([
+    expect(changesOf(await reprocess(), delivered)).toEqual([
       { what: 'event.environment', stored: 'sandbox', today: 'production', action: 'keep' },
     ]);
     expect(await ledger()).toEqual([]);
@@ -390,14 +390,14 @@ describe('money', () => {
     const transactionId = randomUUID();
     const occurredAt = Date.now() - DAY_MS;
     await failedOnce(purchase(userId, { transactionId, occurredAt }));
-    await replay();
+    await reprocess();
     const body = bodyOf(revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 }));
     const { adjustment } = eventOf(revenuecat.parse(body));
     if (adjustment === null) throw new Error('the refund has no money');
     const refund = await readOnceAs(body, { adjustment: { ...adjustment, ref: 'named otherwise' } });
     const evaluated = await order(api.sql, app.appId, { deliveryId: refund.deliveryId });
     expect(centsFound(await carryOut(api.sql, activities, evaluated), 'commission')).toBe(-100);
-    expect(await replay()).toMatchObject({ applied: 0 });
+    expect(await reprocess()).toMatchObject({ applied: 0 });
     expect(await ledger()).toMatchObject([{ amountCents: 200 }, { amountCents: -100 }]);
     expect(await api.sql`select ref from adjustments where app_id = ${app.appId}`).toEqual([
       { ref: 'named otherwise' },
@@ -409,38 +409,38 @@ describe('money', () => {
     await failedOnce(purchase(userId));
     const id = await order(api.sql, app.appId);
     let isBound = false;
-    const meanwhile = replaying({
-      rehearse: async (scene) => {
-        const result = await rehearse(api.database.url, scene);
+    const meanwhile = reprocessing({
+      withRollback: async (scene) => {
+        const result = await withRollback(api.database.url, scene);
         if (!isBound) await bind(userId, Date.now() - 20 * DAY_MS);
         isBound = true;
         return result;
       },
     });
-    const replayed = await carryOut(api.sql, meanwhile, id);
-    expect(centsFound(replayed, 'commission')).toBe(0);
+    const reprocessed = await carryOut(api.sql, meanwhile, id);
+    expect(centsFound(reprocessed, 'commission')).toBe(0);
     expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
-    expect(await sumReplayed(api.sql, id)).toEqual({ commissionCents: 200, revenueCents: 1000 });
-    expect(await listReplayedCommissions(api.sql, id, null, 10)).toMatchObject([
+    expect(await sumReprocessed(api.sql, id)).toEqual({ commissionCents: 200, revenueCents: 1000 });
+    expect(await listReprocessedCommissions(api.sql, id, null, 10)).toMatchObject([
       { affiliateId, kind: 'earning', amountCents: 200 },
     ]);
   });
 
-  test('of two replays at once is appended once, and each reports its own', async () => {
+  test('of two reprocess runs at once is appended once, and each reports its own', async () => {
     const userId = user();
     await bind(userId);
     for (let n = 0; n < 30; n += 1) await failedOnce(purchase(userId));
     const ids = [await order(api.sql, app.appId), await order(api.sql, app.appId)];
     // Where they wait for each other for too long, one tries again, as its workflow would.
-    const untilDone = async (id: ReplayId): Promise<void> => {
+    const untilDone = async (id: ReprocessRunId): Promise<void> => {
       for (;;) {
-        const progress = await activities.replayPage(id).catch(() => null);
+        const progress = await activities.reprocessPage(id).catch(() => null);
         if (progress?.done === true) return;
       }
     };
     await Promise.all(ids.map(untilDone));
     expect(await ledger()).toHaveLength(30);
-    const sums = await Promise.all(ids.map(async (id) => await sumReplayed(api.sql, id)));
+    const sums = await Promise.all(ids.map(async (id) => await sumReprocessed(api.sql, id)));
     expect(sums.reduce((sum, { commissionCents }) => sum + commissionCents, 0)).toBe(6_000);
     expect(sums.reduce((sum, { revenueCents }) => sum + revenueCents, 0)).toBe(30_000);
   });
@@ -489,27 +489,27 @@ describe('money', () => {
     }
   });
 
-  test('that a replay appended is told for ever: what it found is neither edited nor removed', async () => {
+  test('that a reprocess appended is told for ever: what it found is neither edited nor removed', async () => {
     await failedOnce(purchase(user()));
-    await replay();
-    const edit = api.sql`update replay_changes set changes = '[{}]' where app_id = ${app.appId}`;
+    await reprocess();
+    const edit = api.sql`update reprocess_changes set changes = '[{}]' where app_id = ${app.appId}`;
     await expect(edit).rejects.toThrow('never edited');
-    for (const table of ['replay_changes', 'replays']) {
+    for (const table of ['reprocess_changes', 'reprocess_runs']) {
       await expect(unsafely(`delete from ${table}`)).rejects.toThrow();
     }
   });
 
-  test('is none of what live work appended: that names no replay', async () => {
+  test('is none of what live work appended: that names no reprocess', async () => {
     const userId = user();
     await bind(userId);
     const { deliveryId } = await failedOnce(purchase(userId));
     const id = await order(api.sql, app.appId, { dryRun: true });
     await carryOut(api.sql, activities, id);
-    expect(await sumReplayed(api.sql, id)).toEqual({ commissionCents: 0, revenueCents: 0 });
+    expect(await sumReprocessed(api.sql, id)).toEqual({ commissionCents: 0, revenueCents: 0 });
     const real = await order(api.sql, app.appId, { deliveryId });
     await carryOut(api.sql, activities, real);
     expect(
-      await api.sql`select distinct replay_id as id from commissions where app_id = ${app.appId}`,
+      await api.sql`select distinct reprocess_run_id as id from commissions where app_id = ${app.appId}`,
     ).toEqual([{ id: real }]);
   });
 });
@@ -521,22 +521,22 @@ describe('why a payment earns nothing', () => {
 
   test('is known of an appended payment of a user whom nobody brought', async () => {
     const { deliveryId } = await failedOnce(purchase(user()));
-    const replayed = await replay();
-    expect(replayed.found[0]?.changes).toContainEqual({
+    const reprocessed = await reprocess();
+    expect(reprocessed.found[0]?.changes).toContainEqual({
       what: 'cause',
       stored: null,
       today: 'user_never_identified',
       action: 'append',
     });
     expect(await causes()).toEqual([{ cause: 'user_never_identified' }]);
-    expect(await replay({ deliveryId })).toMatchObject({ changed: 0 });
+    expect(await reprocess({ deliveryId })).toMatchObject({ changed: 0 });
   });
 
   test('is told at the payment alone where two events speak of it', async () => {
     const transactionId = randomUUID();
     const userId = user();
     for (let n = 0; n < 2; n += 1) await failedOnce(purchase(userId, { transactionId }));
-    await replay();
+    await reprocess();
     expect(await causes()).toEqual([{ cause: 'user_never_identified' }, { cause: null }]);
   });
 });
@@ -549,11 +549,11 @@ test('an event of a payment that live work appended in the same moment has no ca
   const { deliveryId, eventId, event } = await accept(purchase(userId, { transactionId }));
   const live = connect({ url: api.database.url, max: 1 });
   const committed: Promise<unknown>[] = [];
-  const racing = replaying({
-    rehearse: async (scene) => {
-      const result = await rehearse(api.database.url, scene);
+  const racing = reprocessing({
+    withRollback: async (scene) => {
+      const result = await withRollback(api.database.url, scene);
       if (committed.length > 0) return result;
-      // Its facts are not committed yet when the replay appends its own, which wait for them and can't see them.
+      // Its facts are not committed yet when the reprocess appends its own, which wait for them and can't see them.
       await live`begin`;
       const appId = app.appId as AppId;
       const told = { source: 'revenuecat', environment: 'production', receivedAt: Date.now() } as const;
@@ -586,7 +586,7 @@ test('an event of a payment that live work appended in the same moment has no ca
   expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
 });
 
-describe('what cannot be replayed', () => {
+describe('what cannot be reprocessed', () => {
   test('is refused, and the rest goes on: its secret cannot be opened any more', async () => {
     const userId = user();
     await bind(userId);
@@ -603,29 +603,29 @@ describe('what cannot be replayed', () => {
     );
     token = answer.body.secret;
     await failedOnce(purchase(userId));
-    const replayed = await replay();
-    expect(replayed).toMatchObject({ seen: 2, changed: 2, applied: 1 });
-    expect(changesOf(replayed, lost)).toMatchObject([
+    const reprocessed = await reprocess();
+    expect(reprocessed).toMatchObject({ seen: 2, changed: 2, applied: 1 });
+    expect(changesOf(reprocessed, lost)).toMatchObject([
       { what: 'refused', today: expect.stringContaining('gone'), action: 'keep' },
     ]);
     expect(await ledger()).toHaveLength(1);
   });
 
-  test('is refused, and the rest goes on: the database takes it in the rehearsal and not for good', async () => {
+  test('is refused, and the rest goes on: the database takes it in the dry run and not for good', async () => {
     const userId = user();
     await bind(userId);
     const [first, second] = [await failedOnce(purchase(userId)), await failedOnce(purchase(userId))];
     const id = await order(api.sql, app.appId);
-    const refusing = replaying({
-      rehearse: async (scene) => {
-        const result = await rehearse(api.database.url, scene);
+    const refusing = reprocessing({
+      withRollback: async (scene) => {
+        const result = await withRollback(api.database.url, scene);
         await unsafely(
           `alter table events add constraint test_refusal check (id <> '${first.eventId}') not valid`,
         );
         return result;
       },
     });
-    await refusing.replayPage(id);
+    await refusing.reprocessPage(id);
     await unsafely('alter table events drop constraint test_refusal');
     const { found } = await carryOut(api.sql, activities, id);
     expect(found).toMatchObject([
@@ -638,16 +638,16 @@ describe('what cannot be replayed', () => {
   test('for another reason is tried again, and who waits learns why and where', async () => {
     const { deliveryId } = await failedOnce(purchase(user()));
     const id = await order(api.sql, app.appId);
-    const away = replaying({
-      rehearse: async () => {
+    const away = reprocessing({
+      withRollback: async () => {
         throw new DatabaseUnavailable('it is away');
       },
     });
-    await expect(away.replayPage(id)).rejects.toThrow('it is away');
-    expect(await findReplay(api.sql, id)).toMatchObject({ lastError: 'it is away', isFinished: false });
-    const broken = replaying({
-      rehearse: async (scene) =>
-        await rehearse(
+    await expect(away.reprocessPage(id)).rejects.toThrow('it is away');
+    expect(await findReprocessRun(api.sql, id)).toMatchObject({ lastError: 'it is away', isFinished: false });
+    const broken = reprocessing({
+      withRollback: async (scene) =>
+        await withRollback(
           api.database.url,
           async (stage) =>
             await scene({
@@ -658,10 +658,10 @@ describe('what cannot be replayed', () => {
             }),
         ),
     });
-    await expect(broken.replayPage(id)).rejects.toThrow(deliveryId);
-    expect((await findReplay(api.sql, id))?.lastError).toBe(`delivery ${deliveryId}: TypeError`);
+    await expect(broken.reprocessPage(id)).rejects.toThrow(deliveryId);
+    expect((await findReprocessRun(api.sql, id))?.lastError).toBe(`delivery ${deliveryId}: TypeError`);
     await carryOut(api.sql, activities, id);
-    expect(await findReplay(api.sql, id)).toMatchObject({ lastError: null, isFinished: true });
+    expect(await findReprocessRun(api.sql, id)).toMatchObject({ lastError: null, isFinished: true });
   });
 
   test('because it was cancelled after any statement leaves no delivery half done', async () => {
@@ -671,13 +671,13 @@ describe('what cannot be replayed', () => {
       await bind(userId);
       for (let n = 0; n < 2; n += 1) await failedOnce(purchase(userId));
       const id = await order(api.sql, app.appId);
-      await claimReplays(api.sql, 0, 100);
-      await carryOut(api.sql, replaying({ sql: dyingAfter(survives) }), id).catch(() => {});
-      const isOver = (await findReplay(api.sql, id))?.isFinished ?? false;
-      expect(await cancelReplay(api.sql, id)).toBe(!isOver);
-      expect((await findReplay(api.sql, id))?.isFinished).toBe(isOver);
+      await claimReprocessRuns(api.sql, 0, 100);
+      await carryOut(api.sql, reprocessing({ sql: dyingAfter(survives) }), id).catch(() => {});
+      const isOver = (await findReprocessRun(api.sql, id))?.isFinished ?? false;
+      expect(await cancelReprocessRun(api.sql, id)).toBe(!isOver);
+      expect((await findReprocessRun(api.sql, id))?.isFinished).toBe(isOver);
       const { applied, found } = await carryOut(api.sql, activities, id);
-      expect(await findReplay(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: !isOver });
+      expect(await findReprocessRun(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: !isOver });
       expect(found.filter(({ appliedAt }) => appliedAt !== null)).toHaveLength(applied);
       const rows = await api.sql<{ status: string; earnings: number; facts: number }>`
         select d.processing_status as status,
@@ -698,23 +698,27 @@ describe('what cannot be replayed', () => {
     await bind(userId);
     await failedOnce(purchase(userId));
     const id = await order(api.sql, app.appId);
-    await claimReplays(api.sql, 0, 100);
-    const failing = replaying({
+    await claimReprocessRuns(api.sql, 0, 100);
+    const failing = reprocessing({
       onCommissions: () => {
         throw new TypeError('for ever');
       },
     });
     await expect(carryOut(api.sql, failing, id)).rejects.toThrow('TypeError');
-    await cancelReplay(api.sql, id);
+    await cancelReprocessRun(api.sql, id);
     const { found } = await carryOut(api.sql, failing, id);
     expect(found).toMatchObject([{ appliedAt: null, refusal: 'TypeError' }]);
-    expect(await findReplay(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: true });
+    expect(await findReprocessRun(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: true });
   });
 
   test('because nobody has taken it up ends at once when it is cancelled', async () => {
     const id = await order(api.sql, app.appId);
-    expect(await cancelReplay(api.sql, id)).toBe(true);
-    expect(await findReplay(api.sql, id)).toMatchObject({ isCancelled: true, isFinished: true, seen: 0 });
+    expect(await cancelReprocessRun(api.sql, id)).toBe(true);
+    expect(await findReprocessRun(api.sql, id)).toMatchObject({
+      isCancelled: true,
+      isFinished: true,
+      seen: 0,
+    });
   });
 
   test('because it was cancelled ends at its page, and what it had appended stays', async () => {
@@ -722,15 +726,15 @@ describe('what cannot be replayed', () => {
     await bind(userId);
     for (let n = 0; n < 25; n += 1) await failedOnce(purchase(userId));
     const id = await order(api.sql, app.appId);
-    const { seen } = await activities.replayPage(id);
-    expect(await cancelReplay(api.sql, id)).toBe(true);
+    const { seen } = await activities.reprocessPage(id);
+    expect(await cancelReprocessRun(api.sql, id)).toBe(true);
     expect(await carryOut(api.sql, activities, id)).toMatchObject({ seen, applied: seen, done: true });
-    expect(await findReplay(api.sql, id)).toMatchObject({ isCancelled: true, isFinished: true });
+    expect(await findReprocessRun(api.sql, id)).toMatchObject({ isCancelled: true, isFinished: true });
     expect(await ledger()).toHaveLength(seen);
-    expect(await cancelReplay(api.sql, await finishedReplay())).toBe(false);
+    expect(await cancelReprocessRun(api.sql, await finishedReprocessRun())).toBe(false);
   });
 
-  async function finishedReplay(): Promise<ReplayId> {
+  async function finishedReprocessRun(): Promise<ReprocessRunId> {
     const id = await order(api.sql, app.appId, { from: Date.now() });
     await carryOut(api.sql, activities, id);
     return id;
@@ -749,7 +753,7 @@ describe('which deliveries', () => {
       select id, received_at as at from deliveries where app_id = ${app.appId} order by received_at`;
     const [, second, , fourth] = rows;
     const seen = async (over: Parameters<typeof order>[2]) =>
-      (await replay({ dryRun: true, ...over })).found.map(({ deliveryId }) => deliveryId);
+      (await reprocess({ dryRun: true, ...over })).found.map(({ deliveryId }) => deliveryId);
     expect(await seen({ from: second?.at ?? 0, to: fourth?.at ?? 0 })).toEqual([rows[1]?.id, rows[2]?.id]);
     expect(await seen({ from: (second?.at ?? 0) + 1, to: (fourth?.at ?? 0) + 1 })).toEqual([
       rows[2]?.id,
@@ -765,7 +769,7 @@ describe('which deliveries', () => {
       body: '{}',
       headers: { authorization: 'wrong' },
     });
-    expect(await replay()).toMatchObject({ seen: 0, deliveries: 0 });
+    expect(await reprocess()).toMatchObject({ seen: 0, deliveries: 0 });
     const delivered = await failedOnce(purchase(user()));
     const stranger = await newApp(api);
     await expect(order(api.sql, stranger.appId, { deliveryId: delivered.deliveryId })).rejects.toThrow(
@@ -777,7 +781,7 @@ describe('which deliveries', () => {
   });
 });
 
-describe('a long replay', () => {
+describe('a long reprocess', () => {
   test('a dry run sees over many pages what a real one then does', async () => {
     const userId = user();
     await bind(userId);
@@ -788,10 +792,10 @@ describe('a long replay', () => {
     );
     for (let n = 0; n < 45; n += 1) await failedOnce(purchase(user()));
     await failedOnce(purchase(userId, { transactionId, occurredAt }));
-    const dry = await replay({ dryRun: true });
+    const dry = await reprocess({ dryRun: true });
     expect(await ledger()).toEqual([]);
     expect(centsFound(dry, 'commission')).toBe(100);
-    const real = await replay();
+    const real = await reprocess();
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
     expect(await ledger()).toMatchObject([{ amountCents: 200 }, { amountCents: -100 }]);
   });
@@ -809,7 +813,7 @@ describe('a long replay', () => {
     const refund = await failedOnce(
       bodyOf(revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 })),
     );
-    const dry = await replay({ dryRun: true });
+    const dry = await reprocess({ dryRun: true });
     expect(changesOf(dry, again)).toEqual([
       { what: 'status', stored: 'failed', today: 'duplicate', action: 'append' },
     ]);
@@ -820,7 +824,7 @@ describe('a long replay', () => {
       action: 'append',
       amountCents: -100,
     });
-    const real = await replay();
+    const real = await reprocess();
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
   });
 
@@ -828,12 +832,12 @@ describe('a long replay', () => {
     const [giver, receiver] = [user(), user()];
     await bind(giver);
     const bought = await failedOnce(purchase(receiver));
-    await replay({ deliveryId: bought.deliveryId });
+    await reprocess({ deliveryId: bought.deliveryId });
     await failedOnce(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], occurredAt: Date.now() })));
-    const whole = await replay({ dryRun: true });
+    const whole = await reprocess({ dryRun: true });
     for (let survives = 0; survives < 6; survives += 1) {
       const id = await order(api.sql, app.appId, { dryRun: true });
-      await carryOut(api.sql, replaying({ sql: dyingAfter(survives) }), id).catch(() => {});
+      await carryOut(api.sql, reprocessing({ sql: dyingAfter(survives) }), id).catch(() => {});
       const { found } = await carryOut(api.sql, activities, id);
       expect(found.map(({ changes }) => changes)).toEqual(whole.found.map(({ changes }) => changes));
     }
@@ -848,11 +852,11 @@ describe('a long replay', () => {
       for (let n = 0; n < 21; n += 1) await failedOnce(purchase(user()));
     }
     const bought = await failedOnce(purchase(third));
-    const dry = await replay({ dryRun: true });
+    const dry = await reprocess({ dryRun: true });
     expect(changesOf(dry, bought)).toContainEqual(
       expect.objectContaining({ what: 'commission', amountCents: 200, affiliateId }),
     );
-    const real = await replay();
+    const real = await reprocess();
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
   });
 
@@ -862,23 +866,23 @@ describe('a long replay', () => {
     await failedOnce(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], occurredAt: Date.now() })));
     for (let n = 0; n < 25; n += 1) await failedOnce(purchase(user()));
     const bought = await failedOnce(purchase(receiver));
-    const dry = await replay({ dryRun: true });
+    const dry = await reprocess({ dryRun: true });
     expect(changesOf(dry, bought)).toContainEqual(
       expect.objectContaining({ what: 'commission', amountCents: 200, affiliateId }),
     );
-    const real = await replay();
+    const real = await reprocess();
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
   });
 
-  test('a rehearsal keeps no sum of a dashboard locked', async () => {
+  test('a dry run keeps no sum of a dashboard locked', async () => {
     const userId = user();
     await bind(userId);
     await failedOnce(purchase(userId));
     const id = await order(api.sql, app.appId);
     let locked: string[] = [];
-    const looking = replaying({
-      rehearse: async (scene) =>
-        await rehearse(api.database.url, async (stage) => {
+    const looking = reprocessing({
+      withRollback: async (scene) =>
+        await withRollback(api.database.url, async (stage) => {
           const result = await scene(stage);
           locked = (
             await stage.sql<{ name: string }>`
@@ -904,14 +908,14 @@ describe('a long replay', () => {
       ];
       const eventIds = delivered.map(({ eventId }) => eventId);
       const id = await order(api.sql, app.appId);
-      const isDead = await carryOut(api.sql, replaying({ sql: dyingAfter(survives) }), id).then(
+      const isDead = await carryOut(api.sql, reprocessing({ sql: dyingAfter(survives) }), id).then(
         () => false,
         () => true,
       );
-      const replayed = await carryOut(api.sql, activities, id);
-      expect(replayed).toMatchObject({ changed: 2, applied: 2 });
-      expect(centsFound(replayed, 'commission')).toBe(400);
-      expect(await sumReplayed(api.sql, id)).toEqual({ commissionCents: 400, revenueCents: 2_000 });
+      const reprocessed = await carryOut(api.sql, activities, id);
+      expect(reprocessed).toMatchObject({ changed: 2, applied: 2 });
+      expect(centsFound(reprocessed, 'commission')).toBe(400);
+      expect(await sumReprocessed(api.sql, id)).toEqual({ commissionCents: 400, revenueCents: 2_000 });
       expect(
         await api.sql`
           select d.commission_id = c.id as "isNamed" from deliveries d join commissions c on c.event_id = d.event_id

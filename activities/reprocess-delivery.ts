@@ -3,32 +3,32 @@ import type { SecretBox } from '../src/config/secret-box.ts';
 import { appendEventFacts } from '../src/db/events.ts';
 import type { AppendedFacts } from '../src/db/events.ts';
 import type { NewCommission } from '../src/db/payments.ts';
-import { amendOutcome, findReading } from '../src/db/replays.ts';
-import type { DeliveryNames } from '../src/db/replays.ts';
+import { amendOutcome, findReading } from '../src/db/reprocess.ts';
+import type { DeliveryNames } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
-import type { BindingId, ReplayId } from '../src/domain/ids.ts';
+import type { BindingId, ReprocessRunId } from '../src/domain/ids.ts';
 import {
   compareReadings,
   isBetterOutcome,
   isSettled,
   ledgerChanges,
   readingOf,
-} from '../src/domain/replay.ts';
-import type { DeliveryOutcomeStatus, ReplayChange } from '../src/domain/replay.ts';
+} from '../src/domain/reprocess.ts';
+import type { DeliveryOutcomeStatus, ReprocessChange } from '../src/domain/reprocess.ts';
 import { isProviderName } from '../src/providers/index.ts';
-import type { DeliveryRun } from './delivery-run.ts';
+import type { DeliveryContext } from './delivery-context.ts';
 import { evaluateAndApply } from './evaluate.ts';
 
 /** What came of a stored delivery that was run again. */
-export interface ReplayResult {
-  readonly changes: readonly ReplayChange[];
+export interface ReprocessResult {
+  readonly changes: readonly ReprocessChange[];
   readonly commissions: readonly NewCommission[];
   readonly bindings: readonly BindingId[];
 }
 
-function nothingBut(...changes: ReplayChange[]): ReplayResult {
+function nothingBut(...changes: ReprocessChange[]): ReprocessResult {
   return { changes, commissions: [], bindings: [] };
 }
 
@@ -36,7 +36,7 @@ function statusChange(
   stored: { processingStatus: string },
   today: DeliveryOutcomeStatus,
   reason: string | null,
-): ReplayChange {
+): ReprocessChange {
   return {
     what: 'status',
     stored: stored.processingStatus,
@@ -57,7 +57,7 @@ const FACTS = [
   'transfers',
 ] as const satisfies readonly (keyof AppendedFacts)[];
 
-function factChanges(appended: AppendedFacts, event: string): ReplayChange[] {
+function factChanges(appended: AppendedFacts, event: string): ReprocessChange[] {
   return FACTS.filter((what) => appended[what] > 0).map((what) => ({
     what,
     stored: null,
@@ -74,10 +74,11 @@ const shortened = (name: string) => createHash('sha256').update(name).digest('ba
  * for those, and for the users who paid and who gave: an earlier transfer may have bound them. Nothing where the body has
  * no event that this version can read.
  */
-export async function namesOf(run: DeliveryRun): Promise<DeliveryNames> {
+export async function namesOf(run: DeliveryContext): Promise<DeliveryNames> {
   const { provider } = await run.stored();
   const parsed = isProviderName(provider) ? await run.parsed() : null;
-  if (parsed === null || parsed.outcome === 'failed' || parsed.event === null) return { tells: [], asks: [] };
+  if (parsed === null || parsed.outcome === 'failed' || parsed.event === null)
+    return { provides: [], requires: [] };
   const { payment, adjustment, ...event } = parsed.event;
   const refs = [
     ...(payment === null ? [] : [payment]),
@@ -88,27 +89,27 @@ export async function namesOf(run: DeliveryRun): Promise<DeliveryNames> {
     ]),
   ];
   const keys = [...event.userKeys, ...event.userLinks.map(({ key }) => key)];
-  const tells = [
+  const provides = [
     `event ${provider} ${event.sourceEventId}`,
     ...refs.map(({ store, ref }) => `payment ${store} ${ref}`),
     ...keys.map((key) => `key ${provider} ${key}`),
     ...(event.transfer?.to ?? []).map((userId) => `user ${userId}`),
   ];
   const users = [...(payment === null ? [] : event.userIds), ...(event.transfer?.from ?? [])];
-  const asks = [...tells, ...users.map((userId) => `user ${userId}`)];
-  return { tells: [...new Set(tells)].map(shortened), asks: [...new Set(asks)].map(shortened) };
+  const requires = [...provides, ...users.map((userId) => `user ${userId}`)];
+  return { provides: [...new Set(provides)].map(shortened), requires: [...new Set(requires)].map(shortened) };
 }
 
 /**
  * Runs one stored delivery again through today's code and appends what is missing: facts, then what the evaluations of
  * its payments find. Nothing that is stored is edited. Safe to run twice; the second time finds nothing to do.
  */
-export async function replayDelivery(
+export async function reprocessDelivery(
   sql: Sql,
   secretBox: SecretBox,
-  run: DeliveryRun,
-  replayId: ReplayId,
-): Promise<ReplayResult> {
+  run: DeliveryContext,
+  reprocessRunId: ReprocessRunId,
+): Promise<ReprocessResult> {
   const { deliveryId } = run;
   const stored = await run.stored();
   if (!(await run.isWhole()) || !(await run.isProved(secretBox))) {
@@ -134,7 +135,7 @@ export async function replayDelivery(
   if (difference !== null && !difference.mayAppend) return nothingBut(...difference.changes);
 
   const appended = await appendEventFacts(sql, facts);
-  const changes: ReplayChange[] = [...(difference?.changes ?? [])];
+  const changes: ReprocessChange[] = [...(difference?.changes ?? [])];
   const commissions: NewCommission[] = [];
   const bindings: BindingId[] = [];
   if (appended !== null) {
@@ -142,9 +143,9 @@ export async function replayDelivery(
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
     for (const payment of await run.payments()) {
       if (isSettled(payment, evaluatePayment(payment))) continue;
-      const applied = await evaluateAndApply(sql, payment, null, replayId);
+      const applied = await evaluateAndApply(sql, payment, null, reprocessRunId);
       commissions.push(...applied.commissions);
-      // A payment that this replay appended had no cause before.
+      // A payment that this reprocess appended had no cause before.
       const isNew = appended.payment > 0 && payment.eventId === eventId;
       changes.push(...ledgerChanges(applied.evaluation, isNew ? null : payment.likelyCause));
     }

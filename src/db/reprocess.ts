@@ -1,11 +1,11 @@
-import type { AppId, CommissionId, AffiliateId, DeliveryId, EventId, ReplayId } from '../domain/ids.ts';
-import type { EventReading, ReplayChange } from '../domain/replay.ts';
+import type { AppId, CommissionId, AffiliateId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
+import type { EventReading, ReprocessChange } from '../domain/reprocess.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** Which deliveries of an app to run again. Instants are epoch ms, `to` excluded. */
-export interface ReplayOrder {
-  readonly id: ReplayId;
+export interface ReprocessRequest {
+  readonly id: ReprocessRunId;
   readonly appId: AppId;
   readonly dryRun: boolean;
   readonly deliveryId: DeliveryId | null;
@@ -16,20 +16,23 @@ export interface ReplayOrder {
 const orNull = (at: number | null) => (at === null ? null : instant(at));
 
 /**
- * Writes down a replay of the accepted deliveries that have their outcome by now, and how many they are. The service on
+ * Writes down a reprocess of the accepted deliveries that have their outcome by now, and how many they are. The service on
  * this database begins it by itself. Undefined for an unknown app, or for one delivery that the app does not have or
  * still works on.
  */
-export async function orderReplay(sql: Sql, order: ReplayOrder): Promise<ReplayId | undefined> {
+export async function requestReprocessing(
+  sql: Sql,
+  order: ReprocessRequest,
+): Promise<ReprocessRunId | undefined> {
   const { appId, deliveryId } = order;
-  const row = await sql.maybe<{ id: ReplayId }>`
+  const row = await sql.maybe<{ id: ReprocessRunId }>`
     with range as (
       select a.id as app_id,
              coalesce(${orNull(order.from)}::timestamptz, '-infinity') as from_at,
              least(now(), ${orNull(order.to)}::timestamptz) as to_at
         from apps a where a.id = ${appId}
     ), added as (
-      insert into replays (id, app_id, dry_run, delivery_id, from_at, to_at, deliveries)
+      insert into reprocess_runs (id, app_id, dry_run, delivery_id, from_at, to_at, deliveries)
       select ${order.id}, r.app_id, ${order.dryRun}, ${deliveryId}, r.from_at, greatest(r.from_at, r.to_at),
              (select count(*) from deliveries d
                where d.app_id = r.app_id and d.signature_valid and d.completed_at is not null
@@ -42,12 +45,12 @@ export async function orderReplay(sql: Sql, order: ReplayOrder): Promise<ReplayI
       on conflict (id) do nothing
       returning id
     )
-    select id from added union select id from replays where id = ${order.id}`;
+    select id from added union select id from reprocess_runs where id = ${order.id}`;
   return row?.id;
 }
 
-export interface Replay {
-  readonly id: ReplayId;
+export interface ReprocessRun {
+  readonly id: ReprocessRunId;
   readonly appId: AppId;
   readonly dryRun: boolean;
   /** The one delivery that it is about; null where it is about a time. */
@@ -66,24 +69,28 @@ export interface Replay {
   readonly isCancelled: boolean;
 }
 
-/** How far a replay is. Undefined for an unknown id. */
-export async function findReplay(sql: Sql, id: ReplayId): Promise<Replay | undefined> {
-  return await sql.maybe<Replay>`
+/** How far a reprocess is. Undefined for an unknown id. */
+export async function findReprocessRun(sql: Sql, id: ReprocessRunId): Promise<ReprocessRun | undefined> {
+  return await sql.maybe<ReprocessRun>`
     select id, app_id as "appId", dry_run as "dryRun", delivery_id as "deliveryId",
            greatest(deliveries, seen) as deliveries, seen, changed, applied, last_error as "lastError",
            relayed_at is not null as "isTakenUp", finished_at is not null as "isFinished", cancelled as "isCancelled"
-      from replays where id = ${id}`;
+      from reprocess_runs where id = ${id}`;
 }
 
 /**
- * Takes replays that nobody works on: new ones at once, those begun `olderThanMs` ago once more (a workflow that still
+ * Takes reprocess runs that nobody works on: new ones at once, those begun `olderThanMs` ago once more (a workflow that still
  * runs is left alone).
  */
-export async function claimReplays(sql: Sql, olderThanMs: number, limit: number): Promise<ReplayId[]> {
-  const rows = await sql<{ id: ReplayId }>`
-    update replays set relayed_at = now()
+export async function claimReprocessRuns(
+  sql: Sql,
+  olderThanMs: number,
+  limit: number,
+): Promise<ReprocessRunId[]> {
+  const rows = await sql<{ id: ReprocessRunId }>`
+    update reprocess_runs set relayed_at = now()
      where finished_at is null and id in (
-       select id from replays
+       select id from reprocess_runs
         where finished_at is null
           and (relayed_at is null or relayed_at < now() - ${olderThanMs} * interval '1 millisecond')
         order by coalesce(relayed_at, created_at)
@@ -93,27 +100,27 @@ export async function claimReplays(sql: Sql, olderThanMs: number, limit: number)
   return rows.map((row) => row.id);
 }
 
-/** A delivery that a replay comes to. */
-export interface ReplayedDelivery {
+/** A delivery that a reprocess comes to. */
+export interface ReprocessedDelivery {
   readonly deliveryId: DeliveryId;
   readonly receivedAt: number;
 }
 
-/** The next deliveries of a replay, in the order in which they came. Empty at its end. */
+/** The next deliveries of a reprocess, in the order in which they came. Empty at its end. */
 export async function findNextDeliveries(
   sql: Sql,
-  { id, deliveryId }: Pick<Replay, 'id' | 'deliveryId'>,
+  { id, deliveryId }: Pick<ReprocessRun, 'id' | 'deliveryId'>,
   limit: number,
-): Promise<ReplayedDelivery[]> {
+): Promise<ReprocessedDelivery[]> {
   if (deliveryId !== null) {
-    return await sql<ReplayedDelivery>`
+    return await sql<ReprocessedDelivery>`
       select d.id as "deliveryId", d.received_at as "receivedAt"
-        from replays r join deliveries d on d.id = r.delivery_id
+        from reprocess_runs r join deliveries d on d.id = r.delivery_id
        where r.id = ${id} and r.finished_at is null and r.seen_id is null`;
   }
-  return await sql<ReplayedDelivery>`
+  return await sql<ReprocessedDelivery>`
     select d.id as "deliveryId", d.received_at as "receivedAt"
-      from replays r
+      from reprocess_runs r
      cross join lateral (
        select x.id, x.received_at from deliveries x
         where x.app_id = r.app_id and x.signature_valid and x.completed_at is not null and x.received_at < r.to_at
@@ -125,40 +132,44 @@ export async function findNextDeliveries(
 
 /** What a delivery speaks of, as opaque texts. One that asks for what an earlier one tells builds on that. */
 export interface DeliveryNames {
-  readonly tells: readonly string[];
-  readonly asks: readonly string[];
+  readonly provides: readonly string[];
+  readonly requires: readonly string[];
 }
 
 /** What today's code would change of one delivery. */
-export interface DeliveryPlan extends ReplayedDelivery {
-  readonly changes: readonly ReplayChange[];
+export interface DeliveryPlan extends ReprocessedDelivery {
+  readonly changes: readonly ReprocessChange[];
   readonly names: DeliveryNames;
 }
 
 /** Writes down what deliveries would change. A delivery that has its plan already keeps it. */
-export async function recordPlans(sql: Sql, replay: Replay, plans: readonly DeliveryPlan[]): Promise<void> {
+export async function recordPlans(
+  sql: Sql,
+  reprocess: ReprocessRun,
+  plans: readonly DeliveryPlan[],
+): Promise<void> {
   if (plans.length === 0) return;
   await sql`
     with planned as (
       select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb)
     ), added as (
-      insert into replay_changes (app_id, replay_id, delivery_id, received_at, changes, appends)
-      select ${replay.appId}, ${replay.id}, p."deliveryId", to_timestamp(p."receivedAt" / 1000.0), p.changes,
+      insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends)
+      select ${reprocess.appId}, ${reprocess.id}, p."deliveryId", to_timestamp(p."receivedAt" / 1000.0), p.changes,
              jsonb_path_exists(p.changes, '$[*] ? (@.action == "append")')
         from planned p
-      on conflict (replay_id, delivery_id) do nothing
+      on conflict (reprocess_run_id, delivery_id) do nothing
       returning delivery_id, appends
     )
-    insert into replay_names (replay_id, delivery_id, name, tells)
-    select ${replay.id}, a.delivery_id, n.name, p.names->'tells' ? n.name
+    insert into reprocess_names (reprocess_run_id, delivery_id, name, provides)
+    select ${reprocess.id}, a.delivery_id, n.name, p.names->'provides' ? n.name
       from added a
       join planned p on p."deliveryId" = a.delivery_id
-     cross join lateral jsonb_array_elements_text(p.names->'asks') n (name)
+     cross join lateral jsonb_array_elements_text(p.names->'requires') n (name)
      where a.appends`;
 }
 
 /** A delivery whose plan was written down. */
-export interface PlannedDelivery extends ReplayedDelivery {
+export interface PlannedDelivery extends ReprocessedDelivery {
   /** Whether it has still to be carried out. */
   readonly isOpen: boolean;
 }
@@ -166,39 +177,39 @@ export interface PlannedDelivery extends ReplayedDelivery {
 /** More than any page; the limit keeps the planner to the index. */
 const PLANNED_LIMIT = 100;
 
-/** The plans of the page at which a replay is, in their order. */
-export async function findPlanned(sql: Sql, id: ReplayId): Promise<PlannedDelivery[]> {
+/** The plans of the page at which a reprocess is, in their order. */
+export async function findPlanned(sql: Sql, id: ReprocessRunId): Promise<PlannedDelivery[]> {
   return await sql<PlannedDelivery>`
     select c.delivery_id as "deliveryId", c.received_at as "receivedAt",
            c.appends and c.applied_at is null and c.refusal is null as "isOpen"
-      from replays r
+      from reprocess_runs r
      cross join lateral (
-       select x.* from replay_changes x
-        where x.replay_id = r.id
+       select x.* from reprocess_changes x
+        where x.reprocess_run_id = r.id
           and (x.received_at, x.delivery_id::text) > (coalesce(r.seen_at, '-infinity'), coalesce(r.seen_id::text, ''))
         order by x.received_at, x.delivery_id limit ${PLANNED_LIMIT}) c
      where r.id = ${id}
      order by c.received_at, c.delivery_id`;
 }
 
-/** A delivery names no more than a few; the limits keep the planner, too, from reading all names of a replay. */
+/** A delivery names no more than a few; the limits keep the planner, too, from reading all names of a reprocess. */
 const NAMES_LIMIT = 100;
 
 /**
- * The earlier deliveries to which this replay found something to append, and on which one that asks for `names` builds:
+ * The earlier deliveries to which this reprocess found something to append, and on which one that asks for `names` builds:
  * they tell of it, or of what such a one asks for. In their order, the latest `limit` of them.
  */
-export async function findFoundations(
+export async function findDependencies(
   sql: Sql,
-  id: ReplayId,
-  { deliveryId, receivedAt }: ReplayedDelivery,
+  id: ReprocessRunId,
+  { deliveryId, receivedAt }: ReprocessedDelivery,
   names: readonly string[],
   limit: number,
 ): Promise<DeliveryId[]> {
   if (names.length === 0) return [];
   const telling = (name: ReturnType<Sql['fragment']>) => sql.fragment`
-    select t.delivery_id from replay_names t
-     where t.replay_id = ${id} and t.name = ${name} and t.tells order by t.delivery_id desc limit ${limit}`;
+    select t.delivery_id from reprocess_names t
+     where t.reprocess_run_id = ${id} and t.name = ${name} and t.provides order by t.delivery_id desc limit ${limit}`;
   const rows = await sql<{ deliveryId: DeliveryId }>`
     with recursive found (delivery_id) as (
       select t.delivery_id from unnest(${[...names]}::text[]) n (name) cross join lateral (${telling(sql.fragment`n.name`)}) t
@@ -206,16 +217,16 @@ export async function findFoundations(
       select other.delivery_id
         from found f
        cross join lateral (
-         select n.name from replay_names n
-          where n.replay_id = ${id} and n.delivery_id = f.delivery_id limit ${NAMES_LIMIT}) own
+         select n.name from reprocess_names n
+          where n.reprocess_run_id = ${id} and n.delivery_id = f.delivery_id limit ${NAMES_LIMIT}) own
        cross join lateral (${telling(sql.fragment`own.name`)}) other
     )
     select delivery_id as "deliveryId" from (
       select c.delivery_id, c.received_at
         from found f
        cross join lateral (
-         select x.delivery_id, x.received_at from replay_changes x
-          where x.replay_id = ${id} and x.delivery_id = f.delivery_id limit 1) c
+         select x.delivery_id, x.received_at from reprocess_changes x
+          where x.reprocess_run_id = ${id} and x.delivery_id = f.delivery_id limit 1) c
        where (c.received_at, c.delivery_id::text) < (${instant(receivedAt)}::timestamptz, ${deliveryId}::text)
        order by c.received_at desc, c.delivery_id desc limit ${limit}) c
      order by received_at, delivery_id`;
@@ -225,88 +236,88 @@ export async function findFoundations(
 /** Notes that a plan was carried out, or why it was stopped. */
 export async function markApplied(
   sql: Sql,
-  id: ReplayId,
+  id: ReprocessRunId,
   deliveryId: DeliveryId,
   refusal: string | null,
 ): Promise<void> {
   await sql`
-    update replay_changes set applied_at = case when ${refusal === null}::boolean then now() end, refusal = ${refusal}
-     where replay_id = ${id} and delivery_id = ${deliveryId} and applied_at is null`;
+    update reprocess_changes set applied_at = case when ${refusal === null}::boolean then now() end, refusal = ${refusal}
+     where reprocess_run_id = ${id} and delivery_id = ${deliveryId} and applied_at is null`;
 }
 
-/** Moves a replay on behind the last delivery of a page. Doing it twice moves it once. */
-export async function advanceReplay(
+/** Moves a reprocess on behind the last delivery of a page. Doing it twice moves it once. */
+export async function advanceReprocessRun(
   sql: Sql,
-  replay: Replay,
-  page: readonly ReplayedDelivery[],
+  reprocess: ReprocessRun,
+  page: readonly ReprocessedDelivery[],
 ): Promise<void> {
   const last = page.at(-1);
   if (last === undefined) return;
   await sql`
-    update replays r
+    update reprocess_runs r
        set seen = r.seen + ${page.length}, seen_at = d.received_at, seen_id = d.id, changed = r.changed + c.changed,
            applied = r.applied + c.applied, last_error = null
       from deliveries d,
-           (select count(*)::int as changed, count(applied_at)::int as applied from replay_changes
-             where replay_id = ${replay.id} and delivery_id = any(${page.map((row) => row.deliveryId)}::text[])) c
-     where r.id = ${replay.id} and r.seen = ${replay.seen} and d.id = ${last.deliveryId}`;
+           (select count(*)::int as changed, count(applied_at)::int as applied from reprocess_changes
+             where reprocess_run_id = ${reprocess.id} and delivery_id = any(${page.map((row) => row.deliveryId)}::text[])) c
+     where r.id = ${reprocess.id} and r.seen = ${reprocess.seen} and d.id = ${last.deliveryId}`;
 }
 
-/** Notes why a page failed. It is tried again; who waits for the replay is told. */
-export async function noteReplayError(sql: Sql, id: ReplayId, error: string): Promise<void> {
-  await sql`update replays set last_error = ${error} where id = ${id} and finished_at is null`;
+/** Notes why a page failed. It is tried again; who waits for the reprocess is told. */
+export async function recordReprocessError(sql: Sql, id: ReprocessRunId, error: string): Promise<void> {
+  await sql`update reprocess_runs set last_error = ${error} where id = ${id} and finished_at is null`;
 }
 
-/** Ends a replay. */
-export async function finishReplay(sql: Sql, id: ReplayId): Promise<void> {
-  await sql`update replays set finished_at = now(), last_error = null where id = ${id} and finished_at is null`;
+/** Ends a reprocess. */
+export async function finishReprocessRun(sql: Sql, id: ReprocessRunId): Promise<void> {
+  await sql`update reprocess_runs set finished_at = now(), last_error = null where id = ${id} and finished_at is null`;
 }
 
 /**
- * Has a replay end before its time, once it has carried out the plans that it has begun with: at once where nobody has
+ * Has a reprocess end before its time, once it has carried out the plans that it has begun with: at once where nobody has
  * taken it up. Whether it was under way.
  */
-export async function cancelReplay(sql: Sql, id: ReplayId): Promise<boolean> {
+export async function cancelReprocessRun(sql: Sql, id: ReprocessRunId): Promise<boolean> {
   const { cancelled } = await sql.one<{ cancelled: boolean }>`
     with ended as (
-      update replays set cancelled = true, finished_at = case when relayed_at is null then now() end
+      update reprocess_runs set cancelled = true, finished_at = case when relayed_at is null then now() end
        where id = ${id} and finished_at is null returning id
     )
-    select exists (select from ended) or exists (select from replays where id = ${id} and cancelled) as cancelled`;
+    select exists (select from ended) or exists (select from reprocess_runs where id = ${id} and cancelled) as cancelled`;
   return cancelled;
 }
 
-/** A row of what a replay found. */
-export interface ReplayFinding extends ReplayedDelivery {
+/** A row of what a reprocess found. */
+export interface ReprocessFinding extends ReprocessedDelivery {
   /** The provider that sent it. */
   readonly source: string;
   readonly eventId: EventId;
-  readonly changes: readonly ReplayChange[];
+  readonly changes: readonly ReprocessChange[];
   readonly appliedAt: number | null;
   readonly refusal: string | null;
 }
 
-/** A page of what a replay found, in the order in which the deliveries came. */
+/** A page of what a reprocess found, in the order in which the deliveries came. */
 export async function listReplayChanges(
   sql: Sql,
-  id: ReplayId,
-  after: ReplayedDelivery | null,
+  id: ReprocessRunId,
+  after: ReprocessedDelivery | null,
   limit: number,
-): Promise<ReplayFinding[]> {
-  return await sql<ReplayFinding>`
+): Promise<ReprocessFinding[]> {
+  return await sql<ReprocessFinding>`
     select c.delivery_id as "deliveryId", c.received_at as "receivedAt", d.provider as source, d.event_id as "eventId", c.changes,
            c.applied_at as "appliedAt", c.refusal
-      from replay_changes c join deliveries d on d.id = c.delivery_id
-     where c.replay_id = ${id}
+      from reprocess_changes c join deliveries d on d.id = c.delivery_id
+     where c.reprocess_run_id = ${id}
        and (c.received_at, c.delivery_id::text)
-           > (coalesce((select x.received_at from replay_changes x
-                         where x.replay_id = ${id} and x.delivery_id = ${after?.deliveryId ?? null}), '-infinity'),
+           > (coalesce((select x.received_at from reprocess_changes x
+                         where x.reprocess_run_id = ${id} and x.delivery_id = ${after?.deliveryId ?? null}), '-infinity'),
               ${after?.deliveryId ?? ''}::text)
      order by c.received_at, c.delivery_id limit ${limit}`;
 }
 
-/** A commission that a replay appended. */
-export interface ReplayedCommission {
+/** A commission that a reprocess appended. */
+export interface ReprocessedCommission {
   readonly commissionId: CommissionId;
   readonly eventId: EventId;
   readonly affiliateId: AffiliateId;
@@ -314,26 +325,26 @@ export interface ReplayedCommission {
   readonly amountCents: number;
 }
 
-/** A page of the commissions that a replay appended, by their ids: from the rows themselves, not from what was planned. */
-export async function listReplayedCommissions(
+/** A page of the commissions that a reprocess appended, by their ids: from the rows themselves, not from what was planned. */
+export async function listReprocessedCommissions(
   sql: Sql,
-  id: ReplayId,
+  id: ReprocessRunId,
   after: CommissionId | null,
   limit: number,
-): Promise<ReplayedCommission[]> {
-  return await sql<ReplayedCommission>`
+): Promise<ReprocessedCommission[]> {
+  return await sql<ReprocessedCommission>`
     select id as "commissionId", event_id as "eventId", affiliate_id as "affiliateId", kind, amount_cents as "amountCents"
-      from commissions where replay_id = ${id} and id > ${after ?? ''} order by id limit ${limit}`;
+      from commissions where reprocess_run_id = ${id} and id > ${after ?? ''} order by id limit ${limit}`;
 }
 
-/** The sums of what a replay appended to the ledger, in cents, from the rows themselves. */
-export async function sumReplayed(
+/** The sums of what a reprocess appended to the ledger, in cents, from the rows themselves. */
+export async function sumReprocessed(
   sql: Sql,
-  id: ReplayId,
+  id: ReprocessRunId,
 ): Promise<{ commissionCents: number; revenueCents: number }> {
   return await sql.one<{ commissionCents: number; revenueCents: number }>`
-    select (select coalesce(sum(amount_cents), 0)::bigint from commissions where replay_id = ${id}) as "commissionCents",
-           (select coalesce(sum(amount_cents), 0)::bigint from revenue_entries where replay_id = ${id}) as "revenueCents"`;
+    select (select coalesce(sum(amount_cents), 0)::bigint from commissions where reprocess_run_id = ${id}) as "commissionCents",
+           (select coalesce(sum(amount_cents), 0)::bigint from revenue_entries where reprocess_run_id = ${id}) as "revenueCents"`;
 }
 
 /** What is stored of the event that this delivery told; undefined where it told none, or not as the first. */
@@ -347,7 +358,7 @@ export async function findReading(sql: Sql, deliveryId: DeliveryId): Promise<Eve
 }
 
 /**
- * Raises the outcome of a delivery that a replay made more of, if `outcome` is more than it had, and names the commission
+ * Raises the outcome of a delivery that a reprocess made more of, if `outcome` is more than it had, and names the commission
  * of its event where the delivery names none yet. An event that tells once more of a payment has no cause of its own: the
  * payment may have come from elsewhere meanwhile. Nothing is written where nothing is new.
  */

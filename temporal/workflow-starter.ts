@@ -4,13 +4,13 @@ import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/c
 import type { Workflow } from '@temporalio/common';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/payments.ts';
-import type { BindingId, DeliveryId, PayoutRequestId, ReplayId } from '../src/domain/ids.ts';
+import type { BindingId, DeliveryId, PayoutRequestId, ReprocessRunId } from '../src/domain/ids.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
-import type { DeliveryOutcome, DurableWork } from '../src/http/deps.ts';
+import type { DeliveryOutcome, WorkflowStarter } from '../src/http/deps.ts';
 import type * as workflows from '../workflows/index.ts';
 import { PAYOUT_REQUESTED } from '../workflows/types.ts';
 import type { DeliveryResult } from '../workflows/types.ts';
-import { AnswerDesk } from './answer-desk.ts';
+import { PendingResults } from './pending-results.ts';
 
 /** No call to Temporal may take longer than this: a request is waiting behind it, or a relay will come by again. */
 const CALL_DEADLINE_MS = 2_000;
@@ -23,7 +23,7 @@ const HOLD_STARTS_AT_ONCE = 2;
 /** Hold timers that may wait for their start; the sweep matures what finds no place. */
 const MAX_WAITING_HOLDS = 100_000;
 
-export interface DurableWorkDeps {
+export interface WorkflowStarterDeps {
   /** Null while Temporal can't be reached. */
   readonly client: () => Client | null;
   readonly taskQueue: string;
@@ -33,7 +33,7 @@ export interface DurableWorkDeps {
 }
 
 /** Durable work on Temporal, with the desks where this process's activities hand in their outcomes. */
-export interface TemporalWork extends DurableWork {
+export interface TemporalWorkflowStarter extends WorkflowStarter {
   readonly onOutcome: (deliveryId: DeliveryId, result: DeliveryResult) => void;
   readonly onSettled: (requestId: PayoutRequestId) => void;
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
@@ -43,7 +43,7 @@ export interface TemporalWork extends DurableWork {
   /** Has the payments evaluated that waited for an exchange rate which has arrived. */
   readonly startConvert: () => void;
   /** Has stored deliveries run again, as the operator ordered. */
-  readonly startReplay: (replayId: ReplayId) => void;
+  readonly startReprocess: (reprocessRunId: ReprocessRunId) => void;
   /** Whether Temporal answers right now. */
   readonly reachable: () => boolean;
   /** Waits until the starts that are under way are through. */
@@ -61,9 +61,14 @@ function asOutcome(result: DeliveryResult): DeliveryOutcome {
 }
 
 /** Builds the Temporal side of everything that outlives a request. */
-export function createTemporalWork({ client, taskQueue, eager, logger }: DurableWorkDeps): TemporalWork {
-  const outcomes = new AnswerDesk<DeliveryResult>();
-  const settled = new AnswerDesk<true>();
+export function createWorkflowStarter({
+  client,
+  taskQueue,
+  eager,
+  logger,
+}: WorkflowStarterDeps): TemporalWorkflowStarter {
+  const outcomes = new PendingResults<DeliveryResult>();
+  const settled = new PendingResults<true>();
   const underWay = new Set<Promise<unknown>>();
 
   function inBackground(work: Promise<unknown>): void {
@@ -247,11 +252,11 @@ export function createTemporalWork({ client, taskQueue, eager, logger }: Durable
           requestEagerStart: eager,
         }),
       ),
-    startReplay: (replayId) =>
+    startReprocess: (reprocessRunId) =>
       inBackground(
-        start<typeof workflows.replay>('replay', {
-          workflowId: workflowIds.replay(replayId),
-          args: [{ replayId }],
+        start<typeof workflows.reprocess>('reprocess', {
+          workflowId: workflowIds.reprocess(reprocessRunId),
+          args: [{ reprocessRunId }],
           requestEagerStart: eager,
         }),
       ),
