@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../src/config/config.ts';
 import { createAccountKey } from '../src/db/account-keys.ts';
 import { createAccount } from '../src/db/accounts.ts';
+import { DAY_MS } from '../src/domain/time.ts';
 import { exitWith, runServer, stopOnSignal } from '../src/server.ts';
 import type { RunningServer } from '../src/server.ts';
 import {
@@ -15,8 +16,6 @@ import {
   signStripe,
   stripeInvoicePaid,
 } from './provider-payloads.ts';
-
-const DAY_MS = 86_400_000;
 
 const print = (line = '') => process.stdout.write(`${line}\n`);
 let step = 0;

@@ -15,6 +15,7 @@ import type { Sql } from '../db/sql.ts';
 import { isId } from '../domain/ids.ts';
 import type { ReprocessRunId } from '../domain/ids.ts';
 import type { ReprocessChange } from '../domain/reprocess.ts';
+import { LAST_INSTANT } from '../domain/time.ts';
 import { Refused, tableOf } from './answer.ts';
 
 export interface DeliveriesCommandDeps {
@@ -41,7 +42,6 @@ const TABLE_ROWS = 200;
 
 /** Epoch milliseconds before 1973 are epoch seconds that somebody typed; after the year 9999 there is no instant. */
 const FIRST_EPOCH_MS = 100_000_000_000;
-const LAST_INSTANT = 253_402_300_799_999;
 
 /** An instant on the command line: epoch ms, or ISO 8601 with its zone; a date alone is midnight in UTC. */
 function parseInstant(text: string): number {
@@ -214,7 +214,14 @@ export function addDeliveriesCommand(program: Command, deps: DeliveriesCommandDe
         throw new Refused(`The app has no accepted delivery ${delivery}.`);
       }
       await onDatabase(async (sql) => {
-        const order = { id: newId('reprocessRun'), appId: app, dryRun, deliveryId: delivery ?? null, from, to };
+        const order = {
+          id: newId('reprocessRun'),
+          appId: app,
+          dryRun,
+          deliveryId: delivery ?? null,
+          from,
+          to,
+        };
         const id = await requestReprocessing(sql, order);
         if (id === undefined) {
           throw new Refused(

@@ -1,4 +1,4 @@
-import { DAY_MS, MINUTE_MS } from '../domain/attribution.ts';
+import { DAY_MS, MINUTE_MS } from '../domain/time.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 

@@ -1,4 +1,4 @@
-import { DAY_MS, MINUTE_MS } from './attribution.ts';
+import { DAY_MS, MINUTE_MS } from './time.ts';
 
 const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const IPV4 = new RegExp(`^${BYTE}(?:\\.${BYTE}){3}$`);

@@ -1,10 +1,5 @@
 import type { AffiliateId, ClickId, LinkId } from './ids.ts';
-
-/** A day of a window. Windows know no time zones and no summer time. */
-export const DAY_MS = 86_400_000;
-
-/** A minute of the deferred window. */
-export const MINUTE_MS = 60_000;
+import { DAY_MS, MINUTE_MS } from './time.ts';
 
 /** How far ahead of this service's clock a caller's clock may be, ms. */
 export const CLOCK_TOLERANCE_MS = 5 * MINUTE_MS;

@@ -1,10 +1,11 @@
 import { convertToUsdCents } from './exchange-rate.ts';
 import type { ExchangeRate } from './exchange-rate.ts';
+import { maturesAt } from './hold.ts';
 import { commissionCents, share } from './money.ts';
 import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId, LinkId } from './ids.ts';
 import type { AdjustmentFact, Environment } from './events.ts';
-import { DAY_MS } from './attribution.ts';
 import type { AffiliateStatus, MatchMethod } from './attribution.ts';
+import { DAY_MS } from './time.ts';
 
 /** Why a paid event earned nothing (docs/contract.md, "Unattributed"). */
 export type LikelyCause =
@@ -297,7 +298,7 @@ export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
             ? 'rate_zero'
             : null;
     if (likelyCause === null) {
-      const dueAt = payment.occurredAt + payment.app.holdPeriodDays * DAY_MS;
+      const dueAt = maturesAt(payment.occurredAt, payment.app.holdPeriodDays);
       const rateSource = binding.affiliateRateBps === null ? 'app' : 'affiliate';
       earning = { binding, customerUserId: user.customerUserId, rateBps, rateSource, amountCents, dueAt };
     }

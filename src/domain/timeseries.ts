@@ -1,10 +1,10 @@
+import { HOUR_MS } from './time.ts';
+
 export const TIMESERIES_INTERVALS = ['hour', 'day', 'week', 'month'] as const;
 export type TimeseriesInterval = (typeof TIMESERIES_INTERVALS)[number];
 
 /** How many points one answer has at most. */
 export const MAX_POINTS = 1_000;
-
-const HOUR_MS = 3_600_000;
 
 /** No hour, day, week or month is longer, wherever clocks are put back. */
 const LONGEST_MS: Readonly<Record<TimeseriesInterval, number>> = {

@@ -6,8 +6,8 @@ import { addAddressKey, addressKeyContext, findAddressKey } from '../db/address-
 import type { AddressKey } from '../db/address-keys.ts';
 import type { Sql } from '../db/sql.ts';
 import { addressBlock, addressKeyDay, addressKeyDays } from '../domain/addresses.ts';
-import { DAY_MS } from '../domain/attribution.ts';
 import type { AppId } from '../domain/ids.ts';
+import { DAY_MS } from '../domain/time.ts';
 
 /**
  * Hashes requesters' addresses with the key of the day, so that a click and an install from one address can be told to

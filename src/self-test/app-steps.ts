@@ -1,7 +1,7 @@
 import { readIdentityOverlap } from '../db/diagnostics.ts';
 import { findCurrenciesInUse, readAppActivity } from '../db/self-tests.ts';
-import { DAY_MS } from '../domain/attribution.ts';
 import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
+import { DAY_MS } from '../domain/time.ts';
 import type { Run } from './run.ts';
 import { advises, fails, works } from './steps.ts';
 import type { APP_STEPS, Step } from './steps.ts';

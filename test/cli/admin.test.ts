@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { findAccountCaller } from '../../src/db/account-keys.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 
@@ -89,8 +90,8 @@ describe('accounts and keys', () => {
     const first = await answer<Key>('keys', 'create', '--account', id);
     const begin = Date.now();
     const second = await answer<Key & { previousKeyExpiresAt: number }>('keys', 'rotate', first.id);
-    expect(second.previousKeyExpiresAt - begin).toBeGreaterThanOrEqual(86_400_000);
-    expect(second.previousKeyExpiresAt - Date.now()).toBeLessThanOrEqual(86_400_000);
+    expect(second.previousKeyExpiresAt - begin).toBeGreaterThanOrEqual(DAY_MS);
+    expect(second.previousKeyExpiresAt - Date.now()).toBeLessThanOrEqual(DAY_MS);
     expect(await caller(first.key)).toBeDefined();
     const third = await answer<Key>('keys', 'rotate', second.id, '--grace-seconds', '0');
     expect(await caller(second.key)).toBeUndefined();
@@ -223,7 +224,7 @@ describe('exchange rates', () => {
 
   test('of a file with one fault nothing is imported: exit status 1, the line and the reason', async () => {
     const before = await stored();
-    const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
+    const tomorrow = new Date(Date.now() + DAY_MS).toISOString().slice(0, 10);
     for (const [line, reason] of [
       ['2026-02-28,CLP,x', /rates\.csv: line 3: the rate of CLP must be a decimal/],
       [`${tomorrow},CLP,0.001`, /rates\.csv: line 3: \d{4}-\d\d-\d\d is in the future/],

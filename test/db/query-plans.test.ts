@@ -23,6 +23,7 @@ import { connect } from '../../src/db/sql.ts';
 import type { SentStatement, Sql } from '../../src/db/sql.ts';
 import type { AccountId, AppId, IdKind } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import type { Route } from '../../src/http/route.ts';
 import { routes } from '../../src/http/routes/index.ts';
 import { startTestApi } from '../support/api.ts';
@@ -30,8 +31,6 @@ import type { TestApi } from '../support/api.ts';
 import { BIG, createBigDatabase, LARGE_TABLES } from '../support/big-database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { findPlanFaults } from '../support/query-plans.ts';
-
-const DAY_MS = 86_400_000;
 
 let database: TestDatabase;
 let client: pg.Client;

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { findConvertiblePayments, importRates } from '../../src/db/rates.ts';
 import type { PaymentId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { runOn } from '../support/postgres-admin.ts';
@@ -76,7 +77,7 @@ describe('an import', () => {
     const rates = (worthUsd: string) =>
       Array.from({ length: 500 }, (_, n) => ({
         currency: 'GBP',
-        day: new Date(Date.UTC(2024, 0, 1) + n * 86_400_000).toISOString().slice(0, 10),
+        day: new Date(Date.UTC(2024, 0, 1) + n * DAY_MS).toISOString().slice(0, 10),
         units: '1',
         worthUsd,
       }));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { addressBlock, addressKeyDay, addressKeyDays } from '../../src/domain/addresses.ts';
-import { DAY_MS, MINUTE_MS } from '../../src/domain/attribution.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 
 describe('what counts of an address', () => {
   test.each([

@@ -2,15 +2,14 @@ import { describe, expect, test } from '@jest/globals';
 import {
   chooseDeferredClick,
   chooseTouch,
-  DAY_MS,
   DEFERRED_LINKS_LIMIT,
   isInFuture,
   isInWindow,
   isSameTouch,
-  MINUTE_MS,
 } from '../../src/domain/attribution.ts';
 import type { ClaimedClick, CodeTarget, DeferredClick } from '../../src/domain/attribution.ts';
 import type { AffiliateId, ClickId, LinkId } from '../../src/domain/ids.ts';
+import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 
 const AT = 1_700_000_000_000;
 
@@ -108,7 +107,6 @@ describe('a deferred match', () => {
     });
     return chosen === null || chosen === 'ambiguous' ? chosen : chosen.linkId;
   };
-  const HOUR_MS = 60 * MINUTE_MS;
 
   test.each<[string, number, number, string | null]>([
     ['this very moment', 0, 60, 'a1'],

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DAY_MS } from '../../src/domain/attribution.ts';
 import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
 import type {
   AdjustmentSnapshot,
@@ -9,6 +8,7 @@ import type {
   PaymentSnapshot,
 } from '../../src/domain/evaluate-payment.ts';
 import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 
 const NOW = 1_790_000_000_000;
 

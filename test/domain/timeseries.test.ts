@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
+import { HOUR_MS } from '../../src/domain/time.ts';
 import { hasTooManyPoints, MAX_POINTS } from '../../src/domain/timeseries.ts';
 
-const HOUR_MS = 3_600_000;
 const FROM = 1_790_000_000_000;
 
 test.each([

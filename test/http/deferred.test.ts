@@ -2,7 +2,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { destroyExpiredAddressKeys } from '../../src/db/address-keys.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
-import { DAY_MS, MINUTE_MS } from '../../src/domain/attribution.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { visit } from '../support/visit.ts';

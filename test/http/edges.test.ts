@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { CLOCK_TOLERANCE_MS, DAY_MS } from '../../src/domain/attribution.ts';
+import { CLOCK_TOLERANCE_MS } from '../../src/domain/attribution.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink } from '../support/api.ts';
 import type { TestApp } from '../support/api.ts';
 import { startClockedApi } from '../support/clocked-api.ts';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { findRollupDifferences, repairRollups } from '../../src/db/rollups.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
@@ -243,7 +244,7 @@ describe('the payout preview', () => {
       await newAffiliate(api, own, { name: 'Cid' }),
     ];
     const { now } = api.clock;
-    const occurredAt = now - 86_400_000;
+    const occurredAt = now - DAY_MS;
     await insertEarning(api, own, {
       affiliateId: ann,
       amountCents: 100,
@@ -270,7 +271,7 @@ describe('the payout preview', () => {
   test('shows nobody whose net is zero or less, and writes nothing', async () => {
     const own = await newApp(api);
     const { now } = api.clock;
-    const occurredAt = now - 86_400_000;
+    const occurredAt = now - DAY_MS;
     for (const refundCents of [100, 99]) {
       const affiliateId = await newAffiliate(api, own);
       const earningId = await insertEarning(api, own, {

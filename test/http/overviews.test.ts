@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/db/new-id.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
-
-const DAY_MS = 86_400_000;
 
 let api: TestApi;
 let app: TestApp;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { MINUTE_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
 import type { ProviderName } from '../../src/providers/provider.ts';
 import { newApp, startTestApi, TEST_KEY } from '../support/api.ts';
@@ -7,7 +8,6 @@ import type { TestApi, TestApp } from '../support/api.ts';
 import { fakeSecret, PROOFS } from '../support/provider-fixtures.ts';
 
 const BODY = '{"no": "provider sends this"}';
-const MINUTE_MS = 60_000;
 const [KEY_ID] = createSecretBox([TEST_KEY]).keyIds;
 
 let api: TestApi;

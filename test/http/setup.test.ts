@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -124,9 +125,9 @@ describe('rotating the SDK key', () => {
       { key: own.key },
     );
     expect(status).toBe(200);
-    expect(body.previousKeyExpiresAt).toBe(api.clock.now + 86_400_000);
+    expect(body.previousKeyExpiresAt).toBe(api.clock.now + DAY_MS);
     expect([await installs(own.sdkKey), await installs(body.sdkKey)]).toEqual([404, 404]);
-    api.clock.now += 86_400_000;
+    api.clock.now += DAY_MS;
     expect([await installs(own.sdkKey), await installs(body.sdkKey)]).toEqual([401, 404]);
   });
 

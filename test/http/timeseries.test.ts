@@ -5,6 +5,7 @@ import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { instant } from '../../src/db/sql.ts';
 import { readTimeseries } from '../../src/db/timeseries.ts';
 import type { AppId } from '../../src/domain/ids.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { TIMESERIES_INTERVALS } from '../../src/domain/timeseries.ts';
 import type { TimeseriesInterval } from '../../src/domain/timeseries.ts';
 import { databaseTimeZone } from '../../src/http/time-zone.ts';
@@ -12,8 +13,6 @@ import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning } from '../support/ledger.ts';
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const QUARTER_MS = HOUR_MS / 4;
 
 let api: TestApi;

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
-import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../support/provider-fixtures.ts';

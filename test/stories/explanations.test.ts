@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { setUpFounder, DAY_MS } from '../support/founder.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { bodyOf, revenuecatEvent, revenuecatRefund } from '../../demo/provider-payloads.ts';
 import { startTestService } from '../support/service.ts';

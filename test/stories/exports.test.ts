@@ -10,7 +10,8 @@ import {
 } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AccountId, AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
-import { DAY_MS, setUpFounder } from '../support/founder.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';

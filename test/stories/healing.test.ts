@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { bodyOf, revenuecatTransfer } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';

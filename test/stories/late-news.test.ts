@@ -4,9 +4,10 @@ import { pino } from 'pino';
 import { acceptDelivery } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import type { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { startRelay } from '../../temporal/relay.ts';
-import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import { eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {
   bodyOf,

@@ -6,7 +6,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { runAdmin } from '../../src/cli/admin.ts';
 import type { LikelyCause } from '../../src/domain/evaluate-payment.ts';
 import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
-import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder, WebhookAnswer } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../support/provider-fixtures.ts';

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { newApp, startTestApi } from '../support/api.ts';
-import { DAY_MS, eventually, setUpFounder } from '../support/founder.ts';
+import { eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { bodyOf, revenuecatEvent } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';

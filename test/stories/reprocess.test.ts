@@ -22,6 +22,7 @@ import { connect, DatabaseUnavailable, instant } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, EventId, ReprocessRunId } from '../../src/domain/ids.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { revenuecat } from '../../src/providers/revenuecat.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -38,8 +39,6 @@ import { expectSoundLedger } from '../support/sound-ledger.ts';
 
 // What an earlier version made of a delivery is played by writing its outcome by hand; the delivery itself came through
 // the real door, with its bytes and its proof.
-
-const DAY_MS = 86_400_000;
 
 let api: TestApi;
 let app: TestApp;

@@ -9,12 +9,13 @@ import { recordEventFacts } from '../../src/db/events.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { announceSelfTest } from '../../src/db/self-tests.ts';
 import type { AppId, DeliveryId, EventId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { providers } from '../../src/providers/index.ts';
 import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
 import type { ProviderName } from '../../src/providers/provider.ts';
 import { runSelfTest } from '../../src/self-test/run-self-test.ts';
 import { PROVIDER_STEPS } from '../../src/self-test/steps.ts';
-import { DAY_MS, Founder } from '../support/founder.ts';
+import { Founder } from '../support/founder.ts';
 import {
   adaptyEvent,
   bodyOf,

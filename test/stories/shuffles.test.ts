@@ -9,6 +9,7 @@ import { listAppIds } from '../../src/db/apps.ts';
 import { finishDelivery } from '../../src/db/deliveries.ts';
 import { withRollback } from '../../src/db/with-rollback.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
 import type { ProviderName } from '../../src/providers/provider.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
@@ -75,7 +76,6 @@ afterAll(async () => {
   await api.close();
 });
 
-const DAY_MS = 86_400_000;
 const START = Date.UTC(2026, 4, 1);
 const at = (day: number) => START + day * DAY_MS;
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { startLocalTemporal } from '../../temporal/local-server.ts';
 import type { LocalTemporal } from '../../temporal/local-server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
@@ -65,7 +66,7 @@ describe('while Temporal is away', () => {
   test('a commission whose hold timer was wiped away is matured by the sweep', async () => {
     const user = await founder.customer();
     const dueAt = Date.now() + 2_500;
-    const { body } = await founder.purchase(user, 10, { occurredAt: dueAt - 30 * 86_400_000 });
+    const { body } = await founder.purchase(user, 10, { occurredAt: dueAt - 30 * DAY_MS });
     const commission = async () =>
       await service.sql.maybe<{ id: string; status: string }>`
         select id, status from commissions where event_id = ${body.eventId}`;

@@ -1,11 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { expectDescribed } from './conformance.ts';
 import { bodyOf, revenuecatEvent, revenuecatRefund, signStripe } from './provider-fixtures.ts';
 import { createFounder } from './service.ts';
 import type { TestService } from './service.ts';
-
-export const DAY_MS = 86_400_000;
 
 interface Answer<T> {
   readonly status: number;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import type { ParseResult, ProviderName } from '../../src/providers/provider.ts';
 
 export * from '../../demo/provider-payloads.ts';
@@ -48,8 +49,6 @@ export function eventOf(result: ParseResult): NormalizedEvent {
 export function usd(usdCents: number) {
   return { currency: 'USD', amountMinor: usdCents, usdCents };
 }
-
-const DAY_MS = 86_400_000;
 
 /** The first fixture's purchase in a store is made one day after this; each further fixture is a day later. */
 export const STORE_START = 1_772_443_800_000;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AffiliateId, AppId, IdKind, KeyId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink } from './api.ts';
 import type { TestApi, TestApp } from './api.ts';
 import { insertEarning } from './ledger.ts';
@@ -12,8 +13,6 @@ export interface Tenant extends TestApp {
   /** Texts that stand in nobody else's rows. */
   readonly marks: readonly string[];
 }
-
-const DAY_MS = 86_400_000;
 
 /** Pays an affiliate what is owed, past the export's workflow. Answers the payout's id. */
 export async function payEverything(api: TestApi, app: TestApp, affiliateId: string): Promise<string> {

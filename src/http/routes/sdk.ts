@@ -14,10 +14,10 @@ import {
   DEFERRED_LINKS_LIMIT,
   isInFuture,
   isSameTouch,
-  MINUTE_MS,
 } from '../../domain/attribution.ts';
 import type { AppId, BindingId } from '../../domain/ids.ts';
 import { isSlug } from '../../domain/slugs.ts';
+import { MINUTE_MS } from '../../domain/time.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError, invalidField } from '../errors.ts';
 import { requesterAddress } from '../requester.ts';

@@ -1,5 +1,5 @@
 import { readTimeseries } from '../../db/timeseries.ts';
-import { DAY_MS } from '../../domain/attribution.ts';
+import { DAY_MS } from '../../domain/time.ts';
 import { hasTooManyPoints, MAX_POINTS } from '../../domain/timeseries.ts';
 import { invalidField } from '../errors.ts';
 import { presentPoint } from '../presenters/timeseries.ts';

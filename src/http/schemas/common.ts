@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { ID_PREFIXES, isId } from '../../domain/ids.ts';
 import type { IdKind } from '../../domain/ids.ts';
+import { LAST_INSTANT } from '../../domain/time.ts';
 
 /** How a text of a query is described by what it means: a number is a number there, too. */
 function describedAs(schema: object) {
@@ -11,9 +12,6 @@ function describedAs(schema: object) {
     },
   };
 }
-
-/** The last millisecond of the year 9999: what both JavaScript and Postgres read the same way. */
-const LAST_INSTANT = 253_402_300_799_999;
 
 /** An instant in a body. */
 export const epochMs = z

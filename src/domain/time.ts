@@ -1,0 +1,7 @@
+/** Spans in milliseconds. A day is always 24 hours: windows know neither time zones nor daylight saving time. */
+export const MINUTE_MS = 60_000;
+export const HOUR_MS = 60 * MINUTE_MS;
+export const DAY_MS = 24 * HOUR_MS;
+
+/** The last millisecond of the year 9999, epoch ms: the latest instant that JavaScript and Postgres read the same way. */
+export const LAST_INSTANT = 253_402_300_799_999;
