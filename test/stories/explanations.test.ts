@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
-import { bodyOf, revenuecatEvent, revenuecatRefund } from '../../demo/provider-payloads.ts';
+import { bodyOf, revenuecatEvent, revenuecatRefund } from '../../tools/provider-payloads.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 

@@ -4,7 +4,7 @@ import type { NormalizedEvent } from '../../src/domain/events.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { ParseResult, ProviderName } from '../../src/providers/provider.ts';
 
-export * from '../../demo/provider-payloads.ts';
+export * from '../../tools/provider-payloads.ts';
 
 const ROOT = new URL('../fixtures/providers/', import.meta.url);
 

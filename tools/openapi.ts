@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { openApiDocument } from '../http/openapi.ts';
-import { routeGroups } from '../http/routes/index.ts';
+import { openApiDocument } from '../src/http/openapi.ts';
+import { routeGroups } from '../src/http/routes/index.ts';
 
 /** Writes the description of the API to the file that the first argument names, or prints it. */
 const [file] = process.argv.slice(2);

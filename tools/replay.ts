@@ -1,4 +1,4 @@
-import { replayCommand } from '../../temporal/replay.ts';
+import { replayCommand } from '../temporal/replay.ts';
 
 const [source] = process.argv.slice(2);
 if (source === undefined || source === '--help') {

@@ -89,7 +89,7 @@ async function fuzz(): Promise<number> {
     const { key } = await createAccountKey(server.service.sql, account.id, PERMISSIONS);
     const { ids, sdkKey, webhookToken } = await furnish(base, key);
 
-    const settings = path.join(projectRoot, 'test/fuzz/schemathesis.toml');
+    const settings = path.join(projectRoot, 'tools/fuzz/schemathesis.toml');
     const settingsInside = path.join(folder, 'inside.toml');
     await copyFile(settings, settingsInside);
     await appendFile(

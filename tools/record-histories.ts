@@ -4,17 +4,17 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
-import { projectRoot } from '../../src/config/project-root.ts';
-import { newId } from '../../src/db/new-id.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
-import { workflowIds } from '../../src/domain/workflow-ids.ts';
-import globalSetup from './global-setup.ts';
-import globalTeardown from './global-teardown.ts';
-import { eventually, setUpFounder } from './founder.ts';
-import { runOn } from './postgres-admin.ts';
-import { bodyOf, stripeEvent, stripeInvoicePaid } from './provider-fixtures.ts';
-import { order } from './reprocess.ts';
-import { startTestService } from './service.ts';
+import { projectRoot } from '../src/config/project-root.ts';
+import { newId } from '../src/db/new-id.ts';
+import { DAY_MS } from '../src/domain/time.ts';
+import { workflowIds } from '../src/domain/workflow-ids.ts';
+import globalSetup from '../test/support/global-setup.ts';
+import globalTeardown from '../test/support/global-teardown.ts';
+import { eventually, setUpFounder } from '../test/support/founder.ts';
+import { runOn } from '../test/support/postgres-admin.ts';
+import { bodyOf, stripeEvent, stripeInvoicePaid } from '../test/support/provider-fixtures.ts';
+import { order } from '../test/support/reprocess.ts';
+import { startTestService } from '../test/support/service.ts';
 
 const folder = path.join(projectRoot, 'test/fixtures/histories');
 

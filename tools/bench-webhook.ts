@@ -9,7 +9,7 @@ import { Client, Connection } from '@temporalio/client';
 import Koa from 'koa';
 import getRawBody from 'raw-body';
 import { createDeliveryActivities } from '../activities/delivery.ts';
-import { bodyOf, signStripe, stripeInvoicePaid } from '../demo/provider-payloads.ts';
+import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
 import { readConfig } from '../src/config/config.ts';
 import { createLogger } from '../src/config/logger.ts';
 import { createSecretBox } from '../src/config/secret-box.ts';

@@ -1,4 +1,5 @@
 export default {
+  rootDir: '..',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],

@@ -1,0 +1,12 @@
+import config from '../../test/jest.config.js';
+
+/** Runs the tests that need neither Postgres nor Temporal. Stryker runs them thousands of times. */
+export default {
+  ...config,
+  rootDir: '../..',
+  roots: ['<rootDir>/test/domain', '<rootDir>/test/providers', '<rootDir>/test/rates'],
+  globalSetup: undefined,
+  globalTeardown: undefined,
+  testRunner: '<rootDir>/tools/mutation/jest-circus-until-failure.js',
+  setupFilesAfterEnv: ['<rootDir>/tools/mutation/no-shrinking.ts'],
+};
