@@ -103,7 +103,7 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
     try {
       const { isEmpty } = await sql.one<{
         isEmpty: boolean;
-      }>`select to_regclass('migrations') is null as "isEmpty"`;
+      }>`select to_regclass('migrations') is null as is_empty`;
       if (isEmpty) {
         deps.stderr('Setting up the empty database.\n');
         await migrate(url);

@@ -54,7 +54,7 @@ export async function findAccountCaller(
   now: number,
 ): Promise<AccountCaller | undefined> {
   return await sql.maybe<AccountCaller>`
-    select id as "keyId", account_id as "accountId", permissions
+    select id as key_id, account_id, permissions
       from account_keys
      where key_sha256 = ${keySha256(key)} and revoked_at is null
        and (expires_at is null or expires_at > ${instant(now)})`;
@@ -76,8 +76,8 @@ export async function generateAccountKey(
         on conflict (id) do nothing
         returning *
       )
-      select id, account_id as "accountId", display, permissions, created_at as "createdAt",
-             expires_at as "expiresAt", revoked_at as "revokedAt"
+      select id, account_id, display, permissions, created_at,
+             expires_at, revoked_at
         from (select * from added union all select * from account_keys where id = ${id}) k`;
     return { ...row, key };
   } catch (error) {
@@ -100,8 +100,8 @@ export async function createAccountKey(
 /** All keys of an account, oldest first; undefined when there is no such account. */
 export async function listAccountKeys(sql: Sql, accountId: AccountId): Promise<AccountKey[] | undefined> {
   const rows = await sql<AccountKey | { readonly id: null }>`
-    select k.id, k.account_id as "accountId", k.display, k.permissions, k.created_at as "createdAt",
-           k.expires_at as "expiresAt", k.revoked_at as "revokedAt"
+    select k.id, k.account_id, k.display, k.permissions, k.created_at,
+           k.expires_at, k.revoked_at
       from accounts a left join account_keys k on k.account_id = a.id
      where a.id = ${accountId}
      order by k.created_at, k.id`;
@@ -139,8 +139,8 @@ export async function rotateAccountKey(
       on conflict (id) do nothing
       returning *
     )
-    select id, account_id as "accountId", display, permissions, created_at as "createdAt",
-           expires_at as "expiresAt", revoked_at as "revokedAt"
+    select id, account_id, display, permissions, created_at,
+           expires_at, revoked_at
       from (select * from added union all select * from account_keys where id = ${successor}) k`;
   return row === undefined ? undefined : { ...row, key };
 }

@@ -17,12 +17,12 @@ export async function createAccount(sql: Sql, name: string): Promise<Account> {
       on conflict (id) do nothing
       returning *
     )
-    select id, name, created_at as "createdAt" from added
+    select id, name, created_at from added
     union all
     select id, name, created_at from accounts where id = ${id}`;
 }
 
 /** All accounts, oldest first. */
 export async function listAccounts(sql: Sql): Promise<Account[]> {
-  return await sql<Account>`select id, name, created_at as "createdAt" from accounts order by created_at, id`;
+  return await sql<Account>`select id, name, created_at from accounts order by created_at, id`;
 }

@@ -15,7 +15,7 @@ export interface AddressKey {
 }
 
 const columns = (sql: Sql) => sql.fragment`
-  day_starts_at as "dayStartsAt", ciphertext, encryption_key_id as "encryptionKeyId"`;
+  day_starts_at, ciphertext, encryption_key_id`;
 
 /** The key of a day. Undefined when nobody clicked then, or when it was destroyed. */
 export async function findAddressKey(sql: Sql, dayStartsAt: number): Promise<AddressKey | undefined> {
@@ -44,7 +44,7 @@ export async function destroyExpiredAddressKeys(
   now: number,
 ): Promise<{ readonly keys: number; readonly hashes: number }> {
   const { windowMinutes } = await sql.one<{ windowMinutes: number }>`
-    select coalesce(max(deferred_window_minutes), 0) as "windowMinutes" from apps`;
+    select coalesce(max(deferred_window_minutes), 0) as window_minutes from apps`;
   const windowStartsAt = now - windowMinutes * MINUTE_MS;
   const keys = await sql`
     delete from address_keys where day_starts_at <= ${instant(windowStartsAt - DAY_MS)} returning day_starts_at`;

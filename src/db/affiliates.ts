@@ -21,7 +21,7 @@ export interface AffiliateListRow extends Affiliate {
 }
 
 const columns = (sql: Sql) => sql.fragment`
-  id, name, email, status, default_commission_rate_bps as "defaultCommissionRateBps", created_at as "createdAt"`;
+  id, name, email, status, default_commission_rate_bps, created_at`;
 
 export interface NewAffiliate {
   readonly id: AffiliateId;
@@ -98,9 +98,9 @@ const totals = (sql: Sql, appId: AppId) => sql.fragment`
      where app_id = ${appId} and scope = 'affiliate' and scope_id = p.id and bucket_at = '-infinity') t on true`;
 
 const listColumns = (sql: Sql) => sql.fragment`
-  p.id, p.name, p.email, p.status, p.default_commission_rate_bps as "defaultCommissionRateBps",
-  p.created_at as "createdAt", coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
-  coalesce(t.commission_cents, 0) as "commissionCents"`;
+  p.id, p.name, p.email, p.status, p.default_commission_rate_bps,
+  p.created_at, coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
+  coalesce(t.commission_cents, 0) as commission_cents`;
 
 const withStatus = (sql: Sql, status: AffiliateStatus | null) =>
   status === null ? sql.fragment`` : sql.fragment`and a.status = ${status}`;
@@ -122,7 +122,7 @@ export async function listAffiliatesByCreated(
       select * from affiliates a where a.app_id = ${appId} ${withStatus(sql, filter.status)} ${from}
        order by a.created_at, a.id limit ${limit + 1}
     )
-    select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as "sortKey"
+    select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
       from p ${totals(sql, appId)}
      order by p.created_at, p.id`;
   return pageOf(rows, limit);
@@ -145,7 +145,7 @@ export async function listAffiliatesByName(
       select * from affiliates a where a.app_id = ${appId} ${withStatus(sql, filter.status)} ${from}
        order by lower(a.name) collate "C", a.id limit ${limit + 1}
     )
-    select ${listColumns(sql)}, lower(p.name) as "sortKey"
+    select ${listColumns(sql)}, lower(p.name) as sort_key
       from p ${totals(sql, appId)}
      order by lower(p.name) collate "C", p.id`;
   return pageOf(rows, limit);

@@ -17,9 +17,9 @@ export interface App extends AppSettings {
 }
 
 const columns = (sql: Sql) => sql.fragment`
-  id, name, commission_rate_bps as "commissionRateBps", attribution_window_days as "attributionWindowDays",
-  hold_period_days as "holdPeriodDays", deferred_window_minutes as "deferredWindowMinutes",
-  link_subdomain as "linkSubdomain"`;
+  id, name, commission_rate_bps, attribution_window_days,
+  hold_period_days, deferred_window_minutes,
+  link_subdomain`;
 
 /** An app of that account. An app of another account is as good as none. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {

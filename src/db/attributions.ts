@@ -74,13 +74,13 @@ export async function findInstallCandidates(
 ): Promise<InstallCandidates> {
   const { appId, deviceId, claimToken, affiliateCode } = install;
   const row = await sql.one<CandidateRow>`
-    select app.attribution_window_days as "windowDays", app.deferred_window_minutes as "deferredWindowMinutes",
-           t.id as "attributionId", t.affiliate_id as "wonAffiliateId", t.link_id as "wonLinkId",
-           t.click_id as "wonClickId", t.match_method as "matchMethod",
-           c.id as "clickId", c.affiliate_id as "clickAffiliateId", c.link_id as "clickLinkId",
-           c.clicked_at as "clickedAt", c.claimed_by_device as "claimedByDevice", ca.status as "clickAffiliateStatus",
-           code.affiliate_id as "codeAffiliateId", code.link_id as "codeLinkId", code.active as "codeActive",
-           code.status as "codeAffiliateStatus",
+    select app.attribution_window_days as window_days, app.deferred_window_minutes,
+           t.id as attribution_id, t.affiliate_id as won_affiliate_id, t.link_id as won_link_id,
+           t.click_id as won_click_id, t.match_method,
+           c.id as click_id, c.affiliate_id as click_affiliate_id, c.link_id as click_link_id,
+           c.clicked_at, c.claimed_by_device, ca.status as click_affiliate_status,
+           code.affiliate_id as code_affiliate_id, code.link_id as code_link_id, code.active as code_active,
+           code.status as code_affiliate_status,
            coalesce((
              select jsonb_agg(jsonb_build_object('customerUserId', i.customer_user_id,
                                                  'identifiedAt', epoch_ms(i.identified_at)))
@@ -88,7 +88,7 @@ export async function findInstallCandidates(
                       where t.id is null and x.app_id = app.id and x.device_id = ${deviceId}
                         and not exists (select from bindings b
                                          where b.app_id = x.app_id and b.customer_user_id = x.customer_user_id)
-                      limit ${REMEMBERED_USERS_LIMIT}) i), '[]') as "rememberedUsers"
+                      limit ${REMEMBERED_USERS_LIMIT}) i), '[]') as remembered_users
       from apps app
       left join attributions t on t.app_id = app.id and t.device_id = ${deviceId}
       left join clicks c on c.app_id = app.id and c.claim_token = ${claimToken}::uuid
@@ -232,8 +232,8 @@ export async function findDeferredClicks(
          where app_id = ${appId} and address_hash = n.address_hash and link_id < n.link_id
          order by link_id desc, clicked_at desc limit 1) d
     )
-    select l.affiliate_id as "affiliateId", n.link_id as "linkId", encode(n.address_hash, 'hex') as "addressHash",
-           n.clicked_at as "clickedAt", l.active as "linkActive", a.status as "affiliateStatus"
+    select l.affiliate_id, n.link_id, encode(n.address_hash, 'hex') as address_hash,
+           n.clicked_at, l.active as link_active, a.status as affiliate_status
       from (select * from newest limit ${DEFERRED_LINKS_LIMIT + 1}) n
       join links l on l.id = n.link_id
       join affiliates a on a.id = l.affiliate_id`;

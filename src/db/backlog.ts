@@ -12,8 +12,8 @@ export interface Backlog {
 /** What was accepted and has no outcome yet. */
 export async function readBacklog(sql: Sql): Promise<Backlog> {
   return await sql.one<Backlog>`
-    select count(*)::int as "unfinishedDeliveries",
-           coalesce(extract(epoch from now() - min(received_at)), 0)::float8 as "oldestSeconds"
+    select count(*)::int as unfinished_deliveries,
+           coalesce(extract(epoch from now() - min(received_at)), 0)::float8 as oldest_seconds
       from (select received_at from deliveries where completed_at is null
              order by coalesce(relayed_at, received_at) limit ${COUNT_LIMIT}) d`;
 }

@@ -60,8 +60,8 @@ export async function bindUser(
         on conflict (app_id, customer_user_id) do nothing
         returning id, attribution_id
       )
-      select exists (select from known) as "wasRemembered", (select id from device) as "deviceAttributionId",
-             b.id as "bindingId", b.attribution_id as "attributionId"
+      select exists (select from known) as was_remembered, (select id from device) as device_attribution_id,
+             b.id as binding_id, b.attribution_id
         from (select 1) always left join (select * from stored union all select * from added) b on true`;
     if (row.deviceAttributionId === null) return row.wasRemembered ? { binding: undefined } : undefined;
     if (row.bindingId === null || row.attributionId === null) return undefined;
@@ -81,7 +81,7 @@ export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: stri
   const toHeal = new Set<BindingId>();
   for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
     const waiting = await sql<{ customerUserId: string; bindingId: BindingId | null }>`
-      select i.customer_user_id as "customerUserId", b.id as "bindingId"
+      select i.customer_user_id, b.id as binding_id
         from identities i
         join attributions t on t.app_id = i.app_id and t.device_id = i.device_id
         left join bindings b on b.app_id = i.app_id and b.customer_user_id = i.customer_user_id

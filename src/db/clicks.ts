@@ -52,8 +52,8 @@ export async function recordClick(sql: Sql, click: ClickFact): Promise<RecordedC
         select id, ${click.appId}::text, link_id, ${click.addressHash}::bytea, ${instant(click.clickedAt)}::timestamptz
           from added where ${click.addressHash}::bytea is not null
       )
-      select exists (select from link) as "linkFound", c.id as "clickId", c.affiliate_id as "affiliateId",
-             l.destination_url as "destinationUrl"
+      select exists (select from link) as link_found, c.id as click_id, c.affiliate_id,
+             l.destination_url
         from (select 1) always
         left join (select * from stored union all select * from added) c on true
         left join links l on l.id = c.link_id`;

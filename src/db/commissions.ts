@@ -63,13 +63,13 @@ export async function listCommissions(
        where c.app_id = ${appId} ${ofAffiliate} ${withStatus} ${notBefore} ${before} ${from}
        order by c.occurred_at desc, c.id desc limit ${limit + 1}
     )
-    select p.id, p.affiliate_id as "affiliateId",
-           (select a.name from affiliates a where a.id = p.affiliate_id) as "affiliateName", p.link_id as "linkId",
-           p.event_id as "eventId", p.kind, p.reverses_commission_id as "reversesCommissionId", p.status,
-           p.rate_bps as "rateBps", p.base_cents as "baseCents", p.amount_cents as "amountCents", p.source,
-           p.customer_user_id as "customerUserId", p.match_method as "matchMethod", p.occurred_at as "occurredAt",
-           p.due_at as "dueAt", p.matured_at as "maturedAt", p.paid_at as "paidAt", p.payout_id as "payoutId",
-           p.created_at as "createdAt", epoch_ms(p.occurred_at) as "sortKey"
+    select p.id, p.affiliate_id,
+           (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name, p.link_id,
+           p.event_id, p.kind, p.reverses_commission_id, p.status,
+           p.rate_bps, p.base_cents, p.amount_cents, p.source,
+           p.customer_user_id, p.match_method, p.occurred_at,
+           p.due_at, p.matured_at, p.paid_at, p.payout_id,
+           p.created_at, epoch_ms(p.occurred_at) as sort_key
       from p
      order by p.occurred_at desc, p.id desc`;
   return pageOf(rows, limit);

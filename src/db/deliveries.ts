@@ -33,7 +33,7 @@ export async function findActiveWebhookSecrets(
   at: number,
 ): Promise<readonly WebhookSecretRow[] | null> {
   const rows = await sql<{ appId: string } & { [K in keyof WebhookSecretRow]: WebhookSecretRow[K] | null }>`
-    select a.id as "appId", s.id, s.environment, s.ciphertext, s.encryption_key_id as "encryptionKeyId"
+    select a.id as app_id, s.id, s.environment, s.ciphertext, s.encryption_key_id
       from apps a
       left join webhook_secrets s on s.app_id = a.id and s.provider = ${provider}
                                  and (s.expires_at is null or s.expires_at > ${instant(at)})
@@ -97,7 +97,7 @@ export async function recordRefusedDelivery(
                       completed_at = excluded.completed_at, body_sha256 = excluded.body_sha256,
                       last_error = excluded.last_error
     )
-    select exists (select from announced) as "isSelfTest"`;
+    select exists (select from announced) as is_self_test`;
   return isSelfTest ? 'self_test' : 'counted';
 }
 
@@ -128,10 +128,10 @@ export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<St
       encryptionKeyId: string;
     }
   >`
-    select d.id, d.app_id as "appId", d.provider, d.received_at as "receivedAt", d.processing_status as "processingStatus",
-           d.last_error as "lastError", d.event_id as "eventId", d.commission_id as "commissionId", d.proof,
-           d.body_sha256 as "bodySha256", b.body, d.is_self_test as "isSelfTest", s.id as "secretId", s.environment,
-           s.ciphertext, s.encryption_key_id as "encryptionKeyId"
+    select d.id, d.app_id, d.provider, d.received_at, d.processing_status,
+           d.last_error, d.event_id, d.commission_id, d.proof,
+           d.body_sha256, b.body, d.is_self_test, s.id as secret_id, s.environment,
+           s.ciphertext, s.encryption_key_id
       from deliveries d
       join delivery_bodies b on b.delivery_id = d.id
       join webhook_secrets s on s.id = d.secret_id

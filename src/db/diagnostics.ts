@@ -62,10 +62,10 @@ export async function readIdentityOverlap(sql: Sql, appId: AppId, samples: numbe
        where app_id = ${appId} and scope = 'app' and scope_id = ${appId} and bucket_at = '-infinity'
     )
     select exists (select from billing) as billed, exists (select from told) as told,
-           greatest((select count(*) from shared), paid.users) as "overlapCount",
+           greatest((select count(*) from shared), paid.users) as overlap_count,
            array(select customer_user_id from billing where not is_shared order by rank limit ${samples + 1})
-             as "billingOnly",
-           array(select customer_user_id from told where not is_shared order by rank limit ${samples + 1}) as "toldOnly",
+             as billing_only,
+           array(select customer_user_id from told where not is_shared order by rank limit ${samples + 1}) as told_only,
            (select count(*) from events_seen) <= ${IDENTITY_LOOKS}
            and (select count(*) from identities_seen) <= ${IDENTITY_LOOKS} as complete
       from paid`;
@@ -95,9 +95,9 @@ export async function listUnattributedEvents(
       ? sql.fragment``
       : sql.fragment`and (occurred_at, id) < (${instant(after.sortKey)}, ${after.id})`;
   const rows = await sql<UnattributedEvent & Position<number>>`
-    select id, id as "eventId", source, source_event_id as "sourceEventId", kind, customer_user_id as "customerUserId",
-           amount_cents as "amountCents", occurred_at as "occurredAt", received_at as "receivedAt",
-           likely_cause as "likelyCause", epoch_ms(occurred_at) as "sortKey"
+    select id, id as event_id, source, source_event_id, kind, customer_user_id,
+           amount_cents, occurred_at, received_at,
+           likely_cause, epoch_ms(occurred_at) as sort_key
       from events
      where app_id = ${appId} and likely_cause is not null ${from}
      order by occurred_at desc, id desc limit ${limit + 1}`;
@@ -131,9 +131,9 @@ export async function listWebhookDeliveries(
       ? sql.fragment``
       : sql.fragment`and (received_at, id) < (${instant(after.sortKey)}, ${after.id})`;
   const rows = await sql<WebhookDelivery & Position<number>>`
-    select id, provider as source, source_event_id as "sourceEventId", event_id as "eventId", received_at as "receivedAt",
-           signature_valid as "signatureValid", processing_status as "processingStatus", last_error as "lastError",
-           event_count as "eventCount", is_self_test as "selfTest", epoch_ms(received_at) as "sortKey"
+    select id, provider as source, source_event_id, event_id, received_at,
+           signature_valid, processing_status, last_error,
+           event_count, is_self_test as self_test, epoch_ms(received_at) as sort_key
       from deliveries
      where app_id = ${appId} ${from}
      order by received_at desc, id desc limit ${limit + 1}`;

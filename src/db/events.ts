@@ -168,7 +168,7 @@ async function writeFacts(
         where excluded.rank > old.rank
       returning 1
     )
-    select t.delivery_id as "deliveryId", jsonb_build_object(
+    select t.delivery_id, jsonb_build_object(
              'event', (select count(*) from told), 'payment', (select count(*) from added where is_new),
              'adjustment', (select count(*) from adj), 'users', (select count(*) from users),
              'userKeys', (select count(*) from keys), 'userLinks', (select count(*) from links),

@@ -24,10 +24,10 @@ const SIMILAR_USERS = 5;
 
 async function findTold(sql: Sql, appId: AppId, eventId: EventId): Promise<Told | undefined> {
   return await sql.maybe<Told>`
-    select d.id as "deliveryId", d.provider, d.received_at as "receivedAt", d.processing_status as "processingStatus",
-           d.last_error as "lastError", s.created_at as "secretSetAt", s.environment as "secretEnvironment",
-           encode(d.body_sha256, 'hex') as "bodySha256",
-           (select length(b.body) from delivery_bodies b where b.delivery_id = d.id) as "bodyBytes",
+    select d.id as delivery_id, d.provider, d.received_at, d.processing_status,
+           d.last_error, s.created_at as secret_set_at, s.environment as secret_environment,
+           encode(d.body_sha256, 'hex') as body_sha256,
+           (select length(b.body) from delivery_bodies b where b.delivery_id = d.id) as body_bytes,
            case when e.id is not null then jsonb_build_object(
              'sourceEventId', e.source_event_id, 'kind', e.kind, 'environment', e.environment,
              'occurredAt', epoch_ms(e.occurred_at), 'productId', e.product_id, 'store', e.store,
@@ -37,7 +37,7 @@ async function findTold(sql: Sql, appId: AppId, eventId: EventId): Promise<Told 
            case when e.id is null and d.processing_status = 'duplicate' then (
              select first.id from events first
               where first.app_id = d.app_id and first.source = d.provider and first.source_event_id = d.source_event_id
-           ) end as "toldBefore"
+           ) end as told_before
       from deliveries d
       left join webhook_secrets s on s.id = d.secret_id
       left join events e on e.id = d.event_id
@@ -46,8 +46,8 @@ async function findTold(sql: Sql, appId: AppId, eventId: EventId): Promise<Told 
 
 async function findCommissions(sql: Sql, paymentId: PaymentId): Promise<ExplainedCommission[]> {
   return await sql<ExplainedCommission>`
-    select id as "commissionId", event_id as "eventId", kind, status, rate_bps as "rateBps", rate_source as "rateSource",
-           base_cents as "baseCents", amount_cents as "amountCents", occurred_at as "occurredAt", due_at as "dueAt"
+    select id as commission_id, event_id, kind, status, rate_bps, rate_source,
+           base_cents, amount_cents, occurred_at, due_at
       from commissions where payment_id = ${paymentId} order by created_at, id`;
 }
 
@@ -59,7 +59,7 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
              select jsonb_agg(distinct s.customer_user_id)
                from (select i.customer_user_id from identities i
                       where i.app_id = ${appId} and ${isAlike(sql, sql.fragment`u."customerUserId"`)}
-                      limit ${SIMILAR_USERS}) s), '[]') end as "similarUserIds",
+                      limit ${SIMILAR_USERS}) s), '[]') end as similar_user_ids,
            case when b.id is not null then jsonb_build_object(
              'attributionId', t.id, 'decided', coalesce(b.id = ${payment.bindingId}, false), 'affiliateId', f.id,
              'affiliateName', f.name, 'linkId', t.link_id, 'clickId', t.click_id, 'matchMethod', t.match_method,

@@ -7,7 +7,7 @@ export async function findBinding(
   bindingId: BindingId,
 ): Promise<{ appId: AppId; customerUserId: string } | undefined> {
   return await sql.maybe<{ appId: AppId; customerUserId: string }>`
-    select app_id as "appId", customer_user_id as "customerUserId" from bindings where id = ${bindingId}`;
+    select app_id, customer_user_id from bindings where id = ${bindingId}`;
 }
 
 /** Notes that all payments from before the binding were looked at. Later ones see the binding by themselves. */

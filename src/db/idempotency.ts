@@ -83,8 +83,8 @@ export async function claimIdempotencyKey(
                 and (k.claimed_until <= now() or k.claim_id = excluded.claim_id))
         returning *
       )
-      select claim_id = ${claim.claimId}::uuid as mine, request_sha256 = ${requestSha256}::bytea as "isSame",
-             requested_at as "requestedAt", seed, seed_key_id as "seedKeyId", answer, answer_key_id as "answerKeyId"
+      select claim_id = ${claim.claimId}::uuid as mine, request_sha256 = ${requestSha256}::bytea as is_same,
+             requested_at, seed, seed_key_id, answer, answer_key_id
         from claimed
       union all
       select false, request_sha256 = ${requestSha256}::bytea, requested_at, seed, seed_key_id, answer, answer_key_id

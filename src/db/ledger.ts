@@ -44,8 +44,8 @@ export interface PayoutRequest {
 }
 
 const REQUEST_COLUMNS = (sql: Sql) => sql.fragment`
-  id, app_id as "appId", affiliate_id as "affiliateId", status, payout_id as "payoutId", net_cents as "netCents",
-  expected_total_cents as "expectedTotalCents"`;
+  id, app_id, affiliate_id, status, payout_id, net_cents,
+  expected_total_cents`;
 
 /**
  * Writes the request of an authorised call. With an idempotency key that the account has used before, it answers the
@@ -188,8 +188,8 @@ export async function findPayout(
   payoutId: PayoutId,
 ): Promise<StoredPayout | undefined> {
   return await sql.maybe<StoredPayout>`
-    select id, app_id as "appId", affiliate_id as "affiliateId", affiliate_name as "affiliateName", item_count as "itemCount",
-           total_cents as "totalCents", created_at as "createdAt", csv_sha256 as "csvSha256"
+    select id, app_id, affiliate_id, affiliate_name, item_count,
+           total_cents, created_at, csv_sha256
       from payouts where id = ${payoutId} and app_id = ${appId}`;
 }
 
@@ -203,7 +203,7 @@ export interface PayoutItem {
 /** The items of a payout in their stored order. */
 export async function listPayoutItems(sql: Sql, payoutId: PayoutId): Promise<PayoutItem[]> {
   return await sql<PayoutItem>`
-    select i.commission_id as "commissionId", i.amount_cents as "amountCents", c.event_id as "eventId", c.occurred_at as "occurredAt"
+    select i.commission_id, i.amount_cents, c.event_id, c.occurred_at
       from payout_items i join commissions c on c.id = i.commission_id
      where i.payout_id = ${payoutId}
      order by i.position`;

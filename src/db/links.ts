@@ -19,8 +19,8 @@ export interface LinkListRow extends Link {
 }
 
 const columns = (sql: Sql) => sql.fragment`
-  id, slug, destination_url as "destinationUrl", campaign, active, affiliate_id as "affiliateId",
-  created_at as "createdAt"`;
+  id, slug, destination_url, campaign, active, affiliate_id,
+  created_at`;
 
 export interface NewLink {
   readonly id: LinkId;
@@ -55,8 +55,8 @@ async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Prom
     )
     select case when m.id is not null then null when a.id is null then 'unknown_affiliate'
                 when a.turn > 1 then 'duplicate_slug' else 'slug_taken' end as refusal,
-           m.id, m.slug, m.destination_url as "destinationUrl", m.campaign, m.active, m.affiliate_id as "affiliateId",
-           m.created_at as "createdAt"
+           m.id, m.slug, m.destination_url, m.campaign, m.active, m.affiliate_id,
+           m.created_at
       from rows r left join allowed a on a.id = r.id left join made m on m.id = r.id
      order by r.position`;
   return rows.map(({ refusal, ...link }) => refusal ?? (link as Link));
@@ -118,8 +118,8 @@ export async function findRedirectTarget(
   slug: string,
 ): Promise<RedirectTarget | undefined> {
   return await sql.maybe<RedirectTarget>`
-    select l.app_id as "appId", l.slug, l.destination_url as "destinationUrl",
-           l.active and a.status <> 'removed' as counts, app.deferred_window_minutes as "deferredWindowMinutes"
+    select l.app_id, l.slug, l.destination_url,
+           l.active and a.status <> 'removed' as counts, app.deferred_window_minutes
       from apps app
       join links l on l.app_id = app.id and lower(l.slug) collate "C" = lower(${slug})
       join affiliates a on a.id = l.affiliate_id
@@ -127,8 +127,8 @@ export async function findRedirectTarget(
 }
 
 const listColumns = (sql: Sql) => sql.fragment`
-  p.id, p.slug, p.destination_url as "destinationUrl", p.campaign, p.active, p.affiliate_id as "affiliateId",
-  p.created_at as "createdAt", (select a.name from affiliates a where a.id = p.affiliate_id) as "affiliateName"`;
+  p.id, p.slug, p.destination_url, p.campaign, p.active, p.affiliate_id,
+  p.created_at, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name`;
 
 /** The links of an app, oldest first. */
 export async function listLinks(
@@ -151,7 +151,7 @@ export async function listLinks(
        order by l.created_at, l.id limit ${limit + 1}
     )
     select ${listColumns(sql)}, coalesce(t.clicks, 0) as clicks,
-           (extract(epoch from p.created_at) * 1000000)::bigint as "sortKey"
+           (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
       from p
       left join lateral (
         select sum(clicks)::bigint as clicks from rollups

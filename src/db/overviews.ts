@@ -26,10 +26,10 @@ export interface AppTotals extends Funnel, EarningTotals {
 
 const sums = (sql: Sql) => sql.fragment`
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs, coalesce(t.identified, 0) as identified,
-  coalesce(t.paid_users, 0) as "paidUsers", coalesce(t.revenue_cents, 0) as "revenueCents",
-  coalesce(t.commission_cents - t.matured_cents - t.paid_cents, 0) as "pendingCents",
-  coalesce(t.matured_cents, 0) as "maturedCents", coalesce(t.paid_cents, 0) as "paidCents",
-  coalesce(t.commission_cents, 0) as "lifetimeCents"`;
+  coalesce(t.paid_users, 0) as paid_users, coalesce(t.revenue_cents, 0) as revenue_cents,
+  coalesce(t.commission_cents - t.matured_cents - t.paid_cents, 0) as pending_cents,
+  coalesce(t.matured_cents, 0) as matured_cents, coalesce(t.paid_cents, 0) as paid_cents,
+  coalesce(t.commission_cents, 0) as lifetime_cents`;
 
 /** All that an app or an affiliate ever had, from the few rows that keep it summed up. */
 const allTime = (sql: Sql, appId: AppId, scope: 'app' | 'affiliate', scopeId: string) => sql.fragment`
@@ -67,8 +67,8 @@ export async function readAffiliateTotals(
     select ${sums(sql)},
            (select c.due_at from commissions c
              where c.app_id = ${appId} and c.affiliate_id = a.id and c.status <> 'paid' and c.amount_cents > 0
-             order by c.due_at limit 1) as "nextPayoutAt",
-           least(coalesce(t.matured_cents, 0) + due.cents, 0) as "carriedBalanceCents"
+             order by c.due_at limit 1) as next_payout_at,
+           least(coalesce(t.matured_cents, 0) + due.cents, 0) as carried_balance_cents
       from affiliates a
      cross join ${allTime(sql, appId, 'affiliate', affiliateId)}
      cross join (

@@ -57,14 +57,14 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
                  and l.store = ${selector.store} and l.alias_ref = n.ref)
             select ref from names))`;
   return await sql<StoredPayment>`
-    select p.id as "paymentId", p.app_id as "appId", p.event_id as "eventId", e.source, p.version, p.environment, p.currency,
-           p.amount_minor as "amountMinor", p.usd_cents as "usdCents", p.occurred_at as "occurredAt", e.received_at as "receivedAt",
-           p.only_anonymous_user as "onlyAnonymousUser", p.evaluated_at as "evaluatedAt", p.likely_cause as "likelyCause",
-           p.base_cents as "baseCents", p.binding_id as "bindingId", p.reversed_cents as "reversedCents",
-           r.net as "revenueCents", r.entries as "revenueEntries",
+    select p.id as payment_id, p.app_id, p.event_id, e.source, p.version, p.environment, p.currency,
+           p.amount_minor, p.usd_cents, p.occurred_at, e.received_at,
+           p.only_anonymous_user, p.evaluated_at, p.likely_cause,
+           p.base_cents, p.binding_id, p.reversed_cents,
+           r.net as revenue_cents, r.entries as revenue_entries,
            (select jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents)
               from commissions c where c.payment_id = p.id and c.kind = 'earning') as earning,
-           twins."aliasIds", twins."countedElsewhere",
+           twins.alias_ids, twins.counted_elsewhere,
            coalesce((
              select jsonb_agg(jsonb_build_object(
                       'customerUserId', u.customer_user_id,
@@ -113,7 +113,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
               from exchange_rates x
              where x.currency = p.currency and x.day <= (p.occurred_at at time zone 'UTC')::date
                and x.day >= (p.occurred_at at time zone 'UTC')::date - ${RATE_MAX_AGE_DAYS}::int
-             order by x.day desc limit 1) as "referenceRate",
+             order by x.day desc limit 1) as reference_rate,
            epoch_ms(now()) as now
       from payments p
       join apps app on app.id = p.app_id
@@ -131,7 +131,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
            select l.alias_ref from payment_aliases l
             where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.payment_ref = n.ref
          ) other (ref))
-       select coalesce(jsonb_agg(q.id), '[]') as "aliasIds", coalesce(bool_or(q.binding_id is not null), false) as "countedElsewhere"
+       select coalesce(jsonb_agg(q.id), '[]') as alias_ids, coalesce(bool_or(q.binding_id is not null), false) as counted_elsewhere
          from payments q
         where q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
           and q.ref = any(array(select ref from names)) and q.id <> p.id) twins

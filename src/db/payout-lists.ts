@@ -29,9 +29,9 @@ export async function listPayouts(
       ? sql.fragment``
       : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const rows = await sql<PayoutListRow & Position<number>>`
-    select id, affiliate_id as "affiliateId", affiliate_name as "affiliateName", item_count as "itemCount",
-           total_cents as "totalCents", created_at as "createdAt", encode(csv_sha256, 'hex') as "csvSha256",
-           (extract(epoch from created_at) * 1000000)::bigint as "sortKey"
+    select id, affiliate_id, affiliate_name, item_count,
+           total_cents, created_at, encode(csv_sha256, 'hex') as csv_sha256,
+           (extract(epoch from created_at) * 1000000)::bigint as sort_key
       from payouts
      where app_id = ${appId} ${ofAffiliate} ${from}
      order by created_at desc, id desc limit ${limit + 1}`;
@@ -62,7 +62,7 @@ export async function previewPayouts(sql: Sql, appId: AppId, asOf: number): Prom
       select affiliate_id, sum(cents)::bigint as cents, sum(items)::bigint as items
         from payable group by affiliate_id having sum(cents) > 0
     )
-    select a.id as "affiliateId", a.name as "affiliateName", n.items as count, n.cents as "totalCents"
+    select a.id as affiliate_id, a.name as affiliate_name, n.items as count, n.cents as total_cents
       from nets n join affiliates a on a.id = n.affiliate_id
      order by n.cents desc, a.id`;
 }

@@ -72,9 +72,9 @@ export interface ReprocessRun {
 /** How far a reprocess is. Undefined for an unknown id. */
 export async function findReprocessRun(sql: Sql, id: ReprocessRunId): Promise<ReprocessRun | undefined> {
   return await sql.maybe<ReprocessRun>`
-    select id, app_id as "appId", dry_run as "dryRun", delivery_id as "deliveryId",
-           greatest(deliveries, seen) as deliveries, seen, changed, applied, last_error as "lastError",
-           relayed_at is not null as "isTakenUp", finished_at is not null as "isFinished", cancelled as "isCancelled"
+    select id, app_id, dry_run, delivery_id,
+           greatest(deliveries, seen) as deliveries, seen, changed, applied, last_error,
+           relayed_at is not null as is_taken_up, finished_at is not null as is_finished, cancelled as is_cancelled
       from reprocess_runs where id = ${id}`;
 }
 
@@ -114,12 +114,12 @@ export async function findNextDeliveries(
 ): Promise<ReprocessedDelivery[]> {
   if (deliveryId !== null) {
     return await sql<ReprocessedDelivery>`
-      select d.id as "deliveryId", d.received_at as "receivedAt"
+      select d.id as delivery_id, d.received_at
         from reprocess_runs r join deliveries d on d.id = r.delivery_id
        where r.id = ${id} and r.finished_at is null and r.seen_id is null`;
   }
   return await sql<ReprocessedDelivery>`
-    select d.id as "deliveryId", d.received_at as "receivedAt"
+    select d.id as delivery_id, d.received_at
       from reprocess_runs r
      cross join lateral (
        select x.id, x.received_at from deliveries x
@@ -180,8 +180,8 @@ const PLANNED_LIMIT = 100;
 /** The plans of the page at which a reprocess is, in their order. */
 export async function findPlanned(sql: Sql, id: ReprocessRunId): Promise<PlannedDelivery[]> {
   return await sql<PlannedDelivery>`
-    select c.delivery_id as "deliveryId", c.received_at as "receivedAt",
-           c.appends and c.applied_at is null and c.refusal is null as "isOpen"
+    select c.delivery_id, c.received_at,
+           c.appends and c.applied_at is null and c.refusal is null as is_open
       from reprocess_runs r
      cross join lateral (
        select x.* from reprocess_changes x
@@ -221,7 +221,7 @@ export async function findDependencies(
           where n.reprocess_run_id = ${id} and n.delivery_id = f.delivery_id limit ${NAMES_LIMIT}) own
        cross join lateral (${telling(sql.fragment`own.name`)}) other
     )
-    select delivery_id as "deliveryId" from (
+    select delivery_id from (
       select c.delivery_id, c.received_at
         from found f
        cross join lateral (
@@ -305,8 +305,8 @@ export async function listReplayChanges(
   limit: number,
 ): Promise<ReprocessFinding[]> {
   return await sql<ReprocessFinding>`
-    select c.delivery_id as "deliveryId", c.received_at as "receivedAt", d.provider as source, d.event_id as "eventId", c.changes,
-           c.applied_at as "appliedAt", c.refusal
+    select c.delivery_id, c.received_at, d.provider as source, d.event_id, c.changes,
+           c.applied_at, c.refusal
       from reprocess_changes c join deliveries d on d.id = c.delivery_id
      where c.reprocess_run_id = ${id}
        and (c.received_at, c.delivery_id::text)
@@ -333,7 +333,7 @@ export async function listReprocessedCommissions(
   limit: number,
 ): Promise<ReprocessedCommission[]> {
   return await sql<ReprocessedCommission>`
-    select id as "commissionId", event_id as "eventId", affiliate_id as "affiliateId", kind, amount_cents as "amountCents"
+    select id as commission_id, event_id, affiliate_id, kind, amount_cents
       from commissions where reprocess_run_id = ${id} and id > ${after ?? ''} order by id limit ${limit}`;
 }
 
@@ -343,16 +343,16 @@ export async function sumReprocessed(
   id: ReprocessRunId,
 ): Promise<{ commissionCents: number; revenueCents: number }> {
   return await sql.one<{ commissionCents: number; revenueCents: number }>`
-    select (select coalesce(sum(amount_cents), 0)::bigint from commissions where reprocess_run_id = ${id}) as "commissionCents",
-           (select coalesce(sum(amount_cents), 0)::bigint from revenue_entries where reprocess_run_id = ${id}) as "revenueCents"`;
+    select (select coalesce(sum(amount_cents), 0)::bigint from commissions where reprocess_run_id = ${id}) as commission_cents,
+           (select coalesce(sum(amount_cents), 0)::bigint from revenue_entries where reprocess_run_id = ${id}) as revenue_cents`;
 }
 
 /** What is stored of the event that this delivery told; undefined where it told none, or not as the first. */
 export async function findReading(sql: Sql, deliveryId: DeliveryId): Promise<EventReading | undefined> {
   return await sql.maybe<EventReading>`
-    select e.source_event_id as "sourceEventId", e.kind, e.environment, e.occurred_at as "occurredAt",
-           e.product_id as "productId", e.store, e.payment_ref as "paymentRef", e.currency,
-           e.amount_minor as "amountMinor", e.amount_cents as "usdCents"
+    select e.source_event_id, e.kind, e.environment, e.occurred_at,
+           e.product_id, e.store, e.payment_ref, e.currency,
+           e.amount_minor, e.amount_cents as usd_cents
       from events e
      where e.delivery_id = ${deliveryId}`;
 }

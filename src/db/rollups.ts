@@ -85,8 +85,8 @@ export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): 
     const rows = await sql<
       Omit<RollupDifference, 'differs'> & { statusDiffers: boolean; off: Record<string, number> }
     >`
-      select ${appId}::text as "appId", scope, scope_id as "scopeId", span,
-             case when isfinite(bucket_at) then bucket_at end as "bucketAt", status_differs as "statusDiffers",
+      select ${appId}::text as app_id, scope, scope_id, span,
+             case when isfinite(bucket_at) then bucket_at end as bucket_at, status_differs,
              to_jsonb(d) - '{scope,scope_id,span,bucket_at,link_affiliate_id,affiliate_status,status_differs}'::text[]
                as off
         from (${deltas(sql, appId)}) d

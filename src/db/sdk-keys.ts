@@ -8,7 +8,7 @@ import type { Sql } from './sql.ts';
 /** Which app this SDK key speaks for, or undefined when there is no such key or it is not valid at `now`. */
 export async function findAppOfSdkKey(sql: Sql, key: string, now: number): Promise<AppId | undefined> {
   const row = await sql.maybe<{ appId: AppId }>`
-    select app_id as "appId" from sdk_keys
+    select app_id from sdk_keys
      where key_sha256 = ${keySha256(key)} and (expires_at is null or expires_at > ${instant(now)})`;
   return row?.appId;
 }
@@ -45,7 +45,7 @@ export async function rotateSdkKey(
       on conflict (id) do nothing`,
   );
   const { endsAt } = await sql.one<{ endsAt: number }>`
-    select max(before.expires_at) as "endsAt"
+    select max(before.expires_at) as ends_at
       from sdk_keys made
       join sdk_keys before on before.app_id = made.app_id and before.id <> made.id and before.created_at <= made.created_at
      where made.id = ${id}`;

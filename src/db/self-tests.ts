@@ -57,8 +57,8 @@ export async function findSelfTestEvents(
   sourceEventId: string,
 ): Promise<SelfTestEvent[]> {
   return await sql<SelfTestEvent>`
-    select d.processing_status as "processingStatus", d.last_error as "lastError", d.is_self_test as "isSelfTest", e.kind,
-           e.environment, e.customer_user_id as "customerUserId", e.currency, e.amount_minor as "amountMinor",
+    select d.processing_status, d.last_error, d.is_self_test, e.kind,
+           e.environment, e.customer_user_id, e.currency, e.amount_minor,
            (select count(*)::int from payments p
               join payment_users u on u.payment_id = p.id and u.customer_user_id = e.customer_user_id
              where p.app_id = e.app_id and p.environment = 'sandbox' and p.store = e.store and p.ref = e.payment_ref
@@ -74,7 +74,7 @@ export async function findDeliveryState(
   eventId: EventId,
 ): Promise<{ readonly isDone: boolean; readonly lastError: string | null } | undefined> {
   return await sql.maybe<{ isDone: boolean; lastError: string | null }>`
-    select completed_at is not null as "isDone", last_error as "lastError" from deliveries
+    select completed_at is not null as is_done, last_error from deliveries
      where event_id = ${eventId} and app_id = ${appId}`;
 }
 
@@ -113,9 +113,9 @@ export async function findMoneyLeft(
              as commissions,
            (select count(*)::int
               from paid cross join lateral (select 1 from revenue_entries where payment_id = paid.id offset 0) r)
-             as "revenueEntries",
-           (select count(*)::int from paid where environment <> 'sandbox') as "earningPayments",
-           (select count(*)::int from told where environment <> 'sandbox') as "earningEvents"`;
+             as revenue_entries,
+           (select count(*)::int from paid where environment <> 'sandbox') as earning_payments,
+           (select count(*)::int from told where environment <> 'sandbox') as earning_events`;
 }
 
 /** The latest that a provider itself sent. */
@@ -132,8 +132,8 @@ export interface RealDeliveries {
 /** The latest delivery of a provider's own that was accepted, and the latest that was refused. */
 export async function findRealDeliveries(sql: Sql, appId: AppId, provider: string): Promise<RealDeliveries> {
   return await sql.one<RealDeliveries>`
-    select a.received_at as "acceptedAt", a.processing_status as "acceptedStatus", a.last_error as "acceptedError",
-           r.received_at as "refusedAt", r.last_error as "refusedReason", r.refused_count as "refusedCount"
+    select a.received_at as accepted_at, a.processing_status as accepted_status, a.last_error as accepted_error,
+           r.received_at as refused_at, r.last_error as refused_reason, r.refused_count
       from (select 1) one
       left join lateral (
         select received_at, processing_status, last_error from deliveries
@@ -157,7 +157,7 @@ export interface AppActivity {
 export async function readAppActivity(sql: Sql, appId: AppId, since: number): Promise<AppActivity> {
   return await sql.one<AppActivity>`
     select (select true from links where app_id = ${appId} and active order by created_at, id limit 1) is not null
-             as "hasActiveLink",
+             as has_active_link,
            coalesce(sum(clicks), 0)::bigint as clicks, coalesce(sum(installs), 0)::bigint as installs,
            coalesce(sum(identified), 0)::bigint as identified
       from rollup_blocks
@@ -178,7 +178,7 @@ const CURRENCY_LOOKS = 500;
 export async function findCurrenciesInUse(sql: Sql, appId: AppId): Promise<CurrencyInUse[]> {
   return await sql<CurrencyInUse>`
     select c.currency, (select r.day from exchange_rates r where r.currency = c.currency order by r.day desc limit 1)
-                         ::timestamp at time zone 'UTC' as "rateAt"
+                         ::timestamp at time zone 'UTC' as rate_at
       from (select distinct currency
               from (select currency, amount_cents, fx_source from events
                      where app_id = ${appId} and customer_user_id is not null and kind <> 'test'

@@ -168,6 +168,8 @@ export function connect(options: SqlOptions): Sql {
     onnotice: () => {},
     ...tellOf(onStatement),
     connection: { application_name: applicationName, statement_timeout: statementTimeoutMs, ...settings },
+    // Column names only: keys inside JSON values stay as they were stored.
+    transform: { column: { from: postgres.toCamel } },
     types: {
       bigint: { to: 20, from: [20], serialize: String, parse: safeInteger },
       timestamptz: {

@@ -32,7 +32,7 @@ export async function bindTransfers(
         join bindings b on b.app_id = ${appId} and b.customer_user_id = g.customer_user_id
        group by t.event_id having count(*) = 1
     )
-    select r.customer_user_id as "customerUserId", g.attribution_id as "attributionId", b.id is not null as "isBound"
+    select r.customer_user_id, g.attribution_id, b.id is not null as is_bound
       from givers g
       join user_transfers r on r.event_id = g.event_id and r.role = 'receiver'
       left join bindings b on b.app_id = ${appId} and b.customer_user_id = r.customer_user_id

@@ -50,7 +50,7 @@ export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Prom
         on conflict (id) do nothing
       )
       select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id})
-             as "hadPrevious"`,
+             as had_previous`,
   );
   return row.hadPrevious ? previousEndsAt : null;
 }
@@ -72,8 +72,8 @@ export async function listWebhookStates(
   providers: readonly string[],
 ): Promise<WebhookState[]> {
   return await sql<WebhookState>`
-    select p.name as provider, s.environment, d.received_at as "receivedAt", d.signature_valid as "signatureValid",
-           d.processing_status as "processingStatus"
+    select p.name as provider, s.environment, d.received_at, d.signature_valid,
+           d.processing_status
       from unnest(${providers}::text[]) with ordinality p (name, position)
       left join webhook_secrets s on s.app_id = ${appId} and s.provider = p.name and s.expires_at is null
       left join lateral (
@@ -92,6 +92,6 @@ export async function listWebhookStates(
 /** The keys that closed the secrets of today, and how many secrets each. Reads all of them: not for every request. */
 export async function countSecretsByKey(sql: Sql): Promise<{ encryptionKeyId: string; secrets: number }[]> {
   return await sql`
-    select encryption_key_id as "encryptionKeyId", count(*)::int as secrets
+    select encryption_key_id, count(*)::int as secrets
       from webhook_secrets where expires_at is null or expires_at > now() group by 1 order by 1`;
 }

@@ -47,7 +47,7 @@ beforeAll(async () => {
   sql = connect({ url: database.url, max: 4, onStatement: (statement) => void sent.push(statement) });
   api = await startTestApi({ sql });
   const app = await sql.one<{ id: string; accountId: AccountId }>`
-    select id, account_id as "accountId" from apps order by id limit 1`;
+    select id, account_id from apps order by id limit 1`;
   appId = app.id;
   key = (await createAccountKey(sql, app.accountId, PERMISSIONS)).key;
 }, 300_000);
@@ -205,7 +205,7 @@ describe.each(readRoutes)('GET %s', (_, route) => {
 
 test('the self-test reads no more than its answer needs', async () => {
   const { source, sourceEventId } = await sql.one<{ source: string; sourceEventId: string }>`
-    select source, source_event_id as "sourceEventId" from events where app_id = ${appId} order by id limit 1`;
+    select source, source_event_id from events where app_id = ${appId} order by id limit 1`;
   const id = appId as AppId;
   sent = [];
   await findSelfTestEvents(sql, id, source, sourceEventId);
@@ -238,7 +238,7 @@ test('a reprocess reads no more than a page of deliveries and what they build on
   await client.query('analyze reprocess_changes');
   await client.query('analyze reprocess_names');
   const middle = await sql.one<ReprocessedDelivery>`
-    select c.delivery_id as "deliveryId", c.received_at as "receivedAt"
+    select c.delivery_id, c.received_at
       from reprocess_names n join reprocess_changes c using (reprocess_run_id, delivery_id)
      where n.reprocess_run_id = ${id} and n.name = 'event 10001'`;
   sent = [];

@@ -66,7 +66,7 @@ const install = (fields: object = {}, from = address, key = app.sdkKey) =>
 const settings = (body: object) => api.call('PATCH', `/apps/${app.appId}/settings`, { key: app.key, body });
 
 const claimed = () => api.sql<{ claimToken: string; device: string }>`
-  select claim_token as "claimToken", claimed_by_device as device from clicks
+  select claim_token, claimed_by_device as device from clicks
    where app_id = ${app.appId} and claimed_by_device is not null`;
 
 const NONE = { status: 404, body: { code: 'no_attributable_click' } };
@@ -88,11 +88,11 @@ describe('an install without token and code that asks for a deferred match', () 
     expect(kept).toEqual([
       {
         id: first.body.attributionId,
-        match_method: 'deferred',
-        touched_at: clickedAt,
-        first_open_at: api.clock.now,
-        link_id: annsLink.id,
-        claim_token: newest,
+        matchMethod: 'deferred',
+        touchedAt: clickedAt,
+        firstOpenAt: api.clock.now,
+        linkId: annsLink.id,
+        claimToken: newest,
       },
     ]);
   });
@@ -117,7 +117,7 @@ describe('an install without token and code that asks for a deferred match', () 
     const { attributionId } = (await install({ deviceId })).body;
     expect(
       await api.sql`select attribution_id from bindings where customer_user_id = ${customerUserId}`,
-    ).toEqual([{ attribution_id: attributionId }]);
+    ).toEqual([{ attributionId }]);
   });
 
   test('finds a click by the network of an IPv6 address', async () => {
@@ -134,7 +134,7 @@ describe('an install without token and code that asks for a deferred match', () 
     expect((await install({ deviceId, claimToken })).body).toEqual(first.body);
     expect(
       await api.sql`select affiliate_id, match_method from losing_touches where device_id = ${deviceId}`,
-    ).toEqual([{ affiliate_id: bob, match_method: 'claim_token' }]);
+    ).toEqual([{ affiliateId: bob, matchMethod: 'claim_token' }]);
   });
 });
 

@@ -213,7 +213,7 @@ test('the first touch that is told stays, also when the click of a later one is 
   expect((await install({ deviceId, claimToken: older })).body).toEqual(first.body);
   expect(
     await api.sql`select affiliate_id, touched_at from losing_touches where device_id = ${deviceId}`,
-  ).toEqual([{ affiliate_id: other, touched_at: api.clock.now - DAY_MS }]);
+  ).toEqual([{ affiliateId: other, touchedAt: api.clock.now - DAY_MS }]);
   // The token that lost is redeemed all the same: no other device gets it.
   expect((await install({ claimToken: older })).status).toBe(404);
 });

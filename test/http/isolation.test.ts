@@ -121,7 +121,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
 describe('an SDK key', () => {
   test("attributes nothing to another app's clicks, slugs and affiliates", async () => {
     const token = await api.sql.one<{ claimToken: string }>`
-      select claim_token as "claimToken" from clicks where app_id = ${theirs.appId} limit 1`;
+      select claim_token from clicks where app_id = ${theirs.appId} limit 1`;
     await leavingTheirsAlone(async () => {
       for (const touch of [token, { affiliateCode: 'theirs-0' }, { affiliateCode: theirs.ids.affiliate }]) {
         const answer = await api.call('POST', '/sdk/install', {

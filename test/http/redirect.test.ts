@@ -57,8 +57,8 @@ const clicksOf = (linkId: string) => api.sql<{
   clickedAt: number;
   hash: string | null;
 }>`
-  select c.id, c.claim_token as "claimToken", c.ip_hash as "ipHash", c.user_agent as "userAgent", c.is_bot as "isBot",
-         c.clicked_at as "clickedAt", encode(d.address_hash, 'hex') as hash
+  select c.id, c.claim_token, c.ip_hash, c.user_agent, c.is_bot,
+         c.clicked_at, encode(d.address_hash, 'hex') as hash
     from clicks c left join deferred_clicks d on d.click_id = c.id where c.link_id = ${linkId} order by c.id`;
 
 async function countedClicks(linkId: string): Promise<number> {

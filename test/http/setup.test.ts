@@ -148,7 +148,7 @@ describe('rotating the SDK key', () => {
   test('of a key nothing but its hash is kept, with what is shown of it later', async () => {
     const own = await newApp(api);
     const rows = await api.sql<{ row: string; isItsHash: boolean }>`
-      select k::text as row, key_sha256 = ${createHash('sha256').update(own.sdkKey).digest()}::bytea as "isItsHash"
+      select k::text as row, key_sha256 = ${createHash('sha256').update(own.sdkKey).digest()}::bytea as is_its_hash
         from sdk_keys k where app_id = ${own.appId}
       union all
       select k::text, key_sha256 = ${createHash('sha256').update(own.key).digest()}::bytea
@@ -268,7 +268,7 @@ describe('webhook secrets', () => {
     const { body } = await put('stripe', { secret: 'whsec_0123456789' }, own);
     expect(body).not.toHaveProperty('secret');
     const { ciphertext, keyId } = await api.sql.one<{ ciphertext: Uint8Array; keyId: string }>`
-      select ciphertext, encryption_key_id as "keyId" from webhook_secrets where app_id = ${own.appId}`;
+      select ciphertext, encryption_key_id as key_id from webhook_secrets where app_id = ${own.appId}`;
     expect(Buffer.from(ciphertext).includes('whsec')).toBe(false);
     const box = createSecretBox([TEST_KEY]);
     expect(box.decrypt(Buffer.from(ciphertext), keyId, `${own.appId}:stripe`)).toBe('whsec_0123456789');

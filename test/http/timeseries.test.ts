@@ -372,7 +372,7 @@ describe('random facts', () => {
       });
     }
     const paid = await api.sql<{ paymentId: string; affiliateId: string }>`
-      select payment_id as "paymentId", affiliate_id as "affiliateId" from commissions where app_id = ${own.appId}`;
+      select payment_id, affiliate_id from commissions where app_id = ${own.appId}`;
     for (const { paymentId, affiliateId: owner } of paid) {
       await api.sql`
         insert into revenue_entries (payment_id, position, app_id, affiliate_id, amount_cents, occurred_at)
@@ -436,7 +436,7 @@ describe('random facts', () => {
         const counted = await api.sql<Record<string, number> & { label: string }>`
           select ${label(api.sql.fragment`at`)} as label, sum(clicks)::bigint as clicks, sum(installs)::bigint as installs,
                  sum(identified)::bigint as identified, sum(paid_users)::bigint as paid,
-                 sum(revenue_cents)::bigint as "revenueCents", sum(commission_cents)::bigint as "commissionCents"
+                 sum(revenue_cents)::bigint as revenue_cents, sum(commission_cents)::bigint as commission_cents
             from rollup_facts
            where app_id = ${own.appId} ${ofFilter} and rollup_bucket(at) >= ${instant(from)} and rollup_bucket(at) < ${instant(to)}
            group by 1`;

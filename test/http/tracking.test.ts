@@ -263,7 +263,7 @@ describe('POST /sdk/identify', () => {
     expect(await identify(deviceId, user)).toMatchObject({ status: 404, body: { code: 'no_attribution' } });
     const { body } = await install({ deviceId, affiliateCode: slug });
     const bound = await api.sql.one`select attribution_id from bindings where customer_user_id = ${user}`;
-    expect(bound).toEqual({ attribution_id: body.attributionId });
+    expect(bound).toEqual({ attributionId: body.attributionId });
   });
 
   test('an install and an identify at the same moment always end bound', async () => {

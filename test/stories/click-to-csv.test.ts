@@ -193,19 +193,19 @@ describe('what is refused at the door', () => {
     const body = bodyOf(stripeInvoicePaid({ amount: 100 }));
     const answer = await founder.stripe(body, 'whsec_test_of_somebody_else');
     expect(answer.status).toBe(401);
-    const rows = await service.sql<{ id: string; refused_count: number; hasBody: boolean; sha256: string }>`
-      select d.id, d.refused_count, exists (select from delivery_bodies b where b.delivery_id = d.id) as "hasBody",
+    const rows = await service.sql<{ id: string; refusedCount: number; hasBody: boolean; sha256: string }>`
+      select d.id, d.refused_count, exists (select from delivery_bodies b where b.delivery_id = d.id) as has_body,
              encode(d.body_sha256, 'hex') as sha256
         from deliveries d where app_id = ${founder.app.id} and processing_status = 'rejected'`;
     const sha256 = createHash('sha256').update(body).digest('hex');
-    expect(rows).toEqual([expect.objectContaining({ refused_count: 1, hasBody: false, sha256 })]);
+    expect(rows).toEqual([expect.objectContaining({ refusedCount: 1, hasBody: false, sha256 })]);
     await expect(service.temporal.workflow.getHandle(`delivery:${rows[0]?.id}`).describe()).rejects.toThrow();
   });
 
   test('a flood of forged requests is counted in one row', async () => {
     await Promise.all(Array.from({ length: 30 }, () => founder.stripe('{}', 'whsec_test_flood')));
     const rows = await service.sql<{ refusedCount: number }>`
-      select refused_count as "refusedCount" from deliveries where app_id = ${founder.app.id} and processing_status = 'rejected'`;
+      select refused_count from deliveries where app_id = ${founder.app.id} and processing_status = 'rejected'`;
     expect(rows).toHaveLength(1);
     expect(rows[0]?.refusedCount).toBeGreaterThanOrEqual(31);
   });
@@ -231,7 +231,7 @@ describe('what is refused at the door', () => {
     expect(answers[0]?.status).toBe(401);
     expect(new Set(answers.map((a) => JSON.stringify(a))).size).toBe(1);
     const rows = await service.sql<{ appId: string }>`
-      select app_id as "appId" from deliveries where provider = 'revenuecat' and not signature_valid`;
+      select app_id from deliveries where provider = 'revenuecat' and not signature_valid`;
     expect(rows.map((row) => row.appId).toSorted()).toEqual([founder.app.id, bare.id].toSorted());
   });
 
@@ -251,7 +251,7 @@ describe('what is refused at the door', () => {
     expect(answer).toMatchObject({ status: 200, body: { commissionId: null } });
     const row = await service.sql.one<{ status: string; error: string; hasBody: boolean }>`
       select processing_status as status, last_error as error,
-             exists (select from delivery_bodies b where b.delivery_id = d.id) as "hasBody"
+             exists (select from delivery_bodies b where b.delivery_id = d.id) as has_body
         from deliveries d where event_id = ${answer.body.eventId}`;
     expect(row).toEqual({ status: 'ignored', error: expect.stringContaining('lantern.lit'), hasBody: true });
   });

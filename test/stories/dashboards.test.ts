@@ -52,13 +52,13 @@ async function facts(affiliateId: string | null) {
            (select count(*) from bindings b join attributions a on a.id = b.attribution_id
              where a.affiliate_id in (select id from own) and b.first_paid_at is not null) as paid,
            (select coalesce(sum(amount_cents), 0)::bigint from revenue_entries
-             where affiliate_id in (select id from own)) as "revenueCents",
+             where affiliate_id in (select id from own)) as revenue_cents,
            (select coalesce(sum(amount_cents), 0)::bigint from commissions
              where affiliate_id in (select id from own) and status = 'pending') as pending,
            (select coalesce(sum(amount_cents), 0)::bigint from commissions
              where affiliate_id in (select id from own) and status = 'matured') as matured,
            (select coalesce(sum(amount_cents), 0)::bigint from commissions
-             where affiliate_id in (select id from own) and status = 'paid') as "paidCents"`;
+             where affiliate_id in (select id from own) and status = 'paid') as paid_cents`;
 }
 
 test('the dashboards show what happened, to the cent', async () => {

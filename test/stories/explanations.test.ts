@@ -141,7 +141,7 @@ describe('the explanation of an event', () => {
     const first = await founder.revenuecat(event);
     expect((await founder.revenuecat(event)).body).toEqual({ duplicate: true });
     const { eventId } = await service.sql.one<{ eventId: string }>`
-      select event_id as "eventId" from deliveries where processing_status = 'duplicate' limit 1`;
+      select event_id from deliveries where processing_status = 'duplicate' limit 1`;
     const again = await explain(eventId);
     expect(decisions(again).at(-1)).toBe('dedupe: duplicate');
     expect(again.at(-1)?.facts).toEqual({ toldBefore: first.body.eventId });

@@ -237,7 +237,7 @@ describe('news that comes late', () => {
     expect(await amountsOf(affiliateId)).toEqual([200]);
     const [commission] =
       await service.sql`select event_id from commissions where affiliate_id = ${affiliateId}`;
-    expect(commission).toEqual({ event_id: unknown.body.eventId });
+    expect(commission).toEqual({ eventId: unknown.body.eventId });
   });
 
   test('the relay finishes a delivery whose workflow was never started', async () => {

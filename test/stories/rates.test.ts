@@ -87,8 +87,8 @@ interface Outcome {
 
 async function outcomeOf(eventId: string): Promise<Outcome> {
   return await service.sql.one<Outcome>`
-    select e.likely_cause as cause, e.amount_cents as "baseCents", e.fx_rate::text as shown, e.fx_units::text as units,
-           e.fx_worth_usd::text as "worthUsd", e.fx_source as source,
+    select e.likely_cause as cause, e.amount_cents as base_cents, e.fx_rate::text as shown, e.fx_units::text as units,
+           e.fx_worth_usd::text as worth_usd, e.fx_source as source,
            coalesce((select jsonb_agg(c.amount_cents order by c.id) from commissions c
                       join payments p on p.id = c.payment_id where p.event_id = e.id), '[]') as commissions
       from events e where e.id = ${eventId}`;

@@ -165,7 +165,7 @@ async function reprocess(over: Parameters<typeof order>[2] = {}): Promise<Reproc
 
 async function ledger(): Promise<{ kind: string; amountCents: number; eventId: string }[]> {
   return await api.sql`
-    select kind, amount_cents as "amountCents", event_id as "eventId" from commissions
+    select kind, amount_cents, event_id from commissions
      where app_id = ${app.appId} order by created_at, id`;
 }
 
@@ -226,7 +226,7 @@ describe('a delivery that an earlier version could not read', () => {
     const { commissionId } = commissions[0] ?? {};
     expect(
       await api.sql.one`
-        select processing_status as status, last_error as error, event_count as events, commission_id as "commissionId"
+        select processing_status as status, last_error as error, event_count as events, commission_id
           from deliveries where id = ${deliveryId}`,
     ).toEqual({ status: 'processed', error: null, events: 1, commissionId });
     const after = await everything();
@@ -264,7 +264,7 @@ describe('a delivery that an earlier version could not read', () => {
     await bind(beforeTouch, Date.now() - 4 * DAY_MS);
     await reprocess();
     const earning = await api.sql<{ userId: string }>`
-      select customer_user_id as "userId" from commissions where app_id = ${app.appId}`;
+      select customer_user_id as user_id from commissions where app_id = ${app.appId}`;
     expect(earning.map(({ userId }) => userId).toSorted()).toEqual([early, covered].toSorted());
     const causes = await api.sql`
       select likely_cause as cause from events where app_id = ${app.appId} and likely_cause is not null`;
@@ -575,7 +575,7 @@ test('an event of a payment that live work appended in the same moment has no ca
   });
   expect(
     await api.sql`
-      select e.id = p.event_id as "isPayments", e.id = ${eventId} as "isLive", e.likely_cause as cause
+      select e.id = p.event_id as is_payments, e.id = ${eventId} as is_live, e.likely_cause as cause
         from events e join payments p on p.app_id = e.app_id and p.ref = e.payment_ref
        where e.app_id = ${app.appId} order by 1`,
   ).toEqual([
@@ -917,7 +917,7 @@ describe('a long reprocess', () => {
       expect(await sumReprocessed(api.sql, id)).toEqual({ commissionCents: 400, revenueCents: 2_000 });
       expect(
         await api.sql`
-          select d.commission_id = c.id as "isNamed" from deliveries d join commissions c on c.event_id = d.event_id
+          select d.commission_id = c.id as is_named from deliveries d join commissions c on c.event_id = d.event_id
            where d.app_id = ${app.appId}`,
       ).toEqual([{ isNamed: true }, { isNamed: true }]);
       expect((await ledger()).map(({ eventId, amountCents }) => [eventId, amountCents])).toEqual(

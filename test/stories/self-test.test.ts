@@ -228,7 +228,7 @@ describe('no money', () => {
     await selfTest(founder);
     const appId = founder.app.id as AppId;
     const own = await service.sql.one<{ id: DeliveryId; eventId: EventId; secretId: string }>`
-      select d.id, d.event_id as "eventId", d.secret_id as "secretId" from deliveries d join events e on e.delivery_id = d.id
+      select d.id, d.event_id, d.secret_id from deliveries d join events e on e.delivery_id = d.id
        where d.app_id = ${appId}`;
     await expect(
       service.sql`update events set environment = 'production' where id = ${own.eventId}`,

@@ -63,7 +63,7 @@ describe('a delivery whose commission step fails', () => {
     expect(pending?.activityType?.name).toBe('writeCommission');
     expect(pending?.lastFailure?.message).toContain('the test broke this step');
     const row = await service.sql.one<{ status: string; lastError: string }>`
-      select processing_status as status, last_error as "lastError" from deliveries where id = ${id}`;
+      select processing_status as status, last_error from deliveries where id = ${id}`;
     expect(row).toEqual({ status: 'processing', lastError: expect.stringContaining('writeCommission: ') });
 
     await fixCommissions();
@@ -74,7 +74,7 @@ describe('a delivery whose commission step fails', () => {
     const healed = await handle.describe();
     expect(healed.searchAttributes['DeliveryState']).toEqual(['healed']);
     const after = await service.sql.one<{ status: string; lastError: string | null }>`
-      select processing_status as status, last_error as "lastError" from deliveries where id = ${id}`;
+      select processing_status as status, last_error from deliveries where id = ${id}`;
     expect(after).toEqual({ status: 'processed', lastError: null });
   });
 });

@@ -56,7 +56,7 @@ describe('while Temporal is away', () => {
       'the relay had the delivery finished',
       async () => {
         const row = await service.sql.one<{ commissionId: string | null }>`
-          select commission_id as "commissionId" from deliveries where event_id = ${answer.body.eventId}`;
+          select commission_id from deliveries where event_id = ${answer.body.eventId}`;
         return row.commissionId !== null;
       },
       25_000,

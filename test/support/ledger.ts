@@ -89,7 +89,7 @@ export async function insertReversal(
 export async function payOut(api: TestApi, app: TestApp, affiliateId: string): Promise<void> {
   const id = newId('payoutRequest');
   const { keyId } = await api.sql.one<{ keyId: KeyId }>`
-    select id as "keyId" from account_keys where account_id = ${app.accountId} limit 1`;
+    select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
   await openPayoutRequest(api.sql, {
     id,
     appId: app.appId as AppId,

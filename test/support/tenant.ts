@@ -18,7 +18,7 @@ export interface Tenant extends TestApp {
 export async function payEverything(api: TestApi, app: TestApp, affiliateId: string): Promise<string> {
   const { sql } = api;
   const { keyId } = await sql.one<{ keyId: KeyId }>`
-    select id as "keyId" from account_keys where account_id = ${app.accountId} limit 1`;
+    select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
   const id = newId('payoutRequest');
   await openPayoutRequest(sql, {
     id,
@@ -32,7 +32,7 @@ export async function payEverything(api: TestApi, app: TestApp, affiliateId: str
   });
   await settlePayoutRequest(sql, id);
   const { payoutId } = await sql.one<{ payoutId: string }>`
-    select payout_id as "payoutId" from payout_requests where id = ${id}`;
+    select payout_id from payout_requests where id = ${id}`;
   return payoutId;
 }
 
@@ -60,7 +60,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
     await sql`update events set likely_cause = 'user_never_identified', amount_minor = 1, customer_user_id = ${mark}
                where app_id = ${app.appId} and id = (select event_id from commissions where id = ${commissionId})`;
     const { eventId, deliveryId, payoutId, attributionId } = await sql.one<Record<string, string>>`
-      select c.event_id as "eventId", e.delivery_id as "deliveryId", c.payout_id as "payoutId", b.attribution_id as "attributionId"
+      select c.event_id, e.delivery_id, c.payout_id, b.attribution_id
         from commissions c join events e on e.id = c.event_id join bindings b on b.id = c.binding_id where c.id = ${paid}`;
     Object.assign(ids, {
       affiliate: affiliateId,
