@@ -48,6 +48,7 @@ interface Key {
 const caller = (key: string, now = Date.now()) => findAccountCaller(database.sql, key, now);
 
 describe('accounts and keys', () => {
+  // @promise payout-not-by-default, key-permissions, accounts-and-keys
   test('an account is made, listed, and given a key that reads and writes', async () => {
     const account = await answer<{ id: string; name: string }>('accounts', 'create', '--name', 'Ann & Co');
     expect(account).toEqual({ id: expect.stringMatching(/^acct_/), name: 'Ann & Co' });
@@ -60,6 +61,7 @@ describe('accounts and keys', () => {
     expect(listed.out).not.toContain(made.key);
   });
 
+  // @promise key-permissions, keys-revoke
   test('a key has the permissions that are named, and none once it is revoked', async () => {
     const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
     const made = await answer<Key>('keys', 'create', '--account', id, '--permissions', 'payout, read');
@@ -69,6 +71,7 @@ describe('accounts and keys', () => {
     expect((await admin('keys', 'rotate', made.id)).status).toBe(1);
   });
 
+  // @promise account-key-grace, keys-rotate
   test('a rotated key works until its grace period ends', async () => {
     const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
     const old = await answer<Key>('keys', 'create', '--account', id, '--permissions', 'setup');
@@ -85,6 +88,7 @@ describe('accounts and keys', () => {
     expect(await caller(next.key, next.previousKeyExpiresAt)).toBeDefined();
   });
 
+  // @promise account-key-grace
   test('a rotated key has a day unless told otherwise, and with no grace ends at once', async () => {
     const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
     const first = await answer<Key>('keys', 'create', '--account', id);
@@ -100,6 +104,7 @@ describe('accounts and keys', () => {
 });
 
 describe('exit statuses', () => {
+  // @promise exit-status-1
   test.each([
     ['keys', 'create', '--account', 'acct_01h455vb4pex5vsknk084sn02q'],
     ['keys', 'create', '--account', 'x'],
@@ -113,6 +118,7 @@ describe('exit statuses', () => {
     expect(err).toMatch(/^There is no .*\.\n$/);
   });
 
+  // @promise exit-status-2
   test.each([
     [['accounts', 'create']],
     [['accounts', 'create', '--name', ' ']],
@@ -176,6 +182,7 @@ describe('exchange rates', () => {
   const stored = () =>
     database.sql`select currency, day, units::text, worth_usd::text as worth, source from exchange_rates order by 1, 2`;
 
+  // @promise rates-imported
   test('are imported, zipped or plain; the second time nothing changes', async () => {
     const imported = await answer('rates', 'import', fixture('eurofxref.zip'));
     expect(imported).toEqual({ source: 'ecb', rates: 6, added: 6, changed: 0, kept: 0 });
@@ -194,6 +201,7 @@ describe('exchange rates', () => {
     });
   });
 
+  // @promise rates-imported
   test("a newer value replaces an older one, and the operator's own stays before the bank's", async () => {
     const own = await fileOf('date,currency,usd_rate', '2026-02-27,EUR,1.06', '2026-02-27,ARS,0.00068');
     expect(await answer('rates', 'import', own)).toEqual({

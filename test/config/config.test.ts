@@ -6,6 +6,7 @@ import { createLogger } from '../../src/config/logger.ts';
 import { createSecretBox, SecretUnreadable } from '../../src/config/secret-box.ts';
 
 describe('the environment', () => {
+  // @promise limit-defaults, variable-defaults
   test('may be empty', () => {
     expect(readConfig({ PORT: '', DATABASE_URL: ' ' })).toEqual({
       host: '127.0.0.1',
@@ -24,6 +25,7 @@ describe('the environment', () => {
     });
   });
 
+  // @promise variable-defaults
   test('may name several keys, and a public address with a slash', () => {
     const keys = [randomBytes(32), randomBytes(32)];
     const SECRETS_KEY = keys.map((key) => key.toString('base64')).join(', ');
@@ -40,6 +42,7 @@ describe('the environment', () => {
     expect(readConfig({ RATES_URL: '' }).ratesUrl).toBeNull();
   });
 
+  // @promise variable-refused
   test.each([
     ['PORT', '65536'],
     ['PORT', '3000.5'],
@@ -62,6 +65,7 @@ describe('the environment', () => {
 describe('the secret box', () => {
   const [one, two] = [randomBytes(32), randomBytes(32)];
 
+  // @promise ciphertext-bound
   test('opens what it closed, in its context only, and never twice the same', () => {
     const box = createSecretBox([one]);
     const sealed = box.encrypt('sëcret', 'app:stripe');
@@ -78,6 +82,7 @@ describe('the secret box', () => {
     );
   });
 
+  // @promise first-key-encrypts
   test('the first key closes, all open; without the key nothing does', () => {
     const sealed = createSecretBox([one]).encrypt('x', 'c');
     const rotated = createSecretBox([two, one]);
@@ -88,6 +93,7 @@ describe('the secret box', () => {
     );
   });
 
+  // @promise token-hash-keyed
   test('a token matches its hash also after another key became the first', () => {
     const hash = createSecretBox([one]).tokenHash('token');
     expect(createSecretBox([two, one]).matchesTokenHash('token', hash)).toBe(true);

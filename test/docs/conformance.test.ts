@@ -1,42 +1,34 @@
-import { existsSync } from 'node:fs';
-import path from 'node:path';
 import { expect, test } from '@jest/globals';
-import { projectRoot } from '../../src/config/project-root.ts';
 import { routes } from '../../src/http/routes/index.ts';
-import { tableRowsOf, textOf, titlesIn } from '../support/named-tests.ts';
-import type { PageRow } from '../support/named-tests.ts';
+import { ENDPOINTS, PROMISE_IDS } from '../promises/index.ts';
+import { readTaggedTests } from '../support/tagged-tests.ts';
 
-const rows = tableRowsOf(textOf('docs/conformance.md'));
+const { tests, misplaced } = readTaggedTests();
+const tagged = new Set(tests.flatMap(({ promises }) => promises));
 
-const sentence = ({ section, cells }: PageRow) => `${section}: ${cells[0]}`;
-
-test('every promise names a test', () => {
-  expect(rows.length).toBeGreaterThan(200);
-  expect(rows.filter(({ tests }) => tests.length === 0).map(sentence)).toEqual([]);
+test('every promise has an id of its own and a test with its tag', () => {
+  expect(PROMISE_IDS.length).toBeGreaterThan(400);
+  expect(PROMISE_IDS.filter((id, index) => PROMISE_IDS.indexOf(id) !== index)).toEqual([]);
+  expect(PROMISE_IDS.filter((id) => !tagged.has(id))).toEqual([]);
 });
 
-test('every test that is named is there, under that very title', () => {
-  const titles = new Map<string, ReadonlySet<string>>();
-  const missing: string[] = [];
-  for (const row of rows) {
-    for (const file of row.files) {
-      if (titles.has(file)) continue;
-      titles.set(file, existsSync(path.join(projectRoot, file)) ? titlesIn(file) : new Set());
-    }
-    for (const [file, title] of row.tests) {
-      if (titles.get(file)?.has(title) !== true) missing.push(`${sentence(row)}: ${file} "${title}"`);
-    }
-  }
-  expect(missing).toEqual([]);
+test('every tag names a known promise', () => {
+  const unknown = tests.flatMap(({ file, title, promises }) =>
+    promises.filter((id) => !PROMISE_IDS.includes(id)).map((id) => `${file} "${title}": ${id}`),
+  );
+  expect(unknown).toEqual([]);
 });
 
-test('the endpoints are those of the table of routes, each with who may call it', () => {
-  const promised = rows
-    .filter(({ section }) => section.endsWith('Endpoints'))
-    .map(({ cells: [route, caller] }) => `${route?.replaceAll('`', '')}: ${caller}`);
-  const there = routes.map(
+test('every tag is directly above a test or a group of tests', () => {
+  expect(misplaced).toEqual([]);
+});
+
+// @promise permission-per-route, paths-unversioned, specified-paths
+test('the promised endpoints are those of the table of routes, each with its caller and permission', () => {
+  const promised = ENDPOINTS.map(({ route, caller }) => `${route}: ${caller}`);
+  const actual = routes.map(
     ({ method, path: at, auth, permission }) =>
       `${method} ${at}: ${auth}${permission === null ? '' : ` ${permission}`}`,
   );
-  expect([...new Set(promised)].toSorted()).toEqual(there.toSorted());
+  expect(promised.toSorted()).toEqual(actual.toSorted());
 });

@@ -14,6 +14,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 const AT = 1_700_000_000_000;
 
 describe('the attribution window has both of its ends in it', () => {
+  // @promise window-from-click, window-inclusive
   test.each([
     [1, -1, true],
     [1, 0, true],
@@ -56,6 +57,7 @@ const code: CodeTarget = {
 };
 const late = AT + 30 * DAY_MS + 1;
 
+// @promise token-before-code, code-touch-is-install
 test.each<[string, Partial<ClaimedClick> | null, Partial<CodeTarget> | null, number, string | null]>([
   ['nothing', null, null, AT, null],
   ['a click', {}, null, AT, 'claim_token'],
@@ -108,6 +110,7 @@ describe('a deferred match', () => {
     return chosen === null || chosen === 'ambiguous' ? chosen : chosen.linkId;
   };
 
+  // @promise deferred-window
   test.each<[string, number, number, string | null]>([
     ['this very moment', 0, 60, 'a1'],
     ['one ms inside the window', HOUR_MS - 1, 60, 'a1'],
@@ -123,6 +126,7 @@ describe('a deferred match', () => {
     expect(choose([[age, {}]], windowMinutes)).toBe(expected);
   });
 
+  // @promise deferred-newest-click
   test.each<[string, [number, Partial<DeferredClick>][], string | null]>([
     ['no clicks', [], null],
     [

@@ -88,6 +88,7 @@ function after(before: PaymentSnapshot, evaluation: Evaluation): PaymentSnapshot
 }
 
 describe('what a first look earns', () => {
+  // @promise effective-rate
   test('an attributed payment earns the app rate, due after the hold period', () => {
     const { earning, likelyCause, revenue } = evaluatePayment(payment);
     expect(likelyCause).toBeNull();
@@ -99,6 +100,7 @@ describe('what a first look earns', () => {
     expect(revenue).toEqual([{ adjustmentId: null, amountCents: 1_000, occurredAt: payment.occurredAt }]);
   });
 
+  // @promise effective-rate, zero-writes-no-row, cause-rate-zero
   test("an affiliate's own rate wins over the app's, zero included", () => {
     const withRate = (affiliateRateBps: number) => ({
       ...payment,
@@ -115,6 +117,7 @@ describe('what a first look earns', () => {
     expect(evaluatePayment(withRate(0))).toMatchObject({ earning: null, likelyCause: 'rate_zero' });
   });
 
+  // @promise inactive-affiliate-earns-nothing, paused-earns-nothing, cause-inactive-affiliate
   test.each([
     ['a paused affiliate', { affiliateStatus: 'paused' }, 'affiliate_paused'],
     ['a removed affiliate', { affiliateStatus: 'removed' }, 'affiliate_removed'],
@@ -132,6 +135,7 @@ describe('what a first look earns', () => {
     expect(evaluation.revenue).toHaveLength(1);
   });
 
+  // @promise cause-identity-rules
   test.each([
     ['no id at all', { candidates: [] }, 'missing_user_id'],
     ['only ids that the provider made', { candidates: [], onlyAnonymousUser: true }, 'anonymous_user_id'],
@@ -172,11 +176,13 @@ describe('what a first look earns', () => {
     expect(evaluatePayment({ ...payment, candidates }).earning?.customerUserId).toBe('user-1');
   });
 
+  // @promise live-binding-any-date
   test('a payment from before the touch earns at the first look, whatever its date', () => {
     const occurredAt = binding.touchedAt - 300 * DAY_MS;
     expect(evaluatePayment({ ...payment, occurredAt }).earning).not.toBeNull();
   });
 
+  // @promise revenue-production-only
   test('sandbox money never earns and is no revenue', () => {
     expect(evaluatePayment({ ...payment, environment: 'sandbox' })).toMatchObject({
       earning: null,
@@ -189,6 +195,7 @@ describe('what a first look earns', () => {
 describe('what a later look heals', () => {
   const lookedAt = { ...payment, evaluatedAt: NOW - 1, likelyCause: 'user_never_identified' as const };
 
+  // @promise heal-reach
   test.each([
     ['exactly at the touch', binding.touchedAt, true],
     ['one millisecond before the touch', binding.touchedAt - 1, false],
@@ -222,6 +229,7 @@ describe('what a later look heals', () => {
     expect(evaluation).toMatchObject({ earning: null, revenue: [], likelyCause: null });
   });
 
+  // @promise heal-reach, cause-outside-window
   test.each([
     ['as old as the window', 30 * DAY_MS, true],
     ['one millisecond older', 30 * DAY_MS + 1, false],
@@ -235,6 +243,7 @@ describe('what a later look heals', () => {
     if (!heals) expect(evaluation.likelyCause).toBe('outside_attribution_window');
   });
 
+  // @promise status-fixed, heal-identity-causes
   test.each(['affiliate_paused', 'affiliate_removed', 'rate_zero'] as const)(
     '%s was a decision: it stays',
     (likelyCause) => {
@@ -297,12 +306,14 @@ describe('refunds and disputes', () => {
     expect(reversals.map((r) => r.amountCents)).toEqual([-60]);
   });
 
+  // @promise reversal-cumulative
   test('refunds beyond what was paid never take back more than was earned', () => {
     const adjustments = [1, 2, 3, 4].map((n) => adjustment(n, { amountMinor: 400 }));
     const { reversals } = evaluatePayment({ ...earned, adjustments });
     expect(reversals.map((r) => r.amountCents)).toEqual([-80, -80, -40]);
   });
 
+  // @promise refund-undone
   test('a refund that is undone appends the opposite row', () => {
     const refunded = after(
       { ...earned, adjustments: [adjustment(1)] },
@@ -325,6 +336,7 @@ describe('refunds and disputes', () => {
     expect(reversals.map((r) => r.amountCents)).toEqual([-20]);
   });
 
+  // @promise refunds-and-disputes
   test('a chargeback that is won back gives back what it took, and leaves the refunds taken', () => {
     const adjustments = [
       adjustment(1, { amountMinor: 100 }),
@@ -337,6 +349,7 @@ describe('refunds and disputes', () => {
     expect(reversals.map((r) => r.amountCents)).toEqual([180]);
   });
 
+  // @promise evaluation-idempotent, reversal-cumulative
   test('in any order of arrival and with any repetition, the ledger ends at the same sum', () => {
     const facts = fc.array(
       fc.record({

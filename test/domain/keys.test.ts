@@ -11,6 +11,7 @@ import {
 import { isSubdomain, subdomainOf } from '../../src/domain/slugs.ts';
 import { anyText } from '../support/any-text.ts';
 
+// @promise key-checksum
 test.each([
   ['', 0],
   ['a', 0xe8b7be43],
@@ -20,6 +21,7 @@ test.each([
   expect(crc32(text)).toBe(expected);
 });
 
+// @promise key-form, key-parts
 test.each([
   ['account', 'tri_sk_live_'],
   ['sdk', 'pk_live_'],
@@ -31,6 +33,7 @@ test.each([
   }
 });
 
+// @promise key-parts
 test('no key with one character changed is taken for a key', () => {
   const random = fc.uint8Array({ minLength: 32, maxLength: 32 });
   fc.assert(
@@ -100,12 +103,14 @@ test('two random parts never make one key', () => {
   expect(new Set(ofOne).size).toBe(32);
 });
 
+// @promise key-hint-is-no-key
 test('what is shown of a key later does not let anybody call', () => {
   const key = formatKey('sdk', new Uint8Array(32).fill(7));
   expect(displayKey('sdk', key)).toBe(`${key.slice(0, 12)}…${key.slice(-4)}`);
   expect(keyKind(displayKey('sdk', key))).toBeNull();
 });
 
+// @promise subdomain-from-name
 test('every name makes a subdomain', () => {
   fc.assert(fc.property(anyText, (name) => isSubdomain(subdomainOf(name, '0a1b2c'))));
   expect(subdomainOf('  Café -- Nº 5!', 'abc')).toBe('cafe-no-5-abc');

@@ -70,6 +70,7 @@ describe('the one rounding', () => {
     expect(() => roundHalfAwayFromZero(1n, 0n)).toThrow(RangeError);
   });
 
+  // @promise one-rounding
   test('is never further off than half, and an exact half goes away from zero', () => {
     fc.assert(
       fc.property(fc.bigInt(), fc.bigInt({ min: 1n }), (numerator, denominator) => {
@@ -83,6 +84,7 @@ describe('the one rounding', () => {
     );
   });
 
+  // @promise one-rounding
   test('treats a debt like a claim of the same size', () => {
     fc.assert(
       fc.property(fc.bigInt(), fc.bigInt({ min: 1n }), (numerator, denominator) => {
@@ -218,6 +220,7 @@ describe('a commission', () => {
     expect(commissionCents(base, rate)).toBe(commission);
   });
 
+  // @promise exact-products
   test('is never more than the payment, and grows with payment and rate', () => {
     fc.assert(
       fc.property(cents, fc.integer({ min: 0, max: 9999 }), (base, rate) => {

@@ -51,6 +51,7 @@ describe('a destination gets the claim token and the slug, and keeps what it had
   });
 });
 
+// @promise play-store-referrer
 describe('a Play Store address gets them inside its referrer, encoded as one value', () => {
   const play = 'https://play.google.com/store/apps/details';
   test.each([

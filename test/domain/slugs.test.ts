@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { isSlug, isSubdomain, slugOf, subdomainOfHost } from '../../src/domain/slugs.ts';
 
+// @promise host-to-subdomain
 test.each([
   ['acme.links.example', 'acme'],
   ['ACME.Links.Example.', 'acme'],

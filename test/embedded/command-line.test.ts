@@ -21,6 +21,7 @@ async function admin(dataDir: string, ...args: string[]) {
   return JSON.parse(out) as unknown;
 }
 
+// @promise command-line-on-data-folder
 test('the command line starts the database of the data folder for the moment, sets it up, and finds a running one', async () => {
   const dataDir = await temporaryFolder();
   const account = await admin(dataDir, 'accounts', 'create', '--name', 'Ann');

@@ -19,6 +19,7 @@ const service = {
   temporalAddress: '127.0.0.1:7233',
 };
 
+// @promise secrets-key-embedded
 test('the secrets key is made once, kept, and readable by its owner only', async () => {
   const path = await temporaryFolder();
   const first = await prepareDataDir(path);

@@ -11,6 +11,7 @@ afterAll(cleanUp);
 
 const onProgress = (): void => undefined;
 
+// @promise empty-temporal-set-up
 test('a local Temporal starts, gets the search attributes it lacks, and stops', async () => {
   const server = await startLocalTemporal({ onProgress });
   const connection = await Connection.connect({ address: server.address });

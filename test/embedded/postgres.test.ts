@@ -8,6 +8,7 @@ afterAll(cleanUp);
 
 const asRoot = process.getuid?.() === 0;
 
+// @promise data-survive-restart
 test('a restart keeps the data and the address', async () => {
   const dataDir = await temporaryFolder();
   const first = await startEmbeddedPostgres({ dataDir, durable: false });

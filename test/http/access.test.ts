@@ -29,6 +29,7 @@ function requestFor(route: Route, appId: string) {
 }
 
 describe.each(accountRoutes)('%s', (_, route) => {
+  // @promise sdk-key-elsewhere, key-401
   test('answers 401 to no key, a broken one, an unknown one and an SDK key', async () => {
     const unknown = `${app.key.slice(0, 20)}${app.key.slice(20)}`.replace(/.$/, (last) =>
       last === 'a' ? 'b' : 'a',
@@ -47,6 +48,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
     expect(texts.size).toBe(1);
   });
 
+  // @promise missing-permission, error-403-permission, permission-before-lookup, order-401-403-400
   test('answers 403 to a key without the permission, before anything is looked up or read', async () => {
     const others = PERMISSIONS.filter((permission) => permission !== route.permission);
     const { key } = await newAccount(api, others);
@@ -57,6 +59,8 @@ describe.each(accountRoutes)('%s', (_, route) => {
 });
 
 describe.each(appRoutes)('%s', (_, route) => {
+  // @promise foreign-resource-404, error-404-unknown, malformed-app-id-not-found
+  // @promise foreign-id-same-bytes
   test("answers another account's app like an unknown one, byte for byte but for the request id", async () => {
     const other = await newAccount(api);
     const unknown = await newApp(api).then(({ appId }) => appId.replace(/.{4}$/, '0000'));
@@ -75,6 +79,7 @@ describe.each(appRoutes)('%s', (_, route) => {
   });
 
   if (route.body !== null) {
+    // @promise order-400-404
     test('answers 400 to a broken body before it looks for the app', async () => {
       const answer = await api.call(route.method, requestFor(route, 'x').path, { key: app.key, body: '[' });
       expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
@@ -83,6 +88,7 @@ describe.each(appRoutes)('%s', (_, route) => {
 });
 
 describe.each([['revoked'], ['expired']])('a key that was %s', (how) => {
+  // @promise key-revoked-or-expired
   test.each(accountRoutes)('is a 401 for %s', async (_, route) => {
     const { accountId, key } = await newAccount(api);
     const at = new Date(api.clock.now);
@@ -95,6 +101,7 @@ describe.each([['revoked'], ['expired']])('a key that was %s', (how) => {
   });
 });
 
+// @promise no-account-over-api, accounts-by-command-line
 test('accounts and their keys can not be made over the API, whatever the key may do', async () => {
   const { accountId, key } = await newAccount(api);
   for (const path of ['/accounts', `/accounts/${accountId}`, `/accounts/${accountId}/keys`]) {
@@ -108,6 +115,7 @@ test('accounts and their keys can not be made over the API, whatever the key may
 const sdkRoutes = routes.filter((route) => route.auth === 'sdk').map((route) => [route.path, route] as const);
 
 describe.each(sdkRoutes)('%s', (_, route) => {
+  // @promise account-key-on-sdk
   test('answers 401 to no key, a broken one and an account key', async () => {
     const { path, body } = requestFor(route, app.appId);
     for (const key of [undefined, 'pk_live_x', app.key]) {

@@ -30,6 +30,7 @@ const link = (affiliateId: string, slug?: string) => ({
 });
 
 describe('affiliates in bulk', () => {
+  // @promise post-affiliates-bulk
   test('a hundred are made, in the order given, also in the list', async () => {
     const own = await newApp(api);
     const names = Array.from({ length: 100 }, (_, index) => `Creator ${index}`);
@@ -51,6 +52,7 @@ describe('affiliates in bulk', () => {
     expect(list.body.items.map(({ name }) => name)).toEqual(names);
   });
 
+  // @promise bulk-schema-rejects-batch, error-400-bulk-row, bulk-names-row
   test('one row that breaks the schema rejects the call, names the row, and nothing is made', async () => {
     const own = await newApp(api);
     const { status, body } = await bulk('affiliates', [{ name: 'Ann' }, { name: '', email: 'no' }], own);
@@ -62,6 +64,7 @@ describe('affiliates in bulk', () => {
     expect(list.body.items).toEqual([]);
   });
 
+  // @promise bulk-at-most-100, bulk-limit, bulk-rows
   test.each([
     ['no rows', []],
     ['101 rows', Array.from({ length: 101 }, () => ({ name: 'Ann' }))],
@@ -73,6 +76,7 @@ describe('affiliates in bulk', () => {
 });
 
 describe('links in bulk', () => {
+  // @promise post-links-bulk, bulk-response, bulk-row-fails-alone, bulk-state-rejects-one
   test('a row that the state refuses fails alone, with its index and why', async () => {
     const own = await newApp(api);
     const affiliateId = await newAffiliate(api, own);
@@ -109,6 +113,7 @@ describe('links in bulk', () => {
     expect(list.body.items).toHaveLength(4);
   });
 
+  // @promise bulk-schema-rejects-batch
   test('one row that breaks the schema rejects the call', async () => {
     const affiliateId = await newAffiliate(api, app);
     const { status, body } = await bulk('links', [

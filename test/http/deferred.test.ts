@@ -72,6 +72,7 @@ const claimed = () => api.sql<{ claimToken: string; device: string }>`
 const NONE = { status: 404, body: { code: 'no_attributable_click' } };
 
 describe('an install without token and code that asks for a deferred match', () => {
+  // @promise deferred-by-address-hash, match-method-deferred
   test('gets the newest click of its address, and the decision is kept', async () => {
     await click();
     api.clock.now += 1_000;
@@ -120,6 +121,7 @@ describe('an install without token and code that asks for a deferred match', () 
     ).toEqual([{ attributionId }]);
   });
 
+  // @promise deferred-ipv6-network
   test('finds a click by the network of an IPv6 address', async () => {
     await click(annsLink.slug, '2001:db8:1:2::a');
     expect(await install({}, '2001:db8:1:3::a')).toMatchObject(NONE);
@@ -139,6 +141,7 @@ describe('an install without token and code that asks for a deferred match', () 
 });
 
 describe('gets nothing', () => {
+  // @promise deferred-candidates, deferred-none
   test('from another address, in another app, and without asking', async () => {
     await click();
     expect(await install({}, '198.51.100.1')).toMatchObject(NONE);
@@ -164,6 +167,7 @@ describe('gets nothing', () => {
     expect((await install({}, `198.51.100.1, ${address}`)).status).toBe(200);
   });
 
+  // @promise deferred-by-address-hash
   test('of clicks that POST /clicks recorded, whatever hash they came with', async () => {
     await click(bobsLink.slug, '198.51.100.1');
     const [row] = await api.sql<{ hash: string }>`
@@ -193,6 +197,7 @@ describe('gets nothing', () => {
     expect(await install()).toMatchObject(NONE);
   });
 
+  // @promise deferred-candidates
   test('of a link that was switched off since, or of an affiliate who was removed', async () => {
     await click();
     await click(bobsLink.slug);
@@ -209,12 +214,14 @@ describe('gets nothing', () => {
     expect((await install()).body).toMatchObject({ affiliateId: ann, matchMethod: 'deferred' });
   });
 
+  // @promise deferred-candidates
   test('of a click that its token has claimed', async () => {
     const claimToken = await click();
     expect((await install({ claimToken })).body).toMatchObject({ matchMethod: 'claim_token' });
     expect(await install()).toMatchObject(NONE);
   });
 
+  // @promise deferred-off
   test('where deferred matches are off, also for clicks from before', async () => {
     await click();
     await settings({ deferredWindowMinutes: 0 });
@@ -267,6 +274,7 @@ describe('the deferred window', () => {
 });
 
 describe('clicks of two affiliates', () => {
+  // @promise deferred-ambiguous
   test('are a 409, and nothing is claimed until one of them is out of the window', async () => {
     await click();
     api.clock.now += 1;

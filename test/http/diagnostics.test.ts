@@ -87,6 +87,7 @@ async function identify(owner: TestApp, customerUserId: string): Promise<void> {
 }
 
 describe('identity', () => {
+  // @promise get-identity-diagnostic, identity-no-data
   test('says no_data while either side has no user id', async () => {
     const nothing = {
       verdict: 'no_data',
@@ -107,6 +108,7 @@ describe('identity', () => {
     expect(await identityOf(other)).toEqual({ ...nothing, billingOnlySamples: ['b-1'] });
   });
 
+  // @promise get-identity-diagnostic, identity-diagnostic
   test('says no_overlap with the latest ids of both sides, and ok once one matches, in the sandbox, too', async () => {
     const own = await newApp(api);
     await insertEvents(own, [{ userId: 'b-1' }, { userId: 'b-2' }, { userId: 'b-1' }]);
@@ -130,6 +132,7 @@ describe('identity', () => {
     expect(await identityOf(await newApp(api))).toMatchObject({ verdict: 'no_data' });
   });
 
+  // @promise identity-diagnostic, identity-samples
   test('shows twenty of a side at most, fewer when asked, and says when there are more', async () => {
     const own = await newApp(api);
     await insertEvents(
@@ -197,6 +200,7 @@ describe('identity', () => {
 });
 
 describe('unattributed', () => {
+  // @promise get-unattributed, unattributed-row, unattributed-without-sandbox
   test('lists paid events that earned nothing, the latest first, each with its cause and what to change', async () => {
     const own = await newApp(api);
     const at = Date.UTC(2026, 0, 1);
@@ -228,6 +232,7 @@ describe('unattributed', () => {
     });
   });
 
+  // @promise cause-sentence
   test('has a sentence of its own for every cause', async () => {
     const own = await newApp(api);
     await insertEvents(
@@ -242,6 +247,7 @@ describe('unattributed', () => {
     for (const sentence of sentences) expect(sentence).toMatch(/^[A-Z].*\.$/);
   });
 
+  // @promise diagnostics-paged
   test('is walked page by page, each event exactly once while new ones come', async () => {
     const own = await newApp(api);
     const at = Date.UTC(2026, 0, 1);
@@ -266,6 +272,8 @@ describe('unattributed', () => {
 });
 
 describe('webhooks', () => {
+  // @promise delivery-row, no-undocumented-field, get-deliveries, delivery-diagnostic
+  // @promise delivery-fields
   test('lists deliveries, the latest first, with what came of each and no body', async () => {
     const own = await newApp(api);
     const [eventId = ''] = await insertEvents(own, [{}]);
@@ -309,6 +317,7 @@ describe('webhooks', () => {
     expect(text).not.toContain('of the sender');
   });
 
+  // @promise diagnostics-paged
   test('is walked page by page, each delivery exactly once', async () => {
     const own = await newApp(api);
     const before = await insertEvents(
@@ -330,6 +339,7 @@ describe('webhooks', () => {
     expect(new Set(seen).size).toBe(before.length);
   });
 
+  // @promise diagnostics-paged
   test('a cursor of the one diagnostic is none of the other', async () => {
     const own = await newApp(api);
     await insertEvents(own, [{ likelyCause: 'rate_zero' }, { likelyCause: 'rate_zero' }]);

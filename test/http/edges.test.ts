@@ -105,6 +105,7 @@ const commissions = async () =>
 const settings = (body: object) => api.call('PATCH', `/apps/${app.appId}/settings`, { key: app.key, body });
 
 describe('an instant that a caller reports may be five minutes ahead', () => {
+  // @promise clock-tolerance
   test.each([
     ['clickedAt', 0, 200],
     ['clickedAt', 1, 400],
@@ -126,6 +127,7 @@ describe('an instant that a caller reports may be five minutes ahead', () => {
 });
 
 describe('the attribution window, from the click to the first open', () => {
+  // @promise window-to-the-millisecond, outside-window-404
   test.each([
     [1, 0, 200],
     [1, 1, 404],
@@ -146,6 +148,7 @@ describe('the attribution window, from the click to the first open', () => {
 
 describe('of a token and a code the token decides, and the code is the fallback', () => {
   const WINDOW_MS = 30 * DAY_MS;
+  // @promise token-window-stored
   test.each<[string, number, (claimToken: string, tokensAffiliate: string) => Promise<unknown>, string]>([
     ['whose click is exactly as old as the window', WINDOW_MS, async () => {}, 'claim_token'],
     ['whose click is a millisecond older', WINDOW_MS + 1, async () => {}, 'code'],
@@ -184,6 +187,7 @@ describe('of a token and a code the token decides, and the code is the fallback'
 describe('what brings a device when it is no longer active', () => {
   const patch = (path: string, body: object) =>
     api.call('PATCH', `/apps/${app.appId}/${path}`, { key: app.key, body });
+  // @promise click-inactive-link
   test.each([
     ['a paused affiliate', 'affiliates', { status: 'paused' }, [200, 200, 200, 200]],
     ['a removed affiliate', 'affiliates', { status: 'removed' }, [404, 404, 404, 404]],
@@ -203,6 +207,7 @@ describe('what brings a device when it is no longer active', () => {
   });
 });
 
+// @promise first-reported-wins
 test('the first touch that is told stays, also when the click of a later one is older; the later one is kept as lost', async () => {
   const deviceId = randomUUID();
   const other = await newAffiliate(api, app);
@@ -219,6 +224,7 @@ test('the first touch that is told stays, also when the click of a later one is 
 });
 
 describe('a late identify heals', () => {
+  // @promise heal-reach-to-the-millisecond
   test.each([
     ['exactly as old as the window of 1 day', 1, 0, []],
     ['a millisecond older than the window of 1 day', 1, 1, ['outside_attribution_window']],
@@ -237,6 +243,7 @@ describe('a late identify heals', () => {
     expect(await commissions()).toHaveLength(expected.length === 0 ? 1 : 0);
   });
 
+  // @promise heal-reach-to-the-millisecond
   test.each([
     ['a click', 'at the touch', 0, []],
     ['a click', 'a millisecond before the touch', -1, ['outside_attribution_window']],
@@ -252,6 +259,7 @@ describe('a late identify heals', () => {
     expect(await causes()).toEqual(expected);
   });
 
+  // @promise heal-reach-to-the-millisecond
   test.each([
     ['when the install was told', 0, []],
     ['a millisecond before', -1, ['outside_attribution_window']],
@@ -299,6 +307,7 @@ describe('a commission is due at the end of its hold period, and not a milliseco
     ],
     ['the hold timer', (id) => api.ledger.matureCommission(id), 'unchanged', 'matured'],
   ];
+  // @promise due-to-the-millisecond
   test.each(looks)('for %s', async (_, look, before, then) => {
     await settings({ holdPeriodDays: 14 });
     const user = randomUUID();
@@ -315,6 +324,7 @@ describe('a commission is due at the end of its hold period, and not a milliseco
 });
 
 describe('what was rotated is good for its grace period, and ends with it', () => {
+  // @promise rotation-last-millisecond
   test.each([
     ['a millisecond before the end', -1, 200, 404],
     ['at the end', 0, 401, 401],

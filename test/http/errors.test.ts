@@ -21,6 +21,7 @@ afterAll(async () => {
   await api.close();
 });
 
+// @promise problem-document
 test('an error is a problem document that names itself and the request', async () => {
   const answer = await api.call('GET', '/nowhere');
   expect(answer.status).toBe(404);
@@ -34,6 +35,7 @@ test('an error is a problem document that names itself and the request', async (
   });
 });
 
+// @promise request-id
 test('every answer names its request, each by an id of its own', async () => {
   const { key } = app;
   const answers = [
@@ -60,6 +62,7 @@ test('every answer names its request, each by an id of its own', async () => {
   for (const id of ids) expect(id).toMatch(/^[0-9a-f-]{36}$/);
 });
 
+// @promise export-closes-on-timeout
 test('an export that no workflow settles is a 503; nothing is paid for it, and its key is free', async () => {
   const affiliateId = await newAffiliate(api, app);
   const occurredAt = Date.UTC(2026, 0, 1);
@@ -77,6 +80,7 @@ test('an export that no workflow settles is a 503; nothing is paid for it, and i
   expect(await api.sql`select from payouts where affiliate_id = ${affiliateId}`).toEqual([]);
 });
 
+// @promise allow-405
 test('a method that a path does not have is a 405 with those it has', async () => {
   const answer = await api.call('DELETE', '/apps');
   expect(answer).toMatchObject({ status: 405, body: { code: 'method_not_allowed' } });
@@ -86,6 +90,7 @@ test('a method that a path does not have is a 405 with those it has', async () =
   expect(options.headers.get('allow')).toBe('GET, HEAD, OPTIONS, POST');
 });
 
+// @promise head-not-on-clicks
 test('HEAD answers like GET without a body', async () => {
   const answer = await api.call('HEAD', '/apps', { key: app.key });
   expect(answer).toMatchObject({ status: 200, text: '' });
@@ -100,6 +105,7 @@ describe('a body', () => {
       body,
     });
 
+  // @promise malformed-json, body-413-415
   test.each([
     ['broken JSON', '{"name":', {}, 400, 'invalid_request'],
     ['a bare value', '"name"', {}, 400, 'invalid_request'],
@@ -137,6 +143,7 @@ describe('a body', () => {
     expect(await answer.json()).toMatchObject({ code });
   });
 
+  // @promise body-413-415
   test('that unpacks to more than a mebibyte is a 413', async () => {
     const bomb = gzipSync(Buffer.from(`{"name":"${'x'.repeat(20 * 1024 * 1024)}"}`));
     expect((await post(new Uint8Array(bomb), { 'content-encoding': 'gzip' })).status).toBe(413);
@@ -149,6 +156,7 @@ describe('a body', () => {
   });
 });
 
+// @promise unavailable-503
 test('a database that is away is a 503 that says when to come back', async () => {
   const sql = connect({ url: 'postgres://nobody@127.0.0.1:1/none', patienceMs: 50 });
   const broken = await startTestApi({ sql });
@@ -159,6 +167,7 @@ test('a database that is away is a 503 that says when to come back', async () =>
   await sql.close();
 });
 
+// @promise no-internals-in-errors
 test('a fault is a 500 that tells nothing but the request id', async () => {
   const faulty = await startTestApi({
     readiness: async () => {
@@ -228,10 +237,12 @@ describe('what never becomes a request', () => {
 });
 
 describe('health', () => {
+  // @promise get-healthz, health-and-readiness
   test('the process is well while it answers', async () => {
     expect(await api.call('GET', '/healthz')).toMatchObject({ status: 200, body: { status: 'ok' } });
   });
 
+  // @promise get-readyz, health-and-readiness
   test('what is needed and missing is a 503 that names it, what is optional is told', async () => {
     checks = [{ name: 'database', ok: true, detail: null, optional: false }];
     expect(await api.call('GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'ok' } });

@@ -34,6 +34,7 @@ const countAffiliates = async (owner = app) =>
     .n;
 
 describe('the same key and body', () => {
+  // @promise idempotency-24-h
   test('answers the same status and body, does nothing again, and says so', async () => {
     const key = randomUUID();
     const before = await countAffiliates();
@@ -57,6 +58,7 @@ describe('the same key and body', () => {
     expect(await countAffiliates()).toBe(before + 1);
   });
 
+  // @promise stored-response-encrypted
   test.each([
     ['POST /apps', () => '/apps', { name: 'Another app' }],
     ['a rotated SDK key', () => `/apps/${app.appId}/sdk-key/rotate`, {}],
@@ -102,10 +104,12 @@ describe('every POST of an account', () => {
   const posts = routes.filter(({ method, auth }) => method === 'POST' && auth === 'account');
   const keeping = posts.filter(({ operationId }) => operationId !== 'exportPayout');
 
+  // @promise idempotency-key
   test('is one of these, or the export, which keeps its keys for ever', () => {
     expect(posts).toHaveLength(keeping.length + 1);
   });
 
+  // @promise idempotency-key
   test.each(keeping.map((route) => [route.path, route] as const))(
     '%s honours the key',
     async (_path, route) => {
@@ -123,6 +127,7 @@ describe('every POST of an account', () => {
 });
 
 describe('the same key for something else', () => {
+  // @promise idempotency-conflict
   test('another body, path or app is a 409, and nothing is made', async () => {
     const key = randomUUID();
     const other = await newApp(api, app);
@@ -140,6 +145,7 @@ describe('the same key for something else', () => {
     expect(await countAffiliates(other)).toBe(0);
   });
 
+  // @promise idempotency-per-account
   test('another account has keys of its own', async () => {
     const key = randomUUID();
     const stranger = await newApp(api, await newAccount(api));
@@ -343,6 +349,7 @@ describe('a call that was cut off', () => {
   });
 });
 
+// @promise idempotency-24-h
 test('a key is free again after a day, and its row goes', async () => {
   const key = randomUUID();
   await post(affiliatesPath(), { name: 'Ann' }, key);

@@ -53,6 +53,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
     expect([400, 401, 403, 404, 405, 413, 415, 500]).not.toContain(status);
   });
 
+  // @promise foreign-id-inside-app
   test('with a key of another account answers as if nothing were there, and does nothing', async () => {
     const stranger = await newAccount(api);
     const { path, body } = requestOf(route, ({ kind }) => theirs.ids[kind]);
@@ -77,6 +78,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
   });
   const others = places.filter(({ name }) => name !== 'appId');
   if (others.length > 0) {
+    // @promise foreign-id-inside-app
     test.each(others.map((place) => [`${place.where} ${place.name}`, place] as const))(
       "another account's id in the %s is answered like an id that nobody has, and does nothing",
       async (__, place) => {
@@ -97,6 +99,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
 
   const takesCursor = (operationOf(route).parameters ?? []).some(({ name }) => name === 'cursor');
   if (takesCursor) {
+    // @promise foreign-cursor-400
     test("another account's cursor is a 400", async () => {
       const skip = (operationOf(route).parameters ?? [])
         .filter(({ in: where, name }) => where === 'query' && name !== 'limit')

@@ -42,6 +42,7 @@ async function whileLocked<T>(table: string, work: () => Promise<T>): Promise<T>
 }
 
 describe('a check of the ledger', () => {
+  // @promise ledger-check-rules
   test('answers each rule in a sentence, also for an app without money', async () => {
     const { status, body } = await check();
     expect(status).toBe(200);

@@ -102,6 +102,7 @@ async function addAffiliate(row: AffiliateRow): Promise<string> {
 }
 
 describe('affiliates', () => {
+  // @promise cursor-continues, affiliates-filter-and-sort, rows-exactly-once
   test.each([['created'], ['name']] as const)(
     'by %s, with and without a status',
     async (sort) => {
@@ -139,6 +140,7 @@ describe('affiliates', () => {
 });
 
 describe('links', () => {
+  // @promise cursor-continues, links-filter, rows-exactly-once
   test('with every combination of affiliate and state', async () => {
     const linkRow = fc.record({ owner: fc.constantFrom(0, 1), active: fc.boolean(), tick });
     await check(
@@ -187,6 +189,7 @@ describe('links', () => {
 });
 
 describe('commissions', () => {
+  // @promise cursor-continues, commissions-filter, rows-exactly-once
   test('with every combination of affiliate, status and time', async () => {
     const row = fc.record({ owner: fc.constantFrom(0, 1), matured: fc.boolean(), tick });
     await check(
@@ -243,6 +246,7 @@ describe('commissions', () => {
 });
 
 describe('payouts', () => {
+  // @promise get-payouts, cursor-continues, payouts-filter, rows-exactly-once
   test('of all and of one affiliate, while more are made', async () => {
     await check(
       fc.record({

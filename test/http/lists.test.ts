@@ -102,6 +102,7 @@ describe('walking a list while rows are added', () => {
 });
 
 describe('affiliates', () => {
+  // @promise affiliate-row-totals, get-affiliates
   test('carry clicks, installs and commissions; a status selects', async () => {
     const own = await newApp(api);
     const [active, paused] = [await newAffiliate(api, own), await newAffiliate(api, own)];
@@ -126,6 +127,7 @@ describe('affiliates', () => {
     expect((await list('/affiliates?status=removed', own)).body).toEqual({ items: [], nextCursor: null });
   });
 
+  // @promise sort-by-earnings
   test('by earnings: the top ones, then the oldest without any, on one page', async () => {
     const own = await newApp(api);
     const ids: string[] = [];
@@ -149,6 +151,7 @@ describe('affiliates', () => {
 });
 
 describe('links', () => {
+  // @promise link-row-totals, get-links
   test('carry clicks and the name of the affiliate; affiliate and state select', async () => {
     const own = await newApp(api);
     const [ann, bob] = [
@@ -179,6 +182,7 @@ describe('links', () => {
 });
 
 describe('commissions', () => {
+  // @promise usd-cents, commission-fields, get-commissions, commission-row, half-open-range
   test('affiliate, status and a half-open time select', async () => {
     const own = await newApp(api);
     const [ann, bob] = [await newAffiliate(api, own, { name: 'Ann' }), await newAffiliate(api, own)];
@@ -236,6 +240,7 @@ describe('commissions', () => {
 });
 
 describe('the payout preview', () => {
+  // @promise not-due-not-paid, get-payout-preview, preview-as-of
   test('adds what has matured to what is due, per affiliate, and leaves out the rest', async () => {
     const own = await newApp(api);
     const [ann, bob, cid] = [
@@ -268,6 +273,7 @@ describe('the payout preview', () => {
     });
   });
 
+  // @promise payout-preview-writes-nothing, preview-positive-only
   test('shows nobody whose net is zero or less, and writes nothing', async () => {
     const own = await newApp(api);
     const { now } = api.clock;
@@ -300,6 +306,7 @@ describe('the payout preview', () => {
 });
 
 describe('a page', () => {
+  // @promise list-shape, list-limit, page-of-50
   test('has fifty rows unless asked, a hundred at most, and nothing after the last', async () => {
     const own = await newApp(api);
     const at = Date.UTC(2026, 0, 1);
@@ -328,6 +335,7 @@ describe('a page', () => {
 });
 
 describe('what a list refuses', () => {
+  // @promise page-over-100, instant-in-filter, list-query-400
   test.each([
     ['/affiliates?limit=0'],
     ['/affiliates?limit=101'],
@@ -351,6 +359,7 @@ describe('what a list refuses', () => {
     expect((await list(path)).status).toBe(400);
   });
 
+  // @promise cursor-400
   test('a cursor of another list, app, filter or sort, or a changed one, is a 400', async () => {
     const own = await newApp(api);
     for (let index = 0; index < 3; index += 1) await newLink(api, own, await newAffiliate(api, own));

@@ -23,17 +23,20 @@ const operationOf = (method: string, path: string) =>
   ];
 
 describe('the description of the API', () => {
+  // @promise get-openapi, openapi-from-schemas
   test('is served, and is the one that is made of the routes', async () => {
     const { status, body } = await api.call('GET', '/openapi.json');
     expect(status).toBe(200);
     expect(body).toEqual(JSON.parse(JSON.stringify(document)));
   });
 
+  // @promise openapi-from-schemas
   test('has every route, under names that differ', () => {
     for (const { method, path } of routes) expect(operationOf(method, path)).toBeDefined();
     expect(new Set(routes.map((route) => route.operationId)).size).toBe(routes.length);
   });
 
+  // @promise json-bodies
   test.each(routes.map((route) => [`${route.method} ${route.path}`, route] as const))(
     '%s: who may call it, its parameters, and each status with its codes',
     (_name, route) => {
@@ -81,6 +84,7 @@ describe('the page that shows it', () => {
     expect({ status, text }).toEqual({ status: 200, text: expect.stringContaining('url=../docs"') });
   });
 
+  // @promise get-docs, docs-page
   test('is served whole from here, and asks no other address', async () => {
     const page = await api.call('GET', '/docs');
     expect(page.status).toBe(200);
@@ -94,6 +98,7 @@ describe('the page that shows it', () => {
     }
   });
 
+  // @promise get-docs-file
   test.each([['..%2fpackage.json'], ['index.js'], ['__proto__'], ['swagger-ui.css.map']])(
     'nothing else of the folder is served: %s',
     async (file) => {

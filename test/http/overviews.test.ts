@@ -73,6 +73,7 @@ async function install(owner: TestApp, claimToken: string): Promise<string> {
 const NOTHING = { pending: 0, matured: 0, paid: 0, lifetime: 0 };
 
 describe('the overview of an app', () => {
+  // @promise app-overview-parts
   test('of nothing is zeros and empty lists', async () => {
     expect(await ofApp(await newApp(api))).toEqual({
       funnel: { clicks: 0, installs: 0, identified: 0, paid: 0 },
@@ -84,6 +85,7 @@ describe('the overview of an app', () => {
     });
   });
 
+  // @promise pending-to-paid, get-app-overview, export-matures, app-overview-parts
   test('shows the funnel, sums that add up, and rows as the lists show them', async () => {
     const own = await newApp(api);
     const [ann, bob] = [
@@ -122,6 +124,7 @@ describe('the overview of an app', () => {
     expect(await findRollupDifferences(api.sql)).toEqual([]);
   });
 
+  // @promise app-overview-rows
   test('has ten affiliates, ten links and twenty commissions at most', async () => {
     const own = await newApp(api);
     const occurredAt = Date.UTC(2026, 0, 1);
@@ -150,6 +153,7 @@ describe('the overview of an app', () => {
 });
 
 describe('the overview of an affiliate', () => {
+  // @promise get-affiliate-overview, affiliate-overview-parts, next-payout-at
   test('shows what is theirs alone', async () => {
     const own = await newApp(api);
     const [ann, bob] = [await newAffiliate(api, own), await newAffiliate(api, own)];
@@ -177,6 +181,7 @@ describe('the overview of an affiliate', () => {
     expect(await ofAffiliate(own, bob)).toMatchObject({ links: [{ id: two.id, clicks: 1 }] });
   });
 
+  // @promise affiliate-overview-parts
   test('of nothing is zeros, and no payout is next', async () => {
     const own = await newApp(api);
     expect(await ofAffiliate(own, await newAffiliate(api, own))).toEqual({
@@ -188,6 +193,7 @@ describe('the overview of an affiliate', () => {
     });
   });
 
+  // @promise matures-without-payout, negative-net-carried, next-payout-at
   test('a refund after the payout is carried as a balance below zero until earnings make up for it', async () => {
     const own = await newApp(api);
     const affiliateId = await newAffiliate(api, own);
@@ -231,6 +237,7 @@ describe('the overview of an affiliate', () => {
     expect(await ofAffiliate(own, affiliateId)).toMatchObject({ carriedBalanceCents: 0 });
   });
 
+  // @promise affiliate-overview-scope, malformed-id-not-found
   test('of an affiliate of another app, of an unknown one and of no id at all is a 404', async () => {
     const other = await newAffiliate(api, await newApp(api));
     for (const affiliateId of [other, newId('affiliate'), 'aff_x', newId('link')]) {

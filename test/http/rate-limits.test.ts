@@ -15,6 +15,7 @@ afterAll(async () => {
   await api.close();
 });
 
+// @promise limit-429
 test('an account key is told how much remains, and over the limit when to come back; other keys are not affected', async () => {
   const { key } = await newAccount(api);
   const answers = [];
@@ -29,6 +30,7 @@ test('an account key is told how much remains, and over the limit when to come b
   expect((await api.call('GET', '/apps', { key: app.key })).status).toBe(200);
 });
 
+// @promise limit-scopes
 test('a device is limited over install and identify together; another device of the app is not', async () => {
   const install = (deviceId: string) =>
     api.call('POST', '/sdk/install', {
@@ -43,6 +45,7 @@ test('a device is limited over install and identify together; another device of 
   expect((await install('two')).status).toBe(404);
 });
 
+// @promise limit-scopes
 test('clicks are limited per app and address hash, else per address', async () => {
   const limits = createRateLimits({ account: 0, sdk: 0, clicks: 4 });
   const open = await startTestApi({ rateLimits: limits, trustProxy: 1 });
@@ -93,6 +96,7 @@ test('a refused call is refused before it changes anything', async () => {
   expect(await api.sql`select 1 from apps where account_id = ${accountId}`).toEqual([]);
 });
 
+// @promise webhooks-unlimited
 test('webhooks and health are not limited', async () => {
   for (let call = 0; call < 30; call += 1) {
     const answer = await api.call('POST', `/webhooks/stripe/${app.appId}`, { body: {} });

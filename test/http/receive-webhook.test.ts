@@ -46,6 +46,7 @@ async function reasonsOfRefusals(): Promise<string[]> {
 }
 
 describe.each(['superwall', 'stripe', 'paddle'] as const)('%s, signed well at another time', (name) => {
+  // @promise signature-time
   test.each([
     ['long ago', -60 * MINUTE_MS, '3600 s before'],
     ['in a moment to come', 60 * MINUTE_MS, '3600 s after'],
@@ -83,6 +84,7 @@ describe.each(PROVIDER_NAMES)('%s, with a secret whose key is gone from SECRETS_
     await api.sql`update webhook_secrets set encryption_key_id = 'gone' where app_id = ${app.appId}`;
   };
 
+  // @promise lost-key-resend
   test('is asked to send again, for it may be right; what nobody can prove is never answered 500', async () => {
     const secret = await setUp(name);
     await loseKey();

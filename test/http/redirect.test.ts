@@ -72,6 +72,7 @@ const patch = (path: string, body: object) =>
   api.call('PATCH', `/apps/${app.appId}/${path}`, { key: app.key, body });
 
 describe('a link', () => {
+  // @promise get-redirect, redirect-parameters
   test('sends people on with a token of their own, and records the click under it', async () => {
     const { status, headers, location, claimToken, via } = await open(`/l/acme/${link.slug}`);
     expect(status).toBe(302);
@@ -132,6 +133,7 @@ describe('a link', () => {
     expect((await open(`/l/acme/${link.slug}`)).location).toMatch(/^myapp:gr%C3%B6%C3%9Fe\?claim_token=/);
   });
 
+  // @promise link-activated-again, redirect-inactive-link
   test('that was switched off leads on without a token, and nothing is recorded', async () => {
     await patch(`links/${link.id}`, { active: false });
     const { status, location } = await open(`/l/acme/${link.slug}`);
@@ -158,6 +160,7 @@ describe('a link', () => {
 });
 
 describe('who visits', () => {
+  // @promise head-not-counted
   test('HEAD is answered like GET, neither recorded nor counted, however often', async () => {
     const got = await open(`/l/acme/${link.slug}`);
     const heads = await Promise.all(
@@ -179,6 +182,7 @@ describe('who visits', () => {
     expect((await open('/l/acme/nobody', { method: 'HEAD' })).status).toBe(404);
   });
 
+  // @promise bot-stored
   test('a bot is answered and stored, not counted, and nothing of its address is kept', async () => {
     const { claimToken } = await open(`/l/acme/${link.slug}`, {
       headers: { 'user-agent': 'Mozilla/5.0 (compatible; Googlebot/2.1)' },
@@ -235,6 +239,7 @@ describe('where there is nothing', () => {
   });
 });
 
+// @promise get-redirect-on-host, redirect-on-host
 describe("the link subdomain's host", () => {
   test.each([
     ['acme.links.example', 302],
@@ -292,6 +297,7 @@ describe("the requester's address", () => {
     expect(new Set([v4, v6]).size).toBe(2);
   });
 
+  // @promise trusted-proxies
   test('is what the trusted proxies wrote, and nothing that a client put before it', async () => {
     const options = { sql: api.sql, now: () => api.clock.now };
     const behindTwo = await startTestApi({ ...options, trustProxy: 2 });
@@ -332,6 +338,7 @@ describe("the requester's address", () => {
     expect(click?.hash).not.toBe(await hashFrom('203.0.113.5'));
   });
 
+  // @promise address-hashed, hash-key-daily
   test('is hashed with another key each day, and stands in no row and no log', async () => {
     logged.length = 0;
     const first = await hashFrom('203.0.113.77');
@@ -421,6 +428,7 @@ describe('the key of a day', () => {
     await other.close();
   });
 
+  // @promise hash-key-destroyed
   test.each([
     ['of an hour', 60],
     ['of a day', 1440],

@@ -29,6 +29,7 @@ const installs = async (key: string): Promise<number> =>
     .status;
 
 describe('apps', () => {
+  // @promise app-settings, post-apps, get-app, app-fields-and-defaults, new-app
   test('an app has the settings that it was given, and the defaults for the others', async () => {
     const { status, body } = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
     expect(status).toBe(200);
@@ -45,6 +46,7 @@ describe('apps', () => {
     expect(made.body).toMatchObject({ ...DEFAULTS, holdPeriodDays: 0, commissionRateBps: 0 });
   });
 
+  // @promise account-owns-apps, app-id-and-name, get-apps
   test('the list shows the apps of the account and no others', async () => {
     const account = await newAccount(api);
     expect((await api.call('GET', '/apps', { key: account.key })).body).toEqual([]);
@@ -54,6 +56,7 @@ describe('apps', () => {
     ]);
   });
 
+  // @promise patch-app-settings, settings-patch
   test('a patch changes what it names', async () => {
     const before = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
     const patched = await api.call('PATCH', `/apps/${app.appId}/settings`, {
@@ -65,6 +68,7 @@ describe('apps', () => {
     expect((await api.call('GET', `/apps/${app.appId}`, { key: app.key })).body).toEqual(patched.body);
   });
 
+  // @promise setting-out-of-range
   test.each([
     ['commissionRateBps', 10_001],
     ['commissionRateBps', -1],
@@ -86,6 +90,7 @@ describe('apps', () => {
     expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
   });
 
+  // @promise setting-range-ends
   test.each([
     { commissionRateBps: 0, attributionWindowDays: 1, holdPeriodDays: 0, deferredWindowMinutes: 0 },
     {
@@ -103,6 +108,7 @@ describe('apps', () => {
     expect(body).toMatchObject(settings);
   });
 
+  // @promise subdomain-unique
   test('a subdomain that any app has is a 409', async () => {
     const linkSubdomain = `taken-${randomUUID().slice(0, 8)}`;
     await newApp(api, undefined, { linkSubdomain });
@@ -117,6 +123,7 @@ describe('apps', () => {
 });
 
 describe('rotating the SDK key', () => {
+  // @promise rotate-sdk-key, sdk-key-grace, sdk-key-rotation
   test('both keys work until the grace period ends, then the new one alone', async () => {
     const own = await newApp(api);
     const { status, body } = await api.call<{ sdkKey: string; previousKeyExpiresAt: number }>(
@@ -131,6 +138,7 @@ describe('rotating the SDK key', () => {
     expect([await installs(own.sdkKey), await installs(body.sdkKey)]).toEqual([401, 404]);
   });
 
+  // @promise sdk-key-grace
   test('without grace every older key ends at once', async () => {
     const own = await newApp(api);
     const rotate = (graceSeconds: number) =>
@@ -145,6 +153,7 @@ describe('rotating the SDK key', () => {
     ]);
   });
 
+  // @promise key-hash-stored
   test('of a key nothing but its hash is kept, with what is shown of it later', async () => {
     const own = await newApp(api);
     const rows = await api.sql<{ row: string; isItsHash: boolean }>`
@@ -194,6 +203,7 @@ describe('webhook secrets', () => {
     expect(body).toMatchObject({ errors: [{ path: 'secret' }] });
   });
 
+  // @promise put-webhook-secret, secret-generated, secret-environment-default
   test('a token is made up and shown once where none was given', async () => {
     const own = await newApp(api);
     const { status, body } = await put('revenuecat', {}, own);
@@ -220,6 +230,7 @@ describe('webhook secrets', () => {
     });
   });
 
+  // @promise get-webhooks, secret-never-returned, webhooks-never-show-secret
   test('all five providers can be set up, and each says how', async () => {
     const own = await newApp(api);
     for (const provider of PROVIDER_NAMES) {
@@ -245,6 +256,7 @@ describe('webhook secrets', () => {
     );
   });
 
+  // @promise webhooks-last-delivery
   test('the latest delivery of each is shown, also a refused one', async () => {
     const own = await newApp(api);
     await api.call('POST', `/webhooks/stripe/${own.appId}`, { body: {} });
@@ -263,6 +275,7 @@ describe('webhook secrets', () => {
     ]);
   });
 
+  // @promise secret-never-returned, secret-encrypted
   test('a given secret is kept encrypted and never told', async () => {
     const own = await newApp(api);
     const { body } = await put('stripe', { secret: 'whsec_0123456789' }, own);
@@ -274,6 +287,7 @@ describe('webhook secrets', () => {
     expect(box.decrypt(Buffer.from(ciphertext), keyId, `${own.appId}:stripe`)).toBe('whsec_0123456789');
   });
 
+  // @promise secret-grace
   test('the secret before ends with its grace period; many at once leave one current', async () => {
     const own = await newApp(api);
     await put('revenuecat', {}, own);
@@ -290,6 +304,7 @@ describe('webhook secrets', () => {
     expect({ current, all }).toEqual({ current: 1, all: 10 });
   });
 
+  // @promise paddle-environment-required
   test.each([
     ['an unknown provider', 'paypal', {}, 404],
     ['no secret where the provider makes it', 'stripe', {}, 400],
@@ -309,6 +324,7 @@ describe('affiliates', () => {
   const patch = (id: string, body: object, owner = app) =>
     api.call('PATCH', `/apps/${owner.appId}/affiliates/${id}`, { key: owner.key, body });
 
+  // @promise affiliate-fields, post-affiliates, patch-affiliate, new-affiliate
   test('are made active, and changed field by field; null clears', async () => {
     const made = await api.call<{ id: string }>('POST', `/apps/${app.appId}/affiliates`, {
       key: app.key,
@@ -335,6 +351,7 @@ describe('affiliates', () => {
     });
   });
 
+  // @promise unknown-field-400
   test.each([
     ['no name', { name: '' }],
     ['a name on two lines', { name: 'a\nb' }],
@@ -365,6 +382,8 @@ describe('links', () => {
     });
   const destinationUrl = 'https://example.com/a?b=c';
 
+  // @promise link-fields, link-active-toggle, post-links, patch-link, slug-not-renamed
+  // @promise slug-in-patch-400
   test('are made with a slug of their own where none was given, and changed but for the slug', async () => {
     const affiliateId = await newAffiliate(api, app);
     const { body: settings } = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
@@ -392,6 +411,7 @@ describe('links', () => {
     expect((await api.call('PATCH', path, { key: app.key, body: { slug: 'other' } })).status).toBe(400);
   });
 
+  // @promise slug-unique, error-409-slug, slug-case-insensitive
   test('a slug that the app has in whatever case is a 409; another app may have it', async () => {
     const affiliateId = await newAffiliate(api, app);
     const slug = `Sale-${randomUUID().slice(0, 8)}`;
@@ -404,12 +424,14 @@ describe('links', () => {
     ).toBe(201);
   });
 
+  // @promise order-404-409
   test('an unknown affiliate is a 404 before a taken slug is a 409', async () => {
     const { slug } = await newLink(api, app, await newAffiliate(api, app));
     const foreign = await newAffiliate(api, await newApp(api));
     expect((await create({ affiliateId: foreign, destinationUrl, slug })).status).toBe(404);
   });
 
+  // @promise slug-taken
   test('of many that want one slug at once one gets it', async () => {
     const affiliateId = await newAffiliate(api, app);
     const slug = `race-${randomUUID().slice(0, 8)}`;
@@ -431,6 +453,7 @@ describe('links', () => {
     ).toBe(404);
   });
 
+  // @promise destination-form
   test.each([
     ['javascript:alert(1)'],
     ['JaVaScRiPt:alert(1)'],
@@ -447,6 +470,7 @@ describe('links', () => {
     expect((await create({ affiliateId, destinationUrl: url })).status).toBe(400);
   });
 
+  // @promise destination-form
   test.each([['myapp://open?x=1'], ['http://example.com'], ['market://details?id=com.example']])(
     '%p is a destination',
     async (url) => {
@@ -455,12 +479,14 @@ describe('links', () => {
     },
   );
 
+  // @promise slug-form
   test.each([['ab'], ['-_'], ['x'.repeat(64)]])('%p is a slug', async (slug) => {
     const own = await newApp(api);
     const made = await create({ affiliateId: await newAffiliate(api, own), destinationUrl, slug }, own);
     expect(made).toMatchObject({ status: 201, body: { slug } });
   });
 
+  // @promise slug-form
   test.each([['x'], ['a b'], ['ä1'], ['x'.repeat(65)], ['a/b']])('%p is no slug', async (slug) => {
     const affiliateId = await newAffiliate(api, app);
     expect((await create({ affiliateId, destinationUrl, slug })).status).toBe(400);

@@ -69,6 +69,7 @@ afterAll(async () => {
 });
 
 describe('points', () => {
+  // @promise get-timeseries, timeseries-zero-filled
   test('are zero-filled, hold exactly the named sums, and echo what was asked for', async () => {
     const own = await newApp(api);
     const affiliateId = await newAffiliate(api, own);
@@ -135,6 +136,7 @@ describe('points', () => {
     ]);
   });
 
+  // @promise timeseries-scope
   test('of an affiliate or a link hold only what is theirs; an id that nobody has holds nothing', async () => {
     const own = await newApp(api);
     const [ann, bob] = [await newAffiliate(api, own), await newAffiliate(api, own)];
@@ -195,6 +197,7 @@ describe('time zones', () => {
     ]);
   });
 
+  // @promise timeseries-intervals
   test('an hour that is there twice is two, and a half hour that is there twice lengthens its own', async () => {
     const [start, end] = [Date.parse('2026-10-25T01:00+02:00'), Date.parse('2026-10-25T04:00+01:00')];
     expect(
@@ -209,6 +212,7 @@ describe('time zones', () => {
     ).toEqual([1, 1.5, 1]);
   });
 
+  // @promise timeseries-intervals
   test('weeks begin on Monday, months on the first', async () => {
     const from = Date.parse('2026-01-01T00:00+05:45');
     const to = Date.parse('2026-03-01T00:00+05:45');
@@ -399,6 +403,7 @@ describe('random facts', () => {
   });
   const LENGTH_MS = { hour: HOUR_MS, day: DAY_MS, week: 7 * DAY_MS, month: 30 * DAY_MS };
 
+  // @promise timeseries-zones
   test('give in every zone what counting them one by one gives', async () => {
     await fc.assert(
       fc.asyncProperty(request, async ({ timezone, interval, points: wanted, filter, ...random_ }) => {
@@ -485,6 +490,7 @@ describe('random facts', () => {
   }, 120_000);
 });
 
+// @promise timeseries-1000-points
 describe('what is refused', () => {
   const now = Date.UTC(2026, 5, 15, 12);
   test.each([
@@ -517,6 +523,7 @@ describe('what is refused', () => {
     });
   });
 
+  // @promise timeseries-1000-points
   test('a thousand points are not', async () => {
     const points = await pointsOf({ from: 0, to: 1_000 * DAY_MS });
     expect(points).toHaveLength(1_000);

@@ -52,6 +52,7 @@ async function clicksOf(linkSlug: string): Promise<number> {
 }
 
 describe('POST /clicks', () => {
+  // @promise click-recorded, click-fields, post-clicks, clicks-need-no-key, typeid-prefix
   test('answers the click, its affiliate and where the link leads, without regard to case', async () => {
     const { status, body } = await click({
       slug: 'SPRING_sale',
@@ -67,6 +68,7 @@ describe('POST /clicks', () => {
     });
   });
 
+  // @promise click-repeat
   test('the same claim token answers the same click and counts once, also when sent at once and with another slug', async () => {
     const other = await newLink(api, app, affiliateId);
     const before = await clicksOf(slug);
@@ -79,6 +81,7 @@ describe('POST /clicks', () => {
     expect(await clicksOf(slug)).toBe(before + 1);
   });
 
+  // @promise bot-not-counted
   test('a bot is answered and not counted; a missing user agent is no bot', async () => {
     const before = await clicksOf(slug);
     expect((await click({ userAgent: 'Mozilla/5.0 (compatible; Googlebot/2.1)' })).status).toBe(200);
@@ -87,6 +90,7 @@ describe('POST /clicks', () => {
     expect(await clicksOf(slug)).toBe(before + 1);
   });
 
+  // @promise token-unique-per-app
   test('one claim token in two apps is two clicks', async () => {
     const other = await newApp(api);
     const theirs = await newLink(api, other, await newAffiliate(api, other));
@@ -100,10 +104,12 @@ describe('POST /clicks', () => {
     expect(foreign.body.clickId).not.toBe(own.body.clickId);
   });
 
+  // @promise click-required-fields
   test('unknown fields are tolerated', async () => {
     expect((await click({ somethingNew: { a: 1 } })).status).toBe(200);
   });
 
+  // @promise click-unknown-404
   test.each([
     ['an unknown slug', { slug: 'nobody' }],
     ['a slug that can be none', { slug: 'a b' }],
@@ -113,6 +119,7 @@ describe('POST /clicks', () => {
     expect((await click(fields)).status).toBe(404);
   });
 
+  // @promise epoch-milliseconds, instant-in-body, click-required-fields, errors-of-400
   test.each([
     ['no slug', { slug: undefined }],
     ['no claim token', { claimToken: undefined }],
@@ -133,6 +140,8 @@ describe('POST /clicks', () => {
 });
 
 describe('POST /sdk/install', () => {
+  // @promise install-attributed, post-install, clicked-at-default, first-attribution-stays
+  // @promise match-method
   test('a claim token attributes the install, and a repeat answers the same', async () => {
     const claimToken = randomUUID();
     await click({ claimToken });
@@ -148,6 +157,7 @@ describe('POST /sdk/install', () => {
     expect((await install({ deviceId, deferred: true })).body).toEqual(first.body);
   });
 
+  // @promise code-form, match-method
   test.each([
     ['a slug in another case', () => 'sPRING_sALE'],
     ['an affiliate id', () => affiliateId],
@@ -158,11 +168,13 @@ describe('POST /sdk/install', () => {
     expect(body).toMatchObject({ affiliateId, matchMethod: 'code' });
   });
 
+  // @promise unknown-token-falls-back
   test('an unknown token falls back to the code', async () => {
     const fields = { deviceId: randomUUID(), claimToken: randomUUID(), affiliateCode: slug };
     expect((await install(fields)).body).toMatchObject({ affiliateId, matchMethod: 'code' });
   });
 
+  // @promise install-without-click, token-first-device
   test('a token belongs to the first device that redeems it, whichever of many that is', async () => {
     const claimToken = randomUUID();
     await click({ claimToken });
@@ -178,6 +190,7 @@ describe('POST /sdk/install', () => {
     });
   });
 
+  // @promise losing-touches-recorded
   test('of many touches at once one wins, all are answered the same, and the others are kept as lost', async () => {
     const deviceId = randomUUID();
     const touches = await Promise.all(
@@ -199,6 +212,7 @@ describe('POST /sdk/install', () => {
     expect(claimed).toBe(8);
   });
 
+  // @promise touch-of-own-app
   test("another app's token and code are a 404", async () => {
     const other = await newApp(api);
     const claimToken = randomUUID();
@@ -208,6 +222,7 @@ describe('POST /sdk/install', () => {
     }
   });
 
+  // @promise install-needs-token-or-code, error-404-no-click, no-touch-400
   test('without a touch it is a 400, with a deferred one a 404', async () => {
     expect((await install({ deviceId: 'd' })).status).toBe(400);
     expect((await install({ deviceId: 'd', deferred: false })).status).toBe(400);
@@ -216,10 +231,12 @@ describe('POST /sdk/install', () => {
     expect(deferred.body).toMatchObject({ code: 'no_attributable_click' });
   });
 
+  // @promise device-id-form
   test.each([['1'], ['x'.repeat(200)], [' ñ 🙂 ']])('%p is a device id', async (deviceId) => {
     expect((await install({ deviceId, affiliateCode: slug })).status).toBe(200);
   });
 
+  // @promise device-id-form
   test.each([
     ['an empty device id', { deviceId: '' }],
     ['a long device id', { deviceId: 'x'.repeat(201) }],
@@ -237,6 +254,7 @@ describe('POST /sdk/identify', () => {
     return { deviceId, attributionId: body.attributionId };
   }
 
+  // @promise install-attributed, attribution-fields, post-identify, identify-repeat
   test('binds a user to the attribution of the device, once', async () => {
     const { deviceId, attributionId } = await attributed();
     const user = randomUUID();
@@ -250,6 +268,7 @@ describe('POST /sdk/identify', () => {
     expect(api.healed).toEqual([]);
   });
 
+  // @promise user-first-attribution
   test('several users may share a device; a user stays with the first attribution', async () => {
     const [one, two] = [await attributed(), await attributed()];
     const [ann, bob] = [randomUUID(), randomUUID()];
@@ -258,6 +277,7 @@ describe('POST /sdk/identify', () => {
     expect((await identify(two.deviceId, ann)).body.attributionId).toBe(one.attributionId);
   });
 
+  // @promise identify-before-install
   test('without an attribution it is a 404, and the install that comes later binds the user', async () => {
     const [deviceId, user] = [randomUUID(), randomUUID()];
     expect(await identify(deviceId, user)).toMatchObject({ status: 404, body: { code: 'no_attribution' } });
@@ -287,6 +307,7 @@ describe('POST /sdk/identify', () => {
 });
 
 describe('who may call', () => {
+  // @promise install-invalid-key, error-401-install, account-key-under-sdk
   test.each([['/sdk/install'], ['/sdk/identify']])(
     '%s answers 401 to no key, a broken one and an account key',
     async (path) => {
@@ -298,6 +319,7 @@ describe('who may call', () => {
     },
   );
 
+  // @promise cors
   test.each([['/clicks'], ['/sdk/install']])(
     '%s lets pages of any origin call, also for its errors',
     async (path) => {

@@ -107,6 +107,7 @@ describe('what a body means', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('adapty'));
   });
 
+  // @promise adapty-events
   test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
     expect(adapty.parse(fixture('adapty', name))).toEqual({ outcome: 'event', event });
   });
@@ -160,6 +161,7 @@ describe('what a body means', () => {
     expect(eventOf(parse({ usd: -9.99 }))).toMatchObject({ payment: null, priceUnknown: true });
   });
 
+  // @promise proceeds-not-base
   test('the running total of a profile, the list price and the proceeds are never the amount', () => {
     const extra = {
       original_price_usd: 100,

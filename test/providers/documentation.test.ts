@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { providers } from '../../src/providers/index.ts';
-import { tableRowsOf, textOf } from '../support/named-tests.ts';
+import { namedTestsIn } from '../support/named-tests.ts';
+import { textOf } from '../support/text-of.ts';
 
 const page = textOf('docs/providers.md');
 
@@ -20,7 +21,7 @@ test('each provider has a page, which names its user id field', () => {
 
 test('every test that the page about providers names is there', () => {
   const checked = page.slice(page.indexOf('## What was checked'));
-  const named = tableRowsOf(checked).flatMap(({ tests }) => tests);
+  const named = namedTestsIn(checked);
   expect(named.length).toBeGreaterThan(150);
   const missing = named.filter(([file, words]) => !textOf(file).includes(words));
   expect(missing).toEqual([]);

@@ -99,6 +99,7 @@ describe('the proof', () => {
     ['a signature before its time', { header: `h1=${MAC};ts=${AT}` }],
     ['an unknown scheme next to a valid one', { header: `ts=${AT};h0=${other};h1=${MAC};h2=x` }],
   ];
+  // @promise webhook-paddle-hmac
   test.each(good)('%s is accepted, as by Paddle’s library', async (_, attempt) => {
     expect(accepts(attempt)).toBe(true);
     expect(await referenceAccepts(attempt)).toBe(true);
@@ -136,6 +137,7 @@ describe('the proof', () => {
     ["Stripe's separator", { header: `ts=${AT},h1=${MAC}` }],
     ['only separators', { header: ';;=;=' }],
   ];
+  // @promise webhook-paddle-hmac
   test.each(bad)('%s is refused, as by Paddle’s library', async (_, attempt) => {
     expect(accepts(attempt)).toBe(false);
     expect(await referenceAccepts(attempt)).toBe(false);
@@ -368,6 +370,7 @@ describe('what a body means', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('paddle'));
   });
 
+  // @promise paddle-events
   test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
     expect(paddle.parse(fixture('paddle', name))).toEqual({ outcome: 'event', event });
   });
@@ -399,6 +402,7 @@ describe('what a body means', () => {
     });
   });
 
+  // @promise gross-base
   test('tax is part of the price, and Paddle’s fee is no matter', () => {
     expect(eventOf(parse({ amount: 1200, tax: 200 })).payment).toMatchObject(dollars(1200));
   });
@@ -473,6 +477,7 @@ describe('money going back', () => {
   const adjust = (overrides: Parameters<typeof paddleAdjustment>[0]) =>
     paddle.parse(bodyOf(paddleAdjustment(overrides)));
 
+  // @promise refund-own-id
   test('one refund keeps its own id through all its events, and its last state outranks the others', () => {
     const same = { adjustmentId: 'adj_1', transactionId: 'txn_1', amount: 300 };
     const approved = eventOf(adjust(same)).adjustment;

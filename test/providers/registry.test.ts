@@ -21,6 +21,7 @@ import {
 
 const ALL = Object.values(providers);
 
+// @promise webhook-provider-names, provider-names
 test('there are five providers, each under its own name', () => {
   expect(Object.keys(providers).toSorted()).toEqual([...PROVIDER_NAMES].toSorted());
   expect(PROVIDER_NAMES.every((name) => isProviderName(name))).toBe(true);
@@ -39,6 +40,7 @@ test('two are proved by a token that is made here, three by a signature whose ke
   });
 });
 
+// @promise user-id-field
 test('every hint says where the URL goes, which secret counts and where the app puts its user id', () => {
   for (const { setupHint } of ALL) {
     expect(setupHint).toContain('this URL');
@@ -96,6 +98,7 @@ describe('the kept proof', () => {
     ['stripe', 'whsec_x', { 'stripe-signature': signStripe(body, 'whsec_x', at) }],
     ['paddle', 'pdl_x', { 'paddle-signature': signPaddle(body, 'pdl_x', at) }],
   ];
+  // @promise token-keyed-hash
   test.each(cases)(
     'of %s is enough to check the delivery again, and no other secret passes',
     (name, secret, headers) => {
@@ -120,6 +123,7 @@ test('a header that came twice is no part of the kept proof', () => {
   expect(keepProof(providers.adapty, request, hasher)).toEqual({ kind: 'token_hash', hash: 'hashed 0' });
 });
 
+// @promise payment-by-store-reference
 test('one store purchase is one payment, whichever provider tells of it', () => {
   const same = { usd: 9.99, transactionId: '70000000000999' };
   const told = [

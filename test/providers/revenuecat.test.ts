@@ -121,6 +121,7 @@ describe('what a body means', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('revenuecat'));
   });
 
+  // @promise revenuecat-events
   test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
     expect(revenuecat.parse(fixture('revenuecat', name))).toEqual({ outcome: 'event', event });
   });
@@ -281,6 +282,7 @@ describe('money going back', () => {
     }
   });
 
+  // @promise revenuecat-refund-time
   test('a refund counts when it was told, not when the purchase was made', () => {
     const body = bodyOf(revenuecatRefund({ occurredAt: storeTime(9), purchasedAt: STORE_START }));
     expect(eventOf(revenuecat.parse(body)).occurredAt).toBe(storeTime(9));

@@ -17,6 +17,7 @@ describe.each([
   ['RevenueCat', revenuecat],
   ['Adapty', adapty],
 ])('the token of %s', (_, provider) => {
+  // @promise webhook-static-token
   test('the value typed into the dashboard is accepted exactly as typed', () => {
     expect(verifies(provider, SECRET)).toBe(true);
     expect(verifies(provider, 'lantern', 'lantern')).toBe(true);
@@ -41,6 +42,7 @@ describe.each([
     expect(verifies(provider, ' ', ' ')).toBe(false);
   });
 
+  // @promise webhook-static-token
   test('a value changed in one character is refused', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.nat(), fc.string(), (secret, place, other) => {

@@ -77,6 +77,7 @@ describe('the proof', () => {
     ['a signature before its time', { header: `v1=${MAC},t=${AT}` }],
     ['an unknown scheme next to a valid one', { header: `t=${AT},v0=${other},v1=${MAC},v2=x` }],
   ];
+  // @promise webhook-stripe-hmac
   test.each(good)('%s is accepted, as by Stripe’s library', (_, attempt) => {
     expect(accepts(attempt)).toBe(true);
     expect(referenceAccepts(attempt)).toBe(true);
@@ -110,6 +111,7 @@ describe('the proof', () => {
     ['another separator', { header: `t=${AT};v1=${MAC}` }],
     ['only separators', { header: ',,=,=' }],
   ];
+  // @promise webhook-stripe-hmac
   test.each(bad)('%s is refused, as by Stripe’s library', (_, attempt) => {
     expect(accepts(attempt)).toBe(false);
     expect(referenceAccepts(attempt)).toBe(false);
@@ -434,6 +436,7 @@ describe('what a body means', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('stripe'));
   });
 
+  // @promise stripe-reference, stripe-events
   test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
     expect(stripe.parse(fixture('stripe', name))).toEqual({ outcome: 'event', event });
   });
@@ -607,6 +610,7 @@ describe('money coming in', () => {
     expect(eventOf(parse(payload)).payment?.ref).toBe('cs_1');
   });
 
+  // @promise stripe-reference
   test('a session and the invoice it made are one payment', () => {
     const session = eventOf(parse(stripeCheckoutSession({ invoiceId: 'in_1', amount: 500 })));
     const invoice = eventOf(

@@ -124,6 +124,7 @@ describe('the proof', () => {
     ['an unknown version next to a valid one', { signature: `v1a,${other} v2,x ${PING.signature}` }],
     ['the header names of Standard Webhooks', { prefix: 'webhook' }],
   ];
+  // @promise webhook-svix
   test.each(good)('%s is accepted, as by the library of Svix', (_, attempt) => {
     expect(accepts(attempt)).toBe(true);
     expect(referenceAccepts(attempt)).toBe(true);
@@ -163,6 +164,7 @@ describe('the proof', () => {
     ['a v1 without a comma', { signature: 'v1' }],
     ['another separator of signatures', { signature: `${other};${PING.signature}` }],
   ];
+  // @promise webhook-svix
   test.each(bad)('%s is refused, as by the library of Svix', (_, attempt) => {
     expect(accepts(attempt)).toBe(false);
     expect(referenceAccepts(attempt)).toBe(false);
@@ -393,6 +395,7 @@ describe('what a body means', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('superwall'));
   });
 
+  // @promise superwall-events
   test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
     expect(superwall.parse(fixture('superwall', name))).toEqual({ outcome: 'event', event });
   });

@@ -38,6 +38,9 @@ const CSV_HEADER =
   'payout_id,affiliate_id,affiliate_name,commission_id,amount_usd_cents,amount_usd,currency,event_id,occurred_at';
 
 describe('from a click to a payout CSV', () => {
+  // @promise paid-through-csv, payout-id-and-count, matured-to-paid, webhook-returns-commission
+  // @promise post-payout-export, get-payout-csv, preview-equals-export, nothing-due, export-headers
+  // @promise payout-csv-again, payout-fields
   test('the whole story: two providers, a refund, one payout, a repeat that pays nothing', async () => {
     const { affiliateId, slug } = await founder.newAffiliate('Story creator');
     const user = await founder.customer(slug);
@@ -111,6 +114,7 @@ describe('from a click to a payout CSV', () => {
     ]);
   });
 
+  // @promise commission-matures, timer-matures
   test('the hold timer matures a commission at its due date, and not before', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -124,6 +128,7 @@ describe('from a click to a payout CSV', () => {
     expect((await commissionsOf(affiliateId)).map((c) => c.status)).toEqual(['pending', 'matured']);
   });
 
+  // @promise event-unique, webhook-responses, event-duplicate, webhook-200
   test('a repeated event is a duplicate and earns once', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -133,6 +138,7 @@ describe('from a click to a payout CSV', () => {
     expect(await commissionsOf(affiliateId)).toHaveLength(1);
   });
 
+  // @promise dedup-per-app
   test('the same event id in two apps is two events', async () => {
     const other = await setUpFounder(service, { commissionRateBps: 2_500 });
     const about = { amount: 5_000, eventId: `evt_${randomUUID()}`, invoiceId: `in_${randomUUID()}` };
@@ -143,6 +149,7 @@ describe('from a click to a payout CSV', () => {
     }
   });
 
+  // @promise event-unique
   test('the same event sent twenty times at once earns once', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -162,6 +169,7 @@ describe('from a click to a payout CSV', () => {
     expect(await commissionsOf(affiliateId)).toHaveLength(1);
   });
 
+  // @promise webhook-returns-commission
   test('a sandbox purchase is stored and earns nothing', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -189,6 +197,7 @@ describe('from a click to a payout CSV', () => {
 });
 
 describe('what is refused at the door', () => {
+  // @promise error-401-webhook, refused-delivery-recorded
   test('a forged signature is a 401, leaves a refused delivery without its body, and starts no workflow', async () => {
     const body = bodyOf(stripeInvoicePaid({ amount: 100 }));
     const answer = await founder.stripe(body, 'whsec_test_of_somebody_else');
@@ -202,6 +211,7 @@ describe('what is refused at the door', () => {
     await expect(service.temporal.workflow.getHandle(`delivery:${rows[0]?.id}`).describe()).rejects.toThrow();
   });
 
+  // @promise flood-in-one-row
   test('a flood of forged requests is counted in one row', async () => {
     await Promise.all(Array.from({ length: 30 }, () => founder.stripe('{}', 'whsec_test_flood')));
     const rows = await service.sql<{ refusedCount: number }>`
@@ -210,6 +220,7 @@ describe('what is refused at the door', () => {
     expect(rows[0]?.refusedCount).toBeGreaterThanOrEqual(31);
   });
 
+  // @promise webhook-uniform-401
   test('unknown app, app without a secret and bad token answer the same body; an unknown app leaves no row', async () => {
     const post = async (path: string) => {
       const response = await fetch(service.url + path, {
@@ -235,6 +246,7 @@ describe('what is refused at the door', () => {
     expect(rows.map((row) => row.appId).toSorted()).toEqual([founder.app.id, bare.id].toSorted());
   });
 
+  // @promise webhook-404-413
   test('an unknown provider is a 404, a body over 1 MiB a 413', async () => {
     const unknown = await fetch(`${service.url}/webhooks/nobody/${founder.app.id}`, {
       method: 'POST',
@@ -245,6 +257,7 @@ describe('what is refused at the door', () => {
     expect(large.status).toBe(413);
   });
 
+  // @promise unknown-type-ignored
   test('an event of an unknown type is kept as ignored with a reason, and answered 200', async () => {
     const body = { ...stripeInvoicePaid({ amount: 100 }), type: 'lantern.lit' };
     const answer = await founder.stripe(bodyOf(body));
@@ -256,6 +269,7 @@ describe('what is refused at the door', () => {
     expect(row).toEqual({ status: 'ignored', error: expect.stringContaining('lantern.lit'), hasBody: true });
   });
 
+  // @promise unreadable-body-failed
   test('a verified body that can not be read is kept as failed with a reason, and answered 200', async () => {
     const answer = await founder.stripe('{"id": 5');
     expect(answer).toMatchObject({

@@ -61,6 +61,7 @@ async function facts(affiliateId: string | null) {
              where affiliate_id in (select id from own) and status = 'paid') as paid_cents`;
 }
 
+// @promise dashboards, funnel-paid-users, lifetime-sum
 test('the dashboards show what happened, to the cent', async () => {
   const other = await founder.newAffiliate('Second creator');
   const [first, second] = [await founder.customer(), await founder.customer()];
@@ -147,6 +148,7 @@ test('the diagnostics say why a purchase earned nothing, and that the user ids m
   expect(await get('/diagnostics/identity')).toMatchObject({ verdict: 'ok', overlapCount: 4 });
 });
 
+// @promise cause-user-id-mismatch
 test.each([
   ['another case', (id: string) => id.toUpperCase()],
   ['spaces around it', (id: string) => ` ${id} `],
@@ -166,6 +168,7 @@ test.each([
   expect(await causeOf(user)).toBeUndefined();
 });
 
+// @promise no-raw-payload, event-delivery-listed, delivery-workflow
 test('a delivery names its workflow, and its error quotes neither the body nor a secret', async () => {
   const user = await founder.customer();
   await runOn(

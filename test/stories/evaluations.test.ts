@@ -20,6 +20,7 @@ afterAll(async () => {
   await service.close();
 });
 
+// @promise concurrent-evaluations
 test('of many evaluations made from one look at a payment, one appends and the others look again', async () => {
   const user = await founder.customer();
   const ref = randomUUID();
@@ -66,6 +67,7 @@ describe('what is calculated stays', () => {
       )
     ).items;
 
+  // @promise rate-snapshot, new-rate-not-retroactive, rate-and-hold-fixed, due-at
   test('a rate and a hold period that change count for what is calculated from then on', async () => {
     const own = await setUpFounder(service, { commissionRateBps: 2_000, holdPeriodDays: 30 });
     const user = await own.customer();
@@ -85,6 +87,7 @@ describe('what is calculated stays', () => {
     ]);
   });
 
+  // @promise inactive-affiliate-keeps-rows, reversal-row
   test.each(['paused', 'removed'])(
     'the refund of a %s affiliate has the rate and due date of its earning, and the time of the refund',
     async (status) => {

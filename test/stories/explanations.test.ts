@@ -35,6 +35,7 @@ async function explain(eventId: string | undefined): Promise<Step[]> {
 const decisions = (steps: readonly Step[]) => steps.map(({ step, decision }) => `${step}: ${decision}`);
 
 describe('the explanation of an event', () => {
+  // @promise post-webhook, get-explanation, event-stored, explanation-steps
   test('that earned says how it was verified, what it was read as, who won and lost, and which rate', async () => {
     const other = await founder.newAffiliate('Later creator');
     const deviceId = await founder.install(founder.slug, Date.now() - 60 * DAY_MS);
@@ -78,6 +79,7 @@ describe('the explanation of an event', () => {
     );
   });
 
+  // @promise null-clears-rate
   test("that earned by the creator's own rate says so, also after the rate was changed", async () => {
     const { affiliateId, slug } = await founder.newAffiliate('Own rate');
     const path = `/apps/${founder.app.id}/affiliates/${affiliateId}`;
@@ -105,6 +107,7 @@ describe('the explanation of an event', () => {
     expect(earned?.facts['commissions']).toHaveLength(2);
   });
 
+  // @promise explanation-without-commission
   test('of a refund without an amount says that, and not that it waits', async () => {
     const user = await founder.customer();
     const transactionId = `amountless-${user}`;
@@ -117,6 +120,7 @@ describe('the explanation of an event', () => {
     ]);
   });
 
+  // @promise sandbox-shown
   test('of the sandbox says that it never earns', async () => {
     const event = revenuecatEvent({ userId: await founder.customer(), usd: 5, occurredAt: Date.now() });
     const inner = event['event'] as Record<string, unknown>;
@@ -133,6 +137,7 @@ describe('the explanation of an event', () => {
     expect(steps[2]?.explanation).toContain('sandbox');
   });
 
+  // @promise explanation-without-commission
   test('that could not be read, and of one that was told before, ends where the delivery ended', async () => {
     const unread = await founder.revenuecat('{"event": 7}');
     const steps = await explain(unread.body.eventId);

@@ -60,6 +60,7 @@ async function openRequest(affiliateId: string, validForMs = 20_000): Promise<Pa
 }
 
 describe('every cent in exactly one payout', () => {
+  // @promise paid-once
   test('ten exports at once make one payout', async () => {
     const affiliateId = await earningAffiliate(10, 20, 30);
     const answers = await Promise.all(Array.from({ length: 10 }, () => founder.exportCsv(affiliateId)));
@@ -69,6 +70,7 @@ describe('every cent in exactly one payout', () => {
     expect(await payoutsOf(affiliateId)).toEqual({ total: 1_200, payouts: 1 });
   });
 
+  // @promise settle-open-request
   test('ten settlements of one request at once, beside the workflow, make one payout', async () => {
     const affiliateId = await earningAffiliate(10, 20);
     const id = await openRequest(affiliateId);
@@ -111,6 +113,7 @@ describe('every cent in exactly one payout', () => {
 });
 
 describe('a request is worth one settlement', () => {
+  // @promise paid-once
   test('settled again after more has become due, it pays nothing more', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -122,6 +125,7 @@ describe('a request is worth one settlement', () => {
     expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
   });
 
+  // @promise settle-open-request
   test('closed by a caller that gave up, it pays nothing', async () => {
     const affiliateId = await earningAffiliate(10);
     const id = await openRequest(affiliateId);
@@ -130,6 +134,7 @@ describe('a request is worth one settlement', () => {
     expect(await payoutsOf(affiliateId)).toEqual({ total: 0, payouts: 0 });
   });
 
+  // @promise settle-open-request
   test('expired while nobody could close it, it pays nothing', async () => {
     const affiliateId = await earningAffiliate(10);
     const id = await openRequest(affiliateId, 1);
@@ -138,6 +143,7 @@ describe('a request is worth one settlement', () => {
     expect(await payoutsOf(affiliateId)).toEqual({ total: 0, payouts: 0 });
   });
 
+  // @promise export-paid-or-not
   test('closed while it is being settled, the caller learns that it was paid', async () => {
     const affiliateId = await earningAffiliate(10);
     const id = await openRequest(affiliateId);
@@ -151,6 +157,7 @@ describe('a request is worth one settlement', () => {
 });
 
 describe('what an export promises its caller', () => {
+  // @promise export-idempotent
   test('the same Idempotency-Key answers the same bytes, also after more has become due', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -164,6 +171,7 @@ describe('what an export promises its caller', () => {
     expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
   });
 
+  // @promise export-key-forever
   test('a key is kept for ever: years later it still answers the first payout', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -180,6 +188,7 @@ describe('what an export promises its caller', () => {
     expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
   });
 
+  // @promise csv-format
   test('a name that a spreadsheet would run is defused; quotes, commas and other letters survive', async () => {
     const { affiliateId, slug } = await founder.newAffiliate('=HYPERLINK("http://x", "Zoë")');
     const user = await founder.customer(slug);
@@ -200,6 +209,7 @@ describe('what an export promises its caller', () => {
     expect(csv.body.endsWith('\r\n')).toBe(true);
   });
 
+  // @promise inactive-affiliate-is-paid, inactive-rows-payable
   test.each(['paused', 'removed'])(
     'what an affiliate earned before being %s is still paid',
     async (status) => {
@@ -215,6 +225,7 @@ describe('what an export promises its caller', () => {
     },
   );
 
+  // @promise export-idempotent
   test('the same Idempotency-Key at ten callers at once pays once, and all ten get the CSV', async () => {
     const affiliateId = await earningAffiliate(10);
     const headers = { 'idempotency-key': randomUUID() };
@@ -234,6 +245,7 @@ describe('what an export promises its caller', () => {
     expect(await payoutsOf(two)).toEqual({ total: 0, payouts: 0 });
   });
 
+  // @promise expected-total
   test('another net than expected is a 409 that pays nothing; the expected one pays', async () => {
     const affiliateId = await earningAffiliate(10, 20);
     const refused = await founder.exportCsv(affiliateId, { body: { expectedTotalCents: 599 } });
@@ -242,6 +254,7 @@ describe('what an export promises its caller', () => {
     expect((await founder.exportCsv(affiliateId, { body: { expectedTotalCents: 600 } })).status).toBe(200);
   });
 
+  // @promise net-zero-pays-nothing
   test('a net below zero pays nothing, marks nothing paid, and is carried into the next payout', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -260,6 +273,7 @@ describe('what an export promises its caller', () => {
     ).toEqual([-200, 600]);
   });
 
+  // @promise payout-export-permission
   test('a key without the payout permission is a 403, before the affiliate is looked up', async () => {
     const { createAccountKey } = await import('../../src/db/account-keys.ts');
     const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, [
@@ -285,6 +299,7 @@ describe('what an export promises its caller', () => {
   });
 });
 
+// @promise manual-signal-pays-nothing
 test('a signal sent by hand pays nothing', async () => {
   const affiliateId = await earningAffiliate(10);
   const handle = await service.temporal.workflow.signalWithStart('payout', {
@@ -298,6 +313,7 @@ test('a signal sent by hand pays nothing', async () => {
   expect(await payoutsOf(affiliateId)).toEqual({ total: 0, payouts: 0 });
 });
 
+// @promise paid-is-final, reversal-constraint
 describe('what the database itself refuses', () => {
   test.each([
     [

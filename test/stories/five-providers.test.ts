@@ -146,6 +146,7 @@ const earned = expect.stringMatching(/^com_/);
 describe.each(PROVIDER_NAMES)('%s', (name) => {
   const voice = VOICES[name];
 
+  // @promise purchase-earns, post-webhook-of-five-providers, dedup-by-event-id, sandbox-never-earns
   test('a signed purchase earns once, its refund takes back its share, the sandbox earns nothing', async () => {
     const secret = await setUp(name);
     const { affiliateId, sale } = await customer();
@@ -165,6 +166,7 @@ describe.each(PROVIDER_NAMES)('%s', (name) => {
     expect(await amountsOf(affiliateId)).toEqual([-100, 250]);
   });
 
+  // @promise refund-waits
   test('a refund that comes before its purchase waits for it', async () => {
     const secret = await setUp(name);
     const { affiliateId, sale } = await customer();
@@ -174,6 +176,7 @@ describe.each(PROVIDER_NAMES)('%s', (name) => {
     expect(await amountsOf(affiliateId)).toEqual([-250, 250]);
   });
 
+  // @promise webhook-bad-signature, webhook-failed-check
   test('what was tampered with is a 401 and earns nothing', async () => {
     const secret = await setUp(name);
     const { affiliateId, sale } = await customer();
@@ -193,6 +196,7 @@ describe.each(PROVIDER_NAMES)('%s', (name) => {
     expect(await amountsOf(affiliateId)).toEqual([]);
   });
 
+  // @promise secret-grace-verifies
   test('the secret before is accepted for its grace period, and cut at once where that is none', async () => {
     const before = await setUp(name);
     const newer = fakeSecret(name) ?? `token-${randomUUID()}`;
@@ -211,6 +215,7 @@ describe.each(PROVIDER_NAMES)('%s', (name) => {
 });
 
 describe('what is special', () => {
+  // @promise store-purchase-once
   test('two providers that report one store purchase earn once', async () => {
     const revenuecat = await setUp('revenuecat');
     const adapty = await setUp('adapty');
@@ -241,6 +246,7 @@ describe('what is special', () => {
     });
   });
 
+  // @promise paddle-environment-decides, sandbox-never-earns
   test("what a sandbox account of Paddle signs earns nothing: the secret's environment counts", async () => {
     const live = await setUp('paddle');
     const sandbox = await setUp('paddle', `pdl_ntfset_sandbox_${randomUUID()}`, { environment: 'sandbox' });
@@ -252,6 +258,7 @@ describe('what is special', () => {
     expect(await amountsOf(affiliateId)).toEqual([250]);
   });
 
+  // @promise reversal-in-original-currency
   test('a Paddle sale in pounds earns from the dollars it is paid out in', async () => {
     const secret = await setUp('paddle');
     const { affiliateId, sale } = await customer();

@@ -53,6 +53,7 @@ async function causeOf(eventId: string | undefined): Promise<string | null> {
 }
 
 describe('a late identify heals', () => {
+  // @promise heal-workflow
   test('a user with many payments page by page, in a workflow that Temporal shows by its id and type', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = `user-${randomUUID()}`;
@@ -87,6 +88,7 @@ describe('a late identify heals', () => {
     });
   }, 60_000);
 
+  // @promise heal-once
   test('once, however often it is told and looked at again', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = `user-${randomUUID()}`;
@@ -107,6 +109,7 @@ describe('a late identify heals', () => {
     expect(await rowsOf(affiliateId)).toEqual(before);
   });
 
+  // @promise heal-current-settings
   test('with the rate and the hold period of when it heals', async () => {
     const own = await setUpFounder(service, { commissionRateBps: 2_000, holdPeriodDays: 30 });
     const user = `user-${randomUUID()}`;
@@ -122,6 +125,7 @@ describe('a late identify heals', () => {
     ]);
   });
 
+  // @promise heal-current-settings
   test.each([
     ['paused', 'affiliate_paused'],
     ['removed', 'affiliate_removed'],
@@ -144,6 +148,7 @@ describe('a late identify heals', () => {
 });
 
 describe('whatever brings the binding', () => {
+  // @promise heal-any-source
   test('an install after the identify heals, too', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const [deviceId, user] = [`device-${randomUUID()}`, `user-${randomUUID()}`];
@@ -158,6 +163,7 @@ describe('whatever brings the binding', () => {
     expect(await rowsOf(affiliateId)).toMatchObject([{ amountCents: 200 }]);
   });
 
+  // @promise heal-any-source
   test("so does a transfer: what the receiver paid after the giver's touch earns, what came before does not", async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const clickedAt = Date.now() - 3 * DAY_MS;

@@ -44,6 +44,7 @@ async function insist(body: Buffer): Promise<void> {
 }
 
 describe('killed with SIGKILL', () => {
+  // @promise killed-process-no-duplicate
   test('in the middle of webhooks: every purchase earns exactly once', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -70,6 +71,7 @@ describe('killed with SIGKILL', () => {
     await expectSoundLedger(database.sql);
   }, 120_000);
 
+  // @promise export-killed-process
   test.each([
     ['before the workflow got to it', 2, 0],
     ['inside the money statement', 250, 500],
@@ -108,6 +110,7 @@ describe('killed with SIGKILL', () => {
     60_000,
   );
 
+  // @promise heal-after-crash
   test('in the middle of an identify, an install and a heal: all are bound without another call, every earlier payment earns once', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const at = Date.now() - 3 * DAY_MS;

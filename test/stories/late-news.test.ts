@@ -86,6 +86,7 @@ describe('news that comes late', () => {
     expect(await amountsOf(affiliateId)).toEqual([200]);
   });
 
+  // @promise payment-aliases
   test.each([
     ['before both', ['link', 'session', 'invoice']],
     ['between the two', ['session', 'link', 'invoice']],
@@ -102,6 +103,7 @@ describe('news that comes late', () => {
     expect(await amountsOf(affiliateId)).toEqual([1_000]);
   });
 
+  // @promise dispute-one-state
   test('a dispute counts with the amount of its terminal state', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -118,6 +120,7 @@ describe('news that comes late', () => {
     expect(await amountsOf(affiliateId)).toEqual([1_000, -200, -300]);
   });
 
+  // @promise dispute-one-state
   test('a won dispute gives everything back, whichever of its events comes first', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -133,6 +136,7 @@ describe('news that comes late', () => {
     expect(await amountsOf(affiliateId)).toEqual([1_000, -200, 200]);
   });
 
+  // @promise transfer-binds-receiver
   test('a production transfer binds the receiver once; a sandbox one binds nobody', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const giver = await founder.customer(slug);
@@ -149,6 +153,7 @@ describe('news that comes late', () => {
     );
   });
 
+  // @promise transfer-before-giver
   test('a transfer that is told before its giver is known counts once he is, and so does one after it', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const [giver, middle, receiver] = [randomUUID(), randomUUID(), randomUUID()];
@@ -167,6 +172,7 @@ describe('news that comes late', () => {
     await eventually('the purchase after it earns', async () => (await amountsOf(affiliateId)).includes(400));
   });
 
+  // @promise transfer-binds-receiver
   test('a transfer of two givers with an attribution binds nobody; of two with one of them it binds', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const [one, two] = [await founder.customer(slug), await founder.customer(slug)];
@@ -180,6 +186,7 @@ describe('news that comes late', () => {
     expect(await amountsOf(affiliateId)).toEqual([400]);
   });
 
+  // @promise transfer-keeps-existing
   test('a transfer leaves the receiver the attribution it has, and moves no money that was earned', async () => {
     const [giving, having] = [await founder.newAffiliate(), await founder.newAffiliate()];
     const [giver, receiver] = [await founder.customer(giving.slug), await founder.customer(having.slug)];
@@ -190,6 +197,7 @@ describe('news that comes late', () => {
     expect(await amountsOf(having.affiliateId)).toEqual([400]);
   });
 
+  // @promise payment-aliases
   test.each(['identify', 'a later event'])(
     'a payment with two names whose user is learnt from %s earns once',
     async (source) => {
@@ -227,6 +235,7 @@ describe('news that comes late', () => {
     },
   );
 
+  // @promise alias-keeps-user
   test('an event that tells of a payment again still says who paid', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -240,6 +249,7 @@ describe('news that comes late', () => {
     expect(commission).toEqual({ eventId: unknown.body.eventId });
   });
 
+  // @promise relay-after-30-s
   test('the relay finishes a delivery whose workflow was never started', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -249,6 +259,7 @@ describe('news that comes late', () => {
     await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
   });
 
+  // @promise relay-after-30-s
   test('which is one that has had no outcome for thirty seconds', async () => {
     const { sql } = service;
     const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
@@ -275,6 +286,7 @@ describe('news that comes late', () => {
     expect(started).not.toContain(young);
   });
 
+  // @promise verified-by-accepting-secret
   test('a delivery that was stuck for long is verified against its time of receipt and the secret that accepted it', async () => {
     const other = await setUpFounder(service);
     const { affiliateId, slug } = await other.newAffiliate();
@@ -289,6 +301,7 @@ describe('news that comes late', () => {
     await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
   });
 
+  // @promise verified-by-body-hash
   test('a stored body that was changed in the database earns nothing and says so', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);

@@ -148,6 +148,7 @@ const copied = (changes: string) =>
     where id = ${anEarning} returning id`;
 
 describe('a ledger that only the service has written', () => {
+  // @promise get-ledger-check
   test('is sound, by the route', () => {
     expect(answer.status).toBe(200);
     const { ok, checkedAt, checks } = answer.body;
@@ -570,6 +571,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ]),
 ];
 
+// @promise ledger-check-finds
 describe('whoever goes past the service is found out', () => {
   test.each(DAMAGES)('%s: %s', async (name, _title, statements) => {
     await onDamaged(statements.map(fill), async (sql, damagedId) => {

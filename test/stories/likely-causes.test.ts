@@ -253,6 +253,8 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
 };
 
 describe('a payment that earned nothing is listed with its cause, explained, and earns once the founder did as told', () => {
+  // @promise unattributed-likely-cause, event-unattributed, inactive-at-evaluation
+  // @promise cause-true-and-cured, explanation-cause
   test.each(LIKELY_CAUSES)('%s', async (cause) => {
     const story = STORIES[cause];
     const founder = await setUpFounder(service);
@@ -292,6 +294,7 @@ describe('a payment that earned nothing is listed with its cause, explained, and
   });
 });
 
+// @promise longer-window
 test('a late call reaches further back once the window is longer, but never before the click', async () => {
   const founder = await setUpFounder(service);
   const clickedAt = Date.now() - 60 * DAY_MS;

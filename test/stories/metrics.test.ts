@@ -17,6 +17,7 @@ afterAll(async () => {
 
 const read = async () => await (await fetch(service.metricsUrl ?? '')).text();
 
+// @promise metrics-port
 test('requests are counted by route, never by path, id or caller', async () => {
   await founder.ok('GET', `/apps/${founder.app.id}`);
   const text = await read();
@@ -39,6 +40,7 @@ test('readiness and the backlog of deliveries are told', async () => {
   expect(text).toMatch(/tributary_oldest_unfinished_delivery_seconds 9\d\.?/);
 });
 
+// @promise metrics-port
 test('nothing else is served there, and no metrics on the port of the API', async () => {
   const { origin } = new URL(service.metricsUrl ?? '');
   expect((await fetch(`${origin}/apps`)).status).toBe(404);

@@ -28,6 +28,7 @@ afterAll(async () => {
 });
 
 describe('while Postgres is out of reach', () => {
+  // @promise webhook-503, database-not-ready
   test('a webhook is answered 503 with Retry-After, so that the provider sends it again; then it earns once', async () => {
     const user = await founder.customer();
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 }));
@@ -47,6 +48,7 @@ describe('while Postgres is out of reach', () => {
     expect(sent.body.commissionId).toMatch(/^com_/);
   });
 
+  // @promise accepted-never-lost
   test('a delivery that was accepted just before is finished when Postgres is back', async () => {
     const user = await founder.customer();
     const answers = Array.from({ length: 10 }, () =>

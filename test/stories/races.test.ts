@@ -39,6 +39,7 @@ async function race(run: (n: number) => Promise<void>, races = RACES): Promise<v
 const jitter = () => sleep(Math.random() * 6);
 
 describe('two facts at the same moment do not miss each other', () => {
+  // @promise event-attributed, concurrent-facts
   test('an identify and a purchase: exactly one commission, hundreds of times', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     await race(async () => {
@@ -69,6 +70,7 @@ describe('two facts at the same moment do not miss each other', () => {
     expect(events).toBe(0);
   }, 60_000);
 
+  // @promise concurrent-facts
   test('a refund and its payment, and the news that ties them: never more and never less than the share', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -101,6 +103,7 @@ describe('two facts at the same moment do not miss each other', () => {
     expect(sums).toEqual({ earned: RACES * 200, reversed: RACES * -80, payments: RACES });
   }, 60_000);
 
+  // @promise identify-any-order
   test('an install and an identify in any order bind the user', async () => {
     const { slug } = await founder.newAffiliate();
     const users: string[] = [];
@@ -132,6 +135,7 @@ describe('two facts at the same moment do not miss each other', () => {
     expect(bound).toBe(RACES);
   }, 60_000);
 
+  // @promise heal-two-devices
   test('two devices that identify one user: one binding, and each earlier payment earns once for its creator', async () => {
     const [ann, bob] = [await founder.newAffiliate(), await founder.newAffiliate()];
     const users: string[] = [];

@@ -108,6 +108,7 @@ const earns = (eventId: string) =>
   eventually('the payment has earned', async () => (await outcomeOf(eventId)).commissions.length > 0);
 
 describe('a payment that waits for a rate', () => {
+  // @promise reference-rate
   test('goes on by itself when an import brings it, to the cent, and keeps rate and source', async () => {
     const user = await founder.customer();
     const euros = await pay(user, 1_999, 'eur', WEDNESDAY + DAY_MS / 2);
@@ -137,6 +138,7 @@ describe('a payment that waits for a rate', () => {
     });
   });
 
+  // @promise missing-rate-waits
   test('goes on when the rate was imported while the service was stopped', async () => {
     const user = await founder.customer();
     const eventId = await pay(user, 1_000, 'sek', WEDNESDAY);
@@ -146,6 +148,7 @@ describe('a payment that waits for a rate', () => {
     expect(await outcomeOf(eventId)).toMatchObject({ baseCents: 100, source: 'operator 2026-02-11' });
   }, 60_000);
 
+  // @promise rate-of-seven-days
   test('takes the rate of its day, else the latest of the seven days before, and no older or later one', async () => {
     const user = await founder.customer();
     const at = {
@@ -171,6 +174,7 @@ describe('a payment that waits for a rate', () => {
     expect(await outcomeOf(events['secondBefore'] ?? '')).toEqual(waits);
   });
 
+  // @promise rate-of-seven-days
   test('a rate exactly seven days old serves, one of eight days does not', async () => {
     const user = await founder.customer();
     const seven = await pay(user, 10_000, 'dkk', WEDNESDAY + 8 * DAY_MS - 1_000);
@@ -185,6 +189,7 @@ describe('a payment that waits for a rate', () => {
     expect(await outcomeOf(await pay(user, 10_000, 'dkk', WEDNESDAY + 8 * DAY_MS + 1_000))).toEqual(waits);
   });
 
+  // @promise rate-frozen
   test('what is frozen stays, whatever is imported later, and a refund takes back by it', async () => {
     const user = await founder.customer();
     await own(`${dayOf(WEDNESDAY)},CHF,1.1`);
@@ -243,6 +248,7 @@ describe('a payment that waits for a rate', () => {
   }, 60_000);
 });
 
+// @promise sweep-schedule
 test('the Schedule of the sweep runs every minute, and is made again when it is lost', async () => {
   const temporal = await startLocalTemporal({ searchAttributes: SEARCH_ATTRIBUTES, onProgress: () => {} });
   const other = await startTestService({
@@ -289,6 +295,7 @@ describe('the daily fetch', () => {
     server.close();
   });
 
+  // @promise rates-fetched
   test('a fresh service asks at once, without being told, and then every afternoon', async () => {
     answer = { status: 200, body: readFileSync(new URL('../fixtures/rates/eurofxref.zip', import.meta.url)) };
     const temporal = await startLocalTemporal({ searchAttributes: SEARCH_ATTRIBUTES, onProgress: () => {} });

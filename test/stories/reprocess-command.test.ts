@@ -71,6 +71,7 @@ interface Report {
 }
 
 describe('deliveries reprocess', () => {
+  // @promise reprocess-output
   test('--dry-run shows what would change, as a table with sums, and changes nothing', async () => {
     const { status, out, err } = await reprocess('--delivery', deliveryId, '--dry-run');
     expect({ status, err }).toEqual({
@@ -86,6 +87,7 @@ describe('deliveries reprocess', () => {
     expect(await commissions()).toEqual([]);
   });
 
+  // @promise reprocess-output
   test('applies it, says so in JSON, starts the hold timer, and has a workflow to look at', async () => {
     const { status, out } = await reprocess('--from', '2020-01-01', '--json');
     const report = JSON.parse(out) as Report;
@@ -137,6 +139,7 @@ describe('deliveries reprocess', () => {
     expect(answer).toMatchObject({ status, out: '', err: expect.stringContaining(message) });
   });
 
+  // @promise reprocess-stuck-and-cancelled
   test('that is stuck says why, and can be cancelled', async () => {
     await service.sql`alter table reprocess_runs add constraint test_stuck check (seen = 0) not valid`;
     try {

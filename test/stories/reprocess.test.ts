@@ -190,6 +190,7 @@ const changesOf = ({ found }: Reprocessed, { deliveryId }: Delivered) =>
   found.find((delivery) => delivery.deliveryId === deliveryId)?.changes ?? [];
 
 describe('a delivery that an earlier version could not read', () => {
+  // @promise dry-run-changes-nothing
   test('is shown by a dry run with all that it would append, and nothing is changed', async () => {
     const userId = user();
     await bind(userId);
@@ -216,6 +217,7 @@ describe('a delivery that an earlier version could not read', () => {
     expect(commissions).toEqual([]);
   });
 
+  // @promise reprocess-appends-once
   test('earns when it is reprocessed, once, and a second reprocess finds nothing', async () => {
     const userId = user();
     await bind(userId);
@@ -306,6 +308,7 @@ describe('a delivery that an earlier version could not read', () => {
 });
 
 describe('a delivery that an earlier version read otherwise', () => {
+  // @promise reprocess-never-edits
   test('with another amount: the difference is told and nothing is appended or edited', async () => {
     const userId = user();
     await bind(userId);
@@ -403,6 +406,7 @@ describe('money', () => {
     ]);
   });
 
+  // @promise reprocess-report-from-ledger
   test('that came between the plan and its doing is reported from the ledger, not from the plan', async () => {
     const userId = user();
     await failedOnce(purchase(userId));
@@ -425,6 +429,7 @@ describe('money', () => {
     ]);
   });
 
+  // @promise reprocess-report-from-ledger
   test('of two reprocess runs at once is appended once, and each reports its own', async () => {
     const userId = user();
     await bind(userId);
@@ -586,6 +591,7 @@ test('an event of a payment that live work appended in the same moment has no ca
 });
 
 describe('what cannot be reprocessed', () => {
+  // @promise reprocess-skips-refused
   test('is refused, and the rest goes on: its secret cannot be opened any more', async () => {
     const userId = user();
     await bind(userId);
@@ -610,6 +616,7 @@ describe('what cannot be reprocessed', () => {
     expect(await ledger()).toHaveLength(1);
   });
 
+  // @promise reprocess-skips-refused
   test('is refused, and the rest goes on: the database takes it in the dry run and not for good', async () => {
     const userId = user();
     await bind(userId);
@@ -663,6 +670,7 @@ describe('what cannot be reprocessed', () => {
     expect(await findReprocessRun(api.sql, id)).toMatchObject({ lastError: null, isFinished: true });
   });
 
+  // @promise reprocess-cancelled-whole
   test('because it was cancelled after any statement leaves no delivery half done', async () => {
     for (let survives = 0; ; survives += 1) {
       await furnish();
@@ -710,6 +718,7 @@ describe('what cannot be reprocessed', () => {
     expect(await findReprocessRun(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: true });
   });
 
+  // @promise reprocess-cancelled-whole
   test('because nobody has taken it up ends at once when it is cancelled', async () => {
     const id = await order(api.sql, app.appId);
     expect(await cancelReprocessRun(api.sql, id)).toBe(true);
@@ -741,6 +750,7 @@ describe('what cannot be reprocessed', () => {
 });
 
 describe('which deliveries', () => {
+  // @promise reprocess-selection
   test('one alone, or those received from one instant until just before another', async () => {
     const delivered = [];
     for (let n = 0; n < 4; n += 1) delivered.push(await failedOnce(purchase(user())));
@@ -781,6 +791,7 @@ describe('which deliveries', () => {
 });
 
 describe('a long reprocess', () => {
+  // @promise dry-run-many-pages
   test('a dry run sees over many pages what a real one then does', async () => {
     const userId = user();
     await bind(userId);
@@ -799,6 +810,7 @@ describe('a long reprocess', () => {
     expect(await ledger()).toMatchObject([{ amountCents: 200 }, { amountCents: -100 }]);
   });
 
+  // @promise dry-run-many-pages
   test('a dry run plays what a delivery builds on, however long ago that was', async () => {
     const userId = user();
     await bind(userId);
@@ -843,6 +855,7 @@ describe('a long reprocess', () => {
     expect(changesOf(whole, bought)).toEqual([]);
   });
 
+  // @promise dry-run-many-pages
   test('and a purchase by who received from one who had received himself', async () => {
     const [first, second, third] = [user(), user(), user()];
     await bind(first);
@@ -859,6 +872,7 @@ describe('a long reprocess', () => {
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
   });
 
+  // @promise dry-run-many-pages
   test('and a purchase by who received from a customer further back', async () => {
     const [giver, receiver] = [user(), user()];
     await bind(giver);
@@ -873,6 +887,7 @@ describe('a long reprocess', () => {
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
   });
 
+  // @promise reprocess-takes-no-lock
   test('a dry run keeps no sum of a dashboard locked', async () => {
     const userId = user();
     await bind(userId);
@@ -896,6 +911,7 @@ describe('a long reprocess', () => {
     expect(locked.filter((name) => name.includes('rollup'))).toEqual([]);
   });
 
+  // @promise reprocess-survives-crash
   test('dies after any statement, and the next one goes on: all is appended once and all is told', async () => {
     for (let survives = 0; ; survives += 1) {
       await furnish();

@@ -28,6 +28,7 @@ afterAll(async () => {
   await worker.close();
 });
 
+// @promise role-api-and-worker
 test('with the API and the worker in processes of their own, a webhook and an export are answered the same', async () => {
   const user = await founder.customer();
   const bought = await founder.purchase(user, 10);

@@ -116,6 +116,7 @@ const SALES: Readonly<Record<ProviderName, (sale: Sale) => Payload>> = {
 };
 
 describe('an app that is set up right', () => {
+  // @promise post-self-test
   test('passes every step of all five providers, with advice for what is new', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);
     const report = await selfTest(founder);
@@ -144,6 +145,7 @@ describe('an app that is set up right', () => {
     expect(open.map(({ step }) => step)).toEqual(['public_url']);
   });
 
+  // @promise self-test-limits
   test('two at once do not disturb each other, and one account can not start a flood of them', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);
     const path = `/apps/${founder.app.id}/self-test`;
@@ -158,6 +160,7 @@ describe('an app that is set up right', () => {
 });
 
 describe('no money', () => {
+  // @promise self-test-no-money
   test.each(PROVIDER_NAMES)(
     '%s: what was announced as a self-test earns nothing, even a sale of production to an attributed user',
     async (name) => {
@@ -208,6 +211,7 @@ describe('no money', () => {
     ).rejects.toThrow(/never changed or removed/);
   });
 
+  // @promise self-test-no-money
   test('leaves no commission, no revenue and no sum, whatever the rates and the users are', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);
     await founder.customer();
@@ -223,6 +227,7 @@ describe('no money', () => {
     expect(await founder.ok('GET', `/apps/${founder.app.id}/diagnostics/ledger`)).toMatchObject({ ok: true });
   });
 
+  // @promise self-test-no-money
   test('the database itself refuses production for it, and a payment of production for a sandbox event', async () => {
     const { founder } = await founderOf(['paddle']);
     await selfTest(founder);
@@ -266,6 +271,7 @@ describe('no money', () => {
 });
 
 describe('what a founder sees of it', () => {
+  // @promise self-test-marked
   test('is marked among the deliveries, and is nobody’s last delivery, user or attack', async () => {
     const { founder, secrets } = await founderOf(['revenuecat']);
     const at = (path: string) => founder.ok<Record<string, never>>('GET', `/apps/${founder.app.id}/${path}`);
@@ -339,6 +345,7 @@ describe('what a founder sees of it', () => {
 
 describe('a secret', () => {
   // Set before the API refused such a one.
+  // @promise self-test-wrong-secret
   test.each([
     ['stripe', 'sk_test_an_api_key'],
     ['paddle', 'pdl_live_apikey_01'],
@@ -358,6 +365,7 @@ describe('a secret', () => {
     },
   );
 
+  // @promise self-test-wrong-secret
   test('that can not be opened is told as such, and nothing is sent', async () => {
     const { founder } = await founderOf([]);
     await service.sql`
@@ -446,6 +454,7 @@ describe('in front of the service', () => {
     expect(seen).toHaveLength(4 * names.length);
   });
 
+  // @promise self-test-proxy
   test.each<[string, Handler, RegExp, RegExp]>([
     [
       'a proxy that changes the body',
@@ -496,6 +505,7 @@ describe('in front of the service', () => {
     expect(everything).not.toMatch(/stripe-signature|paddle-signature|authorization/);
   });
 
+  // @promise self-test-proxy
   test.each([
     ['revenuecat', 'authorization'],
     ['stripe', 'stripe-signature'],
@@ -510,6 +520,7 @@ describe('in front of the service', () => {
     });
   });
 
+  // @promise self-test-limits
   test('an address that never answers costs its time once, and everything ends within the limit', async () => {
     const { founder } = await founderOf(names, front);
     handler = () => {};
@@ -541,6 +552,7 @@ describe('in front of the service', () => {
 });
 
 describe('without anybody who does the work', () => {
+  // @promise self-test-pending
   test.each<[string, Parameters<typeof startTestService>[0], RegExp]>([
     ['no worker', { settings: { role: 'api' } }, /whether a worker runs/],
     ['no Temporal server', { temporalAddress: '127.0.0.1:1' }, /GET \/readyz says: temporal: /],
@@ -620,6 +632,7 @@ describe('the command line', () => {
     return { status, out, err };
   };
 
+  // @promise self-test-command
   test('shows a table of steps, or JSON; what it does now goes to standard error', async () => {
     const { founder } = await founderOf(['stripe', 'paddle']);
     const table = await admin(['--app', founder.app.id]);
@@ -637,6 +650,7 @@ describe('the command line', () => {
     });
   });
 
+  // @promise self-test-command
   test('has exit status 1 when something is to be mended, with the fix', async () => {
     const { founder } = await founderOf([]);
     const { status, out } = await admin(['--app', founder.app.id]);

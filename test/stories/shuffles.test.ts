@@ -386,6 +386,7 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
     );
   }, 120_000);
 
+  // @promise dry-run-equals-run
   test('it gives the same when a reprocess reads what an earlier version could not, as the dry run had said', async () => {
     await fc.assert(
       fc.asyncProperty(anyArrivals, async (arrivals) => {
@@ -412,6 +413,7 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
   }, 120_000);
 });
 
+// @promise reprocess-nothing-to-do
 test('a reprocess of what this version processed finds nothing to change, whatever came in whatever order', async () => {
   const apps = await listAppIds(api.sql);
   expect(apps.length).toBeGreaterThan(PROVIDER_NAMES.length * 20);

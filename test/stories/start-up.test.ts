@@ -31,6 +31,7 @@ describe('a start that can not succeed says in one sentence what to do', () => {
     await expect(start).rejects.not.toThrow(/hidden-word/);
   });
 
+  // @promise secrets-key-required
   test('a database without a key for its secrets', async () => {
     await expect(startChildService('postgres://u@127.0.0.1:1/x', { SECRETS_KEY: '' })).rejects.toThrow(
       /SECRETS_KEY is needed/,
@@ -44,6 +45,7 @@ describe('a start that can not succeed says in one sentence what to do', () => {
   });
 });
 
+// @promise lost-key-reported
 test('a service that lacks a key of a stored secret says so at the start and in /readyz, and serves the others', async () => {
   const lines: string[] = [];
   const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) });

@@ -30,6 +30,7 @@ async function fixCommissions(): Promise<void> {
 }
 
 describe('a delivery whose commission step fails', () => {
+  // @promise retried-step-no-duplicate, webhook-pending
   test('is answered pending, stands in the UI with step, attempt and cause, and heals by itself', async () => {
     const user = await founder.customer();
     await breakCommissions();

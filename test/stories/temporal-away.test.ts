@@ -39,6 +39,7 @@ afterAll(async () => {
 });
 
 describe('while Temporal is away', () => {
+  // @promise webhook-without-temporal, relay-after-outage, temporal-degraded
   test('a verified delivery is kept and answered pending; a wiped server later finishes it', async () => {
     const user = await founder.customer();
     await server.stop();
@@ -63,6 +64,7 @@ describe('while Temporal is away', () => {
     );
   }, 60_000);
 
+  // @promise sweep-replaces-timer
   test('a commission whose hold timer was wiped away is matured by the sweep', async () => {
     const user = await founder.customer();
     const dueAt = Date.now() + 2_500;

@@ -1,7 +1,12 @@
+import { conformancePage } from './conformance-page.ts';
 import { errorsPage } from './errors-page.ts';
+import { readTaggedTests } from './tagged-tests.ts';
 import { routes } from '../../src/http/routes/index.ts';
 
-/** The pages of the documentation that are made of code, as they should be now. */
+/** Returns the generated pages of the documentation, each with the text that it should have. */
 export function generatedDocs(): readonly { readonly file: string; readonly text: string }[] {
-  return [{ file: 'docs/errors.md', text: errorsPage(routes) }];
+  return [
+    { file: 'docs/errors.md', text: errorsPage(routes) },
+    { file: 'docs/conformance.md', text: conformancePage(readTaggedTests().tests) },
+  ];
 }

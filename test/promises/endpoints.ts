@@ -1,0 +1,230 @@
+import type { EndpointPromises } from './promise.ts';
+
+/** The endpoints of the interface specification, in the order of the generated page. */
+export const ENDPOINTS: readonly EndpointPromises[] = [
+  {
+    route: 'POST /clicks',
+    caller: 'none',
+    promises: {
+      'post-clicks': 'records a click of a known link, 200 with `clickId`, `affiliateId`, `destinationUrl`',
+    },
+  },
+  {
+    route: 'POST /sdk/install',
+    caller: 'sdk',
+    promises: {
+      'post-install': 'stores the affiliate of the install, 200 with `attributionId`, `affiliateId`',
+      'install-needs-token-or-code': 'requires a token or a code',
+      'install-invalid-key': '401 for an invalid key',
+      'install-without-click': '404 without an attributable click',
+    },
+  },
+  {
+    route: 'POST /sdk/identify',
+    caller: 'sdk',
+    promises: { 'post-identify': 'binds the user id, 200 with `attributionId`, `customerUserId`' },
+  },
+  {
+    route: 'POST /webhooks/:provider/:customerAppId',
+    caller: 'provider',
+    promises: {
+      'post-webhook':
+        'verifies, stores, normalizes, deduplicates, attributes and writes a commission, in this order',
+      'post-webhook-of-five-providers': 'does the same for five providers',
+      'webhook-provider-names': 'accepts five providers, by lowercase names',
+      'webhook-responses': '200 `{ eventId, commissionId }`, 200 `{ duplicate: true }`',
+      'webhook-bad-signature': '401 for a bad token or signature',
+    },
+  },
+  {
+    route: 'GET /apps',
+    caller: 'account read',
+    promises: { 'get-apps': 'returns the apps as `[{ id, name }]`' },
+  },
+  {
+    route: 'POST /apps',
+    caller: 'account setup',
+    promises: { 'post-apps': 'creates an app and returns its SDK key' },
+  },
+  {
+    route: 'GET /apps/:appId',
+    caller: 'account read',
+    promises: { 'get-app': 'returns the settings' },
+  },
+  {
+    route: 'PATCH /apps/:appId/settings',
+    caller: 'account write',
+    promises: { 'patch-app-settings': 'changes settings' },
+  },
+  {
+    route: 'POST /apps/:appId/sdk-key/rotate',
+    caller: 'account setup',
+    promises: { 'rotate-sdk-key': 'creates another SDK key' },
+  },
+  {
+    route: 'GET /apps/:appId/webhooks',
+    caller: 'account setup',
+    promises: { 'get-webhooks': 'returns the URL of each provider, never a secret' },
+  },
+  {
+    route: 'PUT /apps/:appId/webhooks/:provider/secret',
+    caller: 'account setup',
+    promises: { 'put-webhook-secret': 'stores the given secret or generates one' },
+  },
+  {
+    route: 'GET /apps/:appId/overview',
+    caller: 'account read',
+    promises: {
+      'get-app-overview': 'returns funnel, revenue, commission totals, affiliates, links, recent commissions',
+    },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/overview',
+    caller: 'account read',
+    promises: {
+      'get-affiliate-overview': 'returns funnel, earnings, links, `nextPayoutAt`',
+      'affiliate-overview-scope': 'covers that affiliate only',
+    },
+  },
+  {
+    route: 'GET /apps/:appId/timeseries',
+    caller: 'account read',
+    promises: { 'get-timeseries': 'returns the numbers of the dashboards over time' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates',
+    caller: 'account read',
+    promises: { 'get-affiliates': 'returns a list' },
+  },
+  {
+    route: 'GET /apps/:appId/links',
+    caller: 'account read',
+    promises: { 'get-links': 'returns a list' },
+  },
+  {
+    route: 'GET /apps/:appId/commissions',
+    caller: 'account read',
+    promises: { 'get-commissions': 'returns a list' },
+  },
+  {
+    route: 'GET /apps/:appId/payouts',
+    caller: 'account read',
+    promises: { 'get-payouts': 'returns a list' },
+  },
+  {
+    route: 'POST /apps/:appId/affiliates',
+    caller: 'account write',
+    promises: { 'post-affiliates': '201 with the new affiliate' },
+  },
+  {
+    route: 'POST /apps/:appId/affiliates/bulk',
+    caller: 'account write',
+    promises: { 'post-affiliates-bulk': 'creates up to 100 at once' },
+  },
+  {
+    route: 'PATCH /apps/:appId/affiliates/:affiliateId',
+    caller: 'account write',
+    promises: { 'patch-affiliate': 'changes the given fields' },
+  },
+  {
+    route: 'POST /apps/:appId/links',
+    caller: 'account write',
+    promises: { 'post-links': '201 with the new link' },
+  },
+  {
+    route: 'POST /apps/:appId/links/bulk',
+    caller: 'account write',
+    promises: { 'post-links-bulk': 'creates up to 100 at once' },
+  },
+  {
+    route: 'PATCH /apps/:appId/links/:linkId',
+    caller: 'account write',
+    promises: { 'patch-link': 'changes the given fields, never the slug' },
+  },
+  {
+    route: 'GET /apps/:appId/payouts/preview',
+    caller: 'account read',
+    promises: {
+      'get-payout-preview': 'returns `asOf`, rows per affiliate, total',
+      'payout-preview-writes-nothing': 'writes nothing',
+    },
+  },
+  {
+    route: 'POST /apps/:appId/affiliates/:affiliateId/payouts/export',
+    caller: 'account payout',
+    promises: {
+      'post-payout-export': 'matures, pays and returns `text/csv` with the nine columns in order',
+      'payout-export-permission': 'requires the `payout` permission',
+    },
+  },
+  {
+    route: 'GET /apps/:appId/payouts/:payoutId/csv',
+    caller: 'account payout',
+    promises: { 'get-payout-csv': 'returns the same bytes again' },
+  },
+  {
+    route: 'GET /apps/:appId/diagnostics/identity',
+    caller: 'account read',
+    promises: { 'get-identity-diagnostic': 'returns verdict, overlap and samples' },
+  },
+  {
+    route: 'GET /apps/:appId/diagnostics/unattributed',
+    caller: 'account read',
+    promises: { 'get-unattributed': 'lists paid events without a commission, each with its likely cause' },
+  },
+  {
+    route: 'GET /apps/:appId/diagnostics/webhooks',
+    caller: 'account read',
+    promises: { 'get-deliveries': 'lists recent deliveries' },
+  },
+  {
+    route: 'GET /apps/:appId/diagnostics/ledger',
+    caller: 'account read',
+    promises: { 'get-ledger-check': 'returns the money rules, each with its result' },
+  },
+  {
+    route: 'POST /apps/:appId/self-test',
+    caller: 'account setup',
+    promises: { 'post-self-test': 'runs each step of each configured provider and returns what to fix' },
+  },
+  {
+    route: 'GET /apps/:appId/events/:eventId/explanation',
+    caller: 'account read',
+    promises: { 'get-explanation': 'returns every decision of the pipeline' },
+  },
+  {
+    route: 'GET /l/:linkSubdomain/:slug',
+    caller: 'none',
+    promises: { 'get-redirect': '302 to the destination' },
+  },
+  {
+    route: 'GET /l/:slug',
+    caller: 'none',
+    promises: { 'get-redirect-on-host': "does the same on the subdomain's host" },
+  },
+  {
+    route: 'GET /healthz',
+    caller: 'none',
+    promises: { 'get-healthz': 'reports that the process is alive' },
+  },
+  {
+    route: 'GET /readyz',
+    caller: 'none',
+    promises: { 'get-readyz': 'reports readiness, or what is missing' },
+  },
+  {
+    route: 'GET /openapi.json',
+    caller: 'none',
+    promises: { 'get-openapi': 'returns the description of the API' },
+  },
+  {
+    route: 'GET /docs',
+    caller: 'none',
+    promises: { 'get-docs': 'returns a page to read and try the API' },
+  },
+  {
+    route: 'GET /docs/:file',
+    caller: 'none',
+    promises: { 'get-docs-file': 'returns the files of that page and no others' },
+  },
+];
