@@ -3,13 +3,13 @@ import { retryUntilVisible } from './repeat-after-race.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** For how long an answer is kept. */
-const KEPT_HOURS = 24;
+/** How long a response is stored. */
+const RETENTION_HOURS = 24;
 
-/** How long a call may take before another one with its key may take it over, ms. Longer than any statement may run. */
+/** How long a call holds its key before another call may take it over, ms. Longer than any statement may run. */
 const CLAIM_MS = 60_000;
 
-/** Something encrypted, and with which key. */
+/** Encrypted bytes and the id of the key that decrypts them. */
 export interface Sealed {
   readonly ciphertext: Buffer;
   readonly encryptionKeyId: string;
@@ -22,18 +22,18 @@ export interface IdempotentRequest {
 }
 
 export interface Claim {
-  /** Names this try; a repeat of the statement after a broken connection finds its own claim. */
+  /** Identifies this attempt, so that a statement that is sent again after a broken connection finds its own claim. */
   readonly claimId: string;
-  /** Epoch ms, used when no earlier try is there. */
+  /** Epoch ms. Used unless there is an earlier attempt. */
   readonly requestedAt: number;
-  /** Used when no earlier try is there. */
+  /** Used unless there is an earlier attempt. */
   readonly seed: Sealed;
 }
 
 export type ClaimedKey =
-  /** To be run now. Time and seed are those of the first try. */
+  /** The caller runs the request now, with the time and seed of the first attempt. */
   | { readonly state: 'claimed'; readonly requestedAt: number; readonly seed: Sealed }
-  | { readonly state: 'answered'; readonly answer: Sealed }
+  | { readonly state: 'completed'; readonly response: Sealed }
   | { readonly state: 'in_use' }
   | { readonly state: 'reused' };
 
@@ -43,14 +43,14 @@ interface KeyRow {
   readonly requestedAt: number;
   readonly seed: Buffer;
   readonly seedKeyId: string;
-  readonly answer: Buffer | null;
-  readonly answerKeyId: string | null;
+  readonly response: Buffer | null;
+  readonly responseKeyId: string | null;
 }
 
 /**
- * Takes an idempotency key for a call, or tells what has become of an earlier call with it. A key that is older than a
- * day counts as new. A claim that was never finished is taken over once its time is up. Exports keep their keys for
- * ever in `payout_requests`, so a key of theirs is reused by anything else.
+ * Claims an idempotency key for a call, or returns the state of an earlier call with the key. A key older than a day counts
+ * as new. A claim that was never released is taken over when its time is up. Exports store their keys permanently in
+ * `payout_requests`, so a key of an export counts as reused by any other call.
  */
 export async function claimIdempotencyKey(
   sql: Sql,
@@ -68,26 +68,26 @@ export async function claimIdempotencyKey(
         select ${accountId}::text, ${idempotencyKey}::text, ${requestSha256}::bytea,
                ${instant(claim.requestedAt)}::timestamptz, ${claim.seed.ciphertext}::bytea,
                ${claim.seed.encryptionKeyId}::text, ${claim.claimId}::uuid,
-               now() + ${CLAIM_MS} * interval '1 millisecond', now() + ${KEPT_HOURS} * interval '1 hour'
+               now() + ${CLAIM_MS} * interval '1 millisecond', now() + ${RETENTION_HOURS} * interval '1 hour'
          where not exists (select from of_export)
         on conflict (account_id, idempotency_key) do update set
           request_sha256 = excluded.request_sha256,
           requested_at = case when k.expires_at <= now() then excluded.requested_at else k.requested_at end,
           seed = case when k.expires_at <= now() then excluded.seed else k.seed end,
           seed_key_id = case when k.expires_at <= now() then excluded.seed_key_id else k.seed_key_id end,
-          answer = null, answer_key_id = null,
+          response = null, response_key_id = null,
           claim_id = excluded.claim_id, claimed_until = excluded.claimed_until,
           expires_at = case when k.expires_at <= now() then excluded.expires_at else k.expires_at end
          where k.expires_at <= now()
-            or (k.answer is null and k.request_sha256 = excluded.request_sha256
+            or (k.response is null and k.request_sha256 = excluded.request_sha256
                 and (k.claimed_until <= now() or k.claim_id = excluded.claim_id))
         returning *
       )
       select claim_id = ${claim.claimId}::uuid as mine, request_sha256 = ${requestSha256}::bytea as is_same,
-             requested_at, seed, seed_key_id, answer, answer_key_id
+             requested_at, seed, seed_key_id, response, response_key_id
         from claimed
       union all
-      select false, request_sha256 = ${requestSha256}::bytea, requested_at, seed, seed_key_id, answer, answer_key_id
+      select false, request_sha256 = ${requestSha256}::bytea, requested_at, seed, seed_key_id, response, response_key_id
         from idempotency_keys
        where account_id = ${accountId} and idempotency_key = ${idempotencyKey} and expires_at > now()
          and not exists (select from claimed)
@@ -101,35 +101,35 @@ export async function claimIdempotencyKey(
     const seed = { ciphertext: row.seed, encryptionKeyId: row.seedKeyId };
     return { state: 'claimed', requestedAt: row.requestedAt, seed };
   }
-  if (row.answer === null || row.answerKeyId === null) return { state: 'in_use' };
-  return { state: 'answered', answer: { ciphertext: row.answer, encryptionKeyId: row.answerKeyId } };
+  if (row.response === null || row.responseKeyId === null) return { state: 'in_use' };
+  return { state: 'completed', response: { ciphertext: row.response, encryptionKeyId: row.responseKeyId } };
 }
 
-/** Keeps what a call came to. Of two tries that ran at once the first answer stays; they say the same. */
-export async function keepAnswer(sql: Sql, request: IdempotentRequest, answer: Sealed): Promise<void> {
+/** Stores the response to a call. When two attempts ran at once, the first response stays: both have the same content. */
+export async function storeResponse(sql: Sql, request: IdempotentRequest, response: Sealed): Promise<void> {
   await sql`
-    update idempotency_keys set answer = ${answer.ciphertext}, answer_key_id = ${answer.encryptionKeyId}
+    update idempotency_keys set response = ${response.ciphertext}, response_key_id = ${response.encryptionKeyId}
      where account_id = ${request.accountId} and idempotency_key = ${request.idempotencyKey}
-       and request_sha256 = ${request.requestSha256} and answer is null`;
+       and request_sha256 = ${request.requestSha256} and response is null`;
 }
 
-/** Lets the next call with the key run at once, with the same seed: this one failed, and nobody knows how far it got. */
+/** Releases a claim after a failure, so that the next call with the key runs at once, with the same seed. */
 export async function releaseClaim(sql: Sql, request: IdempotentRequest, claimId: string): Promise<void> {
   await sql`
     update idempotency_keys set claimed_until = now()
      where account_id = ${request.accountId} and idempotency_key = ${request.idempotencyKey}
-       and claim_id = ${claimId}::uuid and answer is null`;
+       and claim_id = ${claimId}::uuid and response is null`;
 }
 
-/** Removes keys whose day is over, at most `limit`. Answers how many. */
+/** Deletes at most `limit` expired keys and returns how many. */
 export async function deleteExpiredIdempotencyKeys(sql: Sql, limit: number): Promise<number> {
   const { deleted } = await sql.one<{ deleted: number }>`
-    with gone as (
+    with removed as (
       delete from idempotency_keys where (account_id, idempotency_key) in (
         select account_id, idempotency_key from idempotency_keys where expires_at <= now()
          order by expires_at limit ${limit} for update skip locked)
       returning 1
     )
-    select count(*)::int as deleted from gone`;
+    select count(*)::int as deleted from removed`;
   return deleted;
 }

@@ -116,7 +116,7 @@ export async function findNextDeliveries(
     return await sql<ReprocessedDelivery>`
       select d.id as delivery_id, d.received_at
         from reprocess_runs r join deliveries d on d.id = r.delivery_id
-       where r.id = ${id} and r.finished_at is null and r.seen_id is null`;
+       where r.id = ${id} and r.finished_at is null and r.last_delivery_id is null`;
   }
   return await sql<ReprocessedDelivery>`
     select d.id as delivery_id, d.received_at
@@ -124,7 +124,7 @@ export async function findNextDeliveries(
      cross join lateral (
        select x.id, x.received_at from deliveries x
         where x.app_id = r.app_id and x.signature_valid and x.completed_at is not null and x.received_at < r.to_at
-          and (x.received_at, x.id::text) > (coalesce(r.seen_at, r.from_at), coalesce(r.seen_id::text, ''))
+          and (x.received_at, x.id::text) > (coalesce(r.last_received_at, r.from_at), coalesce(r.last_delivery_id::text, ''))
         order by x.received_at, x.id limit ${limit}) d
      where r.id = ${id} and r.finished_at is null
      order by d.received_at, d.id`;
@@ -186,7 +186,7 @@ export async function findPlanned(sql: Sql, id: ReprocessRunId): Promise<Planned
      cross join lateral (
        select x.* from reprocess_changes x
         where x.reprocess_run_id = r.id
-          and (x.received_at, x.delivery_id::text) > (coalesce(r.seen_at, '-infinity'), coalesce(r.seen_id::text, ''))
+          and (x.received_at, x.delivery_id::text) > (coalesce(r.last_received_at, '-infinity'), coalesce(r.last_delivery_id::text, ''))
         order by x.received_at, x.delivery_id limit ${PLANNED_LIMIT}) c
      where r.id = ${id}
      order by c.received_at, c.delivery_id`;
@@ -255,7 +255,7 @@ export async function advanceReprocessRun(
   if (last === undefined) return;
   await sql`
     update reprocess_runs r
-       set seen = r.seen + ${page.length}, seen_at = d.received_at, seen_id = d.id, changed = r.changed + c.changed,
+       set seen = r.seen + ${page.length}, last_received_at = d.received_at, last_delivery_id = d.id, changed = r.changed + c.changed,
            applied = r.applied + c.applied, last_error = null
       from deliveries d,
            (select count(*)::int as changed, count(applied_at)::int as applied from reprocess_changes

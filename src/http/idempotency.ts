@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import * as z from 'zod';
-import { claimIdempotencyKey, keepAnswer, releaseClaim } from '../db/idempotency.ts';
+import { claimIdempotencyKey, storeResponse, releaseClaim } from '../db/idempotency.ts';
 import type { IdempotentRequest } from '../db/idempotency.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { HttpContext } from './context.ts';
@@ -78,8 +78,8 @@ export async function answerOnce(
       throw new ApiError('idempotency_key_in_use', {
         headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) },
       });
-    case 'answered': {
-      const { ciphertext, encryptionKeyId } = claimed.answer;
+    case 'completed': {
+      const { ciphertext, encryptionKeyId } = claimed.response;
       const text = secretBox.decrypt(ciphertext, encryptionKeyId, context('answer', request));
       const reply = storedReply.parse(JSON.parse(text));
       return { ...reply, headers: { ...reply.headers, 'Idempotency-Replayed': 'true' } };
@@ -101,6 +101,6 @@ export async function answerOnce(
     }
     reply = problemReply(error, ctx.state.requestId);
   }
-  await keepAnswer(sql, request, secretBox.encrypt(JSON.stringify(reply), context('answer', request)));
+  await storeResponse(sql, request, secretBox.encrypt(JSON.stringify(reply), context('answer', request)));
   return reply;
 }

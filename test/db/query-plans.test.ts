@@ -233,7 +233,7 @@ test('a reprocess reads no more than a page of deliveries and what they build on
       insert into reprocess_names (reprocess_run_id, delivery_id, name, provides)
       select ${id}, delivery_id, unnest(array['event ' || n, 'pair ' || n / 2]), true from numbered
     )
-    update reprocess_runs r set seen = 19990, seen_at = f.received_at, seen_id = f.delivery_id
+    update reprocess_runs r set seen = 19990, last_received_at = f.received_at, last_delivery_id = f.delivery_id
       from numbered f where f.n = 19990 and r.id = ${id}`;
   await client.query('analyze reprocess_changes');
   await client.query('analyze reprocess_names');

@@ -1,18 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
-import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { projectRoot } from '../../src/config/project-root.ts';
 import { listTopEarners } from '../../src/db/affiliates.ts';
 import { listTopLinks } from '../../src/db/links.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { findRollupDifferences, repairRollups } from '../../src/db/rollups.ts';
-import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AffiliateId, AppId, LinkId } from '../../src/domain/ids.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { createDatabase, inDatabase, runOn } from '../support/postgres-admin.ts';
 
 let database: TestDatabase;
 
@@ -173,40 +168,31 @@ describe('the order of links', () => {
   });
 });
 
-describe('a database from before', () => {
-  test('has its six hours, its order of earners and of links after the migration', async () => {
-    const server = process.env['TEST_POSTGRES_URL'] ?? '';
-    const name = `test_${randomBytes(6).toString('hex')}`;
-    await createDatabase(server, name);
-    const url = inDatabase(server, name);
-    const folder = path.join(projectRoot, 'src/db/migrations');
-    const files = (await readdir(folder)).toSorted();
-    const run = async (chosen: readonly string[]) => {
-      for (const file of chosen) await runOn(url, await readFile(path.join(folder, file), 'utf8'));
-    };
-    const sql = connect({ url, max: 4 });
-    try {
-      await run(files.filter((file) => file < '0004'));
-      const { appId, affiliates, links } = await newTenant(sql, 2, 2);
-      await sql`update affiliates set status = 'removed' where id = ${affiliates[0] ?? ''}`;
-      for (const [index, linkId] of links.entries()) await click(sql, linkId, 30 * index);
-      await run(files.filter((file) => file >= '0004'));
-      expect(await findRollupDifferences(sql)).toEqual([]);
-      expect((await listTopLinks(sql, appId, null, 10)).map(({ id }) => id)).toEqual([
-        links[3],
-        links[2],
-        links[1],
-        links[0],
-      ]);
-      expect((await listTopEarners(sql, appId, { status: 'removed' }, 10)).map(({ id }) => id)).toEqual([
-        affiliates[0],
-      ]);
-      await click(sql, links[0] as LinkId, 100);
-      expect((await listTopLinks(sql, appId, null, 1)).map(({ id }) => id)).toEqual([links[0]]);
-      expect(await findRollupDifferences(sql)).toEqual([]);
-    } finally {
-      await sql.close();
-      await runOn(server, `drop database "${name}" with (force)`);
-    }
-  });
+test('repair rebuilds all sums, the six-hour blocks and both orders from the facts alone', async () => {
+  const other = await createTestDatabase();
+  const { sql } = other;
+  try {
+    const { appId, affiliates, links } = await newTenant(sql, 2, 2);
+    await sql`update affiliates set status = 'removed' where id = ${affiliates[0] ?? ''}`;
+    for (const [index, linkId] of links.entries()) await click(sql, linkId, 30 * index);
+    await sql`delete from rollups`;
+    await sql`delete from rollup_blocks`;
+    expect(await findRollupDifferences(sql)).not.toEqual([]);
+    await repairRollups(sql);
+    expect(await findRollupDifferences(sql)).toEqual([]);
+    expect((await listTopLinks(sql, appId, null, 10)).map(({ id }) => id)).toEqual([
+      links[3],
+      links[2],
+      links[1],
+      links[0],
+    ]);
+    expect((await listTopEarners(sql, appId, { status: 'removed' }, 10)).map(({ id }) => id)).toEqual([
+      affiliates[0],
+    ]);
+    await click(sql, links[0] as LinkId, 100);
+    expect((await listTopLinks(sql, appId, null, 1)).map(({ id }) => id)).toEqual([links[0]]);
+    expect(await findRollupDifferences(sql)).toEqual([]);
+  } finally {
+    await other.drop();
+  }
 });

@@ -52,7 +52,7 @@ describe('the same key and body', () => {
     const key = randomUUID();
     const before = await countAffiliates();
     expect((await post(affiliatesPath(), { name: 'Ann' }, key)).status).toBe(201);
-    await api.sql`update idempotency_keys set answer_key_id = 'gone', seed_key_id = 'gone' where idempotency_key = ${key}`;
+    await api.sql`update idempotency_keys set response_key_id = 'gone', seed_key_id = 'gone' where idempotency_key = ${key}`;
     const again = await post(affiliatesPath(), { name: 'Ann' }, key);
     expect([again.status, again.headers.get('retry-after')]).toEqual([503, '60']);
     expect(await countAffiliates()).toBe(before + 1);
@@ -339,7 +339,7 @@ describe('a call that was cut off', () => {
   test('and never lets go of its key is taken over only when its time is up', async () => {
     const key = randomUUID();
     await post(affiliatesPath(), { name: 'Slow' }, key);
-    await api.sql`update idempotency_keys set answer = null, answer_key_id = null where idempotency_key = ${key}`;
+    await api.sql`update idempotency_keys set response = null, response_key_id = null where idempotency_key = ${key}`;
     expect(await post(affiliatesPath(), { name: 'Slow' }, key)).toMatchObject({
       status: 409,
       body: { code: 'idempotency_key_in_use' },
@@ -364,7 +364,7 @@ test('a key is free again after a day, and its row goes', async () => {
   const taking = api.sql`
     with taken as (
       update idempotency_keys
-         set answer = null, answer_key_id = null, claimed_until = now() + interval '1 minute',
+         set response = null, response_key_id = null, claimed_until = now() + interval '1 minute',
              expires_at = now() + interval '1 day'
        where idempotency_key = ${key} returning 1
     )

@@ -208,7 +208,7 @@ describe('no money', () => {
     expect(sold.body.commissionId).toMatch(/^com_/);
     await expect(
       service.sql`delete from self_test_requests where app_id = ${founder.app.id}`,
-    ).rejects.toThrow(/never changed or removed/);
+    ).rejects.toThrow(/cannot be changed or deleted/);
   });
 
   // @promise self-test-no-money
