@@ -14,7 +14,7 @@ let founder: Founder;
 let deliveryId: string;
 let eventId: string;
 
-async function admin(args: readonly string[], over: { url?: string; patienceMs?: number } = {}) {
+async function admin(args: readonly string[], over: { url?: string; serviceTimeoutMs?: number } = {}) {
   let [out, err] = ['', ''];
   const status = await runAdmin(args, {
     openDatabase: async () => ({ url: over.url ?? service.database.url, close: async () => {} }),
@@ -76,7 +76,7 @@ describe('deliveries reprocess', () => {
     const { status, out, err } = await reprocess('--delivery', deliveryId, '--dry-run');
     expect({ status, err }).toEqual({
       status: 0,
-      err: expect.stringContaining('1 of 1 deliveries looked at, 1 differ, 0 applied.'),
+      err: expect.stringContaining('1 of 1 deliveries evaluated, 1 differ, 0 applied.'),
     });
     const row = out.split('\n').find((line) => line.includes('commission')) ?? '';
     for (const cell of [deliveryId, eventId, 'earning at 2000 bps', '2.00', 'would be'])
@@ -126,12 +126,12 @@ describe('deliveries reprocess', () => {
   });
 
   test.each([
-    ['no choice of deliveries', [], 2, 'say what to reprocess'],
+    ['no choice of deliveries', [], 2, 'choose the deliveries'],
     ['two choices at once', ['--delivery', 'x', '--from', '2026-01-01'], 2, 'not both'],
     ['a time that is none', ['--from', 'yesterday'], 2, 'epoch milliseconds'],
     ['a day that is none', ['--from', '2026-02-31T00:00:00Z'], 2, 'epoch milliseconds'],
     ['an end before the beginning', ['--from', '2026-02-01', '--to', '2026-01-01'], 2, 'before --to'],
-    ['seconds', ['--from', '1769817600'], 2, 'looks like seconds'],
+    ['seconds', ['--from', '1769817600'], 2, 'looks like epoch seconds'],
     ['an unknown delivery', ['--delivery', 'del_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],
     ['an id of another kind', ['--delivery', 'evt_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],
   ] as const)('refuses %s', async (_title, args, status, message) => {
@@ -152,17 +152,17 @@ describe('deliveries reprocess', () => {
         return row !== undefined;
       });
       const cancelled = await admin(['deliveries', 'reprocess-cancel', id]);
-      expect(cancelled).toMatchObject({ status: 0, out: expect.stringContaining(`${id} ends`) });
+      expect(cancelled).toMatchObject({ status: 0, out: expect.stringContaining(`${id} stops`) });
       const { status, err } = await waiting;
       expect(status).toBe(0);
       expect(err).toMatch(
-        /A page failed and is tried again: .*test_stuck.* deliveries reprocess-cancel rpr_/,
+        /A page failed and will be retried: .*test_stuck.* deliveries reprocess-cancel rpr_/,
       );
-      expect(err).toContain('It was cancelled before its end.');
+      expect(err).toContain('was cancelled before its end.');
       expect(await admin(['deliveries', 'reprocess-cancel', 'rpr_01m7yz51jeexzrkkabs7jjdrv8'])).toMatchObject(
         {
           status: 1,
-          err: expect.stringContaining('under way'),
+          err: expect.stringContaining('in progress'),
         },
       );
     } finally {
@@ -176,11 +176,11 @@ describe('deliveries reprocess', () => {
       const { appId } = await newApp(idle);
       const answer = await admin(['deliveries', 'reprocess', '--app', appId, '--from', '2026-01-01'], {
         url: idle.database.url,
-        patienceMs: 500,
+        serviceTimeoutMs: 500,
       });
       expect(answer).toMatchObject({ status: 1, out: '' });
       expect(answer.err).toMatch(
-        /No service on this database has taken the reprocess up.* deliveries reprocess-report rpr_/,
+        /No service on this database has started the reprocess run.* deliveries reprocess-report rpr_/,
       );
     } finally {
       await idle.close();

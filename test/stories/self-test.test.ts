@@ -666,11 +666,11 @@ describe('the command line', () => {
   });
 
   test.each([
-    ['none is there', null, /^The service is not running: start it with npm start/],
+    ['none is there', null, /^The service is not running\. Start it with npm start/],
     [
       'nobody answers',
       { ownUrl: 'http://127.0.0.1:1', publicUrl: 'http://127.0.0.1:1' },
-      /^The service does not answer at http:\/\/127\.0\.0\.1:1: start it/,
+      /^The service does not respond at http:\/\/127\.0\.0\.1:1\. Start it/,
     ],
   ])('says in a sentence that the service does not run when %s', async (_, over, sentence) => {
     const { founder } = await founderOf(['stripe']);

@@ -1,25 +1,26 @@
 import Table from 'cli-table3';
 
-/** A command that was understood and can't be done. Its message is one sentence. */
-export class Refused extends Error {
-  override readonly name = 'Refused';
+/** A command that is well formed and can't be carried out. The message is shown to the operator. */
+export class CommandFailedError extends Error {
+  override readonly name = 'CommandFailedError';
 }
 
 /** Exit statuses. */
-export const EXIT = { ok: 0, refused: 1, usage: 2 } as const;
+export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
 
-/** A value in a table for people. */
+/** Named cells of one row, in the order of the columns. */
 type Cell = string | number | null | readonly string[];
-export type Answer = Readonly<Record<string, Cell>>;
+export type TableRow = Readonly<Record<string, Cell>>;
 
+/** Returns the text of a cell. Numbers in a column whose name ends in `At` are epoch ms and become ISO 8601. */
 function cellText(name: string, cell: Cell): string {
   if (cell === null) return '';
   if (typeof cell === 'number') return name.endsWith('At') ? new Date(cell).toISOString() : String(cell);
   return typeof cell === 'string' ? cell : cell.join(', ');
 }
 
-/** Rows for people: a table with one line per row, or columns of given widths with as many lines as they need. */
-export function tableOf(rows: readonly Answer[], widths?: number[]): string {
+/** Formats rows as a table, or as `None.` without rows. With `widths`, in characters, long cells wrap. */
+export function formatTable(rows: readonly TableRow[], widths?: number[]): string {
   const [first] = rows;
   if (first === undefined) return 'None.';
   const head = Object.keys(first);

@@ -1,0 +1,76 @@
+import { migrate } from '../db/migrate.ts';
+import { connect } from '../db/sql.ts';
+import type { Sql } from '../db/sql.ts';
+import type { FoundService } from '../embedded/find-service.ts';
+import { EXIT, formatTable } from './output.ts';
+import type { TableRow } from './output.ts';
+
+/** What the command line requires of its environment. */
+export interface AdminDeps {
+  /**
+   * Finds the database, or starts the built-in one until `close` is called. Called only after the arguments are checked.
+   */
+  readonly openDatabase: () => Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
+  /** Finds the running service, by its data folder or else by the environment. Null when none can be running. */
+  readonly findService: () => Promise<FoundService | null>;
+  /** Receives the result of a command and nothing else. */
+  readonly stdout: (text: string) => void;
+  /** Receives progress, warnings and errors. */
+  readonly stderr: (text: string) => void;
+  /** How long a command waits until a running service starts its request, ms. */
+  readonly serviceTimeoutMs?: number;
+}
+
+/** A running service starts a request within seconds. */
+const SERVICE_TIMEOUT_MS = 30_000;
+
+/** What each command receives. */
+export interface CommandContext extends Required<AdminDeps> {
+  /** Runs `work` on the database. Migrates an empty database first. */
+  readonly withDatabase: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
+  /** Prints a result as JSON with `--json`, otherwise as a table. */
+  readonly print: (json: unknown, rows: readonly TableRow[], options: JsonOptions) => void;
+  /** Makes the exit status 1 although the command prints a result: a check found a problem. */
+  readonly markFailed: () => void;
+  /** Returns the exit status of the command that ran. */
+  readonly exitStatus: () => number;
+}
+
+export interface JsonOptions {
+  readonly json?: boolean;
+}
+
+/** The flag that every command with a result has. */
+export const JSON_OPTION = ['--json', 'print JSON instead of a table'] as const;
+
+/** Builds the context of one run of the command line. */
+export function createCommandContext(deps: AdminDeps): CommandContext {
+  let status: number = EXIT.ok;
+  return {
+    serviceTimeoutMs: SERVICE_TIMEOUT_MS,
+    ...deps,
+    withDatabase: async (work) => {
+      const { url, close } = await deps.openDatabase();
+      const sql = connect({ url, max: 2, statementTimeoutMs: 0, applicationName: 'tributary-admin' });
+      try {
+        const { isEmpty } = await sql.one<{
+          isEmpty: boolean;
+        }>`select to_regclass('migrations') is null as is_empty`;
+        if (isEmpty) {
+          deps.stderr('Creating the schema in the empty database.\n');
+          await migrate(url);
+        }
+        return await work(sql);
+      } finally {
+        await sql.close();
+        await close();
+      }
+    },
+    print: (json, rows, options) =>
+      deps.stdout(`${options.json === true ? JSON.stringify(json) : formatTable(rows)}\n`),
+    markFailed: () => {
+      status = EXIT.failed;
+    },
+    exitStatus: () => status,
+  };
+}
