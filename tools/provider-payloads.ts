@@ -3,28 +3,25 @@
  * purchases and signatures stand beside the self-test, which posts them too.
  */
 import { randomUUID } from 'node:crypto';
-import {
-  A_MONDAY,
-  made,
-  paddleEvent,
-  paddleTime,
-  paddleTotals,
-  revenuecatEvent,
-  seconds,
-  stripeEvent,
-  adaptyEvent,
-  superwallEvent,
-} from '../src/self-test/provider-samples.ts';
-import type {
-  AdaptyOverrides,
-  PaddleEventOverrides,
-  Payload,
-  RevenuecatOverrides,
-  StripeEventOverrides,
-  SuperwallOverrides,
-} from '../src/self-test/provider-samples.ts';
+import { adaptyEvent } from '../src/providers/adapty/sample.ts';
+import type { AdaptyOverrides } from '../src/providers/adapty/sample.ts';
+import { paddleEvent, paddleTime, paddleTotals } from '../src/providers/paddle/sample.ts';
+import type { PaddleEventOverrides } from '../src/providers/paddle/sample.ts';
+import { revenuecatEvent } from '../src/providers/revenuecat/sample.ts';
+import type { RevenuecatOverrides } from '../src/providers/revenuecat/sample.ts';
+import { newProviderId, SAMPLE_TIME, toSeconds } from '../src/providers/shared/sample.ts';
+import type { Payload } from '../src/providers/shared/sample.ts';
+import { stripeEvent } from '../src/providers/stripe/sample.ts';
+import type { StripeEventOverrides } from '../src/providers/stripe/sample.ts';
+import { superwallEvent } from '../src/providers/superwall/sample.ts';
+import type { SuperwallOverrides } from '../src/providers/superwall/sample.ts';
 
-export * from '../src/self-test/provider-samples.ts';
+export * from '../src/providers/adapty/sample.ts';
+export * from '../src/providers/paddle/sample.ts';
+export * from '../src/providers/revenuecat/sample.ts';
+export * from '../src/providers/shared/sample.ts';
+export * from '../src/providers/stripe/sample.ts';
+export * from '../src/providers/superwall/sample.ts';
 
 /** A refund as RevenueCat tells it: a cancellation with a price below zero. `usd` is what went back, above zero. */
 export function revenuecatRefund(
@@ -55,7 +52,7 @@ export function revenuecatTransfer(overrides: RevenuecatTransferOverrides = {}):
     event: {
       app_id: 'app_lanternnotes',
       environment: overrides.environment ?? 'PRODUCTION',
-      event_timestamp_ms: overrides.occurredAt ?? A_MONDAY,
+      event_timestamp_ms: overrides.occurredAt ?? SAMPLE_TIME,
       id: overrides.eventId ?? randomUUID().toUpperCase(),
       store: 'APP_STORE',
       subscriber_attributes: {},
@@ -82,17 +79,17 @@ export interface StripeSessionOverrides extends StripeEventOverrides {
 /** `checkout.session.completed`: a one-off payment of 60.00 USD unless told otherwise. */
 export function stripeCheckoutSession(overrides: StripeSessionOverrides = {}): Payload {
   const { mode = 'payment', amount = 6000, userId = 'user-hazel' } = overrides;
-  const { invoiceId = null, customerId = made('cus') } = overrides;
-  const { subscriptionId = mode === 'subscription' ? made('sub') : null } = overrides;
-  const { paymentIntentId = mode === 'payment' ? made('pi') : null } = overrides;
+  const { invoiceId = null, customerId = newProviderId('cus') } = overrides;
+  const { subscriptionId = mode === 'subscription' ? newProviderId('sub') : null } = overrides;
+  const { paymentIntentId = mode === 'payment' ? newProviderId('pi') : null } = overrides;
   const session = {
-    id: overrides.sessionId ?? made('cs_live'),
+    id: overrides.sessionId ?? newProviderId('cs_live'),
     object: 'checkout.session',
     amount_subtotal: amount,
     amount_total: amount,
     cancel_url: 'https://example.com/back',
     client_reference_id: userId,
-    created: seconds(overrides.occurredAt ?? A_MONDAY) - 40,
+    created: toSeconds(overrides.occurredAt ?? SAMPLE_TIME) - 40,
     currency: overrides.currency ?? 'usd',
     customer: customerId,
     customer_details: { email: 'hazel@example.com', name: null },
@@ -120,17 +117,17 @@ export interface StripeInvoicePaymentOverrides extends StripeEventOverrides {
 /** `invoice_payment.paid`: which payment intent paid which invoice. */
 export function stripeInvoicePaymentPaid(overrides: StripeInvoicePaymentOverrides = {}): Payload {
   const { amount = 1200 } = overrides;
-  const at = seconds(overrides.occurredAt ?? A_MONDAY);
+  const at = toSeconds(overrides.occurredAt ?? SAMPLE_TIME);
   const invoicePayment = {
-    id: made('inpay'),
+    id: newProviderId('inpay'),
     object: 'invoice_payment',
     amount_paid: amount,
     amount_requested: amount,
     created: at,
     currency: overrides.currency ?? 'usd',
-    invoice: overrides.invoiceId ?? made('in'),
+    invoice: overrides.invoiceId ?? newProviderId('in'),
     is_default: true,
-    payment: { payment_intent: overrides.paymentIntentId ?? made('pi'), type: 'payment_intent' },
+    payment: { payment_intent: overrides.paymentIntentId ?? newProviderId('pi'), type: 'payment_intent' },
     status: 'paid',
     status_transitions: { canceled_at: null, paid_at: at },
   };
@@ -149,15 +146,15 @@ export interface StripeChargeOverrides extends StripeEventOverrides {
 
 /** `charge.succeeded`, or with another `type` any event that carries a charge. */
 export function stripeCharge(overrides: StripeChargeOverrides = {}): Payload {
-  const { amount = 1200, amountRefunded = 0, invoiceId, paymentIntentId = made('pi') } = overrides;
+  const { amount = 1200, amountRefunded = 0, invoiceId, paymentIntentId = newProviderId('pi') } = overrides;
   const charge = {
-    id: overrides.chargeId ?? made('ch'),
+    id: overrides.chargeId ?? newProviderId('ch'),
     object: 'charge',
     amount,
     amount_captured: amount,
     amount_refunded: amountRefunded,
     captured: true,
-    created: seconds(overrides.occurredAt ?? A_MONDAY),
+    created: toSeconds(overrides.occurredAt ?? SAMPLE_TIME),
     currency: overrides.currency ?? 'usd',
     metadata: {},
     paid: true,
@@ -183,13 +180,13 @@ export interface StripeMoneyBackOverrides extends StripeEventOverrides {
 
 /** `refund.created`, or with another `type` and `status` what became of the refund. */
 export function stripeRefund(overrides: StripeMoneyBackOverrides = {}): Payload {
-  const { paymentIntentId = made('pi'), chargeId = made('ch') } = overrides;
+  const { paymentIntentId = newProviderId('pi'), chargeId = newProviderId('ch') } = overrides;
   const refund = {
-    id: overrides.id ?? made('re'),
+    id: overrides.id ?? newProviderId('re'),
     object: 'refund',
     amount: overrides.amount ?? 1200,
     charge: chargeId,
-    created: seconds(overrides.occurredAt ?? A_MONDAY),
+    created: toSeconds(overrides.occurredAt ?? SAMPLE_TIME),
     currency: overrides.currency ?? 'usd',
     metadata: {},
     payment_intent: paymentIntentId,
@@ -201,14 +198,14 @@ export function stripeRefund(overrides: StripeMoneyBackOverrides = {}): Payload 
 
 /** `charge.dispute.created`, or with another `type` and `status` how the dispute went on. */
 export function stripeDispute(overrides: StripeMoneyBackOverrides = {}): Payload {
-  const { paymentIntentId = made('pi'), chargeId = made('ch') } = overrides;
+  const { paymentIntentId = newProviderId('pi'), chargeId = newProviderId('ch') } = overrides;
   const dispute = {
-    id: overrides.id ?? made('du'),
+    id: overrides.id ?? newProviderId('du'),
     object: 'dispute',
     amount: overrides.amount ?? 1200,
     balance_transactions: [],
     charge: chargeId,
-    created: seconds(overrides.occurredAt ?? A_MONDAY),
+    created: toSeconds(overrides.occurredAt ?? SAMPLE_TIME),
     currency: overrides.currency ?? 'usd',
     evidence_details: { due_by: null, has_evidence: false, past_due: false, submission_count: 0 },
     is_charge_refundable: false,
@@ -235,15 +232,15 @@ export interface StripeSubscriptionOverrides extends StripeEventOverrides {
 export function stripeSubscription(overrides: StripeSubscriptionOverrides = {}): Payload {
   const { userId = 'user-hazel', priceId = 'price_LanternMonthly' } = overrides;
   const { productId = 'prod_LanternPlus', cancelAt = null } = overrides;
-  const at = seconds(overrides.occurredAt ?? A_MONDAY);
+  const at = toSeconds(overrides.occurredAt ?? SAMPLE_TIME);
   const subscription = {
-    id: overrides.subscriptionId ?? made('sub'),
+    id: overrides.subscriptionId ?? newProviderId('sub'),
     object: 'subscription',
-    cancel_at: cancelAt === null ? null : seconds(cancelAt),
+    cancel_at: cancelAt === null ? null : toSeconds(cancelAt),
     cancel_at_period_end: overrides.cancelAtPeriodEnd ?? false,
     created: at,
     currency: 'usd',
-    customer: overrides.customerId ?? made('cus'),
+    customer: overrides.customerId ?? newProviderId('cus'),
     items: {
       object: 'list',
       data: [
@@ -297,20 +294,27 @@ export interface PaddleAdjustmentOverrides extends PaddleEventOverrides {
 
 /** `adjustment.created`: an approved refund of 12.00 USD unless told otherwise. */
 export function paddleAdjustment(overrides: PaddleAdjustmentOverrides = {}): Payload {
-  const { amount = 1200, currency = 'USD', action = 'refund', occurredAt = A_MONDAY } = overrides;
+  const { amount = 1200, currency = 'USD', action = 'refund', occurredAt = SAMPLE_TIME } = overrides;
   const { payout = { amount, currency: 'USD' } } = overrides;
   const adjustment = {
-    id: overrides.adjustmentId ?? made('adj'),
+    id: overrides.adjustmentId ?? newProviderId('adj'),
     action,
     type: 'partial',
-    transaction_id: overrides.transactionId ?? made('txn'),
-    subscription_id: made('sub'),
-    customer_id: made('ctm'),
+    transaction_id: overrides.transactionId ?? newProviderId('txn'),
+    subscription_id: newProviderId('sub'),
+    customer_id: newProviderId('ctm'),
     reason: 'not needed any more',
     credit_applied_to_balance: null,
     currency_code: currency,
     status: overrides.status ?? 'approved',
-    items: [{ id: made('adjitm'), item_id: made('txnitm'), type: 'partial', amount: String(amount) }],
+    items: [
+      {
+        id: newProviderId('adjitm'),
+        item_id: newProviderId('txnitm'),
+        type: 'partial',
+        amount: String(amount),
+      },
+    ],
     totals: paddleTotals({ total: amount, tax: 0, currency }),
     payout_totals:
       payout === null
@@ -337,12 +341,12 @@ export interface PaddleSubscriptionOverrides extends PaddleEventOverrides {
 
 /** `subscription.trialing`, or with another `type` and `status` a later state of the subscription. */
 export function paddleSubscription(overrides: PaddleSubscriptionOverrides = {}): Payload {
-  const { userId = 'user-hazel', cancelAt = null, occurredAt = A_MONDAY } = overrides;
+  const { userId = 'user-hazel', cancelAt = null, occurredAt = SAMPLE_TIME } = overrides;
   const subscription = {
-    id: overrides.subscriptionId ?? made('sub'),
-    transaction_id: made('txn'),
+    id: overrides.subscriptionId ?? newProviderId('sub'),
+    transaction_id: newProviderId('txn'),
     status: overrides.status ?? 'trialing',
-    customer_id: made('ctm'),
+    customer_id: newProviderId('ctm'),
     custom_data: userId === null ? null : { app_user_id: userId },
     currency_code: 'USD',
     items: [

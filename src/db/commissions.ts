@@ -1,6 +1,6 @@
 import type { MatchMethod } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, CommissionId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
-import type { ProviderName } from '../providers/provider.ts';
+import type { ProviderName } from '../providers/index.ts';
 import { pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';

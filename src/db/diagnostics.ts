@@ -1,7 +1,7 @@
 import type { LikelyCause } from '../domain/evaluate-payment.ts';
 import type { EventKind } from '../domain/events.ts';
 import type { AppId, DeliveryId, EventId } from '../domain/ids.ts';
-import type { ProviderName } from '../providers/provider.ts';
+import type { ProviderName } from '../providers/index.ts';
 import type { ProcessingStatus } from './deliveries.ts';
 import { pageOf } from './page.ts';
 import type { Page, Position } from './page.ts';

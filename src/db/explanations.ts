@@ -6,7 +6,7 @@ import type {
   ExplainedUser,
 } from '../domain/explain-event.ts';
 import type { AppId, EventId, PaymentId } from '../domain/ids.ts';
-import type { ProviderName } from '../providers/provider.ts';
+import type { ProviderName } from '../providers/index.ts';
 import { isAlike, loadPayments } from './payments.ts';
 import type { StoredPayment } from './payments.ts';
 import type { Sql } from './sql.ts';

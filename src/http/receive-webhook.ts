@@ -6,8 +6,9 @@ import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import type { CommissionId, EventId } from '../domain/ids.ts';
 import { providers } from '../providers/index.ts';
-import { keepProof, RIGHT_AT_ANOTHER_TIME } from '../providers/proof.ts';
-import type { Provider, ProviderName, SignedRequest } from '../providers/provider.ts';
+import { proofOf, SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
+import type { ProviderName } from '../providers/index.ts';
+import type { Provider, SignedRequest } from '../providers/provider.ts';
 import type { HttpDeps } from './deps.ts';
 
 /** What a provider is told. `refused` is one and the same answer whatever was wrong, so that nothing can be probed. */
@@ -24,7 +25,7 @@ function staleness(provider: Provider, request: SignedRequest, secrets: readonly
   const isRight = secrets.some((secret) => provider.verify({ ...request, receivedAt: at }, secret));
   const seconds = Math.round(Math.abs(request.receivedAt - at) / 1000);
   return isRight
-    ? `${RIGHT_AT_ANOTHER_TIME} ${seconds} s ${at < request.receivedAt ? 'before' : 'after'} this server's: let its clock be synchronised`
+    ? `${SIGNED_AT_ANOTHER_TIME} ${seconds} s ${at < request.receivedAt ? 'before' : 'after'} this server's time: synchronize its clock`
     : null;
 }
 
@@ -84,7 +85,7 @@ export async function receiveWebhook(
   await acceptDelivery(sql, {
     ...row,
     secretId: proving.id,
-    proof: keepProof(provider, request, secretBox),
+    proof: proofOf(provider, request, secretBox),
     body: request.body,
   });
   const outcome = await work.processDelivery(row.deliveryId, Math.max(0, answerAt - Date.now()));

@@ -1,21 +1,25 @@
-import { adapty } from './adapty.ts';
-import { paddle } from './paddle.ts';
-import { PROVIDER_NAMES } from './provider.ts';
-import type { Provider, ProviderName } from './provider.ts';
-import { revenuecat } from './revenuecat.ts';
-import { stripe } from './stripe.ts';
-import { superwall } from './superwall.ts';
+import { adapty } from './adapty/index.ts';
+import { paddle } from './paddle/index.ts';
+import type { Provider } from './provider.ts';
+import { revenuecat } from './revenuecat/index.ts';
+import { stripe } from './stripe/index.ts';
+import { superwall } from './superwall/index.ts';
 
-/** The providers this service can verify and read, under the names that stand in URLs. */
-export const providers: Readonly<Record<ProviderName, Provider>> = {
+/** Every supported provider by its name, in the order in which lists show them. A new provider is one line here. */
+export const providers = {
   revenuecat,
   adapty,
   superwall,
   stripe,
   paddle,
-};
+} as const satisfies Readonly<Record<string, Provider>>;
 
-/** Whether `text` is one of the provider names, as they stand in URLs. */
+export type ProviderName = keyof typeof providers;
+
+/** The names of all providers, as they stand in URLs and in the database. */
+export const PROVIDER_NAMES = Object.keys(providers) as readonly string[] as readonly ProviderName[];
+
+/** Returns whether `text` is the name of a provider. Names are in lower case. */
 export function isProviderName(text: string): text is ProviderName {
-  return PROVIDER_NAMES.some((name) => name === text);
+  return Object.hasOwn(providers, text);
 }

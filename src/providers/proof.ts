@@ -1,21 +1,21 @@
 import type { Provider, SignedRequest } from './provider.ts';
 
-/** What proves a stored delivery: signature headers, or the keyed hash of a static token (never the token itself). */
+/** What proves a stored delivery: its signature headers, or the keyed hash of its static token, never the token itself. */
 export type Proof =
   | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> }
   | { readonly kind: 'token_hash'; readonly hash: string };
 
-/** How the reason begins of a request whose signature is right and whose time is not. */
-export const RIGHT_AT_ANOTHER_TIME = 'the signature is right, but of a time';
+/** The start of the reason for refusing a request whose signature is correct and whose time is outside the tolerance. */
+export const SIGNED_AT_ANOTHER_TIME = 'the signature is correct, but was made';
 
-/** Keyed hashing of tokens, as the secret box does it. */
+/** Keyed hashing of tokens, as the secret box implements it. */
 export interface TokenHasher {
   tokenHash(token: string): string;
   matchesTokenHash(token: string, hash: string): boolean;
 }
 
-/** What to keep of a request that `verify` accepted, so that it can be checked again however late. */
-export function keepProof(provider: Provider, request: SignedRequest, hasher: TokenHasher): Proof {
+/** Returns what to store of a request that `verify` accepted, so that it can be verified again at any later time. */
+export function proofOf(provider: Provider, request: SignedRequest, hasher: TokenHasher): Proof {
   const headers: Record<string, string> = {};
   for (const name of provider.proofHeaders) {
     const value = request.headers[name];
@@ -25,7 +25,7 @@ export function keepProof(provider: Provider, request: SignedRequest, hasher: To
   return { kind: 'token_hash', hash: hasher.tokenHash(Object.values(headers).join('\n')) };
 }
 
-/** Whether the kept proof and bytes are still proved by `secret`, as of the time of receipt. */
+/** Returns whether `secret` still proves a stored delivery, as of the time of receipt. */
 export function checkProof(
   provider: Provider,
   proof: Proof,

@@ -1,48 +1,64 @@
 import type { NormalizedEvent } from '../domain/events.ts';
+import type { ProviderSample } from './shared/sample.ts';
 
-export const PROVIDER_NAMES = ['revenuecat', 'adapty', 'superwall', 'stripe', 'paddle'] as const;
-export type ProviderName = (typeof PROVIDER_NAMES)[number];
-
-/** Request headers as Node gives them: lower-case names, repeated headers as arrays. */
+/** Request headers as Node provides them: lower-case names, repeated headers as arrays. */
 export type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** One webhook as it arrived. `body` are the raw bytes: parsing and printing again would break signatures. */
+/** One webhook request. `body` holds the raw bytes: parsing and printing them again would break signatures. */
 export interface SignedRequest {
   readonly headers: Headers;
   readonly body: Buffer;
-  /** When the request arrived, epoch ms. Tolerances count from here, so a check repeated later says the same. */
+  /** When the request arrived, epoch ms. Tolerances count from here, so that a later check returns the same result. */
   readonly receivedAt: number;
 }
 
-/** What a body turned out to be. `ignored` and `failed` are final: the same bytes would read the same next time. */
+/** The result of reading a body. `ignored` and `failed` are final: the same bytes always read the same. */
 export type ParseResult =
   | { readonly outcome: 'event'; readonly event: NormalizedEvent }
   | { readonly outcome: 'ignored'; readonly reason: string; readonly event: NormalizedEvent | null }
   | { readonly outcome: 'failed'; readonly reason: string };
 
-/** Everything the service needs to know of one billing provider. One file each in this folder. */
+/** Everything the service needs to know about one billing provider. Each provider is one folder beside this file. */
 export interface Provider {
-  readonly name: ProviderName;
+  /** The name in URLs and in the database: lower case, the same as in the table of index.ts. */
+  readonly name: string;
+  /** The name that people read, such as `RevenueCat`. */
+  readonly title: string;
   /**
-   * How the sender proves itself. `static_token`: the service can make the secret up. `hmac`: signature headers over the
-   * raw bytes, whose key the provider makes.
+   * How a request proves its sender. `static_token`: it carries the secret, which this service can generate. `hmac`: it
+   * carries a signature of the raw bytes, made with a key that the provider generates.
    */
   readonly scheme: 'static_token' | 'hmac';
   /**
-   * The headers that the proof needs, lower case: kept with the delivery so that it can be checked again. The header
-   * of a static token is the secret itself and is kept as a keyed hash only.
+   * Where a delivery's environment comes from. `body`: the body names it, and the environment of the secret counts only
+   * where it does not. `secret`: no body names it, so the founder has to state it with the secret.
+   */
+  readonly environmentFrom: 'body' | 'secret';
+  /**
+   * The headers that the proof needs, in lower case. They are stored with the delivery so that it can be verified again;
+   * of a static token, which is the secret itself, only a keyed hash is stored.
    */
   readonly proofHeaders: readonly string[];
-  /** Where the founder types the URL and the secret at the provider. One sentence each. */
+  /** Where in the provider's dashboard the founder enters the URL and the secret, and where the app sets its user id. */
   readonly setupHint: string;
-  /** What is wrong with the form of a secret that a founder copied; null for nothing. Missing: any text will do. */
-  readonly secretFault?: (secret: string) => string | null;
-  /** Whether `request` is proved by `secret`. Never throws: whatever a caller sends is a plain false. */
+  /** Returns what is wrong with the form of a secret, or null. Absent: any text is accepted. */
+  readonly secretProblem?: (secret: string) => string | null;
+  /** Returns whether `secret` proves `request`. Never throws: invalid input is false. */
   verify(request: SignedRequest, secret: string): boolean;
-  /** The time that the request says it was signed at, epoch ms; null where it names none. Missing: nothing is timed. */
+  /** Returns when the request claims to have been signed, epoch ms, or null. Absent: the scheme signs no time. */
   readonly signedAt?: (request: SignedRequest) => number | null;
   /** Reads a verified body. Never throws. */
   parse(body: Buffer): ParseResult;
-  /** What the provider wants to read in the answer when it checks a verified set-up. Never throws. */
-  readonly setupAnswer?: (body: Buffer) => Readonly<Record<string, string>>;
+  /** The test request that the provider sends when a webhook is saved. Absent: it sends none. */
+  readonly setupCheck?: SetupCheck;
+  /** A test purchase in the provider's format, for the self-test. */
+  readonly sample: ProviderSample;
+}
+
+/** What a provider expects in the response to its test request. */
+export interface SetupCheck {
+  /** The field that the response to a test request may have. */
+  readonly responseField: string;
+  /** Returns the value of that field, or null where `body` asks for none. Never throws. */
+  responseTo(body: Buffer): string | null;
 }

@@ -1,4 +1,4 @@
-/** What a self-test looks at, of one provider and of the app as a whole. Stable names. */
+/** The steps of one provider and of the app as a whole. The names are part of the API and never change. */
 export const PROVIDER_STEPS = [
   'secret',
   'public_address',
@@ -24,37 +24,37 @@ export const APP_STEPS = [
 ] as const;
 export type StepName = (typeof PROVIDER_STEPS)[number] | (typeof APP_STEPS)[number];
 
-/** `error`: no sale can count while it is so. `advice`: may be as it should be, and is worth a look. */
+/** `error`: no sale can count until it is fixed. `advice`: it may be correct and is worth checking. */
 export const STEP_LEVELS = ['error', 'advice'] as const;
 type StepLevel = (typeof STEP_LEVELS)[number];
 
-/** How one thing came out. */
+/** The result of one step. */
 export interface Step<N extends StepName = StepName> {
   readonly step: N;
   readonly level: StepLevel;
   readonly ok: boolean;
-  /** What was seen, in one sentence. */
+  /** What was found, in one sentence. */
   readonly detail: string;
-  /** What to change, and where; null when nothing has to be. */
+  /** What to change and where; null when nothing has to change. */
   readonly fix: string | null;
 }
 
-/** A step that came out as it should. */
-export function works<N extends StepName>(step: N, detail: string, level: StepLevel = 'error'): Step<N> {
+/** Returns a step that passed. */
+export function passed<N extends StepName>(step: N, detail: string, level: StepLevel = 'error'): Step<N> {
   return { step, level, ok: true, detail, fix: null };
 }
 
-/** A step that keeps sales from counting, and what has to be changed. */
-export function fails<N extends StepName>(step: N, detail: string, fix: string): Step<N> {
+/** Returns a step whose failure keeps sales from counting, and how to fix it. */
+export function failed<N extends StepName>(step: N, detail: string, fix: string): Step<N> {
   return { step, level: 'error', ok: false, detail, fix };
 }
 
-/** Something that may be as it should be, and what to do if it is not. */
-export function advises<N extends StepName>(step: N, detail: string, fix: string): Step<N> {
+/** Returns a step that may be correct, and what to do if it is not. */
+export function advice<N extends StepName>(step: N, detail: string, fix: string): Step<N> {
   return { step, level: 'advice', ok: false, detail, fix };
 }
 
-/** Whether nothing in a list of steps keeps sales from counting. */
-export function isSound(steps: readonly Step[]): boolean {
+/** Returns whether no step keeps sales from counting. */
+export function allPass(steps: readonly Step[]): boolean {
   return steps.every(({ ok, level }) => ok || level === 'advice');
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { projectRoot } from '../../src/config/project-root.ts';
-import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
+import { PROVIDER_NAMES } from '../../src/providers/index.ts';
 import { setUpFounder } from '../support/founder.ts';
 import { isPrinted, readBlocks, runBlocks } from '../support/runnable-page.ts';
 import type { PageBlock } from '../support/runnable-page.ts';

@@ -9,7 +9,7 @@ import {
 import type { EventReading } from '../../src/domain/reprocess.ts';
 import type { Evaluation, PaymentSnapshot } from '../../src/domain/evaluate-payment.ts';
 import type { AdjustmentId, AffiliateId, BindingId, EventId } from '../../src/domain/ids.ts';
-import { normalizedEvent } from '../../src/providers/normalized.ts';
+import { normalizedEvent } from '../../src/providers/shared/normalized-event.ts';
 
 const paid: EventReading = {
   sourceEventId: 'e-1',

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { MINUTE_MS } from '../../src/domain/time.ts';
-import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
-import type { ProviderName } from '../../src/providers/provider.ts';
+import { PROVIDER_NAMES } from '../../src/providers/index.ts';
+import type { ProviderName } from '../../src/providers/index.ts';
 import { newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { fakeSecret, PROOFS } from '../support/provider-fixtures.ts';
@@ -63,7 +63,7 @@ describe.each(['superwall', 'stripe', 'paddle'] as const)('%s, signed well at an
       expect(status).toBe(isRefused ? 401 : 200);
       expect(await reasonsOfRefusals()).toEqual(
         isRefused
-          ? [`the signature is right, but of a time ${told} this server's: let its clock be synchronised`]
+          ? [`the signature is correct, but was made ${told} this server's time: synchronize its clock`]
           : [],
       );
     },

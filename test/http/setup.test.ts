@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
+import { PROVIDER_NAMES } from '../../src/providers/index.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
-import { adapty } from '../../src/providers/adapty.ts';
+import { adapty } from '../../src/providers/adapty/index.ts';
 import type { ParseResult } from '../../src/providers/provider.ts';
 import {
   adaptyEvent,
@@ -236,14 +236,15 @@ describe('what a body means', () => {
 
 describe('the check of the set-up', () => {
   test('what the older check says is read back in the answer, and nothing else ever is', () => {
-    const answer = (body: object) => adapty.setupAnswer?.(bodyOf({ ...body }));
-    expect(answer({ adapty_check: 'lantern' })).toEqual({ adapty_check_response: 'lantern' });
-    expect(answer({ adapty_check: 'x'.repeat(1000) })).toEqual({ adapty_check_response: 'x'.repeat(1000) });
-    expect(answer({})).toEqual({});
-    expect(answer({ adapty_check: 7 })).toEqual({});
-    expect(answer({ adapty_check: 'x'.repeat(1001) })).toEqual({});
-    expect(answer({ ...adaptyEvent(), adapty_check: 'lantern' })).toEqual({});
-    expect(adapty.setupAnswer?.(Buffer.from('{"adapty_check"'))).toEqual({});
+    const responseTo = (body: object) => adapty.setupCheck?.responseTo(bodyOf({ ...body }));
+    expect(adapty.setupCheck?.responseField).toBe('adapty_check_response');
+    expect(responseTo({ adapty_check: 'lantern' })).toBe('lantern');
+    expect(responseTo({ adapty_check: 'x'.repeat(1000) })).toBe('x'.repeat(1000));
+    expect(responseTo({})).toBeNull();
+    expect(responseTo({ adapty_check: 7 })).toBeNull();
+    expect(responseTo({ adapty_check: 'x'.repeat(1001) })).toBeNull();
+    expect(responseTo({ ...adaptyEvent(), adapty_check: 'lantern' })).toBeNull();
+    expect(adapty.setupCheck?.responseTo(Buffer.from('{"adapty_check"'))).toBeNull();
   });
 });
 

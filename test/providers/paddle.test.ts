@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { Paddle, Webhooks } from '@paddle/paddle-node-sdk';
 import * as fc from 'fast-check';
 import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../../src/domain/events.ts';
-import { paddle } from '../../src/providers/paddle.ts';
+import { paddle } from '../../src/providers/paddle/index.ts';
 import type { Headers, ParseResult } from '../../src/providers/provider.ts';
 import {
   bodyOf,
@@ -72,7 +72,7 @@ describe('the proof', () => {
     };
     expect(accepts(attempt)).toBe(true);
     expect(await referenceAccepts(attempt)).toBe(true);
-    expect(paddle.secretFault?.(attempt.secret)).toBeNull();
+    expect(paddle.secretProblem?.(attempt.secret)).toBeNull();
   });
 
   test.each([
@@ -83,9 +83,12 @@ describe('the proof', () => {
     ['a prefix alone', 'pdl_ntfset_', false],
     ['something before the key', ` ${SECRET}`, false],
   ])('a founder who sets %s as the secret is told whether it can be one', (_, secret, canBeOne) => {
-    const fault = paddle.secretFault?.(secret);
+    const fault = paddle.secretProblem?.(secret);
     if (canBeOne) expect(fault).toBeNull();
-    else expect(fault).toMatch(/no secret key.*pdl_ntfset_.*API key does not belong/);
+    else
+      expect(fault).toMatch(
+        /not a notification destination's secret key.*pdl_ntfset_.*API key does not work here/,
+      );
   });
 
   const other = 'f'.repeat(64);

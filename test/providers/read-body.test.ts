@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import * as z from 'zod';
-import * as read from '../../src/providers/read-body.ts';
+import * as read from '../../src/providers/shared/read-body.ts';
 
 /** What a field reads as; the reason when it does not. */
 function readAs<T>(schema: z.ZodType<T>, value: unknown, at?: string): unknown {

@@ -1,9 +1,9 @@
+import { readdirSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { isProviderName, providers } from '../../src/providers/index.ts';
-import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
-import type { ProviderName } from '../../src/providers/provider.ts';
-import { checkProof, keepProof } from '../../src/providers/proof.ts';
+import { isProviderName, PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
+import type { ProviderName } from '../../src/providers/index.ts';
+import { checkProof, proofOf } from '../../src/providers/proof.ts';
 import { anyText } from '../support/any-text.ts';
 import { anyBody, readsSoundly } from '../support/garbage.ts';
 import {
@@ -23,7 +23,7 @@ const ALL = Object.values(providers);
 
 // @promise webhook-provider-names, provider-names
 test('there are five providers, each under its own name', () => {
-  expect(Object.keys(providers).toSorted()).toEqual([...PROVIDER_NAMES].toSorted());
+  expect(PROVIDER_NAMES).toEqual(['revenuecat', 'adapty', 'superwall', 'stripe', 'paddle']);
   expect(PROVIDER_NAMES.every((name) => isProviderName(name))).toBe(true);
   expect(['Stripe', 'toString', '__proto__', ''].some((name) => isProviderName(name))).toBe(false);
   for (const [name, provider] of Object.entries(providers)) expect(provider.name).toBe(name);
@@ -38,6 +38,13 @@ test('two are proved by a token that is made here, three by a signature whose ke
     stripe: 'hmac',
     paddle: 'hmac',
   });
+});
+
+test('every provider folder is listed in the table', () => {
+  const folders = readdirSync(new URL('../../src/providers/', import.meta.url), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name !== 'shared')
+    .map(({ name }) => name);
+  expect(folders.toSorted()).toEqual([...PROVIDER_NAMES].toSorted());
 });
 
 // @promise user-id-field
@@ -105,7 +112,7 @@ describe('the kept proof', () => {
       const provider = providers[name];
       const request = { headers: { ...headers, host: 'example.com' }, body, receivedAt: at * 1000 };
       expect(provider.verify(request, secret)).toBe(true);
-      const proof = keepProof(provider, request, hasher);
+      const proof = proofOf(provider, request, hasher);
       expect(JSON.stringify(proof)).not.toContain('example.com');
       // Of a token only its keyed hash is kept; of a signing secret nothing is ever sent.
       expect(JSON.stringify(proof)).not.toContain(`"${secret}"`);
@@ -119,8 +126,8 @@ test('a header that came twice is no part of the kept proof', () => {
   const headers = { authorization: ['token', 'token'], 'stripe-signature': ['t=1,v1=x'] };
   const hasher = { tokenHash: (token: string) => `hashed ${token.length}`, matchesTokenHash: () => false };
   const request = { headers, body: bodyOf({}), receivedAt: 0 };
-  expect(keepProof(providers.stripe, request, hasher)).toEqual({ kind: 'headers', headers: {} });
-  expect(keepProof(providers.adapty, request, hasher)).toEqual({ kind: 'token_hash', hash: 'hashed 0' });
+  expect(proofOf(providers.stripe, request, hasher)).toEqual({ kind: 'headers', headers: {} });
+  expect(proofOf(providers.adapty, request, hasher)).toEqual({ kind: 'token_hash', hash: 'hashed 0' });
 });
 
 // @promise payment-by-store-reference

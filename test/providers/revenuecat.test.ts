@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
 import type { ParseResult } from '../../src/providers/provider.ts';
-import { revenuecat } from '../../src/providers/revenuecat.ts';
+import { revenuecat } from '../../src/providers/revenuecat/index.ts';
 import {
   bodyOf,
   eventOf,

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { adapty } from '../../src/providers/adapty.ts';
+import { adapty } from '../../src/providers/adapty/index.ts';
 import type { Headers, Provider } from '../../src/providers/provider.ts';
-import { revenuecat } from '../../src/providers/revenuecat.ts';
-import { secureCompare } from '../../src/providers/secure-compare.ts';
+import { revenuecat } from '../../src/providers/revenuecat/index.ts';
+import { secureCompare } from '../../src/providers/shared/secure-compare.ts';
 import { anyText } from '../support/any-text.ts';
 
 const SECRET = 'Bearer 5f0c-lantern';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import * as money from '../../src/providers/store-money.ts';
-import type { StorePrice } from '../../src/providers/store-money.ts';
+import * as money from '../../src/providers/shared/store-money.ts';
+import type { StorePrice } from '../../src/providers/shared/store-money.ts';
 
 const TRANSACTION = { ok: true, value: { store: 'app_store', ref: 'T-1' } } as const;
 const NO_TRANSACTION = { ok: false, reason: 'transaction_id is missing' } as const;

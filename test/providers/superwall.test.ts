@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { Webhook } from 'svix';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
 import type { Headers, ParseResult } from '../../src/providers/provider.ts';
-import { superwall } from '../../src/providers/superwall.ts';
+import { superwall } from '../../src/providers/superwall/index.ts';
 import {
   bodyOf,
   eventOf,
@@ -200,9 +200,9 @@ describe('the proof', () => {
     ['something behind the key', `${PING.secret}!`, false],
     ['a password', 'not base64 at all', false],
   ])('a founder who sets %s as the secret is told whether it can be one', (_, secret, canBeOne) => {
-    const fault = superwall.secretFault?.(secret);
+    const fault = superwall.secretProblem?.(secret);
     if (canBeOne) expect(fault).toBeNull();
-    else expect(fault).toMatch(/no Svix secret.*whsec_/);
+    else expect(fault).toMatch(/not a Svix signing secret.*whsec_/);
   });
 
   test('a secret that stands for no key, and a clock that is no number, prove nothing', () => {

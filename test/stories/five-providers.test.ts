@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
-import type { ProviderName } from '../../src/providers/provider.ts';
+import { PROVIDER_NAMES } from '../../src/providers/index.ts';
+import type { ProviderName } from '../../src/providers/index.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {

@@ -23,7 +23,7 @@ import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, EventId, ReprocessRunId } from '../../src/domain/ids.ts';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { revenuecat } from '../../src/providers/revenuecat.ts';
+import { revenuecat } from '../../src/providers/revenuecat/index.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import {

@@ -10,9 +10,8 @@ import { newId } from '../../src/db/new-id.ts';
 import { announceSelfTest } from '../../src/db/self-tests.ts';
 import type { AppId, DeliveryId, EventId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { providers } from '../../src/providers/index.ts';
-import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
-import type { ProviderName } from '../../src/providers/provider.ts';
+import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
+import type { ProviderName } from '../../src/providers/index.ts';
 import { runSelfTest } from '../../src/self-test/run-self-test.ts';
 import { PROVIDER_STEPS } from '../../src/self-test/steps.ts';
 import { Founder } from '../support/founder.ts';
@@ -320,7 +319,7 @@ describe('what a founder sees of it', () => {
     expect((await founder.webhook('stripe', body, old)).status).toBe(401);
     expect(stepsOf(await selfTest(founder), 'stripe')['real_deliveries']).toMatchObject({
       ok: false,
-      fix: expect.stringContaining('synchronise the clock'),
+      fix: expect.stringContaining("synchronize the server's clock"),
     });
   });
 
@@ -361,7 +360,7 @@ describe('a secret', () => {
       const report = await selfTest(founder);
       expect(report.ok).toBe(false);
       expect(Object.keys(stepsOf(report, name))).toEqual(['secret', 'real_deliveries']);
-      expect(stepsOf(report, name)['secret']?.fix).toContain('no API key');
+      expect(stepsOf(report, name)['secret']?.fix).toContain('not an API key');
     },
   );
 
@@ -459,14 +458,14 @@ describe('in front of the service', () => {
     [
       'a proxy that changes the body',
       passOn({ body: (body) => Buffer.from(`${body.toString()}\n`) }),
-      /changes the bytes/,
+      /Something changes the body/,
       /byte for byte/,
     ],
     [
       'a proxy that gives refusals another face',
       passOn({ status: (status) => (status === 401 ? 403 : status) }),
-      /answer comes back as 403/,
-      /pass its answers on unchanged/,
+      /something replaces the service's response with a 403/,
+      /pass responses through unchanged/,
     ],
     [
       'a redirect',
@@ -478,13 +477,13 @@ describe('in front of the service', () => {
     [
       'a page of somebody else',
       (_, __, response) => response.writeHead(200).end('<html>hello</html>'),
-      /Something else than this service answers .* with 200/,
+      /Something other than this service responds .* with status 200/,
       /PUBLIC_URL/,
     ],
     [
       'a connection that is cut',
       (incoming) => incoming.socket.destroy(),
-      /can't be reached from the service itself/,
+      /cannot be reached from the service itself/,
       /PUBLIC_URL/,
     ],
   ])('%s is found, the rest is tested past it, and no secret goes there', async (_, how, detail, fix) => {
@@ -515,7 +514,9 @@ describe('in front of the service', () => {
     const report = await selfTest(founder);
     expect(failedOf(report, name)).toEqual(['accepted']);
     expect(stepsOf(report, name)['accepted']).toMatchObject({
-      detail: expect.stringContaining('its proof was refused (401). Past the public address it is accepted'),
+      detail: expect.stringContaining(
+        'its proof was refused (401). Sent directly to the service, it is accepted',
+      ),
       fix: expect.stringContaining(header),
     });
   });
@@ -554,8 +555,8 @@ describe('in front of the service', () => {
 describe('without anybody who does the work', () => {
   // @promise self-test-pending
   test.each<[string, Parameters<typeof startTestService>[0], RegExp]>([
-    ['no worker', { settings: { role: 'api' } }, /whether a worker runs/],
-    ['no Temporal server', { temporalAddress: '127.0.0.1:1' }, /GET \/readyz says: temporal: /],
+    ['no worker', { settings: { role: 'api' } }, /that a worker runs/],
+    ['no Temporal server', { temporalAddress: '127.0.0.1:1' }, /GET \/readyz reports: temporal: /],
   ])(
     '%s: the answer is pending, and the operator is told where to look',
     async (_, options, where) => {
@@ -566,7 +567,7 @@ describe('without anybody who does the work', () => {
         expect(report.ok).toBe(false);
         expect(failedOf(report, 'stripe')).toEqual(['processed']);
         const { processed, read } = stepsOf(report, 'stripe');
-        expect(processed?.detail).toContain('answered as pending, and nobody works on it');
+        expect(processed?.detail).toContain('got a pending response, but it is not processed');
         expect(processed?.fix).toMatch(where);
         expect(read).toBeUndefined();
       } finally {

@@ -10,8 +10,8 @@ import { finishDelivery } from '../../src/db/deliveries.ts';
 import { withRollback } from '../../src/db/with-rollback.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { PROVIDER_NAMES } from '../../src/providers/provider.ts';
-import type { ProviderName } from '../../src/providers/provider.ts';
+import { PROVIDER_NAMES } from '../../src/providers/index.ts';
+import type { ProviderName } from '../../src/providers/index.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import {

@@ -2,9 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import type { NormalizedEvent } from '../../src/domain/events.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import type { ParseResult, ProviderName } from '../../src/providers/provider.ts';
+import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
+import type { ProviderName } from '../../src/providers/index.ts';
+import type { ParseResult } from '../../src/providers/provider.ts';
 
 export * from '../../tools/provider-payloads.ts';
+
+/** For each provider, the headers with which it proves a body sent at `at`, epoch ms; now by default. */
+export const PROOFS = Object.fromEntries(
+  PROVIDER_NAMES.map((name) => [
+    name,
+    (body: Buffer, secret: string, at = Date.now()) => providers[name].sample.sign(body, secret, at),
+  ]),
+) as Readonly<
+  Record<ProviderName, (body: Buffer, secret: string, at?: number) => Readonly<Record<string, string>>>
+>;
 
 const ROOT = new URL('../fixtures/providers/', import.meta.url);
 

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { createSecretBox } from '../../config/secret-box.ts';
 import { listAppIds } from '../../db/apps.ts';
-import { send } from '../../self-test/post.ts';
+import { sendRequest } from '../../self-test/send-request.ts';
 import { runSelfTest } from '../../self-test/run-self-test.ts';
 import type { SelfTestReport } from '../../self-test/run-self-test.ts';
 import type { Step } from '../../self-test/steps.ts';
@@ -16,8 +16,8 @@ const START_SERVICE = 'Start it with npm start, then run the self-test again.';
 const COLUMN_WIDTHS = [12, 21, 8, 76];
 
 async function isHealthy(url: string): Promise<boolean> {
-  const result = await send(`${url}/healthz`, {}, HEALTH_TIMEOUT_MS);
-  return result.kind === 'answer' && result.status === 200;
+  const result = await sendRequest(`${url}/healthz`, {}, HEALTH_TIMEOUT_MS);
+  return result.kind === 'response' && result.status === 200;
 }
 
 function stepRow(subject: string, { step, level, ok, detail, fix }: Step): TableRow {

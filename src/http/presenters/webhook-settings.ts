@@ -2,7 +2,7 @@ import type { WebhookState } from '../../db/webhook-secrets.ts';
 import type { AppId } from '../../domain/ids.ts';
 import { webhookUrl } from '../../domain/webhook-url.ts';
 import { providers } from '../../providers/index.ts';
-import type { ProviderName } from '../../providers/provider.ts';
+import type { ProviderName } from '../../providers/index.ts';
 
 /** How an app's webhooks of one provider are set up. Never shows a secret. */
 export function presentWebhookState(

@@ -2,9 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { listWebhookStates, putWebhookSecret, secretContext } from '../../db/webhook-secrets.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import { webhookUrl } from '../../domain/webhook-url.ts';
-import { isProviderName, providers } from '../../providers/index.ts';
-import { PROVIDER_NAMES } from '../../providers/provider.ts';
-import type { ProviderName } from '../../providers/provider.ts';
+import { isProviderName, PROVIDER_NAMES, providers } from '../../providers/index.ts';
+import type { ProviderName } from '../../providers/index.ts';
 import { invalidField, notFound } from '../errors.ts';
 import { presentWebhookState } from '../presenters/webhook-settings.ts';
 import { route } from '../route.ts';
@@ -17,7 +16,7 @@ function secretOf(
 ): { secret: string; told: { secret?: string } } {
   if (given !== undefined) return { secret: given, told: {} };
   if (providers[provider].scheme !== 'static_token') {
-    throw invalidField('secret', `${provider} makes the secret: copy it from there.`);
+    throw invalidField('secret', `${providers[provider].title} generates the secret: copy it from there.`);
   }
   const secret = randomBytes(32).toString('base64url');
   return { secret, told: { secret } };
@@ -55,11 +54,15 @@ export const webhookSettingsRoutes = [
     handler: async ({ deps, app, params, body, now }) => {
       const provider = params['provider'] ?? '';
       if (!isProviderName(provider)) throw notFound();
-      if (provider === 'paddle' && body.environment === undefined) {
-        throw invalidField('environment', 'Needed for paddle, whose webhooks do not say.');
+      const { title, environmentFrom } = providers[provider];
+      if (environmentFrom === 'secret' && body.environment === undefined) {
+        throw invalidField(
+          'environment',
+          `Required for ${title}, whose webhooks do not name their environment.`,
+        );
       }
       const { secret, told } = secretOf(provider, body.secret);
-      const fault = providers[provider].secretFault?.(secret) ?? null;
+      const fault = providers[provider].secretProblem?.(secret) ?? null;
       if (fault !== null) throw invalidField('secret', fault);
       const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
         appId: app.id,

@@ -1,5 +1,6 @@
 import getRawBody from 'raw-body';
 import { isProviderName, providers } from '../../providers/index.ts';
+import type { ProviderName } from '../../providers/index.ts';
 import type { HttpContext } from '../context.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { route } from '../route.ts';
@@ -28,6 +29,13 @@ async function readRawBody(ctx: HttpContext): Promise<Buffer> {
   }
 }
 
+/** The field that a provider's test request asks for, if any. */
+function setupFieldsOf(provider: ProviderName, body: Buffer): Readonly<Record<string, string>> {
+  const check = providers[provider].setupCheck;
+  const value = check?.responseTo(body) ?? null;
+  return check === undefined || value === null ? {} : { [check.responseField]: value };
+}
+
 export const webhookRoutes = [
   route({
     method: 'POST',
@@ -47,16 +55,16 @@ export const webhookRoutes = [
         body,
         receivedAt: now,
       });
-      const setupAnswer = providers[provider].setupAnswer;
+      const setupFields = setupFieldsOf(provider, body);
       switch (answer.kind) {
         case 'done':
-          return { eventId: answer.eventId, commissionId: answer.commissionId, ...setupAnswer?.(body) };
+          return { eventId: answer.eventId, commissionId: answer.commissionId, ...setupFields };
         case 'pending':
           return {
             eventId: answer.eventId,
             commissionId: null,
             pending: true as const,
-            ...setupAnswer?.(body),
+            ...setupFields,
           };
         case 'duplicate':
           return { duplicate: true as const };

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { COMMISSION_STATUSES } from '../../db/commissions.ts';
 import { MATCH_METHODS } from '../../domain/attribution.ts';
-import { PROVIDER_NAMES } from '../../providers/provider.ts';
+import { PROVIDER_NAMES } from '../../providers/index.ts';
 import { cents, epochMs, fromTo, givenId, idOf, pageOf, pageQuery, rateBps, textLike } from './common.ts';
 
 const status = z.enum(COMMISSION_STATUSES);

@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { PROCESSING_STATUSES } from '../../db/deliveries.ts';
 import { EVENT_KINDS } from '../../domain/events.ts';
 import { LIKELY_CAUSES } from '../../domain/likely-causes.ts';
-import { PROVIDER_NAMES } from '../../providers/provider.ts';
+import { PROVIDER_NAMES } from '../../providers/index.ts';
 import { cents, count, epochMs, idOf, pageOf, pageQuery, textLike } from './common.ts';
 
 const source = z.enum(PROVIDER_NAMES);

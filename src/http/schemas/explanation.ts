@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { EXPLANATION_STEPS } from '../../domain/explain-event.ts';
-import { PROVIDER_NAMES } from '../../providers/provider.ts';
+import { PROVIDER_NAMES } from '../../providers/index.ts';
 import { idOf, textLike } from './common.ts';
 
 export const explanation = z.object({

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { PROVIDER_NAMES } from '../../providers/provider.ts';
+import { PROVIDER_NAMES } from '../../providers/index.ts';
 import { APP_STEPS, PROVIDER_STEPS, STEP_LEVELS } from '../../self-test/steps.ts';
 import { epochMs, textLike } from './common.ts';
 

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { PROCESSING_STATUSES } from '../../db/deliveries.ts';
 import { ENVIRONMENTS } from '../../domain/events.ts';
-import { PROVIDER_NAMES } from '../../providers/provider.ts';
+import { PROVIDER_NAMES } from '../../providers/index.ts';
 import { epochMs, graceSeconds, textLike } from './common.ts';
 
 const provider = z.enum(PROVIDER_NAMES);

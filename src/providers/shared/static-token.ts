@@ -1,4 +1,4 @@
-import type { SignedRequest } from './provider.ts';
+import type { SignedRequest } from '../provider.ts';
 import { secureCompare } from './secure-compare.ts';
 
 /** The one header of this scheme. */
@@ -11,4 +11,9 @@ export const TOKEN_HEADER = 'authorization';
 export function verifyStaticToken(request: SignedRequest, secret: string): boolean {
   const header = request.headers[TOKEN_HEADER];
   return typeof header === 'string' && secret.trim() !== '' && secureCompare(header, secret);
+}
+
+/** Returns the headers of a request that carries `secret`. */
+export function tokenHeaders(_body: Buffer, secret: string): Readonly<Record<string, string>> {
+  return { [TOKEN_HEADER]: secret };
 }

@@ -1,12 +1,12 @@
 import * as z from 'zod';
-import type { EventKind, NormalizedEvent } from '../domain/events.ts';
-import { done, environmentNamed, failed, ignored, normalizedEvent } from './normalized.ts';
-import type { ParseResult, Provider } from './provider.ts';
-import * as read from './read-body.ts';
-import type { Read } from './read-body.ts';
-import { TOKEN_HEADER, verifyStaticToken } from './static-token.ts';
-import * as money from './store-money.ts';
-import type { StorePrice, StoreTransaction } from './store-money.ts';
+import type { EventKind, NormalizedEvent } from '../../domain/events.ts';
+import { done, environmentNamed, failed, ignored, normalizedEvent } from '../shared/normalized-event.ts';
+import type { ParseResult } from '../provider.ts';
+import * as read from '../shared/read-body.ts';
+import type { Read } from '../shared/read-body.ts';
+import * as money from '../shared/store-money.ts';
+import type { StorePrice, StoreTransaction } from '../shared/store-money.ts';
+import { isSetupCheck } from './setup-check.ts';
 
 /** What an event has. Adapty may leave out what is empty, so but for the type anything may be missing. */
 const bodySchema = z.object({
@@ -136,12 +136,7 @@ function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResul
   return refunded.ok ? done({ ...event, ...refunded.value }) : failed(refunded.reason);
 }
 
-/** What Adapty posts when the integration is saved: nothing, or in former times a text to be read back. */
-function isSetupCheck(json: Readonly<Record<string, unknown>>): boolean {
-  return Object.keys(json).length === 0 || ('adapty_check' in json && !('event_type' in json));
-}
-
-function parse(bytes: Buffer): ParseResult {
+export function parse(bytes: Buffer): ParseResult {
   const json = read.readJsonObject(bytes);
   if (!json.ok) return failed(json.reason);
   if (isSetupCheck(json.value)) return ignored('the check of the set-up carries no event');
@@ -161,23 +156,3 @@ function parse(bytes: Buffer): ParseResult {
   if (isGrant || (kind !== 'refund' && !PAID_TYPES.has(type))) return done(event.value);
   return readMoney(body.value, json.value['event_properties'], event.value);
 }
-
-/** No check is longer; whatever a caller sends is not sent back at any length. */
-const LONGEST_CHECK = 1000;
-
-/** Adapty: a static `Authorization` value, USD prices as decimal numbers, one event per body. */
-export const adapty: Provider = {
-  name: 'adapty',
-  scheme: 'static_token',
-  proofHeaders: [TOKEN_HEADER],
-  setupHint:
-    "In Adapty open Integrations, Webhook, put this URL into the production and the sandbox endpoint URL and the secret, exactly as shown, into both Authorization header values, keep the events' default names, and have the app pass its own user id to Adapty's identify before the first purchase: it arrives as customer_user_id.",
-  verify: verifyStaticToken,
-  parse,
-  setupAnswer(bytes) {
-    const json = read.readJsonObject(bytes);
-    const check = json.ok && isSetupCheck(json.value) ? json.value['adapty_check'] : undefined;
-    if (typeof check !== 'string' || check.length > LONGEST_CHECK) return {};
-    return { adapty_check_response: check };
-  },
-};

@@ -3,8 +3,8 @@
  * of US dollars and once more in the currency of the purchase.
  */
 import * as z from 'zod';
-import type { NormalizedEvent, OriginalAmount } from '../domain/events.ts';
-import { decimalToMinor, minorDecimals } from '../domain/money.ts';
+import type { NormalizedEvent, OriginalAmount } from '../../domain/events.ts';
+import { decimalToMinor, minorDecimals } from '../../domain/money.ts';
 import * as read from './read-body.ts';
 import type { Read } from './read-body.ts';
 

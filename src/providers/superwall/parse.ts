@@ -1,11 +1,17 @@
 import * as z from 'zod';
-import type { EventKind, NormalizedEvent } from '../domain/events.ts';
-import { done, environmentNamed, failed, ignored, normalizedEvent, usersAmong } from './normalized.ts';
-import type { ParseResult, Provider } from './provider.ts';
-import * as read from './read-body.ts';
-import * as money from './store-money.ts';
-import type { StorePrice, StoreTransaction } from './store-money.ts';
-import { SVIX_HEADERS, svixSecretFault, svixTime, verifySvix } from './svix.ts';
+import type { EventKind, NormalizedEvent } from '../../domain/events.ts';
+import {
+  done,
+  environmentNamed,
+  failed,
+  ignored,
+  normalizedEvent,
+  usersAmong,
+} from '../shared/normalized-event.ts';
+import type { ParseResult } from '../provider.ts';
+import * as read from '../shared/read-body.ts';
+import * as money from '../shared/store-money.ts';
+import type { StorePrice, StoreTransaction } from '../shared/store-money.ts';
 
 /** Ids that Superwall's SDK made up for somebody the app had not named. */
 const ANONYMOUS = '$SuperwallAlias:';
@@ -102,7 +108,7 @@ function readData(data: Data, toldAt: number, raw: unknown): ParseResult {
   return price.ok || kind === 'test' ? done(eventOf(data, toldAt, kind)) : failed(price.reason);
 }
 
-function parse(bytes: Buffer): ParseResult {
+export function parse(bytes: Buffer): ParseResult {
   const json = read.readJsonObject(bytes);
   if (!json.ok) return failed(json.reason);
   const raw = json.value['data'];
@@ -116,16 +122,3 @@ function parse(bytes: Buffer): ParseResult {
   if (toldAt === null) return failed('data.ts and timestamp are missing or not a time in milliseconds');
   return readData(data.value, toldAt, raw);
 }
-
-/** Superwall, legacy format: delivered and signed by Svix, USD prices as decimal numbers, one event per body. */
-export const superwall: Provider = {
-  name: 'superwall',
-  scheme: 'hmac',
-  secretFault: svixSecretFault,
-  proofHeaders: SVIX_HEADERS,
-  setupHint:
-    "Make the webhook through Superwall's API (POST /v2/projects/PROJECT/webhook_endpoints) with this URL and format superwall, since the dashboard makes webhooks of format V2, which can't be read yet; copy its signing secret (whsec_…) here, and have the app pass its own user id, on iOS a UUID, to Superwall's identify before the first purchase: it arrives as originalAppUserId (as a second source set the user attribute app_user_id).",
-  verify: verifySvix,
-  signedAt: svixTime,
-  parse,
-};

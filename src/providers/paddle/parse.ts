@@ -1,28 +1,15 @@
 import * as z from 'zod';
-import type { AdjustmentFact, EventKind, NormalizedEvent, OriginalAmount } from '../domain/events.ts';
-import * as normalized from './normalized.ts';
-import { failed, normalizedEvent } from './normalized.ts';
-import type { ParseResult, Provider } from './provider.ts';
-import * as read from './read-body.ts';
-import type { Read } from './read-body.ts';
-import { timestampedHmacTime, verifyTimestampedHmac } from './timestamped-hmac.ts';
-import type { TimestampedHmacScheme } from './timestamped-hmac.ts';
+import type { AdjustmentFact, EventKind, NormalizedEvent, OriginalAmount } from '../../domain/events.ts';
+import * as normalized from '../shared/normalized-event.ts';
+import { failed, normalizedEvent } from '../shared/normalized-event.ts';
+import type { ParseResult } from '../provider.ts';
+import * as read from '../shared/read-body.ts';
+import type { Read } from '../shared/read-body.ts';
 
 const STORE = 'paddle';
 
-/** Paddle signs each attempt anew, so its own libraries allow an age of no more than five seconds, to the millisecond. */
-const SIGNATURE: TimestampedHmacScheme = {
-  header: 'paddle-signature',
-  separator: ';',
-  timeKey: 'ts',
-  signatureKey: 'h1',
-  joint: ':',
-  toleranceMs: 5_000,
-  clockStepMs: 1,
-};
-
-/** Events that somebody made up in Paddle's simulator. They are signed with the real secret. */
-const SIMULATED = 'ntfsimevt_';
+/** The ids of events from Paddle's simulator, which are signed with the real secret, begin with this. */
+export const SIMULATED_EVENT_PREFIX = 'ntfsimevt_';
 
 const envelopeSchema = z.object({
   event_id: read.id,
@@ -82,7 +69,7 @@ function eventOf(envelope: Envelope, kind: EventKind, details: Details): Normali
   return normalizedEvent({
     sourceEventId: envelope.event_id,
     kind,
-    environment: envelope.event_id.startsWith(SIMULATED) ? 'sandbox' : null,
+    environment: envelope.event_id.startsWith(SIMULATED_EVENT_PREFIX) ? 'sandbox' : null,
     occurredAt: envelope.occurred_at,
     ...details,
   });
@@ -260,26 +247,9 @@ function readType(envelope: Envelope): ParseResult {
   }
 }
 
-function parse(body: Buffer): ParseResult {
+export function parse(body: Buffer): ParseResult {
   const json = read.readJsonObject(body);
   if (!json.ok) return failed(json.reason);
   const envelope = read.readAs(envelopeSchema, json.value);
   return envelope.ok ? readType(envelope.value) : failed(envelope.reason);
 }
-
-/** Paddle Billing: a signature over time and raw body, amounts as text in minor units, payouts often in USD. */
-export const paddle: Provider = {
-  name: 'paddle',
-  scheme: 'hmac',
-  proofHeaders: [SIGNATURE.header],
-  setupHint:
-    "In Paddle open Developer tools, Notifications, add a destination of type webhook with this URL for the events transaction.completed, adjustment.created, adjustment.updated, subscription.created, subscription.trialing, subscription.updated and subscription.canceled, pass customData: { app_user_id: … } with the app's own user id at the checkout, and copy the destination's secret key (pdl_ntfset_…) here with the environment of that Paddle account; this server's clock must be right to within five seconds.",
-  // A secret that Paddle's own library is tested with begins with pdl_ntf_.
-  secretFault: (secret) =>
-    /^pdl_ntf(?:set)?_./.test(secret)
-      ? null
-      : "Is no secret key of a notification destination: Paddle's begin with pdl_ntfset_. An API key does not belong here.",
-  verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
-  signedAt: (request) => timestampedHmacTime(request, SIGNATURE),
-  parse,
-};

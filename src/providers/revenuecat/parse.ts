@@ -1,12 +1,18 @@
 import * as z from 'zod';
-import type { AdjustmentFact, Environment, EventKind, NormalizedEvent } from '../domain/events.ts';
-import { done, environmentNamed, failed, ignored, normalizedEvent, usersAmong } from './normalized.ts';
-import type { ParseResult, Provider } from './provider.ts';
-import * as read from './read-body.ts';
-import type { Read } from './read-body.ts';
-import { TOKEN_HEADER, verifyStaticToken } from './static-token.ts';
-import * as money from './store-money.ts';
-import type { StorePrice, StoreTransaction } from './store-money.ts';
+import type { AdjustmentFact, Environment, EventKind, NormalizedEvent } from '../../domain/events.ts';
+import {
+  done,
+  environmentNamed,
+  failed,
+  ignored,
+  normalizedEvent,
+  usersAmong,
+} from '../shared/normalized-event.ts';
+import type { ParseResult } from '../provider.ts';
+import * as read from '../shared/read-body.ts';
+import type { Read } from '../shared/read-body.ts';
+import * as money from '../shared/store-money.ts';
+import type { StorePrice, StoreTransaction } from '../shared/store-money.ts';
 
 /** Ids that RevenueCat's SDK made up for somebody the app had not named. */
 const ANONYMOUS = '$RCAnonymousID:';
@@ -189,7 +195,7 @@ function readMoney(event: Base, raw: unknown, kind: EventKind): ParseResult {
   return done(eventOf(event, kind));
 }
 
-function parse(body: Buffer): ParseResult {
+export function parse(body: Buffer): ParseResult {
   const json = read.readJsonObject(body);
   if (!json.ok) return failed(json.reason);
   const raw = json.value['event'];
@@ -207,14 +213,3 @@ function parse(body: Buffer): ParseResult {
   if (kind !== undefined || result.outcome !== 'event' || result.event.kind === 'refund') return result;
   return ignored(unknown, result.event);
 }
-
-/** RevenueCat: a static `Authorization` value, USD prices as decimal numbers, one event per body. */
-export const revenuecat: Provider = {
-  name: 'revenuecat',
-  scheme: 'static_token',
-  proofHeaders: [TOKEN_HEADER],
-  setupHint:
-    'In RevenueCat open Integrations, Webhooks, add a webhook with this URL and put the secret, exactly as shown, into the Authorization header value, and have the app pass its own user id to logIn before the first purchase: it arrives as app_user_id.',
-  verify: verifyStaticToken,
-  parse,
-};

@@ -1,6 +1,6 @@
-import type { Environment, NormalizedEvent } from '../domain/events.ts';
+import type { Environment, NormalizedEvent } from '../../domain/events.ts';
 import { distinct } from './read-body.ts';
-import type { ParseResult } from './provider.ts';
+import type { ParseResult } from '../provider.ts';
 
 /** What a reader of a body has to say at least; whatever else it does not say is empty. */
 export type EventDetails = Pick<NormalizedEvent, 'sourceEventId' | 'kind' | 'occurredAt'> &

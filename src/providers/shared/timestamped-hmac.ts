@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { SignedRequest } from './provider.ts';
+import type { SignedRequest } from '../provider.ts';
 import { secureCompare } from './secure-compare.ts';
 
 /** How one provider spells a signature that covers a time: `t=1700000000,v1=<hex>` or `ts=1700000000;h1=<hex>`. */

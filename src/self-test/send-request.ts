@@ -1,33 +1,33 @@
-/** What came back: an answer of somebody, or none and why. */
-export type PostResult =
+/** The outcome of a request: a response of any status, or no response and the reason. */
+export type SendResult =
   | {
-      readonly kind: 'answer';
+      readonly kind: 'response';
       readonly status: number;
-      /** Where a redirect points; it is not followed, since no provider follows one. */
+      /** Where a redirect points. It is not followed, since no provider follows redirects. */
       readonly location: string | null;
-      /** The JSON of the answer; undefined when it is none. */
+      /** The parsed body; undefined when it is not JSON. */
       readonly json: unknown;
-      /** How long it took, in whole milliseconds. */
-      readonly tookMs: number;
+      /** Whole milliseconds. */
+      readonly durationMs: number;
     }
-  | { readonly kind: 'none'; readonly reason: string };
+  | { readonly kind: 'no_response'; readonly reason: string };
 
-/** More than any answer of this service has. */
-const MOST_CHARACTERS = 64 * 1024;
+/** More than any response of this service has. */
+const MAX_BODY_CHARACTERS = 64 * 1024;
 
-/** The beginning of a body, so that whoever answers can't fill the memory. */
-async function beginningOf(response: Response): Promise<string> {
+/** Reads the start of a body, so that a foreign server cannot fill the memory. */
+async function readBodyStart(response: Response): Promise<string> {
   if (response.body === null) return '';
   const decoder = new TextDecoder();
   let text = '';
   for await (const part of response.body as AsyncIterable<Uint8Array>) {
     text += decoder.decode(part, { stream: true });
-    if (text.length > MOST_CHARACTERS) break;
+    if (text.length > MAX_BODY_CHARACTERS) break;
   }
-  return text.slice(0, MOST_CHARACTERS);
+  return text.slice(0, MAX_BODY_CHARACTERS);
 }
 
-function jsonOf(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -35,35 +35,35 @@ function jsonOf(text: string): unknown {
   }
 }
 
-function codeOf(error: unknown): string {
+function errorCodeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '';
   if ('code' in error && typeof error.code === 'string') return error.code;
-  return 'cause' in error ? codeOf(error.cause) : '';
+  return 'cause' in error ? errorCodeOf(error.cause) : '';
 }
 
-/** Why there was no answer, for whoever has to mend it. */
+/** Returns why there was no response, in words that help an operator. */
 function reasonOf(error: unknown, timeoutMs: number): string {
   if (error instanceof DOMException && error.name === 'TimeoutError') {
-    return `no answer came within ${(timeoutMs / 1000).toFixed(1)} s`;
+    return `no response within ${(timeoutMs / 1000).toFixed(1)} s`;
   }
-  const code = codeOf(error);
+  const code = errorCodeOf(error);
   switch (code) {
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return 'its name is not known to DNS';
+      return 'the host name is not in DNS';
     case 'ECONNREFUSED':
-      return 'nothing listens there';
+      return 'the connection was refused';
     default:
       return code === '' ? 'the connection failed' : `the connection failed (${code})`;
   }
 }
 
-/** Sends one request, with a body as a POST, and reads what comes back. Never throws. */
-export async function send(
+/** Sends one request, a POST if it has a body, and reads the response. Never throws. */
+export async function sendRequest(
   url: string,
   request: { readonly headers?: Readonly<Record<string, string>>; readonly body?: Buffer },
   timeoutMs: number,
-): Promise<PostResult> {
+): Promise<SendResult> {
   const { headers = {}, body } = request;
   const startedAt = performance.now();
   try {
@@ -74,16 +74,15 @@ export async function send(
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });
-    const json = jsonOf(await beginningOf(response));
-    const tookMs = Math.round(performance.now() - startedAt);
+    const json = parseJson(await readBodyStart(response));
     return {
-      kind: 'answer',
+      kind: 'response',
       status: response.status,
       location: response.headers.get('location'),
       json,
-      tookMs,
+      durationMs: Math.round(performance.now() - startedAt),
     };
   } catch (error) {
-    return { kind: 'none', reason: reasonOf(error, timeoutMs) };
+    return { kind: 'no_response', reason: reasonOf(error, timeoutMs) };
   }
 }

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import type { SignedRequest } from './provider.ts';
+import type { SignedRequest } from '../provider.ts';
 import { secureCompare } from './secure-compare.ts';
 import { UNIX_SECONDS } from './timestamped-hmac.ts';
 
@@ -24,9 +24,11 @@ function keyOf(secret: string): Buffer | null {
   return key.length === 0 ? null : key;
 }
 
-/** What is wrong with the form of a secret; null for nothing. */
-export function svixSecretFault(secret: string): string | null {
-  return keyOf(secret) === null ? 'Is no Svix secret: whsec_ and base64, as the provider shows it.' : null;
+/** Returns what is wrong with the form of a secret, or null. */
+export function svixSecretProblem(secret: string): string | null {
+  return keyOf(secret) === null
+    ? 'This is not a Svix signing secret, which is whsec_ followed by base64. Copy it exactly as the provider shows it.'
+    : null;
 }
 
 /** A header's value; null when it is missing, empty or a list. */

@@ -1,0 +1,20 @@
+import type { Provider } from '../provider.ts';
+import { TOKEN_HEADER, verifyStaticToken } from '../shared/static-token.ts';
+import { parse } from './parse.ts';
+import { adaptySample } from './sample.ts';
+import { setupCheck } from './setup-check.ts';
+
+/** Adapty: a static `Authorization` value, USD prices as decimal numbers, one event per body. */
+export const adapty: Provider = {
+  name: 'adapty',
+  title: 'Adapty',
+  scheme: 'static_token',
+  environmentFrom: 'body',
+  proofHeaders: [TOKEN_HEADER],
+  setupHint:
+    "In Adapty, open Integrations > Webhook. Enter this URL as both the production and the sandbox endpoint URL, and the secret, exactly as shown, as both Authorization header values. Keep the default event names. Have the app pass its own user id to Adapty's identify() before the first purchase; it arrives as customer_user_id.",
+  verify: verifyStaticToken,
+  parse,
+  setupCheck,
+  sample: adaptySample,
+};

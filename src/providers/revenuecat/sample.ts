@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { approximateLocalPrice, SAMPLE_TIME, storeTransactionId } from '../shared/sample.ts';
+import type { Payload, ProviderSample } from '../shared/sample.ts';
+import { tokenHeaders } from '../shared/static-token.ts';
+
+export interface RevenuecatOverrides {
+  readonly type?: string;
+  readonly eventId?: string;
+  readonly userId?: string;
+  readonly originalUserId?: string;
+  readonly aliases?: readonly string[];
+  /** Dollars, e.g. 9.99; below zero for a refund, null when RevenueCat does not know. */
+  readonly usd?: number | null;
+  readonly currency?: string | null;
+  /** In `currency`; without it the dollars at a rough rate. */
+  readonly localPrice?: number | null;
+  readonly transactionId?: string | null;
+  readonly originalTransactionId?: string | null;
+  readonly productId?: string;
+  readonly store?: string;
+  readonly environment?: string | null;
+  readonly periodType?: string;
+  /** Epoch ms of the event, and of the purchase unless that is given. */
+  readonly occurredAt?: number;
+  readonly purchasedAt?: number;
+  /** Anything else in the event, or in place of what was built; undefined removes a field. */
+  readonly extra?: Payload;
+}
+
+/** One RevenueCat event; a first purchase of 9.99 USD in the App Store unless told otherwise. */
+export function revenuecatEvent(overrides: RevenuecatOverrides = {}): Payload {
+  const occurredAt = overrides.occurredAt ?? SAMPLE_TIME;
+  const { usd = 9.99, currency = 'USD', userId = 'user-hazel', aliases = [userId] } = overrides;
+  const { transactionId = storeTransactionId() } = overrides;
+  const { environment = 'PRODUCTION', originalTransactionId = transactionId } = overrides;
+  return {
+    api_version: '1.0',
+    event: {
+      aliases,
+      app_id: 'app_lanternnotes',
+      app_user_id: userId,
+      commission_percentage: 0.15,
+      country_code: 'US',
+      currency,
+      entitlement_id: null,
+      entitlement_ids: ['lantern_plus'],
+      environment,
+      event_timestamp_ms: occurredAt,
+      expiration_at_ms: occurredAt + 30 * 86_400_000,
+      id: overrides.eventId ?? randomUUID().toUpperCase(),
+      is_family_share: false,
+      offer_code: null,
+      original_app_user_id: overrides.originalUserId ?? userId,
+      original_transaction_id: originalTransactionId,
+      period_type: overrides.periodType ?? 'NORMAL',
+      presented_offering_id: 'spring_paywall',
+      price: usd,
+      price_in_purchased_currency:
+        overrides.localPrice === undefined ? approximateLocalPrice(usd, currency) : overrides.localPrice,
+      product_id: overrides.productId ?? 'lantern.plus.monthly',
+      purchased_at_ms: overrides.purchasedAt ?? occurredAt,
+      store: overrides.store ?? 'APP_STORE',
+      subscriber_attributes: {
+        $email: { updated_at_ms: occurredAt - 60_000, value: 'hazel@example.com' },
+      },
+      takehome_percentage: 0.85,
+      tax_percentage: 0,
+      transaction_id: transactionId,
+      type: overrides.type ?? 'INITIAL_PURCHASE',
+      ...overrides.extra,
+    },
+  };
+}
+
+export const revenuecatSample: ProviderSample = {
+  sandboxPurchase: ({ id, userId, occurredAt, cents }) => ({
+    sourceEventId: id,
+    payload: revenuecatEvent({
+      eventId: id,
+      transactionId: id,
+      userId,
+      occurredAt,
+      usd: cents / 100,
+      environment: 'SANDBOX',
+    }),
+  }),
+  sign: tokenHeaders,
+};

@@ -1,0 +1,69 @@
+import * as z from 'zod';
+import type {
+  Environment,
+  EventKind,
+  NormalizedEvent,
+  OriginalAmount,
+  PaymentAliasFact,
+} from '../../domain/events.ts';
+import type { ParseResult } from '../provider.ts';
+import * as normalized from '../shared/normalized-event.ts';
+import { normalizedEvent } from '../shared/normalized-event.ts';
+import * as read from '../shared/read-body.ts';
+import type { Read } from '../shared/read-body.ts';
+
+export const STORE = 'stripe';
+
+export const envelopeSchema = z.object({
+  id: read.id,
+  type: read.id,
+  created: read.epochSeconds,
+  livemode: read.anything,
+  data: z.object({ object: z.record(z.string(), z.unknown()), previous_attributes: read.anything }),
+});
+export type Envelope = z.infer<typeof envelopeSchema>;
+
+export type Details = Partial<Omit<NormalizedEvent, 'sourceEventId' | 'kind' | 'environment'>>;
+
+function environmentOf(envelope: Envelope): Environment | null {
+  if (envelope.livemode === true) return 'production';
+  return envelope.livemode === false ? 'sandbox' : null;
+}
+
+function eventOf(envelope: Envelope, kind: EventKind, details: Details = {}): NormalizedEvent {
+  return normalizedEvent({
+    sourceEventId: envelope.id,
+    kind,
+    environment: environmentOf(envelope),
+    occurredAt: envelope.created,
+    ...details,
+  });
+}
+
+export function done(envelope: Envelope, kind: EventKind, details: Details = {}): ParseResult {
+  return normalized.done(eventOf(envelope, kind, details));
+}
+
+export function ignored(envelope: Envelope, reason: string, details: Details = {}): ParseResult {
+  return normalized.ignored(reason, eventOf(envelope, 'other', details));
+}
+
+/** Stripe states no USD value: only an amount that is in USD already has one. */
+export function originalAmount(currency: string, amountMinor: number): OriginalAmount {
+  return { currency, amountMinor, usdCents: currency === 'USD' ? amountMinor : null };
+}
+
+export function aliases(
+  paymentRef: string | null,
+  ...names: readonly (string | null)[]
+): readonly PaymentAliasFact[] {
+  if (paymentRef === null) return [];
+  return read
+    .distinct(names)
+    .filter((aliasRef) => aliasRef !== paymentRef)
+    .map((aliasRef) => ({ store: STORE, aliasRef, paymentRef }));
+}
+
+export function object<T>(envelope: Envelope, schema: z.ZodType<T>): Read<T> {
+  return read.readAs(schema, envelope.data.object, 'data.object');
+}

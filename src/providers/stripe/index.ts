@@ -1,0 +1,34 @@
+import type { Provider } from '../provider.ts';
+import { timestampedHmacTime, verifyTimestampedHmac } from '../shared/timestamped-hmac.ts';
+import type { TimestampedHmacScheme } from '../shared/timestamped-hmac.ts';
+import { parse } from './parse.ts';
+import { stripeSample } from './sample.ts';
+
+const SIGNATURE: TimestampedHmacScheme = {
+  header: 'stripe-signature',
+  separator: ',',
+  timeKey: 't',
+  signatureKey: 'v1',
+  joint: '.',
+  toleranceMs: 300_000,
+  clockStepMs: 1000,
+};
+
+/** Stripe: a signature over time and raw body, amounts in minor units of any currency, several events per payment. */
+export const stripe: Provider = {
+  name: 'stripe',
+  title: 'Stripe',
+  scheme: 'hmac',
+  environmentFrom: 'body',
+  proofHeaders: [SIGNATURE.header],
+  setupHint:
+    "In Stripe, open Developers > Webhooks and add an endpoint with this URL for the events invoice.paid, invoice_payment.paid, checkout.session.completed, checkout.session.async_payment_succeeded, customer.subscription.*, charge.succeeded, refund.* and charge.dispute.*. Copy its signing secret (whsec_…) here. In Checkout, set client_reference_id and subscription_data.metadata.app_user_id to the app's own user id.",
+  secretProblem: (secret) =>
+    /^whsec_./.test(secret)
+      ? null
+      : "This is not a webhook's signing secret: Stripe's begin with whsec_. Copy it from the endpoint in Stripe; an API key (sk_…) does not work here.",
+  verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
+  signedAt: (request) => timestampedHmacTime(request, SIGNATURE),
+  parse,
+  sample: stripeSample,
+};

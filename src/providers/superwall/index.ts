@@ -1,0 +1,20 @@
+import type { Provider } from '../provider.ts';
+import { SVIX_HEADERS, svixSecretProblem, svixTime, verifySvix } from '../shared/svix.ts';
+import { parse } from './parse.ts';
+import { superwallSample } from './sample.ts';
+
+/** Superwall, legacy format: delivered and signed by Svix, USD prices as decimal numbers, one event per body. */
+export const superwall: Provider = {
+  name: 'superwall',
+  title: 'Superwall',
+  scheme: 'hmac',
+  environmentFrom: 'body',
+  proofHeaders: SVIX_HEADERS,
+  setupHint:
+    "Create the webhook with Superwall's API (POST /v2/projects/PROJECT/webhook_endpoints), with this URL and the format superwall. Webhooks created in the dashboard use the format V2, which is not supported yet. Copy the signing secret (whsec_…) here. Have the app pass its own user id (on iOS, a UUID) to Superwall's identify() before the first purchase; it arrives as originalAppUserId. The user attribute app_user_id is a second source.",
+  secretProblem: svixSecretProblem,
+  verify: verifySvix,
+  signedAt: svixTime,
+  parse,
+  sample: superwallSample,
+};

@@ -1,0 +1,144 @@
+import { readIdentityOverlap } from '../db/diagnostics.ts';
+import { findCurrenciesInUse, readAppActivity } from '../db/self-tests.ts';
+import { DAY_MS } from '../domain/time.ts';
+import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
+import { PROVIDER_NAMES } from '../providers/index.ts';
+import type { SelfTestSession } from './session.ts';
+import { advice, failed, passed } from './steps.ts';
+import type { APP_STEPS, Step } from './steps.ts';
+
+type AppStep = Step<(typeof APP_STEPS)[number]>;
+
+/** The window in which clicks, installs and users count as recent. */
+const RECENT_DAYS = 30;
+/** How many user ids of each side the overlap is read with; the counts do not depend on it. */
+const SAMPLES = 3;
+
+/** Checks the app as a whole. All but a missing provider is advice, since an app may be new. */
+export async function checkApp(session: SelfTestSession, configuredProviders: number): Promise<AppStep[]> {
+  return [
+    checkProviders(session, configuredProviders),
+    checkPublicUrl(session),
+    ...(await checkActivity(session)),
+    await checkUserIds(session),
+    await checkExchangeRates(session),
+  ];
+}
+
+function checkProviders(session: SelfTestSession, count: number): AppStep {
+  return count > 0
+    ? passed(
+        'providers',
+        `${count} of the ${PROVIDER_NAMES.length} billing providers ${count === 1 ? 'is' : 'are'} configured.`,
+      )
+    : failed(
+        'providers',
+        'No billing provider is configured, so no sale can arrive.',
+        `Set the webhook secret of the provider that you use: PUT /apps/${session.appId}/webhooks/PROVIDER/secret.`,
+      );
+}
+
+/** Returns whether a host cannot be reached from the internet. */
+function isLocal(host: string): boolean {
+  return (
+    host === 'localhost' ||
+    host.endsWith('.localhost') ||
+    host.endsWith('.local') ||
+    /^(127|10|0|192\.168|169\.254|172\.(1[6-9]|2\d|3[01]))\./.test(host) ||
+    /^\[(::1?|f[cd].*|fe80.*)\]$/.test(host)
+  );
+}
+
+function checkPublicUrl({ deps }: SelfTestSession): AppStep {
+  const step = 'public_url';
+  const { protocol, hostname } = new URL(deps.publicUrl);
+  if (isLocal(hostname)) {
+    return advice(
+      step,
+      `Providers would post to ${deps.publicUrl}, which only this network can reach.`,
+      'Before you connect a provider, have the operator set PUBLIC_URL to the https address at which the internet reaches this service.',
+    );
+  }
+  return protocol === 'https:'
+    ? passed(step, `Providers post to ${deps.publicUrl}.`, 'advice')
+    : advice(
+        step,
+        `Providers would post to ${deps.publicUrl}, which is not encrypted.`,
+        'Have the operator put https in front of the service and set PUBLIC_URL to that address.',
+      );
+}
+
+async function checkActivity({ deps, appId }: SelfTestSession): Promise<AppStep[]> {
+  const since = deps.now() - RECENT_DAYS * DAY_MS;
+  const { hasActiveLink, clicks, installs, identified } = await readAppActivity(deps.sql, appId, since);
+  const recent = (step: 'clicks' | 'installs' | 'identified', count: number, what: string, fix: string) =>
+    count > 0
+      ? passed(step, `${count} ${what} in the last ${RECENT_DAYS} days.`, 'advice')
+      : advice(step, `No ${what} in the last ${RECENT_DAYS} days.`, fix);
+  return [
+    hasActiveLink
+      ? passed('links', 'There is an active link.', 'advice')
+      : advice(
+          'links',
+          'There is no active link.',
+          `Create an affiliate and a link: POST /apps/${appId}/affiliates, then POST /apps/${appId}/links.`,
+        ),
+    recent('clicks', clicks, 'clicks', 'Open one of your links once, on a phone.'),
+    recent(
+      'installs',
+      installs,
+      'attributed installs',
+      'Have the app call POST /sdk/install at its first start, with the claim token or the affiliate code.',
+    ),
+    recent(
+      'identified',
+      identified,
+      'identified users',
+      'Have the app call POST /sdk/identify as soon as it knows the user, before the first purchase.',
+    ),
+  ];
+}
+
+async function checkUserIds({ deps, appId }: SelfTestSession): Promise<AppStep> {
+  const step = 'user_ids';
+  const overlap = await readIdentityOverlap(deps.sql, appId, SAMPLES);
+  if (!overlap.billed) {
+    return advice(
+      step,
+      'No billing event has named a user yet, so user ids cannot be compared.',
+      'Make a sandbox purchase as a user whom the app has identified, then run the self-test again.',
+    );
+  }
+  if (!overlap.told) {
+    return advice(
+      step,
+      'Billing events name users, but the app has identified none.',
+      'Have the app call POST /sdk/identify with exactly the user id that the billing provider reports.',
+    );
+  }
+  return overlap.overlapCount > 0
+    ? passed(step, 'Billing events and the app name the same users.', 'advice')
+    : advice(
+        step,
+        'No user of a billing event is a user whom the app has identified.',
+        `Compare the ids in GET /apps/${appId}/diagnostics/identity. The app must call POST /sdk/identify with exactly the user id that the provider reports.`,
+      );
+}
+
+async function checkExchangeRates({ deps, appId }: SelfTestSession): Promise<AppStep> {
+  const step = 'exchange_rates';
+  const inUse = await findCurrenciesInUse(deps.sql, appId);
+  if (inUse.length === 0) {
+    return passed(step, 'No exchange rates are needed: the latest sales state US dollars.', 'advice');
+  }
+  const oldest = deps.now() - (RATE_MAX_AGE_DAYS + 1) * DAY_MS;
+  const stale = inUse.filter(({ rateAt }) => rateAt === null || rateAt <= oldest);
+  const listOf = (rows: typeof inUse) => rows.map(({ currency }) => currency).join(', ');
+  return stale.length === 0
+    ? passed(step, `Recent exchange rates exist for ${listOf(inUse)}.`, 'advice')
+    : advice(
+        step,
+        `No exchange rate of the last ${RATE_MAX_AGE_DAYS} days exists for ${listOf(stale)}.`,
+        'Have the operator check RATES_URL, or import rates with `npm run -s admin -- rates import FILE`. Payments in these currencies wait until then.',
+      );
+}
