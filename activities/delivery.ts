@@ -6,29 +6,30 @@ import { recordEventFacts } from '../src/db/events.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
-import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
-import { DELIVERY_STEPS } from '../workflows/types.ts';
-import type { DeliveryResult, DeliveryStep } from '../workflows/types.ts';
+import type { BindingId, CommissionId, DeliveryId } from '../src/domain/ids.ts';
+import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
+import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
 import { DeliveryContext } from './delivery-context.ts';
 import { evaluateAndApply } from './evaluate.ts';
 import { causeForFounder } from './failures.ts';
+import { parseId } from './parse-id.ts';
 
 export interface DeliveryActivityDeps {
   readonly sql: Sql;
   readonly secretBox: SecretBox;
   readonly logger: Logger;
   /** Told of an outcome after its commit: whoever waits for the answer gets it from here. */
-  readonly onOutcome: (deliveryId: DeliveryId, result: DeliveryResult) => void;
+  readonly onOutcome: (deliveryId: DeliveryId, result: DeliveryOutcome) => void;
   /** Told of commissions after their commit: their hold timers are started from here. */
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
   /** Told of bindings whose earlier payments have to be looked at. */
   readonly onBindings: (bindings: readonly BindingId[]) => void;
 }
 
-type Step = (deps: DeliveryActivityDeps, run: DeliveryContext) => Promise<DeliveryResult | null>;
+type Step = (deps: DeliveryActivityDeps, run: DeliveryContext) => Promise<DeliveryOutcome | null>;
 
 /** An outcome that stands already: a step that runs again after the last commit has nothing left to do. */
-function outcomeOf(delivery: StoredDelivery): DeliveryResult | null {
+function outcomeOf(delivery: StoredDelivery): DeliveryOutcome | null {
   switch (delivery.processingStatus) {
     case 'received':
     case 'processing':
@@ -47,7 +48,7 @@ async function finish(
   { sql }: DeliveryActivityDeps,
   delivery: StoredDelivery,
   outcome: Parameters<typeof finishDelivery>[2],
-): Promise<DeliveryResult> {
+): Promise<DeliveryOutcome> {
   await finishDelivery(sql, delivery.id, outcome);
   if (outcome.status === 'duplicate') return { status: 'duplicate' };
   return { status: 'done', eventId: delivery.eventId, commissionId: null };
@@ -132,7 +133,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     const payments = await run.payments();
     const own = { deliveryId: delivery.id, eventId: delivery.eventId, sourceEventId };
     const ignoredReason = parsed.outcome === 'ignored' ? parsed.reason : null;
-    let outcome: { readonly commissionId: string | null } | null = null;
+    let outcome: { readonly commissionId: CommissionId | null } | null = null;
     for (const [index, payment] of payments.entries()) {
       const isLast = index === payments.length - 1 && ignoredReason === null;
       const applied = await evaluateAndApply(deps.sql, payment, isLast ? own : null);
@@ -152,15 +153,15 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
 };
 
 export type DeliveryActivities = Readonly<
-  Record<DeliveryStep, (deliveryId: string) => Promise<DeliveryResult | null>>
+  Record<DeliveryStep, (deliveryId: string) => Promise<DeliveryOutcome | null>>
 > & {
   /** All six steps in one go. */
-  readonly processDelivery: (deliveryId: string) => Promise<DeliveryResult>;
+  readonly processDelivery: (deliveryId: string) => Promise<DeliveryOutcome>;
 };
 
 /** The activities of the delivery workflow. */
 export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryActivities {
-  const settle = (deliveryId: DeliveryId, result: DeliveryResult): DeliveryResult => {
+  const settle = (deliveryId: DeliveryId, result: DeliveryOutcome): DeliveryOutcome => {
     deps.logger.info({ deliveryId, ...result, msg: 'delivery finished' });
     deps.onOutcome(deliveryId, result);
     return result;
@@ -169,8 +170,8 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
   /** One step on its own: what went wrong is kept on the row too, for the diagnostic that founders read. */
   const alone =
     (step: DeliveryStep) =>
-    async (id: string): Promise<DeliveryResult | null> => {
-      const deliveryId = id as DeliveryId;
+    async (id: string): Promise<DeliveryOutcome | null> => {
+      const deliveryId = parseId('delivery', id);
       try {
         const result = await steps[step](deps, new DeliveryContext(deps.sql, deliveryId));
         return result === null ? null : settle(deliveryId, result);
@@ -190,7 +191,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
 
   return {
     processDelivery: async (id) => {
-      const deliveryId = id as DeliveryId;
+      const deliveryId = parseId('delivery', id);
       const run = new DeliveryContext(deps.sql, deliveryId);
       for (const step of DELIVERY_STEPS) {
         const result = await steps[step](deps, run);

@@ -4,8 +4,9 @@ import { findWaitingPayments, loadPayments } from '../src/db/payments.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
-import type { BindingId, PaymentId } from '../src/domain/ids.ts';
+import type { BindingId } from '../src/domain/ids.ts';
 import { evaluateAndApply } from './evaluate.ts';
+import { parseId } from './parse-id.ts';
 
 export interface HealingActivityDeps {
   readonly sql: Sql;
@@ -31,14 +32,15 @@ export function createHealingActivities({
   return {
     /** Looks again at one page of waiting payments, and first at whom the user gave his purchases to; answers where the next page begins, or null after the last. */
     healPage: async (id, after) => {
-      const bindingId = id as BindingId;
+      const bindingId = parseId('binding', id);
+      const afterPayment = after === null ? null : parseId('payment', after);
       const binding = await findBinding(sql, bindingId);
       if (binding === undefined) return null;
       if (after === null) {
         onBindings(await bindTransfers(sql, binding.appId, { giver: binding.customerUserId }));
       }
       const users = { customerUserIds: [binding.customerUserId], userKeys: [] };
-      const page = await findWaitingPayments(sql, binding.appId, users, after as PaymentId | null, PAGE);
+      const page = await findWaitingPayments(sql, binding.appId, users, afterPayment, PAGE);
       let healed = 0;
       for (const payment of page.length === 0 ? [] : await loadPayments(sql, { paymentIds: page })) {
         const { commissions } = await evaluateAndApply(sql, payment, null);

@@ -9,7 +9,8 @@ import {
 import { sealPayoutCsv } from '../src/db/payout-csv.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { isId } from '../src/domain/ids.ts';
-import type { CommissionId, PayoutRequestId } from '../src/domain/ids.ts';
+import type { PayoutRequestId } from '../src/domain/ids.ts';
+import { parseId } from './parse-id.ts';
 
 export interface LedgerActivityDeps {
   readonly sql: Sql;
@@ -33,7 +34,7 @@ export interface LedgerActivities {
 export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivityDeps): LedgerActivities {
   return {
     matureCommission: async (commissionId) =>
-      (await matureCommission(sql, commissionId as CommissionId)) ? 'matured' : 'unchanged',
+      (await matureCommission(sql, parseId('commission', commissionId))) ? 'matured' : 'unchanged',
 
     sweepOverdue: async () => {
       let matured = 0;

@@ -5,11 +5,11 @@ import type { NewCommission } from '../src/db/payments.ts';
 import { findConvertiblePayments, importRates } from '../src/db/rates.ts';
 import { isConnectionFailure } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
-import type { PaymentId } from '../src/domain/ids.ts';
 import { fetchRatesFile, RatesAddressWrong } from '../src/rates/fetch-rates.ts';
 import { readRatesFile } from '../src/rates/read-rates-file.ts';
-import type { ConvertPage, RatesResult } from '../workflows/types.ts';
+import type { ConvertPage, RatesResult } from '../src/domain/workflow-contracts.ts';
 import { evaluateAndApply } from './evaluate.ts';
+import { parseId } from './parse-id.ts';
 
 export interface RatesActivityDeps {
   readonly sql: Sql;
@@ -49,7 +49,7 @@ export function createRatesActivities({
 
     /** Evaluates one page of payments. One that can't be evaluated must not hold up the others: it is logged. */
     convertPage: async (after) => {
-      const ids = await findConvertiblePayments(sql, after as PaymentId | null, PAGE);
+      const ids = await findConvertiblePayments(sql, after === null ? null : parseId('payment', after), PAGE);
       const payments = ids.length === 0 ? [] : await loadPayments(sql, { paymentIds: ids });
       let failed = 0;
       for (const payment of payments) {

@@ -19,11 +19,12 @@ import {
 import type { DeliveryPlan, ReprocessRun, ReprocessedDelivery } from '../src/db/reprocess.ts';
 import { isConnectionFailure, violatedConstraint } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
-import type { BindingId, DeliveryId, ReprocessRunId } from '../src/domain/ids.ts';
+import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
 import type { ReprocessChange } from '../src/domain/reprocess.ts';
-import type { ReprocessProgress } from '../workflows/types.ts';
+import type { ReprocessProgress } from '../src/domain/workflow-contracts.ts';
 import { DeliveryContext, UnknownProvider } from './delivery-context.ts';
 import { causeForFounder } from './failures.ts';
+import { parseId } from './parse-id.ts';
 import { namesOf, reprocessDelivery } from './reprocess-delivery.ts';
 
 export interface ReprocessActivityDeps {
@@ -172,7 +173,7 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
      * failed is noted for who waits; then it is tried again.
      */
     reprocessPage: async (id) => {
-      const reprocessRunId = id as ReprocessRunId;
+      const reprocessRunId = parseId('reprocessRun', id);
       const run = await findReprocessRun(sql, reprocessRunId);
       if (run === undefined) {
         throw ApplicationFailure.nonRetryable(

@@ -4,10 +4,10 @@ import { ConfigError } from './config/config.ts';
 import type { Config } from './config/config.ts';
 import { createLogger } from './config/logger.ts';
 import { createSecretBox } from './config/secret-box.ts';
-import { openBackends } from './embedded/backends.ts';
-import type { Backends } from './embedded/backends.ts';
+import { openBackends } from './backends.ts';
+import type { Backends } from './backends.ts';
 import { writeServiceFile } from './embedded/data-dir.ts';
-import { StartupError } from './embedded/startup-error.ts';
+import { StartupError } from './config/startup-error.ts';
 import { startService } from './service.ts';
 import type { Service } from './service.ts';
 

@@ -1,19 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Client, isGrpcServiceError } from '@temporalio/client';
-import { DefaultLogger, makeTelemetryFilterString, NativeConnection, Runtime } from '@temporalio/worker';
+import { Client } from '@temporalio/client';
+import { NativeConnection } from '@temporalio/worker';
 import type { NativeConnectionOptions, Worker, WorkflowBundle } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Activities } from '../activities/index.ts';
+import { ensureNamespace } from './namespace.ts';
 import { ensureSchedules } from './schedules.ts';
 import type { ScheduleId } from './schedules.ts';
+import { installSdkRuntime } from './sdk-runtime.ts';
 import { ensureSearchAttributes } from './search-attributes.ts';
 import { createWorker } from './worker.ts';
 
 const CONNECT_PAUSE_MS = 1_000;
 const HEALTH_PAUSE_MS = 2_000;
 const HEALTH_DEADLINE_MS = 2_000;
+const SCHEDULES_DEADLINE_MS = 10_000;
 const SETUP_PAUSE_MS = 60_000;
-const RETENTION_SECONDS = 7 * 24 * 60 * 60;
 
 export interface TemporalConnectionSettings {
   readonly connection: NativeConnectionOptions;
@@ -24,175 +26,152 @@ export interface TemporalConnectionSettings {
     readonly bundle: () => Promise<WorkflowBundle>;
     readonly activities: () => Activities;
   } | null;
-  /** None in tests that share one server. */
+  /** Empty in tests that share one server. */
   readonly schedules: readonly ScheduleId[];
-  /** How often search attributes and schedules are made sure of, also after the server was wiped. */
+  /** How often missing search attributes and Schedules are restored, as after the server was wiped. */
   readonly setUpPauseMs?: number;
   readonly logger: Logger;
 }
 
-/** A process's tie to Temporal: it connects, sets up what is missing, runs the worker, and notices when the server is gone. */
-export interface TemporalConnection {
-  /** Null while the server does not answer: callers keep their work for the relay instead of waiting. */
-  readonly client: () => Client | null;
-  /** What is missing, in words; null when all is well. */
-  readonly missing: () => string | null;
-  /** Whether the server was reached, set up and served by the worker at least once. */
-  readonly wasReady: () => boolean;
+/**
+ * A process's connection to Temporal. In the background it connects, sets up what is missing on the server, runs the
+ * worker, and checks the server's health. The service accepts and stores deliveries meanwhile.
+ */
+export class TemporalConnection {
+  readonly #settings: TemporalConnectionSettings;
+  readonly #stopping = new AbortController();
+  readonly #watching: Promise<void>;
+  #connection: NativeConnection | undefined;
+  #client: Client | null = null;
+  #worker: Worker | undefined;
+  #workerEnd: Promise<void> = Promise.resolve();
+  #isHealthy = false;
+  #wasReady = false;
+  #problem: string | null = 'Temporal: not connected yet';
+  #setUpAt = 0;
+
+  constructor(settings: TemporalConnectionSettings) {
+    this.#settings = settings;
+    installSdkRuntime(settings.logger);
+    this.#watching = this.#watch();
+  }
+
+  /** Null while the server does not respond: callers then leave their work to the relay. */
+  get client(): Client | null {
+    return this.#isHealthy ? this.#client : null;
+  }
+
+  /** What is missing, for the operator; null when nothing is. */
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  /** Whether the server was at least once reached, set up and served by the worker. */
+  get wasReady(): boolean {
+    return this.#wasReady;
+  }
+
   /** Ends the worker after its tasks, then the connection. */
-  readonly stop: () => Promise<void>;
-}
-
-let runtimeInstalled = false;
-
-/** The SDK's own signal handling off (the service drains in its own order) and its log lines through pino. */
-function installRuntime(logger: Logger): void {
-  if (runtimeInstalled) return;
-  runtimeInstalled = true;
-  Runtime.install({
-    shutdownSignals: [],
-    telemetryOptions: {
-      logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) },
-    },
-    logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
-      // Of what the SDK knows besides, only what names the work and the reason: the rest is of its own making.
-      const { error, workflowId, activityType, attempt } = (meta ?? {}) as Record<string, unknown>;
-      logger[level === 'ERROR' ? 'error' : 'warn']({
-        err: error,
-        workflowId,
-        activityType,
-        attempt,
-        msg: `temporal sdk: ${message}`,
-      });
-    }),
-  });
-}
-
-/** gRPC: not found. */
-const NOT_FOUND: unknown = 5;
-
-/** Registers the namespace where there is none. A server that does not let us look is taken to have it (Temporal Cloud). */
-async function ensureNamespace(connection: NativeConnection, namespace: string): Promise<void> {
-  try {
-    await connection.workflowService.describeNamespace({ namespace });
-  } catch (error) {
-    if (!isGrpcServiceError(error) || error.code !== NOT_FOUND) return;
-    await connection.workflowService.registerNamespace({
-      namespace,
-      workflowExecutionRetentionPeriod: { seconds: RETENTION_SECONDS as never },
-    });
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#watching;
+    this.#worker?.shutdown();
+    await this.#workerEnd;
+    await this.#connection?.close();
   }
-}
 
-/** Ties the process to Temporal in the background; the service serves and keeps deliveries meanwhile. */
-export function connectTemporal(settings: TemporalConnectionSettings): TemporalConnection {
-  const { namespace, taskQueue, logger, setUpPauseMs = SETUP_PAUSE_MS } = settings;
-  installRuntime(logger);
-  const stopping = new AbortController();
-  let connection: NativeConnection | undefined;
-  let client: Client | null = null;
-  let worker: Worker | undefined;
-  let workerDone: Promise<void> = Promise.resolve();
-  let healthy = false;
-  let wasReady = false;
-  let problem: string | null = 'Temporal: not connected yet';
+  async #watch(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      const needsWorker = this.#settings.worker !== null && this.#worker === undefined;
+      if (this.#connection === undefined || this.#client === null || needsWorker) {
+        if (!(await this.#tryToConnect())) await this.#pause(CONNECT_PAUSE_MS);
+        continue;
+      }
+      await this.#pause(HEALTH_PAUSE_MS);
+      if (!this.#stopping.signal.aborted) await this.#checkHealth(this.#connection, this.#client);
+    }
+  }
 
-  const pause = (ms: number) => sleep(ms, undefined, { signal: stopping.signal }).catch(() => {});
+  async #tryToConnect(): Promise<boolean> {
+    const { connection, logger } = this.#settings;
+    try {
+      await this.#connect();
+      return true;
+    } catch (error) {
+      const problem = `Temporal can't be reached at ${connection.address ?? 'the default address'}: check TEMPORAL_ADDRESS`;
+      const reason = error instanceof Error ? error.message : String(error);
+      if (problem !== this.#problem) logger.warn({ reason, msg: `${problem}; retrying every second` });
+      this.#problem = problem;
+      return false;
+    }
+  }
 
-  async function setUp(): Promise<void> {
-    if (connection === undefined || client === null) return;
-    const temporal = client;
+  async #connect(): Promise<void> {
+    const { namespace, taskQueue, worker, logger } = this.#settings;
+    this.#connection ??= await NativeConnection.connect(this.#settings.connection);
+    await ensureNamespace(this.#connection, namespace);
+    this.#client = new Client({ connection: this.#connection, namespace });
+    await this.#setUp(this.#connection, this.#client);
+    if (this.#worker === undefined) await this.#runWorker(this.#connection);
+    this.#isHealthy = true;
+    this.#wasReady = true;
+    this.#problem = null;
+    logger.info({ namespace, taskQueue, worker: worker !== null, msg: 'connected to Temporal' });
+  }
+
+  async #setUp(connection: NativeConnection, client: Client): Promise<void> {
+    const { namespace, taskQueue, schedules, logger } = this.#settings;
     await ensureSearchAttributes(connection, namespace, (line) => logger.warn({ msg: line }));
-    await temporal.withDeadline(Date.now() + 10_000, () =>
-      ensureSchedules(temporal, taskQueue, settings.schedules),
+    await client.withDeadline(Date.now() + SCHEDULES_DEADLINE_MS, () =>
+      ensureSchedules(client, taskQueue, schedules),
     );
+    this.#setUpAt = Date.now();
   }
 
-  async function runWorker(): Promise<void> {
-    if (settings.worker === null || connection === undefined) return;
-    const workflowBundle = await settings.worker.bundle();
-    worker = await createWorker({
+  async #runWorker(connection: NativeConnection): Promise<void> {
+    const { namespace, taskQueue, worker, logger } = this.#settings;
+    if (worker === null) return;
+    this.#worker = await createWorker({
       connection,
       namespace,
       taskQueue,
-      workflowBundle,
-      activities: settings.worker.activities(),
+      workflowBundle: await worker.bundle(),
+      activities: worker.activities(),
     });
-    workerDone = worker.run().catch((error: unknown) => {
-      worker = undefined;
-      problem = 'Temporal: the worker stopped, it is being started again';
+    this.#workerEnd = this.#worker.run().catch((error: unknown) => {
+      this.#worker = undefined;
+      this.#problem = 'Temporal: the worker stopped and is being restarted';
       logger.error({ err: error, msg: 'the worker stopped' });
     });
   }
 
-  async function connect(): Promise<void> {
-    connection ??= await NativeConnection.connect(settings.connection);
-    await ensureNamespace(connection, namespace);
-    client = new Client({ connection, namespace });
-    await setUp();
-    if (worker === undefined) await runWorker();
-    healthy = true;
-    wasReady = true;
-    problem = null;
-    logger.info({ namespace, taskQueue, worker: settings.worker !== null, msg: 'connected to Temporal' });
-  }
-
-  async function watch(): Promise<void> {
-    let setUpAt = Date.now();
-    let lastSaid: string | null = null;
-    while (!stopping.signal.aborted) {
-      if (client === null || (settings.worker !== null && worker === undefined)) {
-        try {
-          await connect();
-          setUpAt = Date.now();
-        } catch (error) {
-          problem = `Temporal can't be reached at ${settings.connection.address ?? 'the default address'}: check TEMPORAL_ADDRESS`;
-          const reason = error instanceof Error ? error.message : String(error);
-          if (problem !== lastSaid) logger.warn({ reason, msg: `${problem}; trying again every second` });
-          lastSaid = problem;
-          await pause(CONNECT_PAUSE_MS);
-        }
-        continue;
+  async #checkHealth(connection: NativeConnection, client: Client): Promise<void> {
+    const { namespace, logger, setUpPauseMs = SETUP_PAUSE_MS } = this.#settings;
+    try {
+      await connection.withDeadline(Date.now() + HEALTH_DEADLINE_MS, () =>
+        connection.workflowService.getSystemInfo({}),
+      );
+      const hasReturned = !this.#isHealthy;
+      this.#isHealthy = true;
+      this.#problem = null;
+      if (hasReturned || Date.now() - this.#setUpAt > setUpPauseMs) {
+        await ensureNamespace(connection, namespace);
+        await this.#setUp(connection, client);
       }
-      await pause(HEALTH_PAUSE_MS);
-      if (stopping.signal.aborted) return;
-      const { connection: link } = client;
-      try {
-        await link.withDeadline(Date.now() + HEALTH_DEADLINE_MS, () =>
-          link.workflowService.getSystemInfo({}),
-        );
-        const cameBack = !healthy;
-        healthy = true;
-        problem = null;
-        if (cameBack || Date.now() - setUpAt > setUpPauseMs) {
-          await ensureNamespace(connection as NativeConnection, namespace);
-          await setUp();
-          setUpAt = Date.now();
-        }
-        wasReady = true;
-      } catch (error) {
-        if (healthy)
-          logger.warn({ err: error, msg: 'Temporal is gone; deliveries are kept until it is back' });
-        healthy = false;
-        problem = 'Temporal: the server does not answer';
+      this.#wasReady = true;
+    } catch (error) {
+      if (this.#isHealthy) {
+        logger.warn({
+          err: error,
+          msg: 'Temporal does not respond; deliveries are stored until it is back',
+        });
       }
+      this.#isHealthy = false;
+      this.#problem = 'Temporal: the server does not respond';
     }
   }
 
-  const watching = watch();
-
-  return {
-    client: () => (healthy ? client : null),
-    missing: () => problem,
-    wasReady: () => wasReady,
-    stop: async () => {
-      stopping.abort();
-      await watching;
-      if (worker !== undefined) {
-        worker.shutdown();
-        await workerDone;
-      }
-      await connection?.close();
-    },
-  };
+  async #pause(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#stopping.signal }).catch(() => {});
+  }
 }

@@ -8,60 +8,64 @@ import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { TemporalWorkflowStarter } from './workflow-starter.ts';
 
-/** A delivery without an outcome for this long gets its workflow started again. */
-const OUTCOME_OVERDUE_MS = 30_000;
+/** Work without an outcome for this long has its workflow started again. */
+const OVERDUE_MS = 30_000;
 const PAUSE_MS = 5_000;
 const PAGE = 200;
-/** Starts under way at one time. */
+/** Starts in flight at once. */
 const PARALLEL = 8;
 
 export interface RelaySettings {
   readonly sql: Sql;
-  readonly work: TemporalWorkflowStarter;
+  readonly workflows: Pick<
+    TemporalWorkflowStarter,
+    'isReachable' | 'startDelivery' | 'healBinding' | 'startConvert' | 'startReprocess'
+  >;
   readonly logger: Logger;
   readonly overdueMs?: number;
   readonly pauseMs?: number;
 }
 
 export interface Relay extends BackgroundLoop {
-  /** One round: starts what is overdue now. Answers how many workflows were asked for. */
+  /** Runs one round: starts what is overdue now. Returns how many workflows it requested. */
   readonly round: () => Promise<number>;
 }
 
 /**
- * Starts the workflow of every accepted delivery that has had no outcome in time, whatever happened to Temporal: the
- * inbox is in Postgres, so a wiped server loses nothing. A workflow that still runs is left alone.
+ * Starts the outbox relay. It starts the workflows of accepted deliveries and other stored work without an outcome,
+ * whatever happened to Temporal: the work is in Postgres, so a wiped Temporal server loses nothing. A workflow that
+ * still runs is left alone.
  */
 export function startRelay({
   sql,
-  work,
+  workflows,
   logger,
-  overdueMs = OUTCOME_OVERDUE_MS,
+  overdueMs = OVERDUE_MS,
   pauseMs = PAUSE_MS,
 }: RelaySettings): Relay {
-  let mayConvertAt = 0;
+  let nextConvertAt = 0;
 
-  /** Has payments evaluated whose rate has arrived. One that fails there is found again, but not at once. */
+  /** Starts `convert` when a missing rate has arrived. A payment that fails there is found again, but not at once. */
   async function convert(): Promise<number> {
-    if (Date.now() < mayConvertAt) return 0;
+    if (Date.now() < nextConvertAt) return 0;
     const found = await findConvertiblePayments(sql, null, 1);
     if (found.length === 0) return 0;
-    mayConvertAt = Date.now() + overdueMs;
-    work.startConvert();
+    nextConvertAt = Date.now() + overdueMs;
+    workflows.startConvert();
     return 1;
   }
 
   async function round(): Promise<number> {
-    if (!work.reachable()) return 0;
+    if (!workflows.isReachable()) return 0;
     const deliveries = await claimUnfinishedDeliveries(sql, overdueMs, PAGE);
     for (let at = 0; at < deliveries.length; at += PARALLEL) {
-      await Promise.all(deliveries.slice(at, at + PARALLEL).map((id) => work.startDelivery(id)));
+      await Promise.all(deliveries.slice(at, at + PARALLEL).map((id) => workflows.startDelivery(id)));
     }
     const bindings = await claimBindingsToHeal(sql, overdueMs, PAGE);
-    work.onBindings(bindings);
+    for (const bindingId of bindings) workflows.healBinding(bindingId);
     const conversions = await convert();
     const reprocessRuns = await claimReprocessRuns(sql, overdueMs, PAGE);
-    for (const reprocessRunId of reprocessRuns) work.startReprocess(reprocessRunId);
+    for (const reprocessRunId of reprocessRuns) workflows.startReprocess(reprocessRunId);
     const started = deliveries.length + bindings.length + conversions + reprocessRuns.length;
     if (started > 0) {
       logger.info({
@@ -78,7 +82,7 @@ export function startRelay({
   const { stop } = startBackgroundLoop(round, {
     pauseMs,
     onError: (error) =>
-      logger.warn({ err: error, msg: 'a round of the relay failed, the next one will do its work' }),
+      logger.warn({ err: error, msg: 'a round of the relay failed; the next one does its work' }),
   });
   return { round, stop };
 }

@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { RatesActivities } from '../activities/rates.ts';
 import { UNTIL_DONE } from './options.ts';
-import type { ConvertPage, ConvertResult } from './types.ts';
+import type { ConvertPage, ConvertResult } from '../src/domain/workflow-contracts.ts';
 
 const { convertPage } = proxyActivities<RatesActivities>(UNTIL_DONE);
 

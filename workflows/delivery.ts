@@ -7,8 +7,9 @@ import {
 import type { ActivityFailure } from '@temporalio/workflow';
 import type { DeliveryActivities } from '../activities/delivery.ts';
 import { IN_ONE_GO, UNTIL_DONE } from './options.ts';
-import { DELIVERY_STEPS } from './types.ts';
-import type { DeliveryInput, DeliveryResult } from './types.ts';
+import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
+import type { DeliveryOutcome } from '../src/domain/delivery.ts';
+import type { DeliveryInput } from '../src/domain/workflow-contracts.ts';
 
 const quick = proxyLocalActivities<Pick<DeliveryActivities, 'processDelivery'>>(IN_ONE_GO);
 const steps = proxyActivities<DeliveryActivities>(UNTIL_DONE);
@@ -23,7 +24,7 @@ function causeOf(error: unknown): string {
  * functions run one by one as activities that retry for ever: a stuck delivery stands in the UI under
  * `DeliveryState STARTS_WITH "stuck:"` with its step, attempt and last failure, and goes on by itself.
  */
-export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryResult> {
+export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryOutcome> {
   try {
     return await quick.processDelivery(deliveryId);
   } catch (error) {

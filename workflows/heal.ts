@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { HealingActivities } from '../activities/healing.ts';
 import { UNTIL_DONE } from './options.ts';
-import type { HealInput } from './types.ts';
+import type { HealInput } from '../src/domain/workflow-contracts.ts';
 
 const { healPage } = proxyActivities<HealingActivities>(UNTIL_DONE);
 

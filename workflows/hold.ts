@@ -1,7 +1,7 @@
 import { proxyActivities } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
 import { UNTIL_DONE } from './options.ts';
-import type { HoldInput } from './types.ts';
+import type { HoldInput } from '../src/domain/workflow-contracts.ts';
 
 const { matureCommission } = proxyActivities<LedgerActivities>(UNTIL_DONE);
 

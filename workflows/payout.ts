@@ -7,8 +7,8 @@ import {
 } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
 import { UNTIL_DONE } from './options.ts';
-import { PAYOUT_REQUESTED } from './types.ts';
-import type { PayoutInput } from './types.ts';
+import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
+import type { PayoutInput } from '../src/domain/workflow-contracts.ts';
 
 const quick = proxyLocalActivities<LedgerActivities>({
   startToCloseTimeout: '20s',

@@ -2,7 +2,7 @@ import { ApplicationFailure, proxyActivities } from '@temporalio/workflow';
 import type { ActivityFailure } from '@temporalio/workflow';
 import type { RatesActivities } from '../activities/rates.ts';
 import { A_FEW_TIMES } from './options.ts';
-import type { RatesResult } from './types.ts';
+import type { RatesResult } from '../src/domain/workflow-contracts.ts';
 
 const { fetchRates } = proxyActivities<RatesActivities>(A_FEW_TIMES);
 

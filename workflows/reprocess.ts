@@ -1,7 +1,7 @@
 import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow';
 import type { ReprocessActivities } from '../activities/reprocess.ts';
 import { UNTIL_DONE } from './options.ts';
-import type { ReprocessInput, ReprocessProgress } from './types.ts';
+import type { ReprocessInput, ReprocessProgress } from '../src/domain/workflow-contracts.ts';
 
 const { reprocessPage } = proxyActivities<ReprocessActivities>(UNTIL_DONE);
 

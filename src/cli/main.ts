@@ -2,7 +2,7 @@
 import { ConfigError, readConfig } from '../config/config.ts';
 import { openDatabase } from '../embedded/database.ts';
 import { findService } from '../embedded/find-service.ts';
-import { StartupError } from '../embedded/startup-error.ts';
+import { StartupError } from '../config/startup-error.ts';
 import { runAdmin } from './admin.ts';
 
 const stderr = (text: string): void => {

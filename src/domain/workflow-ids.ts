@@ -1,10 +1,10 @@
-/** Ids of workflows: the same thing always has the same one, so doing it twice is doing it once. */
+/** Workflow ids. Each comes from a business key, so that a second start of the same work finds the first one. */
 export const workflowIds = {
   delivery: (deliveryId: string) => `delivery:${deliveryId}`,
   hold: (commissionId: string) => `hold:${commissionId}`,
   payout: (affiliateId: string) => `payout:${affiliateId}`,
   heal: (bindingId: string) => `heal:${bindingId}`,
   reprocess: (reprocessRunId: string) => `reprocess:${reprocessRunId}`,
-  /** One at a time for everything that waits. */
+  /** One workflow per task queue evaluates all payments that wait for a rate. */
   convert: (taskQueue: string) => `convert:${taskQueue}`,
 } as const;

@@ -1,11 +1,13 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { chmod, mkdir, open, readFile, readdir, rename, rm } from 'node:fs/promises';
+import { chmod, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { parseSecretsKeys } from '../config/config.ts';
+import { StartupError } from '../config/startup-error.ts';
+import { errorText } from './error-text.ts';
+import { parseJson, readIfThere, writePrivateFile } from './files.ts';
 import { processIdentity } from './processes.ts';
-import { StartupError, errorCode, errorText } from './startup-error.ts';
 
 /** A data folder that this process owns until it calls `release` or ends. */
 export interface DataDir {
@@ -83,42 +85,6 @@ export async function readServiceFile(dataDir: string): Promise<ServiceFile | un
 /** Takes back what `writeServiceFile` told. */
 export async function removeServiceFile(dataDir: string): Promise<void> {
   await rm(serviceFile(dataDir), { force: true });
-}
-
-/** Writes a file that only its owner may read, so that a reader or a crash sees the old content or the new, whole. */
-export async function writePrivateFile(path: string, content: string): Promise<void> {
-  const temporary = `${path}.${randomUUID()}`;
-  try {
-    const file = await open(temporary, 'wx', 0o600);
-    try {
-      await file.writeFile(content);
-      await file.sync();
-    } finally {
-      await file.close();
-    }
-    await rename(temporary, path);
-  } finally {
-    await rm(temporary, { force: true });
-  }
-}
-
-/** The text of a file, or undefined when there is none. */
-export async function readIfThere(path: string): Promise<string | undefined> {
-  try {
-    return await readFile(path, 'utf8');
-  } catch (error) {
-    if (errorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
-}
-
-/** The value in a JSON text, or undefined when there is no text or it does not have that shape. */
-export function parseJson<T>(shape: z.ZodType<T>, text: string | undefined): T | undefined {
-  try {
-    return text === undefined ? undefined : shape.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
 }
 
 async function openFolder(dataDir: string): Promise<void> {

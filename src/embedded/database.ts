@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import { prepareDataDir, readServiceFile } from './data-dir.ts';
 import { startEmbeddedPostgres } from './postgres.ts';
-import { StartupError } from './startup-error.ts';
+import { StartupError } from '../config/startup-error.ts';
 
 /** A service that is just starting, or another command, may hold the data folder for a moment. */
 const PATIENCE_MS = 15_000;

@@ -2,8 +2,9 @@ import { join } from 'node:path';
 import { parseSecretsKeys } from '../config/config.ts';
 import type { Config } from '../config/config.ts';
 import { localAddressOf } from '../listen.ts';
-import { readIfThere, readServiceFile } from './data-dir.ts';
-import { StartupError } from './startup-error.ts';
+import { readServiceFile } from './data-dir.ts';
+import { readIfThere } from './files.ts';
+import { StartupError } from '../config/startup-error.ts';
 
 /** Where a service is, and the keys that open its webhook secrets. */
 export interface FoundService {
@@ -25,7 +26,7 @@ export async function findService(config: Config): Promise<FoundService | null> 
     config.secretsKeys.length > 0 ? config.secretsKeys : (parseSecretsKeys(kept ?? '') ?? []);
   if (secretsKeys.length === 0) {
     throw new StartupError(
-      'SECRETS_KEY is needed, the same as the service has: the webhook secrets are encrypted with it.',
+      'SECRETS_KEY is required: set the value that the service has. It decrypts the webhook secrets.',
     );
   }
   // A service with servers of its own may have nothing to do with what is in this folder.

@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Socket, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorCode } from './startup-error.ts';
+import { errorCode } from './error-text.ts';
 
 /** How often a process or a file is looked at while waiting for it. */
 const POLL_MS = 20;

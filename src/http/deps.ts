@@ -1,21 +1,10 @@
 import type { Logger } from 'pino';
 import type { Sql } from '../db/sql.ts';
-import type {
-  AffiliateId,
-  BindingId,
-  CommissionId,
-  DeliveryId,
-  EventId,
-  PayoutRequestId,
-} from '../domain/ids.ts';
+import type { AffiliateId, BindingId, DeliveryId, PayoutRequestId } from '../domain/ids.ts';
+import type { DeliveryOutcome } from '../domain/delivery.ts';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { RateLimits } from './rate-limits.ts';
 import type { AddressHasher } from './address-hasher.ts';
-
-/** What a delivery came to; the answer that the provider gets. */
-export type DeliveryOutcome =
-  | { readonly status: 'done'; readonly eventId: EventId; readonly commissionId: CommissionId | null }
-  | { readonly status: 'duplicate' };
 
 /** Work that outlives the request. Implemented on Temporal (`temporal/workflow-starter.ts`). */
 export interface WorkflowStarter {

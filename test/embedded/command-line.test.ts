@@ -76,6 +76,6 @@ test('a running service is found by its data folder or by the environment, with 
   });
   const empty = await temporaryFolder();
   await expect(findService(readConfig({ ...elsewhere, DATA_DIR: empty }))).rejects.toThrow(
-    /SECRETS_KEY is needed/,
+    /SECRETS_KEY is required/,
   );
 });

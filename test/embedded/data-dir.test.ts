@@ -7,7 +7,7 @@ import {
   readServiceFile,
   writeServiceFile,
 } from '../../src/embedded/data-dir.ts';
-import { StartupError } from '../../src/embedded/startup-error.ts';
+import { StartupError } from '../../src/config/startup-error.ts';
 import { cleanUp, deadPid, startChild, temporaryFolder } from './helpers.ts';
 
 afterAll(cleanUp);

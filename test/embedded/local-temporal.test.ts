@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { Connection } from '@temporalio/client';
 import { commandLine } from '../../src/embedded/processes.ts';
-import { startLocalTemporal } from '../../temporal/local-server.ts';
+import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import { ensureSearchAttributes } from '../../temporal/search-attributes.ts';
 import { cleanUp, temporaryFolder } from './helpers.ts';
 

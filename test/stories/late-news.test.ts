@@ -5,7 +5,6 @@ import { acceptDelivery } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import type { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { startRelay } from '../../temporal/relay.ts';
 import { eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -268,15 +267,16 @@ describe('news that comes late', () => {
       await accept(founder, body, Date.now() - 31_000),
     ];
     const started: DeliveryId[] = [];
-    const work = {
-      reachable: () => true,
-      startDelivery: async (id: DeliveryId) => started.push(id) > 0,
-      onBindings: () => {},
+    const workflows = {
+      isReachable: () => true,
+      startDelivery: async (id: DeliveryId) => void started.push(id),
+      healBinding: () => {},
       startConvert: () => {},
+      startReprocess: () => {},
     };
     const relay = startRelay({
       sql,
-      work: work as unknown as TemporalWorkflowStarter,
+      workflows,
       logger: pino({ level: 'silent' }),
     });
     // Its first round may have begun already.

@@ -9,7 +9,7 @@ import { Client, Connection } from '@temporalio/client';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { importRates as writeRates } from '../../src/db/rates.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { startLocalTemporal } from '../../temporal/local-server.ts';
+import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
 import { eventually, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';

@@ -53,8 +53,7 @@ beforeAll(async () => {
           await finishDelivery(api.sql, id, { status: 'failed', reason, sourceEventId: null, eventCount: 0 });
           return null;
         }
-        const result = await activities.processDelivery(id);
-        return result as never;
+        return await activities.processDelivery(id);
       },
       healBinding: () => {},
       settlePayout: async () => {},

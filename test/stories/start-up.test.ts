@@ -34,7 +34,7 @@ describe('a start that can not succeed says in one sentence what to do', () => {
   // @promise secrets-key-required
   test('a database without a key for its secrets', async () => {
     await expect(startChildService('postgres://u@127.0.0.1:1/x', { SECRETS_KEY: '' })).rejects.toThrow(
-      /SECRETS_KEY is needed/,
+      /SECRETS_KEY is required/,
     );
   });
 
@@ -63,7 +63,7 @@ test('a service that lacks a key of a stored secret says so at the start and in 
       name: 'secrets',
       ok: false,
       detail: expect.stringMatching(
-        /^SECRETS_KEY lacks the key [0-9a-f]{12} of 2 webhook secrets: put it back/,
+        /^SECRETS_KEY lacks the key [0-9a-f]{12} of 2 webhook secrets: restore it/,
       ),
     });
     expect(lines.join('')).toContain('SECRETS_KEY lacks the key');

@@ -5,7 +5,6 @@ import { createLedgerActivities } from '../../activities/ledger.ts';
 import type { LedgerActivities } from '../../activities/ledger.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import type { BindingId } from '../../src/domain/ids.ts';
-import type { DeliveryOutcome } from '../../src/http/deps.ts';
 import { startTestApi, TEST_KEY } from './api.ts';
 import type { TestApi } from './api.ts';
 import type { TestDatabase } from './database.ts';
@@ -57,7 +56,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
   };
   const api = await startTestApi({
     work: {
-      processDelivery: async (id) => (await delivery.processDelivery(id)) as DeliveryOutcome,
+      processDelivery: (id) => delivery.processDelivery(id),
       healBinding: heal,
       settlePayout: async (_, requestId) => void (await ledger.settlePayoutRequest(requestId)),
     },

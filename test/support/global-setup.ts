@@ -5,7 +5,7 @@ import path from 'node:path';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { startLocalTemporal } from '../../temporal/local-server.ts';
+import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
 import { createDatabase, inDatabase } from './postgres-admin.ts';
 

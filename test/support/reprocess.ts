@@ -4,7 +4,7 @@ import { listReplayChanges, requestReprocessing } from '../../src/db/reprocess.t
 import type { ReprocessRequest } from '../../src/db/reprocess.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, ReprocessRunId } from '../../src/domain/ids.ts';
-import type { ReprocessProgress } from '../../workflows/types.ts';
+import type { ReprocessProgress } from '../../src/domain/workflow-contracts.ts';
 
 export interface Reprocessed extends ReprocessProgress {
   readonly found: Awaited<ReturnType<typeof listReplayChanges>>;

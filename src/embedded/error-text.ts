@@ -1,8 +1,3 @@
-/** Something the operator has to put right before the service can start. Its message is one sentence that says what. */
-export class StartupError extends Error {
-  override name = 'StartupError';
-}
-
 /** The code that Node gives an error of the system (`ENOENT`), if it has one. */
 export function errorCode(error: unknown): string | undefined {
   return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string'

@@ -1,0 +1,17 @@
+import type { CommissionId, EventId } from './ids.ts';
+
+/** The steps of a webhook delivery, in their order. Each has an activity of the same name. */
+export const DELIVERY_STEPS = [
+  'verify',
+  'storeRaw',
+  'normalize',
+  'dedupe',
+  'attribute',
+  'writeCommission',
+] as const;
+export type DeliveryStep = (typeof DELIVERY_STEPS)[number];
+
+/** How a delivery ended: the result of its workflow, and what the provider receives. */
+export type DeliveryOutcome =
+  | { readonly status: 'done'; readonly eventId: EventId; readonly commissionId: CommissionId | null }
+  | { readonly status: 'duplicate' };

@@ -1,0 +1,62 @@
+/**
+ * Inputs and results that workflows, their activities and their starters share. They hold ids and counts only: a
+ * workflow's history must contain neither personal data nor payloads.
+ */
+
+export interface DeliveryInput {
+  readonly deliveryId: string;
+}
+
+export interface HoldInput {
+  readonly commissionId: string;
+}
+
+export interface HealInput {
+  readonly bindingId: string;
+}
+
+export interface PayoutInput {
+  readonly affiliateId: string;
+}
+
+/** Name of the signal that gives a payout workflow an open request, by the request's id. */
+export const PAYOUT_REQUESTED = 'payoutRequested';
+
+export interface ReprocessInput {
+  readonly reprocessRunId: string;
+}
+
+/** Progress of a reprocess run, in deliveries. */
+export interface ReprocessProgress {
+  /** Deliveries processed so far. */
+  readonly seen: number;
+  /** Deliveries that the run covers. */
+  readonly deliveries: number;
+  /** Deliveries that today's code treats differently. */
+  readonly changed: number;
+  /** Deliveries to which something was appended. */
+  readonly applied: number;
+  readonly done: boolean;
+}
+
+/** What a fetch of exchange rates found, in rates; `off` when no address is configured. */
+export type RatesResult =
+  | { readonly status: 'off' }
+  | {
+      readonly status: 'imported';
+      readonly rates: number;
+      readonly added: number;
+      readonly changed: number;
+      readonly kept: number;
+    };
+
+/** Payments that waited for an exchange rate. A failed one stays unchanged and is logged. */
+export interface ConvertResult {
+  readonly evaluated: number;
+  readonly failed: number;
+}
+
+export interface ConvertPage extends ConvertResult {
+  /** Where the next page begins; null after the last. */
+  readonly next: string | null;
+}

@@ -1,0 +1,36 @@
+import type { TemporalConnection } from '../temporal/connection.ts';
+import type { Sql } from './db/sql.ts';
+import type { ReadinessCheck } from './http/deps.ts';
+
+export interface ReadinessDeps {
+  readonly sql: Sql;
+  readonly connection: Pick<TemporalConnection, 'problem' | 'wasReady'>;
+  readonly checkSecrets: () => Promise<string | null>;
+}
+
+async function checkDatabase(sql: Sql): Promise<ReadinessCheck> {
+  try {
+    await sql`select 1 as ok`;
+    return { name: 'database', ok: true, detail: null, optional: false };
+  } catch {
+    return { name: 'database', ok: false, detail: 'Postgres does not respond', optional: false };
+  }
+}
+
+/** Returns the check of what a process needs to serve. The check of the secrets is listed only when it fails. */
+export function createReadiness({
+  sql,
+  connection,
+  checkSecrets,
+}: ReadinessDeps): () => Promise<ReadinessCheck[]> {
+  return async () => {
+    const { problem, wasReady } = connection;
+    const database = await checkDatabase(sql);
+    const missingKeys = database.ok ? await checkSecrets() : null;
+    return [
+      ...(missingKeys === null ? [] : [{ name: 'secrets', ok: false, detail: missingKeys, optional: true }]),
+      database,
+      { name: 'temporal', ok: problem === null, detail: problem, optional: wasReady },
+    ];
+  };
+}

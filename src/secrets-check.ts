@@ -1,0 +1,38 @@
+import type { Logger } from 'pino';
+import type { SecretBox } from './config/secret-box.ts';
+import type { Sql } from './db/sql.ts';
+import { countSecretsByKey } from './db/webhook-secrets.ts';
+
+const CHECK_PAUSE_MS = 30_000;
+
+export interface SecretsCheckDeps {
+  readonly sql: Sql;
+  readonly secretBox: SecretBox;
+  readonly logger: Logger;
+}
+
+/**
+ * Returns a check of whether SECRETS_KEY opens every stored webhook secret. The check returns what is missing, for the
+ * operator, or null, and queries the database at most every 30 s. It throws when the database is away.
+ */
+export function createSecretsCheck({
+  sql,
+  secretBox,
+  logger,
+}: SecretsCheckDeps): () => Promise<string | null> {
+  let last: { readonly at: number; readonly problem: string | null } | null = null;
+
+  return async () => {
+    if (last !== null && Date.now() - last.at < CHECK_PAUSE_MS) return last.problem;
+    const stored = await countSecretsByKey(sql);
+    const lost = stored.filter((key) => !secretBox.keyIds.includes(key.encryptionKeyId));
+    const keys = lost.map((key) => `the key ${key.encryptionKeyId} of ${key.secrets} webhook secrets`);
+    const problem =
+      keys.length === 0
+        ? null
+        : `SECRETS_KEY lacks ${keys.join(', ')}: restore it, or set those webhook secrets again`;
+    if (problem !== null && last?.problem !== problem) logger.error({ msg: problem });
+    last = { at: Date.now(), problem };
+    return problem;
+  };
+}

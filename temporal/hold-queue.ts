@@ -1,0 +1,52 @@
+import type { Logger } from 'pino';
+import type { NewCommission } from '../src/db/payments.ts';
+
+/** Starts in flight at once. Two leave the server free for requests that wait for a response. */
+const PARALLEL_STARTS = 2;
+/** Hold timers that may wait for their start; the sweep matures the commissions of the rest. */
+const MAX_WAITING = 100_000;
+
+export interface HoldQueueDeps {
+  readonly startHold: (commission: NewCommission) => Promise<unknown>;
+  /** Runs work in the background and logs its failure. */
+  readonly inBackground: (work: Promise<unknown>) => void;
+  readonly logger: Logger;
+}
+
+/** The hold timers that wait for their start. They are started a few at a time, after the responses of their requests. */
+export class HoldQueue {
+  readonly #deps: HoldQueueDeps;
+  readonly #waiting: NewCommission[] = [];
+  #starters = 0;
+
+  constructor(deps: HoldQueueDeps) {
+    this.#deps = deps;
+  }
+
+  add(commissions: readonly NewCommission[]): void {
+    const room = MAX_WAITING - this.#waiting.length;
+    this.#waiting.push(...commissions.slice(0, room));
+    if (room < commissions.length) {
+      this.#deps.logger.warn({
+        msg: 'too many hold timers wait for their start; the sweep matures the rest',
+      });
+    }
+    // Deferred: the request that waits for this commission comes first.
+    setImmediate(() => {
+      if (this.#waiting.length > 0 && this.#starters < PARALLEL_STARTS) {
+        this.#deps.inBackground(this.#startWaiting());
+      }
+    });
+  }
+
+  async #startWaiting(): Promise<void> {
+    this.#starters += 1;
+    try {
+      for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+        await this.#deps.startHold(next);
+      }
+    } finally {
+      this.#starters -= 1;
+    }
+  }
+}

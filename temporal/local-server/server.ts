@@ -1,0 +1,182 @@
+import { spawn } from 'node:child_process';
+import { mkdir, open, rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { Connection } from '@temporalio/client';
+import { StartupError } from '../../src/config/startup-error.ts';
+import { lastLine } from '../../src/embedded/error-text.ts';
+import { readIfThere } from '../../src/embedded/files.ts';
+import {
+  commandLine,
+  endProcess,
+  endWithThisProcess,
+  freePort,
+  isListening,
+  processIdentity,
+  tryListen,
+  waitUntil,
+} from '../../src/embedded/processes.ts';
+import { findTemporalProgram } from './program.ts';
+import type { Progress } from './program.ts';
+
+/** How a local Temporal server is started. */
+export interface LocalTemporalOptions {
+  /** Holds the database and the log; undefined keeps everything in memory and throws the log away, for tests. */
+  dataDir?: string | undefined;
+  /** Exactly this port; any free one when left out. */
+  port?: number | undefined;
+  /** Exactly this port; when left out 8233, or any free one if that is taken. */
+  uiPort?: number | undefined;
+  /** Names and types, registered when the database is new. */
+  searchAttributes?: Readonly<Record<string, string>> | undefined;
+  onProgress: Progress;
+}
+
+/** A running local Temporal server. */
+export interface LocalTemporal {
+  address: string;
+  uiUrl: string;
+  stop(): Promise<void>;
+}
+
+const USUAL_UI_PORT = 8233;
+const START_TIMEOUT_MS = 30_000;
+const STOP_GRACE_MS = 10_000;
+/** A port that was free a moment ago may be taken when the server wants it. */
+const START_ATTEMPTS = 3;
+
+/**
+ * Starts a Temporal development server that ends with this process, however that ends, but not by Ctrl-C alone: the
+ * service needs it until its workers have drained. (The one of `TestWorkflowEnvironment.createLocal` shares our process
+ * group and would be gone at once.)
+ */
+export async function startLocalTemporal(options: LocalTemporalOptions): Promise<LocalTemporal> {
+  const program = await findTemporalProgram(options);
+  const dataDir = options.dataDir === undefined ? undefined : resolve(options.dataDir);
+  if (dataDir !== undefined) {
+    await mkdir(dataDir, { recursive: true });
+    await endLeftover(dataDir);
+  }
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await choosePort('Temporal', options.port);
+    const uiPort = await choosePort("Temporal's UI", options.uiPort, USUAL_UI_PORT);
+    const server = await launch(program, dataDir, port, uiPort, options.searchAttributes ?? {});
+    if (await ready(port, server.pid)) {
+      return { address: `127.0.0.1:${port}`, uiUrl: `http://127.0.0.1:${uiPort}`, stop: server.stop };
+    }
+    await server.stop();
+    if (attempt === START_ATTEMPTS) {
+      const log = dataDir === undefined ? undefined : join(dataDir, 'temporal.log');
+      const said = log === undefined ? undefined : lastLine(await readIfThere(log));
+      throw new StartupError(
+        `The local Temporal server did not start${said === undefined ? '' : ` (${said})`}: ${log === undefined ? 'try' : `see ${log}, or try`} "${program} server start-dev" by hand, or set TEMPORAL_ADDRESS to a server you have.`,
+      );
+    }
+  }
+}
+
+async function choosePort(what: string, wanted: number | undefined, preferred?: number): Promise<number> {
+  if (wanted === undefined) return freePort(preferred);
+  return tryListen(wanted).catch(() => {
+    throw new StartupError(`Port ${wanted} for ${what} is taken: stop what uses it, or choose another port.`);
+  });
+}
+
+const pidFile = (dataDir: string): string => join(dataDir, 'temporal.pid');
+const databaseFile = (dataDir: string): string => join(dataDir, 'temporal.db');
+
+/**
+ * Should a server have outlived its service after all, it holds the database file: end it. Only a process whose command
+ * line names that very file is meant; the pid may be another's by now.
+ */
+async function endLeftover(dataDir: string): Promise<void> {
+  const pid = Number(await readIfThere(pidFile(dataDir)));
+  if (Number.isSafeInteger(pid) && pid > 0 && commandLine(pid).includes(databaseFile(dataDir))) {
+    await endProcess(pid, 'SIGTERM', STOP_GRACE_MS);
+  }
+  await rm(pidFile(dataDir), { force: true });
+}
+
+function repeated(flag: string, values: Readonly<Record<string, string | number | boolean>>): string[] {
+  return Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
+}
+
+async function launch(
+  program: string,
+  dataDir: string | undefined,
+  port: number,
+  uiPort: number,
+  searchAttributes: Readonly<Record<string, string>>,
+): Promise<{ pid: number; stop: () => Promise<void> }> {
+  const storage =
+    dataDir === undefined
+      ? []
+      : [
+          '--db-filename',
+          databaseFile(dataDir),
+          ...repeated('--sqlite-pragma', { journal_mode: 'wal', synchronous: 'normal' }),
+        ];
+  const args = [
+    'server',
+    'start-dev',
+    '--ip=127.0.0.1',
+    `--port=${port}`,
+    `--ui-port=${uiPort}`,
+    '--log-level=error',
+    ...storage,
+    ...repeated('--search-attribute', searchAttributes),
+    ...repeated('--dynamic-config-value', {
+      'matching.numTaskqueueReadPartitions': 1,
+      'matching.numTaskqueueWritePartitions': 1,
+      'system.enableActivityEagerExecution': true,
+    }),
+  ];
+  const log = await open(dataDir === undefined ? '/dev/null' : join(dataDir, 'temporal.log'), 'a', 0o600);
+  const child = spawn(program, args, { detached: true, stdio: ['ignore', log.fd, log.fd] });
+  try {
+    await new Promise<void>((done, fail) => {
+      child.once('spawn', done);
+      child.once('error', (error) => {
+        fail(new StartupError(`${program} cannot be run (${error.message}): remove or replace it.`));
+      });
+    });
+  } finally {
+    await log.close();
+  }
+  child.unref();
+  const { pid } = child;
+  if (pid === undefined) throw new Error('a spawned process has a pid');
+  const stopWatching = endWithThisProcess(pid, 'TERM');
+  child.once('exit', stopWatching);
+  if (dataDir !== undefined) await writeFile(pidFile(dataDir), String(pid));
+  let stopped: Promise<void> | undefined;
+  const stop = async (): Promise<void> => {
+    // An orderly end takes a second, which is worth it only for a database that is kept.
+    await endProcess(pid, dataDir === undefined ? 'SIGKILL' : 'SIGTERM', STOP_GRACE_MS);
+    stopWatching();
+    if (dataDir !== undefined) await rm(pidFile(dataDir), { force: true });
+  };
+  return { pid, stop: () => (stopped ??= stop()) };
+}
+
+/** Whether the server answers a call before it ends or the time is up. */
+async function ready(port: number, pid: number): Promise<boolean> {
+  const address = `127.0.0.1:${port}`;
+  let answered = false;
+  await waitUntil(async () => {
+    // A cheap look first: a client whose first try fails waits a whole second before the next.
+    if (await isListening(port)) answered = await answersCalls(address);
+    return answered || processIdentity(pid) === undefined;
+  }, START_TIMEOUT_MS);
+  return answered;
+}
+
+async function answersCalls(address: string): Promise<boolean> {
+  try {
+    // Connecting asks the server for its system information.
+    const connection = await Connection.connect({ address, connectTimeout: 5_000 });
+    await connection.close();
+    return true;
+  } catch {
+    return false;
+  }
+}
