@@ -19,18 +19,18 @@ import { connect } from '../src/db/sql.ts';
 import { receiveWebhook } from '../src/http/receive-webhook.ts';
 import { runServer } from '../src/server.ts';
 
-const WARM_UP = 200;
-const ONE_BY_ONE = 200;
-const SIDE_BY_SIDE = 1_500;
+const WARM_UP_REQUESTS = 200;
+const SEQUENTIAL_REQUESTS = 200;
+const CONCURRENT_REQUESTS = 1_500;
 const IN_FLIGHT = 16;
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
 
 interface Figures {
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Answers per second. Hold timers are started behind the answers. */
+  /** Responses per second. The service starts hold timers after it responds. */
   readonly perSecond: number;
-  /** The same until the last hold timer was started: what can go on for ever. */
+  /** Responses per second, measured until the last hold timer was started: the rate that can be sustained. */
   readonly sustainedPerSecond: number;
 }
 
@@ -44,7 +44,7 @@ const median = (values: readonly number[]) =>
     0.5,
   );
 
-/** Posts `count` new signed purchases, `inFlight` at a time; every answer has to carry a commission. */
+/** Posts `count` new signed purchases, `inFlight` at a time; every response must have a commission. */
 async function load(
   url: string,
   secret: string,
@@ -55,7 +55,7 @@ async function load(
   const times: number[] = [];
   let next = 0;
   const begin = performance.now();
-  const caller = async () => {
+  const sendNext = async () => {
     while (next < count) {
       const n = next;
       next += 1;
@@ -68,13 +68,13 @@ async function load(
       };
       const sent = performance.now();
       const response = await fetch(url, { method: 'POST', body: body as never, headers });
-      const answer = (await response.json()) as { commissionId?: string };
+      const result = (await response.json()) as { commissionId?: string };
       times.push(performance.now() - sent);
-      if (!answer.commissionId)
-        throw new Error(`no commission: ${response.status} ${JSON.stringify(answer)}`);
+      if (!result.commissionId)
+        throw new Error(`no commission: ${response.status} ${JSON.stringify(result)}`);
     }
   };
-  await Promise.all(Array.from({ length: inFlight }, caller));
+  await Promise.all(Array.from({ length: inFlight }, sendNext));
   return { times, seconds: (performance.now() - begin) / 1000 };
 }
 
@@ -85,20 +85,20 @@ async function measure(
   untilIdle: () => Promise<void>,
 ): Promise<Figures> {
   await untilIdle();
-  const single = (await load(url, secret, users, ONE_BY_ONE, 1)).times.toSorted((a, b) => a - b);
+  const single = (await load(url, secret, users, SEQUENTIAL_REQUESTS, 1)).times.toSorted((a, b) => a - b);
   await untilIdle();
   const begin = performance.now();
-  const { seconds } = await load(url, secret, users, SIDE_BY_SIDE, IN_FLIGHT);
+  const { seconds } = await load(url, secret, users, CONCURRENT_REQUESTS, IN_FLIGHT);
   await untilIdle();
   return {
     p50Ms: percentile(single, 0.5),
     p99Ms: percentile(single, 0.99),
-    perSecond: SIDE_BY_SIDE / seconds,
-    sustainedPerSecond: (SIDE_BY_SIDE * 1000) / (performance.now() - begin),
+    perSecond: CONCURRENT_REQUESTS / seconds,
+    sustainedPerSecond: (CONCURRENT_REQUESTS * 1000) / (performance.now() - begin),
   };
 }
 
-/** `npm run bench:webhook`: the whole service beside a plain Koa handler that runs the same SQL without Temporal. */
+/** `npm run bench:webhook`: compares the service with a plain Koa handler that runs the same SQL without Temporal. */
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
 const config = readConfig({ LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', RATES_URL: 'off' });
 const { service, backends, stop } = await runServer(config);
@@ -163,12 +163,11 @@ plain.use(async (ctx) => {
     healBinding: () => {},
     settlePayout: async () => {},
   };
-  const answer = await receiveWebhook({ sql, secretBox, work, logger }, 'stripe', app['id'] ?? '', {
+  ctx.body = await receiveWebhook({ sql, secretBox, work, logger }, 'stripe', app['id'] ?? '', {
     headers: ctx.headers,
     body,
     receivedAt: Date.now(),
   });
-  ctx.body = answer;
 });
 const handle = plain.callback();
 const plainServer = createServer((request, response) => void handle(request, response)).listen(
@@ -183,7 +182,7 @@ const connection = await Connection.connect({ address: backends.temporal.connect
 const temporal = new Client({ connection });
 let plainCommissions = 0;
 
-/** Waits until every commission that came in through the service has its hold timer. */
+/** Waits until every commission that the service created has its hold timer. */
 async function holdsStarted(): Promise<void> {
   const { commissions } = await sql.one<{
     commissions: number;
@@ -200,13 +199,13 @@ const subjects = [
   { name: 'plain Koa, same SQL', url: `http://127.0.0.1:${(plainServer.address() as AddressInfo).port}/` },
 ];
 const results = new Map<string, Figures[]>(subjects.map(({ name }) => [name, []]));
-for (const { url } of subjects) await load(url, secret, users, WARM_UP, IN_FLIGHT);
-plainCommissions += WARM_UP;
+for (const { url } of subjects) await load(url, secret, users, WARM_UP_REQUESTS, IN_FLIGHT);
+plainCommissions += WARM_UP_REQUESTS;
 for (let round = 1; round <= ROUNDS; round += 1) {
   for (const { name, url } of subjects) {
     const isPlain = name !== 'Tributary';
     const figures = await measure(url, secret, users, isPlain ? async () => {} : holdsStarted);
-    if (isPlain) plainCommissions += ONE_BY_ONE + SIDE_BY_SIDE;
+    if (isPlain) plainCommissions += SEQUENTIAL_REQUESTS + CONCURRENT_REQUESTS;
     process.stderr.write(`round ${round} of ${ROUNDS}: ${name}: p50 ${figures.p50Ms.toFixed(1)} ms\n`);
     results.get(name)?.push(figures);
   }
@@ -224,14 +223,14 @@ const summary = subjects.map(({ name }) => {
 });
 for (const { name, p50Ms, p99Ms, perSecond, sustainedPerSecond } of summary) {
   process.stdout.write(
-    `${name.padEnd(20)} one by one: p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms; ${IN_FLIGHT} in flight: ` +
-      `${perSecond.toFixed(0)} answers per second, ${sustainedPerSecond.toFixed(0)} with their hold timers\n`,
+    `${name.padEnd(20)} sequential: p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms; ${IN_FLIGHT} in flight: ` +
+      `${perSecond.toFixed(0)} responses per second, ${sustainedPerSecond.toFixed(0)} with their hold timers\n`,
   );
 }
 const [ours, theirs] = summary;
 if (ours !== undefined && theirs !== undefined) {
   process.stdout.write(
-    `ratio                p50 × ${(ours.p50Ms / theirs.p50Ms).toFixed(2)}, answers per second × ${(ours.perSecond / theirs.perSecond).toFixed(2)}\n`,
+    `ratio                p50 × ${(ours.p50Ms / theirs.p50Ms).toFixed(2)}, responses per second × ${(ours.perSecond / theirs.perSecond).toFixed(2)}\n`,
   );
 }
 await connection.close();

@@ -28,36 +28,40 @@ const fact = (name: string, value: unknown) => print(`   ${name.padEnd(14)} ${St
 
 type Json = Record<string, unknown>;
 
-/** Plays the whole main job over HTTP, as a founder, an app and two billing providers would. */
-async function play({ service }: RunningServer): Promise<Json> {
-  const base = service.url ?? '';
-  const send = async (
-    method: string,
-    route: string,
-    options: { key?: string; body?: Json; headers?: Record<string, string>; raw?: Buffer } = {},
-  ) => {
-    const response = await fetch(base + route, {
-      method,
-      headers: {
-        ...(options.key === undefined ? {} : { authorization: `Bearer ${options.key}` }),
-        ...(options.body === undefined && options.raw === undefined
-          ? {}
-          : { 'content-type': 'application/json' }),
-        ...options.headers,
-      },
-      ...(options.raw === undefined
-        ? options.body === undefined
-          ? {}
-          : { body: JSON.stringify(options.body) }
-        : { body: options.raw as never }),
-    });
-    if (!response.ok)
-      throw new Error(`${method} ${route} answered ${response.status}: ${await response.text()}`);
-    return response;
-  };
+interface RequestOptions {
+  readonly key?: string;
+  readonly body?: Json;
+  /** A body that is sent byte by byte, because its signature covers the bytes. */
+  readonly raw?: Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Sends a request to the API. Throws for any status that is not 2xx. */
+async function sendTo(base: string, method: string, route: string, options: RequestOptions = {}) {
+  const { key, body, raw, headers } = options;
+  const content = raw ?? (body === undefined ? undefined : JSON.stringify(body));
+  const response = await fetch(base + route, {
+    method,
+    headers: {
+      ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+      ...(content === undefined ? {} : { 'content-type': 'application/json' }),
+      ...headers,
+    },
+    ...(content === undefined ? {} : { body: content as never }),
+  });
+  if (!response.ok) {
+    throw new Error(`${method} ${route} returned ${response.status}: ${await response.text()}`);
+  }
+  return response;
+}
+
+/** Runs the whole flow over HTTP, as a founder, an app and two billing providers do. */
+async function runStory({ service }: RunningServer): Promise<Json> {
+  const send = async (method: string, route: string, options?: RequestOptions) =>
+    await sendTo(service.url ?? '', method, route, options);
   const call = async (...args: Parameters<typeof send>) => (await (await send(...args)).json()) as Json;
 
-  title('An operator makes an account with a key, on the command line');
+  title('The operator creates an account and a key on the command line');
   const account = await createAccount(service.sql, 'Lantern Notes (demo)');
   const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup', 'payout']);
   fact('account', account.id);
@@ -81,7 +85,7 @@ async function play({ service }: RunningServer): Promise<Json> {
   fact('RevenueCat', String(revenuecat['url']));
   fact('Stripe', String(stripe['url']));
 
-  title('A creator gets a tracked link');
+  title('The founder adds a creator with a link');
   const affiliate = await call('POST', `/apps/${String(app['id'])}/affiliates`, {
     key,
     body: { name: 'Demo creator' },
@@ -97,7 +101,7 @@ async function play({ service }: RunningServer): Promise<Json> {
   fact('affiliate', affiliate['id']);
   fact('link', `${String(link['url'])} → ${String(link['destinationUrl'])}`);
 
-  title('Sixty days ago: somebody clicks, installs the app, and signs in');
+  title('Sixty days ago: a visitor clicks the link, installs the app and signs in');
   const sixtyDaysAgo = Date.now() - 60 * DAY_MS;
   const claimToken = randomUUID();
   const click = await call('POST', '/clicks', {
@@ -114,10 +118,12 @@ async function play({ service }: RunningServer): Promise<Json> {
     body: { deviceId: 'demo-phone-1', customerUserId, identifiedAt: sixtyDaysAgo + 120_000 },
   });
   fact('click', click['clickId']);
-  fact('install', `${String(install['attributionId'])} belongs to ${String(install['affiliateId'])}`);
-  fact('user', `${customerUserId} is bound to it`);
+  fact('install', `${String(install['attributionId'])} is attributed to ${String(install['affiliateId'])}`);
+  fact('user', `${customerUserId} is bound to the install`);
 
-  title('The providers post signed purchases; each runs as a workflow and is answered with its commission');
+  title(
+    'The providers post signed purchases; a workflow processes each, and the response has the commission',
+  );
   const webhook = async (provider: 'revenuecat' | 'stripe', raw: Buffer) =>
     await call('POST', `/webhooks/${provider}/${String(app['id'])}`, {
       raw,
@@ -142,9 +148,9 @@ async function play({ service }: RunningServer): Promise<Json> {
     'revenuecat',
     bodyOf(revenuecatRefund({ ...purchase, usd: 20, occurredAt: Date.now() - 35 * DAY_MS })),
   );
-  fact('refund', `$20.00 of the first → ${String(refund['commissionId'])}`);
+  fact('refund', `$20.00 of the first purchase → ${String(refund['commissionId'])}`);
 
-  title('The hold period is over: each commission has been matured by its own timer');
+  title('The hold periods are over: a timer has matured each commission');
   const commissions = async () =>
     (await call('GET', `/apps/${String(app['id'])}/commissions`, { key }))['items'] as {
       id: string;
@@ -152,17 +158,17 @@ async function play({ service }: RunningServer): Promise<Json> {
       amountCents: number;
       kind: string;
     }[];
-  const giveUpAt = Date.now() + 15_000;
-  while ((await commissions()).some((row) => row.status === 'pending') && Date.now() < giveUpAt)
+  const deadline = Date.now() + 15_000;
+  while ((await commissions()).some((row) => row.status === 'pending') && Date.now() < deadline)
     await sleep(100);
   for (const row of await commissions())
     fact(row.kind, `${row.id}  ${String(row.amountCents).padStart(6)} cents  ${row.status}`);
 
-  title('What is owed now');
+  title('The founder previews the payout');
   const preview = await call('GET', `/apps/${String(app['id'])}/payouts/preview`, { key });
   fact('preview', `${String(preview['totalCents'])} cents`);
 
-  title('The export pays it, once, and answers the CSV');
+  title('The export pays each commission once and returns a CSV file');
   const exportPath = `/apps/${String(app['id'])}/affiliates/${String(affiliate['id'])}/payouts/export`;
   const csv = await (await send('POST', exportPath, { key })).text();
   print();
@@ -174,29 +180,29 @@ async function play({ service }: RunningServer): Promise<Json> {
   print(`   ${again.trimEnd()}`);
   print();
   if (csv.trimEnd().split('\r\n').length !== 4 || again.trimEnd().split('\r\n').length !== 1) {
-    throw new Error('the demo did not end as it should: three paid rows, then none');
+    throw new Error('expected three paid rows in the first export and none in the second');
   }
   if ((await commissions()).some((row) => row.status !== 'paid'))
-    throw new Error('a commission was not marked paid');
+    throw new Error('expected every commission to be marked as paid');
   return { key, sdkKey, appId: app['id'], exportPath };
 }
 
 const stay = process.argv.includes('--stay');
 if (process.argv.includes('--help')) {
   print(
-    'Usage: npm run demo [-- --stay]\nPlays a click, an install, purchases and a payout on servers of its own. --stay leaves them up.',
+    'Usage: npm run demo [-- --stay]\nRuns a click, an install, purchases and a payout on temporary servers. --stay keeps the servers running.',
   );
   process.exit(0);
 }
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-demo-'));
 let starting: Promise<RunningServer> | undefined;
 const stop = async () => {
-  // A start that fails has cleaned up after itself.
+  // A failed start has already stopped its servers.
   const server = await starting?.catch(() => undefined);
   await server?.stop();
   await rm(dataDir, { recursive: true, force: true });
 };
-const signal = stopOnSignal(stop, "Stopped. The demo's data is removed.");
+const signal = stopOnSignal(stop, "Stopped and removed the demo's data.");
 try {
   print('Starting Postgres and Temporal for the demo …');
   const env = {
@@ -207,9 +213,9 @@ try {
   };
   starting = runServer(readConfig(env), signal);
   const server = await starting;
-  const { key, sdkKey, appId } = await play(server);
+  const { key, sdkKey, appId } = await runStory(server);
   if (stay) {
-    print('Everything stays up until Ctrl-C.');
+    print('The servers run until you press Ctrl-C.');
     fact('API', server.service.url);
     fact('Temporal UI', server.backends.temporalUiUrl);
     fact('account key', key);
@@ -217,12 +223,10 @@ try {
     fact('app', appId);
   } else if (!signal.aborted) {
     await stop();
-    print(
-      'Done. `npm run demo -- --stay` leaves everything up to look around; `npm start` is the service itself.',
-    );
+    print('Done. `npm run demo -- --stay` keeps the servers running; `npm start` starts the service itself.');
   }
 } catch (error) {
-  // After a signal its handler ends the process.
+  // After a signal, its handler ends the process.
   if (!signal.aborted) {
     await stop();
     exitWith(error);

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { openApiDocument } from '../src/http/openapi.ts';
 import { routeGroups } from '../src/http/routes/index.ts';
 
-/** Writes the description of the API to the file that the first argument names, or prints it. */
+/** `npm run openapi`: writes the OpenAPI document to the file in the first argument, or prints it. */
 const [file] = process.argv.slice(2);
 const text = `${JSON.stringify(openApiDocument(routeGroups, '/'), null, 2)}\n`;
 if (file === undefined) {

@@ -18,7 +18,7 @@ import { startTestService } from '../test/support/service.ts';
 
 const folder = path.join(projectRoot, 'test/fixtures/histories');
 
-/** `npm run histories:record`: plays every workflow and branch on a live server and keeps their histories. */
+/** `npm run histories:record`: runs every workflow and branch on a live server and stores the histories. */
 await globalSetup();
 let ratesStatus = 200;
 const ratesServer = createServer((_, response) =>
@@ -31,9 +31,9 @@ const service = await startTestService({
 try {
   await mkdir(folder, { recursive: true });
   const founder = await setUpFounder(service);
-  const keep = async (name: string, workflowId: string) => {
+  const record = async (name: string, workflowId: string) => {
     const handle = service.temporal.workflow.getHandle(workflowId);
-    // A branch may be the one that fails.
+    // Some branches end in a failure, which is what they record.
     await handle.result().catch(() => {});
     await writeFile(
       path.join(folder, `${name}.json`),
@@ -51,17 +51,17 @@ try {
     stripeInvoicePaid({ userId: user, amount: 2_000, occurredAt: Date.now() - 40 * DAY_MS }),
   );
   const happy = await founder.stripe(body);
-  await keep('delivery-happy', await deliveryOf(happy.body.eventId));
-  await keep('hold-matured', `hold:${happy.body.commissionId}`);
+  await record('delivery-happy', await deliveryOf(happy.body.eventId));
+  await record('hold-matured', `hold:${happy.body.commissionId}`);
   await founder.stripe(body);
-  await keep('delivery-duplicate', await latestDelivery());
+  await record('delivery-duplicate', await latestDelivery());
   const ignored = await founder.stripe(
     bodyOf(stripeEvent('price.created', { id: 'price_test', object: 'price' })),
   );
-  await keep('delivery-ignored', await deliveryOf(ignored.body.eventId));
+  await record('delivery-ignored', await deliveryOf(ignored.body.eventId));
 
   await founder.exportCsv();
-  await keep('payout-one-request', `payout:${founder.affiliateId}`);
+  await record('payout-one-request', `payout:${founder.affiliateId}`);
 
   const several = `payout:${founder.affiliateId}`;
   const signal = {
@@ -70,7 +70,7 @@ try {
     args: [{ affiliateId: founder.affiliateId }],
     signal: 'payoutRequested',
   };
-  // The first request waits for the lock, so that the others are signalled while it is at work.
+  // The first request waits for the lock, so that the others are signalled while it runs.
   const lock = runOn(
     service.database.url,
     'begin; lock table payout_requests in access exclusive mode; select pg_sleep(1); commit',
@@ -84,7 +84,7 @@ try {
     ),
   );
   await lock;
-  await keep('payout-several-requests', several);
+  await record('payout-several-requests', several);
 
   const late = `user-late-${Date.now()}`;
   const device = await founder.install(founder.slug, Date.now() - 2 * DAY_MS);
@@ -102,7 +102,7 @@ try {
         () => false,
       ),
   );
-  await keep('heal', `heal:${binding.id}`);
+  await record('heal', `heal:${binding.id}`);
 
   const reprocessRunId = await order(service.sql, founder.app.id);
   await service.temporal.workflow.execute('reprocess', {
@@ -110,7 +110,7 @@ try {
     taskQueue: service.taskQueue,
     args: [{ reprocessRunId }],
   });
-  await keep('reprocess', workflowIds.reprocess(reprocessRunId));
+  await record('reprocess', workflowIds.reprocess(reprocessRunId));
 
   await runOn(
     service.database.url,
@@ -119,28 +119,28 @@ try {
   );
   const stuck = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 3_000 })));
   await runOn(service.database.url, 'drop trigger test_breaks on commissions');
-  await keep('delivery-fallback', await deliveryOf(stuck.body.eventId));
+  await record('delivery-fallback', await deliveryOf(stuck.body.eventId));
 
   await service.temporal.workflow.execute('sweep', {
     workflowId: `sweep:${service.taskQueue}`,
     taskQueue: service.taskQueue,
   });
-  await keep('sweep', `sweep:${service.taskQueue}`);
+  await record('sweep', `sweep:${service.taskQueue}`);
 
   await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, currency: 'eur' })));
   const rates = `rates:${service.taskQueue}`;
   const fetchRates = async () =>
     await service.temporal.workflow.execute('rates', { workflowId: rates, taskQueue: service.taskQueue });
   await fetchRates();
-  await keep('rates-imported', rates);
+  await record('rates-imported', rates);
   ratesStatus = 404;
   await fetchRates().catch(() => {});
-  await keep('rates-failed', rates);
+  await record('rates-failed', rates);
   await service.temporal.workflow.execute('convert', {
     workflowId: workflowIds.convert(service.taskQueue),
     taskQueue: service.taskQueue,
   });
-  await keep('convert', workflowIds.convert(service.taskQueue));
+  await record('convert', workflowIds.convert(service.taskQueue));
 } finally {
   await service.close();
   await globalTeardown();

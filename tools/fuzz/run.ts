@@ -13,14 +13,14 @@ import { exitWith, runServer } from '../../src/server.ts';
 /** The version that the options in schemathesis.toml belong to. */
 const SCHEMATHESIS = 'schemathesis==4.32.5';
 
-const say = (line: string) => process.stderr.write(`${line}\n`);
+const print = (line: string) => process.stderr.write(`${line}\n`);
 
-/** The program in an environment of its own below `.cache`, installed where it is missing. */
-function schemathesis(): string {
+/** Returns the path of the program. Installs it into a virtual environment below `.cache` when it is missing. */
+function findOrInstall(): string {
   const home = path.join(projectRoot, '.cache', SCHEMATHESIS.replace('==', '-'));
   const program = path.join(home, 'bin', 'schemathesis');
   if (!existsSync(program)) {
-    say(`Installing ${SCHEMATHESIS} into ${path.relative(projectRoot, home)} …`);
+    print(`Installing ${SCHEMATHESIS} into ${path.relative(projectRoot, home)} …`);
     execFileSync('python3', ['-m', 'venv', home], { stdio: 'inherit' });
     execFileSync(path.join(home, 'bin', 'pip'), ['install', '-q', SCHEMATHESIS], { stdio: 'inherit' });
   }
@@ -31,8 +31,8 @@ interface Ids {
   readonly [name: string]: string;
 }
 
-/** An app with one of everything that a path can name. Answers the parameters of paths, and its keys. */
-async function furnish(
+/** Creates an app with one of each resource that a path can name. Returns the path parameters and the app's keys. */
+async function createResources(
   base: string,
   key: string,
 ): Promise<{ ids: Ids; sdkKey: string; webhookToken: string }> {
@@ -70,9 +70,9 @@ async function furnish(
   };
 }
 
-/** Fuzzes a service of its own against the description that it serves; exit status 0 when nothing was found. */
+/** Fuzzes a temporary service against the OpenAPI document that it serves. Returns 0 when no check failed. */
 async function fuzz(): Promise<number> {
-  const program = schemathesis();
+  const program = findOrInstall();
   const folder = await mkdtemp(path.join(tmpdir(), 'tributary-fuzz-'));
   const config = readConfig({
     DATA_DIR: path.join(folder, 'data'),
@@ -87,23 +87,23 @@ async function fuzz(): Promise<number> {
     const base = server.service.url ?? '';
     const account = await createAccount(server.service.sql, 'Fuzz');
     const { key } = await createAccountKey(server.service.sql, account.id, PERMISSIONS);
-    const { ids, sdkKey, webhookToken } = await furnish(base, key);
+    const { ids, sdkKey, webhookToken } = await createResources(base, key);
 
     const settings = path.join(projectRoot, 'tools/fuzz/schemathesis.toml');
-    const settingsInside = path.join(folder, 'inside.toml');
-    await copyFile(settings, settingsInside);
+    const existingSettings = path.join(folder, 'existing.toml');
+    await copyFile(settings, existingSettings);
     await appendFile(
-      settingsInside,
+      existingSettings,
       `\n[parameters]\n${Object.entries(ids)
         .map(([name, id]) => `"path.${name}" = "${id}"`)
         .join('\n')}\n`,
     );
     let status = 0;
     for (const [name, file] of [
-      ['with paths that lead somewhere', settingsInside],
-      ['with any path', settings],
+      ['with paths of existing resources', existingSettings],
+      ['with random paths', settings],
     ] as const) {
-      say(`Fuzzing ${base} ${name}`);
+      print(`Fuzzing ${base} ${name}`);
       const child = spawn(
         program,
         ['--config-file', file, '--no-color', 'run', `${base}/openapi.json`, ...process.argv.slice(2)],

@@ -1,20 +1,19 @@
 import { createRequire } from 'node:module';
 
 const { default: circus } = createRequire(import.meta.url)('jest-circus/runner');
-/** Where Stryker says which mutant is tried. */
+/** The environment variable in which Stryker sets the active mutant. */
 const MUTANT = '__STRYKER_ACTIVE_MUTANT__';
 
-let noticed = { mutant: undefined, result: undefined };
+let killed = { mutant: undefined, result: undefined };
 
 /**
- * Runs a test file as jest does, unless an earlier file has noticed the mutant that is being tried: the mutant is caught
- * then, and the file counts as one test that was left out. Stryker has no such stop of its own for jest. Without a
- * mutant nothing is ever left out.
+ * Runs a test file as jest does, unless an earlier file has already killed the active mutant: then it reports the file as
+ * one skipped test. Stryker can't stop jest at the first failed file. Without a mutant it runs every file.
  */
 export default async function runUntilFailure(globalConfig, config, environment, runtime, path, ...rest) {
   const mutant = process.env[MUTANT];
-  if (mutant !== undefined && mutant === noticed.mutant) {
-    const { result } = noticed;
+  if (mutant !== undefined && mutant === killed.mutant) {
+    const { result } = killed;
     return {
       ...result,
       testFilePath: path,
@@ -26,6 +25,6 @@ export default async function runUntilFailure(globalConfig, config, environment,
     };
   }
   const result = await circus(globalConfig, config, environment, runtime, path, ...rest);
-  if (result.numFailingTests > 0) noticed = { mutant, result };
+  if (result.numFailingTests > 0) killed = { mutant, result };
   return result;
 }

@@ -1,4 +1,4 @@
 import * as fc from 'fast-check';
 
-// To look for the smallest counterexample takes minutes where the rule is broken on purpose, and nobody reads it.
+// Shrinking takes minutes for a mutated rule, and the mutation report does not show the counterexample.
 fc.configureGlobal({ ...fc.readConfigureGlobal(), endOnFailure: true });
