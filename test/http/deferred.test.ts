@@ -5,7 +5,7 @@ import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
-import { visit } from '../support/visit.ts';
+import { followLink } from '../support/http-client.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -49,7 +49,7 @@ async function click(
   from = address,
   headers: Record<string, string> = {},
 ): Promise<string> {
-  const { claimToken } = await visit(api.url, `/l/${await subdomain()}/${slug}`, {
+  const { claimToken } = await followLink(api.url, `/l/${await subdomain()}/${slug}`, {
     headers: { 'x-forwarded-for': from, 'user-agent': 'Mozilla/5.0 (iPhone) Safari/604.1', ...headers },
   });
   if (claimToken === null) throw new Error('the link gave no token');
@@ -183,14 +183,14 @@ describe('gets nothing', () => {
 
   test('of a bot, of HEAD, and of a link that was off', async () => {
     await click(annsLink.slug, address, { 'user-agent': 'Mozilla/5.0 (compatible; Googlebot/2.1)' });
-    await visit(api.url, `/l/${await subdomain()}/${annsLink.slug}`, {
+    await followLink(api.url, `/l/${await subdomain()}/${annsLink.slug}`, {
       method: 'HEAD',
       headers: { 'x-forwarded-for': address },
     });
     const turn = (active: boolean) =>
       api.call('PATCH', `/apps/${app.appId}/links/${annsLink.id}`, { key: app.key, body: { active } });
     await turn(false);
-    await visit(api.url, `/l/${await subdomain()}/${annsLink.slug}`, {
+    await followLink(api.url, `/l/${await subdomain()}/${annsLink.slug}`, {
       headers: { 'x-forwarded-for': address },
     });
     await turn(true);

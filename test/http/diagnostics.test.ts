@@ -4,7 +4,8 @@ import { newId } from '../../src/db/new-id.ts';
 import { instant } from '../../src/db/sql.ts';
 import { LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
-import type { Answer, TestApi, TestApp } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import type { ApiResponse } from '../support/http-client.ts';
 import { insertEarning } from '../support/ledger.ts';
 
 let api: TestApi;
@@ -30,7 +31,7 @@ interface Identity {
   readonly truncated: boolean;
 }
 
-const get = <T = Page>(path: string, owner: TestApp): Promise<Answer<T>> =>
+const get = <T = Page>(path: string, owner: TestApp): Promise<ApiResponse<T>> =>
   api.call<T>('GET', `/apps/${owner.appId}/diagnostics/${path}`, { key: owner.key });
 const identityOf = async (owner: TestApp, query = '') =>
   (await get<Identity>(`identity${query}`, owner)).body;
@@ -259,7 +260,7 @@ describe('unattributed', () => {
     const seen: string[] = [];
     let cursor: string | null = null;
     do {
-      const { body }: Answer<Page> = await get(
+      const { body }: ApiResponse<Page> = await get(
         `unattributed?limit=2${cursor === null ? '' : `&cursor=${cursor}`}`,
         own,
       );
@@ -328,7 +329,7 @@ describe('webhooks', () => {
     const seen: string[] = [];
     let cursor: string | null = null;
     do {
-      const { body }: Answer<Page> = await get(
+      const { body }: ApiResponse<Page> = await get(
         `webhooks?limit=2${cursor === null ? '' : `&cursor=${cursor}`}`,
         own,
       );

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/db/new-id.ts';
 import { routes } from '../../src/http/routes/index.ts';
 import { newAccount, startTestApi } from '../support/api.ts';
-import type { Answer, TestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
+import type { ApiResponse } from '../support/http-client.ts';
 import { operationOf, requestOf } from '../support/route-requests.ts';
 import type { IdPlace } from '../support/route-requests.ts';
 import { fingerprintOf, newTenant } from '../support/tenant.ts';
@@ -28,12 +29,12 @@ const accountRoutes = routes
   .map((route) => [`${route.method} ${route.path}`, route] as const);
 
 /** What would tell two answers apart, were it not for the id that was asked for and the request's own id. */
-function comparable({ status, text, headers }: Answer, asked: string): readonly unknown[] {
+function comparable({ status, text, headers }: ApiResponse, asked: string): readonly unknown[] {
   const withoutIds = text.replace(/"requestId":"[^"]*"/, '').replaceAll(asked, 'ASKED');
   return [status, withoutIds, headers.get('content-type')];
 }
 
-function expectNothingOfTheirs(answer: Answer): void {
+function expectNothingOfTheirs(answer: ApiResponse): void {
   for (const mark of theirs.marks) expect(answer.text).not.toContain(mark);
 }
 

@@ -5,6 +5,7 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES } from '../../src/providers/index.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { followLink } from '../support/http-client.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -403,11 +404,8 @@ describe('links', () => {
     const path = `/apps/${app.appId}/links/${made.body.id}`;
     const changed = await api.call('PATCH', path, { key: app.key, body: { active: false, campaign: null } });
     expect(changed.body).toEqual({ ...made.body, active: false, campaign: null });
-    const visited = await fetch(`${api.url}${new URL(made.body.url).pathname}`, { redirect: 'manual' });
-    expect({ status: visited.status, to: visited.headers.get('location') }).toEqual({
-      status: 302,
-      to: destinationUrl,
-    });
+    const visited = await followLink(api.url, new URL(made.body.url).pathname);
+    expect(visited).toMatchObject({ status: 302, location: destinationUrl });
     expect((await api.call('PATCH', path, { key: app.key, body: { slug: 'other' } })).status).toBe(400);
   });
 

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash, randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { eventually, setUpFounder } from '../support/founder.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { sendRequest } from '../support/http-client.ts';
 import { bodyOf, stripeInvoicePaid, stripeRefund } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
@@ -77,11 +79,11 @@ describe('from a click to a payout CSV', () => {
     expect(csv.headers.get('content-disposition')).toBe(
       `attachment; filename="${csv.headers.get('x-payout-id')}.csv"`,
     );
-    const [header, ...rows] = csv.body.trimEnd().split('\r\n');
+    const [header, ...rows] = csv.text.trimEnd().split('\r\n');
     expect(header).toBe(CSV_HEADER);
     expect(rows).toHaveLength(3);
     expect(rows.map((row) => Number(row.split(',')[4])).reduce((a, b) => a + b)).toBe(650);
-    expect(csv.headers.get('x-payout-sha256')).toBe(createHash('sha256').update(csv.body).digest('hex'));
+    expect(csv.headers.get('x-payout-sha256')).toBe(createHash('sha256').update(csv.text).digest('hex'));
     const payoutId = csv.headers.get('x-payout-id');
     expect(rows.every((row) => row.startsWith(`${payoutId},${affiliateId},Story creator,com_`))).toBe(true);
 
@@ -91,11 +93,11 @@ describe('from a click to a payout CSV', () => {
 
     const again = await founder.exportCsv(affiliateId);
     expect(again.status).toBe(200);
-    expect(again.body).toBe(`${CSV_HEADER}\r\n`);
+    expect(again.text).toBe(`${CSV_HEADER}\r\n`);
     expect(again.headers.get('x-payout-id')).toBeNull();
 
-    const stored = await founder.call<string>('GET', `/apps/${founder.app.id}/payouts/${payoutId}/csv`);
-    expect(stored.body).toBe(csv.body);
+    const stored = await founder.call('GET', `/apps/${founder.app.id}/payouts/${payoutId}/csv`);
+    expect(stored.text).toBe(csv.text);
     const { items: payouts } = await founder.ok<{ items: object[] }>(
       'GET',
       `/apps/${founder.app.id}/payouts?affiliateId=${affiliateId}`,
@@ -223,13 +225,10 @@ describe('what is refused at the door', () => {
   // @promise webhook-uniform-401
   test('unknown app, app without a secret and bad token answer the same body; an unknown app leaves no row', async () => {
     const post = async (path: string) => {
-      const response = await fetch(service.url + path, {
-        method: 'POST',
-        body: '{}',
-        headers: { authorization: 'no' },
-      });
-      const { requestId: _, ...body } = (await response.json()) as Record<string, unknown>;
-      return { status: response.status, body };
+      const options = { body: {}, headers: { authorization: 'no' } };
+      const { status, body } = await sendRequest(service.url, 'POST', path, options);
+      const { requestId: _, ...rest } = body;
+      return { status, body: rest };
     };
     const other = await setUpFounder(service);
     const bare = await other.ok<{ id: string }>('POST', '/apps', { name: 'No secrets' });
@@ -248,10 +247,7 @@ describe('what is refused at the door', () => {
 
   // @promise webhook-404-413
   test('an unknown provider is a 404, a body over 1 MiB a 413', async () => {
-    const unknown = await fetch(`${service.url}/webhooks/nobody/${founder.app.id}`, {
-      method: 'POST',
-      body: '{}',
-    });
+    const unknown = await founder.webhook('nobody', '{}', {});
     expect(unknown.status).toBe(404);
     const large = await founder.stripe(Buffer.alloc(1_048_577, 32));
     expect(large.status).toBe(413);

@@ -65,7 +65,7 @@ describe('every cent in exactly one payout', () => {
     const affiliateId = await earningAffiliate(10, 20, 30);
     const answers = await Promise.all(Array.from({ length: 10 }, () => founder.exportCsv(affiliateId)));
     expect(answers.map((a) => a.status)).toEqual(Array.from({ length: 10 }, () => 200));
-    const paying = answers.filter((a) => rowsOf(a.body).length > 0);
+    const paying = answers.filter((a) => rowsOf(a.text).length > 0);
     expect(paying).toHaveLength(1);
     expect(await payoutsOf(affiliateId)).toEqual({ total: 1_200, payouts: 1 });
   });
@@ -166,7 +166,7 @@ describe('what an export promises its caller', () => {
     const first = await founder.exportCsv(affiliateId, { headers });
     await founder.purchase(user, 20);
     const again = await founder.exportCsv(affiliateId, { headers });
-    expect(again.body).toBe(first.body);
+    expect(again.text).toBe(first.text);
     expect(again.headers.get('x-payout-id')).toBe(first.headers.get('x-payout-id'));
     expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
   });
@@ -184,7 +184,7 @@ describe('what an export promises its caller', () => {
     await founder.purchase(user, 20);
     await closeAbandonedRequests(service.sql);
     await deleteExpiredIdempotencyKeys(service.sql, 1_000);
-    expect((await founder.exportCsv(affiliateId, { headers })).body).toBe(first.body);
+    expect((await founder.exportCsv(affiliateId, { headers })).text).toBe(first.text);
     expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
   });
 
@@ -202,11 +202,11 @@ describe('what an export promises its caller', () => {
     const name = `"'=HYPERLINK(""http://x"", ""Zoë"")"`;
     const row = (commissionId: unknown, cents: string, usd: string, eventId: unknown, at: unknown) =>
       `${payoutId},${affiliateId},${name},${String(commissionId)},${cents},${usd},USD,${String(eventId)},${String(at)}`;
-    expect(rowsOf(csv.body)).toEqual([
+    expect(rowsOf(csv.text)).toEqual([
       row(bought.commissionId, '200', '2.00', bought.eventId, occurredAt),
       row(refunded.commissionId, '-5', '-0.05', refunded.eventId, refund?.at),
     ]);
-    expect(csv.body.endsWith('\r\n')).toBe(true);
+    expect(csv.text.endsWith('\r\n')).toBe(true);
   });
 
   // @promise inactive-affiliate-is-paid, inactive-rows-payable
@@ -220,7 +220,7 @@ describe('what an export promises its caller', () => {
         `/apps/${founder.app.id}/payouts/preview`,
       );
       expect(rows).toContainEqual(expect.objectContaining({ affiliateId, totalCents: 200 }));
-      expect(rowsOf((await founder.exportCsv(affiliateId)).body)).toHaveLength(1);
+      expect(rowsOf((await founder.exportCsv(affiliateId)).text)).toHaveLength(1);
       expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
     },
   );
@@ -233,8 +233,8 @@ describe('what an export promises its caller', () => {
       Array.from({ length: 10 }, () => founder.exportCsv(affiliateId, { headers })),
     );
     expect(answers.map((a) => a.status)).toEqual(Array.from({ length: 10 }, () => 200));
-    expect(new Set(answers.map((a) => a.body)).size).toBe(1);
-    expect(rowsOf(answers[0]!.body)).toHaveLength(1);
+    expect(new Set(answers.map((a) => a.text)).size).toBe(1);
+    expect(rowsOf(answers[0]!.text)).toHaveLength(1);
   });
 
   test('the same Idempotency-Key for another affiliate is a 409', async () => {
@@ -263,11 +263,11 @@ describe('what an export promises its caller', () => {
     await founder.exportCsv(affiliateId);
     await founder.refund(user, 10, transactionId);
     const empty = await founder.exportCsv(affiliateId);
-    expect(rowsOf(empty.body)).toEqual([]);
+    expect(rowsOf(empty.text)).toEqual([]);
     await founder.purchase(user, 30);
     const next = await founder.exportCsv(affiliateId);
     expect(
-      rowsOf(next.body)
+      rowsOf(next.text)
         .map((row) => Number(row.split(',')[4]))
         .toSorted((a, b) => a - b),
     ).toEqual([-200, 600]);

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { eventually, setUpFounder } from '../support/founder.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { bodyOf, revenuecatTransfer } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';

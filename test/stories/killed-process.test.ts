@@ -7,7 +7,8 @@ import { startChildService } from '../support/child-service.ts';
 import type { ChildService } from '../support/child-service.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { eventually, setUpFounder } from '../support/founder.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
@@ -97,9 +98,9 @@ describe('killed with SIGKILL', () => {
       await restart();
       const answer = await founder.exportCsv(affiliateId, { headers });
       expect(answer.status).toBe(200);
-      expect(answer.body.trimEnd().split('\r\n')).toHaveLength(4);
+      expect(answer.text.trimEnd().split('\r\n')).toHaveLength(4);
       const after = await founder.exportCsv(affiliateId);
-      expect(after.body.trimEnd().split('\r\n')).toHaveLength(1);
+      expect(after.text.trimEnd().split('\r\n')).toHaveLength(1);
       const sums = await database.sql.one<{ payouts: number; total: number; unpaid: number }>`
         select count(*)::int as payouts, sum(total_cents)::bigint as total,
                (select count(*)::int from commissions where affiliate_id = ${affiliateId} and status <> 'paid') as unpaid

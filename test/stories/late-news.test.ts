@@ -6,7 +6,8 @@ import { newId } from '../../src/db/new-id.ts';
 import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { startRelay } from '../../temporal/relay.ts';
-import { eventually, setUpFounder } from '../support/founder.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {
   bodyOf,

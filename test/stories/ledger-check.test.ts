@@ -8,7 +8,8 @@ import { connect } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { eventually, setUpFounder } from '../support/founder.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import {

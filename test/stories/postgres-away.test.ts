@@ -3,7 +3,8 @@ import { startProxy } from '../support/cuttable-proxy.ts';
 import type { CuttableProxy } from '../support/cuttable-proxy.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { eventually, setUpFounder } from '../support/founder.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
@@ -36,13 +37,13 @@ describe('while Postgres is out of reach', () => {
     const away = await founder.stripe(body);
     expect(away.status).toBe(503);
     expect(Number(away.headers.get('retry-after'))).toBeGreaterThan(0);
-    const ready = await fetch(`${service.url}/readyz`);
+    const ready = await founder.call('GET', '/readyz');
     expect(ready.status).toBe(503);
-    expect(await ready.text()).toContain('Postgres');
+    expect(ready.text).toContain('Postgres');
     proxy.mend();
     await eventually(
       'the service is ready again',
-      async () => (await fetch(`${service.url}/readyz`)).status === 200,
+      async () => (await founder.call('GET', '/readyz')).status === 200,
     );
     const sent = await founder.stripe(body);
     expect(sent.body.commissionId).toMatch(/^com_/);

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { eventually, setUpFounder } from '../support/founder.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {
   bodyOf,

@@ -35,5 +35,5 @@ test('with the API and the worker in processes of their own, a webhook and an ex
   expect(bought.body.commissionId).toMatch(/^com_/);
   const csv = await founder.exportCsv();
   expect(csv.status).toBe(200);
-  expect(csv.body.trimEnd().split('\r\n')).toHaveLength(2);
+  expect(csv.text.trimEnd().split('\r\n')).toHaveLength(2);
 });

@@ -6,6 +6,7 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { startChildService } from '../support/child-service.ts';
 import { setUpFounder } from '../support/founder.ts';
+import { sendRequest } from '../support/http-client.ts';
 import { startTestService } from '../support/service.ts';
 
 describe('a start that can not succeed says in one sentence what to do', () => {
@@ -57,7 +58,7 @@ test('a service that lacks a key of a stored secret says so at the start and in 
     settings: { databaseUrl: service.database.url, secretBox: other },
   });
   try {
-    const ready = (await (await fetch(`${second.url}/readyz`)).json()) as { status: string; checks: unknown };
+    const { body: ready } = await sendRequest(second.url, 'GET', '/readyz');
     expect(ready.status).toBe('degraded');
     expect(ready.checks).toContainEqual({
       name: 'secrets',
@@ -67,9 +68,8 @@ test('a service that lacks a key of a stored secret says so at the start and in 
       ),
     });
     expect(lines.join('')).toContain('SECRETS_KEY lacks the key');
-    const { status } = await fetch(`${second.url}/webhooks/revenuecat/${founder.app.id}`, {
-      method: 'POST',
-      body: '{}',
+    const { status } = await sendRequest(second.url, 'POST', `/webhooks/revenuecat/${founder.app.id}`, {
+      body: {},
       headers: { authorization: 'any' },
     });
     expect(status).toBe(503);

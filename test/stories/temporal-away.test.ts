@@ -5,7 +5,8 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import type { LocalTemporal } from '../../temporal/local-server/server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
-import { eventually, setUpFounder } from '../support/founder.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
@@ -45,10 +46,10 @@ describe('while Temporal is away', () => {
     await server.stop();
     const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
     expect(answer).toMatchObject({ status: 200, body: { pending: true, commissionId: null } });
-    const ready = await fetch(`${service.url}/readyz`);
+    const ready = await founder.call('GET', '/readyz');
     expect(ready.status).toBe(200);
     await eventually('readyz names Temporal as degraded', async () =>
-      (await (await fetch(`${service.url}/readyz`)).text()).includes('degraded'),
+      (await founder.call('GET', '/readyz')).text.includes('degraded'),
     );
 
     // A new server in memory: everything the old one knew is gone.

@@ -13,22 +13,10 @@ import { createApp } from '../../src/http/app.ts';
 import { answerClientErrors } from '../../src/http/client-error.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
-import { expectDescribed } from './conformance.ts';
 import { createTestDatabase } from './database.ts';
 import type { TestDatabase } from './database.ts';
-
-export interface Answer<T = Record<string, unknown>> {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly text: string;
-  readonly body: T;
-}
-
-export interface CallOptions {
-  readonly body?: unknown;
-  readonly key?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-}
+import { sendRequest } from './http-client.ts';
+import type { ApiResponse, RequestOptions } from './http-client.ts';
 
 /** The HTTP layer on a loopback port over a database of its own. Durable work is only written down. */
 export interface TestApi {
@@ -40,8 +28,8 @@ export interface TestApi {
   readonly call: <T = Record<string, unknown>>(
     method: string,
     path: string,
-    options?: CallOptions,
-  ) => Promise<Answer<T>>;
+    options?: RequestOptions,
+  ) => Promise<ApiResponse<T>>;
   readonly close: () => Promise<void>;
 }
 
@@ -88,26 +76,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
     sql: database.sql,
     healed,
     clock,
-    call: async <T>(method: string, path: string, { body, key, headers }: CallOptions = {}) => {
-      const response = await fetch(url + path, {
-        method,
-        headers: {
-          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-      });
-      const text = await response.text();
-      expectDescribed(method, path, { status: response.status, headers: response.headers, text });
-      const isJson = (response.headers.get('content-type') ?? '').includes('json') && text !== '';
-      return {
-        status: response.status,
-        headers: response.headers,
-        text,
-        body: (isJson ? JSON.parse(text) : null) as T,
-      };
-    },
+    call: (method, path, options) => sendRequest(url, method, path, options),
     close: async () => {
       await new Promise((resolve) => {
         server.close(resolve);

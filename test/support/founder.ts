@@ -1,16 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { expectDescribed } from './conformance.ts';
+import { sendRequest } from './http-client.ts';
+import type { ApiResponse, RequestOptions } from './http-client.ts';
 import { bodyOf, revenuecatEvent, revenuecatRefund, signStripe } from './provider-fixtures.ts';
 import { createFounder } from './service.ts';
 import type { TestService } from './service.ts';
-
-interface Answer<T> {
-  readonly status: number;
-  readonly headers: Headers;
-  readonly body: T;
-}
 
 type Json = Record<string, never>;
 
@@ -31,29 +25,8 @@ export class Founder {
     this.accountId = accountId;
   }
 
-  async call<T = Json>(
-    method: string,
-    path: string,
-    options: { body?: unknown; key?: string | null; headers?: Record<string, string> } = {},
-  ): Promise<Answer<T>> {
-    const key = options.key === undefined ? this.key : options.key;
-    const response = await fetch(this.url + path, {
-      method,
-      headers: {
-        ...(key === null ? {} : { authorization: `Bearer ${key}` }),
-        ...(options.body === undefined ? {} : { 'content-type': 'application/json' }),
-        ...options.headers,
-      },
-      ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-    });
-    const text = await response.text();
-    expectDescribed(method, path, { status: response.status, headers: response.headers, text });
-    const isJson = (response.headers.get('content-type') ?? '').includes('json');
-    return {
-      status: response.status,
-      headers: response.headers,
-      body: (isJson ? JSON.parse(text) : text) as T,
-    };
+  async call<T = Json>(method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse<T>> {
+    return await sendRequest<T>(this.url, method, path, { key: this.key, ...options });
   }
 
   async ok<T = Json>(method: string, path: string, body?: unknown, key?: string | null): Promise<T> {
@@ -99,11 +72,14 @@ export class Founder {
     return userId;
   }
 
-  async revenuecat<T = WebhookAnswer>(body: Buffer | string): Promise<Answer<T>> {
+  async revenuecat<T = WebhookAnswer>(body: Buffer | string): Promise<ApiResponse<T>> {
     return await this.webhook<T>('revenuecat', body, { authorization: this.revenuecatToken });
   }
 
-  async stripe<T = WebhookAnswer>(body: Buffer | string, secret = this.stripeSecret): Promise<Answer<T>> {
+  async stripe<T = WebhookAnswer>(
+    body: Buffer | string,
+    secret = this.stripeSecret,
+  ): Promise<ApiResponse<T>> {
     const signature = signStripe(body, secret, Math.floor(Date.now() / 1000));
     return await this.webhook<T>('stripe', body, { 'stripe-signature': signature });
   }
@@ -113,27 +89,20 @@ export class Founder {
     userId: string,
     usd: number,
     over: { occurredAt?: number; transactionId?: string; eventId?: string } = {},
-  ): Promise<Answer<WebhookAnswer>> {
+  ): Promise<ApiResponse<WebhookAnswer>> {
     return await this.revenuecat(
       bodyOf(revenuecatEvent({ userId, usd, occurredAt: Date.now() - 40 * DAY_MS, ...over })),
     );
   }
 
-  async refund(userId: string, usd: number, transactionId: string): Promise<Answer<WebhookAnswer>> {
+  async refund(userId: string, usd: number, transactionId: string): Promise<ApiResponse<WebhookAnswer>> {
     return await this.revenuecat(
       bodyOf(revenuecatRefund({ userId, usd, transactionId, occurredAt: Date.now() - DAY_MS })),
     );
   }
 
-  async exportCsv(
-    affiliateId = this.affiliateId,
-    options: { body?: unknown; headers?: Record<string, string> } = {},
-  ): Promise<Answer<string>> {
-    return await this.call<string>(
-      'POST',
-      `/apps/${this.app.id}/affiliates/${affiliateId}/payouts/export`,
-      options,
-    );
+  async exportCsv(affiliateId = this.affiliateId, options: RequestOptions = {}): Promise<ApiResponse> {
+    return await this.call('POST', `/apps/${this.app.id}/affiliates/${affiliateId}/payouts/export`, options);
   }
 
   /** Posts a body to the door of a provider, with whatever headers prove it. */
@@ -141,17 +110,8 @@ export class Founder {
     provider: string,
     body: Buffer | string,
     headers: Record<string, string>,
-  ): Promise<Answer<T>> {
-    const path = `/webhooks/${provider}/${this.app.id}`;
-    const response = await fetch(this.url + path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...headers },
-      body: body as never,
-    });
-    const { status, headers: answered } = response;
-    const text = await response.text();
-    expectDescribed('POST', path, { status, headers: answered, text });
-    return { status, headers: answered, body: JSON.parse(text) as T };
+  ): Promise<ApiResponse<T>> {
+    return await this.call<T>('POST', `/webhooks/${provider}/${this.app.id}`, { key: null, body, headers });
   }
 }
 
@@ -176,17 +136,4 @@ export async function setUpFounder(
   await founder.ok('PUT', `/apps/${founder.app.id}/webhooks/stripe/secret`, { secret: founder.stripeSecret });
   Object.assign(founder, await founder.newAffiliate());
   return founder;
-}
-
-/** Asks until the answer is true; fails after `timeoutMs` with what was waited for. */
-export async function eventually(
-  what: string,
-  check: () => Promise<boolean>,
-  timeoutMs = 15_000,
-): Promise<void> {
-  const giveUpAt = Date.now() + timeoutMs;
-  while (!(await check())) {
-    if (Date.now() > giveUpAt) throw new Error(`did not happen in ${timeoutMs} ms: ${what}`);
-    await sleep(25);
-  }
 }
