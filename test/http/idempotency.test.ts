@@ -75,7 +75,7 @@ describe('the same key and body', () => {
       expect(first.status).toBeLessThan(300);
       expect((await post(path(), body, key)).text).toBe(first.text);
       const stored = await api.sql.one<{ text: string }>`
-      select encode(answer, 'escape') || encode(seed, 'escape') as text from idempotency_keys where idempotency_key = ${key}`;
+      select encode(response, 'escape') || encode(seed, 'escape') as text from idempotency_keys where idempotency_key = ${key}`;
       expect(stored.text).not.toContain(first.body['sdkKey'] ?? 'created');
     },
   );
@@ -223,7 +223,7 @@ describe('a call that was cut off', () => {
   test.each([
     ['after the affiliate was made', /insert into affiliates/, 'affiliates', { name: 'Cut' }],
     ['after the link was made', /insert into links/, 'links', null],
-    ['before its answer was kept', /update idempotency_keys set answer/, 'affiliates', { name: 'Kept' }],
+    ['before its answer was kept', /update idempotency_keys set response/, 'affiliates', { name: 'Kept' }],
     ['after the key was rotated', /insert into sdk_keys/, 'sdk-key/rotate', {}],
   ])('%s is run again to the same end', async (_name, after, what, given) => {
     const connection = connect({ url: api.database.url });
