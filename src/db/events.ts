@@ -1,3 +1,4 @@
+import type { LikelyCause } from '../domain/evaluate-payment.ts';
 import type { AppId, DeliveryId, EventId } from '../domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../domain/events.ts';
 import { newId } from './new-id.ts';
@@ -14,7 +15,7 @@ export interface EventFacts {
   readonly event: NormalizedEvent;
 }
 
-/** How many rows of each fact were new. */
+/** How many rows of each fact were inserted. */
 export interface AppendedFacts {
   readonly event: number;
   readonly payment: number;
@@ -26,48 +27,175 @@ export interface AppendedFacts {
   readonly transfers: number;
 }
 
+type Fragment = ReturnType<Sql['fragment']>;
+
 /**
- * Commits everything that an event tells as facts, in one statement: the event, its payment or adjustment, the users
- * who may have paid, other names of payments. `duplicate` when another delivery told the same event before; the same
- * delivery again goes on with its own event.
+ * Commits all facts of an event in one statement: the event, its payment or adjustment, the users who may have paid,
+ * aliases of payments. Returns `duplicate` when another delivery reported the event before. The same delivery may be
+ * recorded again.
  */
 export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<'recorded' | 'duplicate'> {
-  const { deliveryId } = await writeFacts(sql, facts, 'live');
+  const { deliveryId } = await sql.one<{ deliveryId: DeliveryId }>`
+    with new_event as (${insertEvent(sql, facts, sql.fragment`${firstCause(facts, 'processing')}`)}),
+    event as (select id, delivery_id from new_event),
+    payment as (${insertPayment(sql, facts, sql.fragment`event`, sql.fragment`null::timestamptz, null::text`)}),
+    adjustment as (${insertAdjustment(sql, facts, sql.fragment`event`)}),
+    ${insertDetails(sql, facts)}
+    ${selectReporter(sql, facts)}`;
   return deliveryId === facts.deliveryId ? 'recorded' : 'duplicate';
 }
 
 /**
- * Appends what is missing of an event's facts, also where the event itself is stored already; null when another delivery
- * told the event. What an event or an adjustment says stays; columns of the event that were empty are filled. A payment
- * that is new is nothing that just came in: it counts as looked at, so that only the rules of a later look attribute it.
+ * Appends the facts of an event that are missing, also where the event itself is stored already, and returns how many rows
+ * are new. Returns null when another delivery reported the event. Stored values are not changed; only empty columns of the
+ * event are filled. A new payment is stored as evaluated: it did not just arrive, so only the rules of a later evaluation
+ * attribute it.
  */
 export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<AppendedFacts | null> {
-  const { deliveryId, appended } = await writeFacts(sql, facts, 'reprocess');
+  // The new payment counts as evaluated once, with the cause of a payment without a known user.
+  const cause = firstCause(facts, 'missing_user_id');
+  const samePayment = paymentOf(sql, facts);
+  // A further event of a stored payment has no cause of its own.
+  const eventCause = sql.fragment`case when not exists (select from payments p where ${samePayment}) then ${cause} end`;
+  const { deliveryId, appended } = await sql.one<{ deliveryId: DeliveryId; appended: AppendedFacts }>`
+    with new_event as (${insertEvent(sql, facts, eventCause)}),
+    event as (
+      -- Facts are inserted by one statement, so a stored event with a payment reference has its payment or adjustment.
+      select id, delivery_id, true as may_add_money from new_event
+      union all
+      select id, delivery_id, payment_ref is null from events where delivery_id = ${facts.deliveryId}
+    ),
+    filled as (${fillEvent(sql, facts, eventCause)}),
+    money_event as (select id from event where may_add_money),
+    new_payment as (${insertPayment(
+      sql,
+      facts,
+      sql.fragment`(select id from money_event where not exists (select from payments p where ${samePayment})) e`,
+      sql.fragment`now(), ${cause}::text`,
+    )}),
+    payment as (
+      select id from new_payment
+      union all
+      select p.id from payments p where ${facts.event.payment !== null}::boolean and ${samePayment} and exists (select from event)
+    ),
+    adjustment as (${insertAdjustment(sql, facts, sql.fragment`money_event`)}),
+    ${insertDetails(sql, facts)},
+    counts as (
+      select jsonb_build_object(
+               'event', (select count(*) from new_event), 'payment', (select count(*) from new_payment where is_new),
+               'adjustment', (select count(*) from adjustment), 'users', (select count(*) from users),
+               'userKeys', (select count(*) from user_keys), 'userLinks', (select count(*) from links),
+               'aliases', (select count(*) from aliases), 'transfers', (select count(*) from transfers)) as appended
+    )
+    select * from (${selectReporter(sql, facts)}) r, counts`;
   return deliveryId === facts.deliveryId ? appended : null;
 }
 
-async function writeFacts(
-  sql: Sql,
-  facts: EventFacts,
-  mode: 'live' | 'reprocess',
-): Promise<{ deliveryId: DeliveryId; appended: AppendedFacts }> {
-  const { event, appId, environment } = facts;
-  const { payment, adjustment } = event;
+/** The event's cause before its payment is evaluated: `unevaluated` for a production payment, null where none applies. */
+function firstCause(
+  { event, environment }: EventFacts,
+  unevaluated: 'processing' | 'missing_user_id',
+): LikelyCause | null {
+  if (environment !== 'production') return null;
+  if (event.payment !== null) return unevaluated;
+  return event.priceUnknown ? 'price_unknown' : null;
+}
+
+/** The condition for a row `p` of payments to be the event's payment. */
+function paymentOf(sql: Sql, { appId, environment, event: { payment } }: EventFacts): Fragment {
+  return sql.fragment`
+    p.app_id = ${appId} and p.environment = ${environment} and p.store = ${payment?.store ?? null} and p.ref = ${payment?.ref ?? null}`;
+}
+
+/** What an event's row states about money; the same for a payment and an adjustment. */
+function moneyOf({ event: { payment, adjustment } }: EventFacts) {
   const money = payment ?? adjustment;
-  const store = money?.store ?? null;
-  const paymentRef = payment?.ref ?? adjustment?.paymentRef ?? null;
-  const earnsLater = environment === 'production' && payment !== null;
-  const again = mode === 'reprocess';
-  // A reprocess counts as the first look, so what it appends has the cause of a payment in which nobody was found.
-  const unevaluated = again ? 'missing_user_id' : 'processing';
-  const likelyCause =
-    environment === 'production' && event.priceUnknown && payment === null
-      ? 'price_unknown'
-      : earnsLater
-        ? unevaluated
-        : null;
-  const users =
-    payment === null ? [] : event.userIds.map((customerUserId, position) => ({ customerUserId, position }));
+  return {
+    store: money?.store ?? null,
+    paymentRef: payment?.ref ?? adjustment?.paymentRef ?? null,
+    currency: money?.currency ?? null,
+    amountMinor: money?.amountMinor ?? null,
+    usdCents: money?.usdCents ?? null,
+  };
+}
+
+/** Inserts the event unless the app has it from this provider. Returns `id` and `delivery_id` of a new row. */
+function insertEvent(sql: Sql, facts: EventFacts, likelyCause: Fragment): Fragment {
+  const { event } = facts;
+  const { store, paymentRef, currency, amountMinor, usdCents } = moneyOf(facts);
+  return sql.fragment`
+    insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at,
+                        product_id, customer_user_id, store, payment_ref, currency, amount_minor, amount_cents, likely_cause)
+    values (${facts.eventId}, ${facts.appId}, ${facts.deliveryId}, ${facts.source}, ${event.sourceEventId}, ${event.kind},
+            ${facts.environment}, ${instant(event.occurredAt)}, ${instant(facts.receivedAt)}, ${event.productId},
+            ${event.userIds[0] ?? null}, ${store}, ${paymentRef}, ${currency}, ${amountMinor}, ${usdCents}, ${likelyCause})
+    on conflict (app_id, source, source_event_id) do nothing
+    returning id, delivery_id`;
+}
+
+/** Fills empty columns of the delivery's stored event, if the event states money that was not stored. */
+function fillEvent(sql: Sql, facts: EventFacts, likelyCause: Fragment): Fragment {
+  const { event } = facts;
+  const { store, paymentRef, currency, amountMinor, usdCents } = moneyOf(facts);
+  return sql.fragment`
+    update events e
+       set store = coalesce(e.store, ${store}), payment_ref = ${paymentRef}, currency = coalesce(e.currency, ${currency}),
+           amount_minor = coalesce(e.amount_minor, ${amountMinor}::bigint),
+           amount_cents = coalesce(e.amount_cents, ${usdCents}::bigint),
+           customer_user_id = coalesce(e.customer_user_id, ${event.userIds[0] ?? null}),
+           likely_cause = ${likelyCause}
+     where ${(event.payment ?? event.adjustment) !== null}::boolean
+       and e.delivery_id = ${facts.deliveryId} and e.payment_ref is null`;
+}
+
+/**
+ * Inserts the payment of the event in `source`, or raises the version of a stored one: an evaluation that has not seen this
+ * event must not be applied. `evaluation` gives the values of `evaluated_at` and `likely_cause`.
+ */
+function insertPayment(sql: Sql, facts: EventFacts, source: Fragment, evaluation: Fragment): Fragment {
+  const { event, appId, environment } = facts;
+  const { payment } = event;
+  return sql.fragment`
+    insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, usd_cents, occurred_at,
+                          only_anonymous_user, evaluated_at, likely_cause)
+    select ${newId('payment')}, ${appId}, ${environment}, ${payment?.store ?? null}, ${payment?.ref ?? null}, id,
+           ${payment?.currency ?? null}, ${payment?.amountMinor ?? null}::bigint, ${payment?.usdCents ?? null}::bigint,
+           ${instant(event.occurredAt)}, ${event.onlyAnonymousUserIds}, ${evaluation}
+      from ${source} where ${payment !== null}::boolean
+    on conflict (app_id, environment, store, ref) do update set version = payments.version + 1
+    returning id, xmax = 0 as is_new`;
+}
+
+/** Inserts the adjustment of the event in `source`, or updates a stored one to a state of higher rank. */
+function insertAdjustment(sql: Sql, facts: EventFacts, source: Fragment): Fragment {
+  const { event, appId, environment } = facts;
+  const { adjustment } = event;
+  return sql.fragment`
+    insert into adjustments as old (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
+                                    amount_minor, usd_cents, occurred_at, event_id)
+    select ${newId('adjustment')}, ${appId}, ${environment}, ${adjustment?.store ?? null}, ${adjustment?.ref ?? null},
+           ${adjustment?.paymentRef ?? null}, ${adjustment?.kind ?? null}, ${adjustment?.state ?? null},
+           ${adjustment?.rank ?? null}::int, ${adjustment?.reversesAll ?? false}::boolean, ${adjustment?.currency ?? null},
+           ${adjustment?.amountMinor ?? null}::bigint, ${adjustment?.usdCents ?? null}::bigint,
+           ${instant(event.occurredAt)}, id
+      from ${source} where ${adjustment !== null}::boolean
+    on conflict (app_id, environment, store, ref) do update
+      set state = excluded.state, rank = excluded.rank, currency = excluded.currency, amount_minor = excluded.amount_minor,
+          usd_cents = excluded.usd_cents, occurred_at = excluded.occurred_at, event_id = excluded.event_id
+      where excluded.rank > old.rank
+    returning 1`;
+}
+
+/**
+ * The facts beside the money, each as a common table expression: users and provider keys of `payment`, and user links,
+ * transfers and payment aliases of `event`. Stored rows stay.
+ */
+function insertDetails(sql: Sql, { event, appId, environment, source }: EventFacts): Fragment {
+  const isPayment = event.payment !== null;
+  const users = isPayment
+    ? event.userIds.map((customerUserId, position) => ({ customerUserId, position }))
+    : [];
+  const keys = isPayment ? event.userKeys.map((userKey, position) => ({ userKey, position })) : [];
   const transfers =
     environment === 'production' && event.transfer !== null
       ? [
@@ -75,107 +203,49 @@ async function writeFacts(
           ...event.transfer.to.map((customerUserId) => ({ role: 'receiver', customerUserId })),
         ]
       : [];
-  const keys = payment === null ? [] : event.userKeys.map((userKey, position) => ({ userKey, position }));
-  const samePayment = sql.fragment`
-    p.app_id = ${appId} and p.environment = ${environment} and p.store = ${store} and p.ref = ${payment?.ref ?? null}`;
-
-  // An event that tells once more of a payment has no cause of its own. Live, its evaluation clears it; a reprocess may find
-  // nothing to evaluate.
-  const firstCause = again
-    ? sql.fragment`case when not exists (select from payments p where ${samePayment}) then ${likelyCause} end`
-    : sql.fragment`${likelyCause}`;
-
-  return await sql.one`
-    with told as (
-      insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at,
-                          product_id, customer_user_id, store, payment_ref, currency, amount_minor, amount_cents, likely_cause)
-      values (${facts.eventId}, ${appId}, ${facts.deliveryId}, ${facts.source}, ${event.sourceEventId}, ${event.kind},
-              ${environment}, ${instant(event.occurredAt)}, ${instant(facts.receivedAt)}, ${event.productId},
-              ${event.userIds[0] ?? null}, ${store}, ${paymentRef}, ${money?.currency ?? null}, ${money?.amountMinor ?? null},
-              ${money?.usdCents ?? null}, ${firstCause})
-      on conflict (app_id, source, source_event_id) do nothing
-      returning id, delivery_id
-    ), ev as (
-      -- Facts are one statement: an event that speaks of money has had its payment or adjustment from the beginning.
-      select id, delivery_id, true as may_add_money from told
-      union all
-      select id, delivery_id, payment_ref is null from events where ${again}::boolean and delivery_id = ${facts.deliveryId}
-    ), filled as (
-      update events e
-         set store = coalesce(e.store, ${store}), payment_ref = ${paymentRef}, currency = coalesce(e.currency, ${money?.currency ?? null}),
-             amount_minor = coalesce(e.amount_minor, ${money?.amountMinor ?? null}::bigint),
-             amount_cents = coalesce(e.amount_cents, ${money?.usdCents ?? null}::bigint),
-             customer_user_id = coalesce(e.customer_user_id, ${event.userIds[0] ?? null}),
-             likely_cause = ${firstCause}
-       where ${again && money !== null}::boolean and e.delivery_id = ${facts.deliveryId} and e.payment_ref is null
-    ), added as (
-      insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, usd_cents, occurred_at,
-                            only_anonymous_user, evaluated_at, likely_cause)
-      select ${newId('payment')}, ${appId}, ${environment}, ${payment?.store ?? null}, ${payment?.ref ?? null}, ev.id,
-             ${payment?.currency ?? null}, ${payment?.amountMinor ?? null}::bigint, ${payment?.usdCents ?? null}::bigint,
-             ${instant(event.occurredAt)}, ${event.onlyAnonymousUserIds}, case when ${again}::boolean then now() end,
-             ${again ? likelyCause : null}::text
-        from ev where ${payment !== null}::boolean and ev.may_add_money
-                  and not (${again}::boolean and exists (select from payments p where ${samePayment}))
-      on conflict (app_id, environment, store, ref) do update set version = payments.version + 1
-      returning id, xmax = 0 as is_new
-    ), pay as (
-      select id from added
-      union all
-      select p.id from payments p where ${again && payment !== null}::boolean and ${samePayment} and exists (select from ev)
-    ), users as (
+  return sql.fragment`
+    users as (
       insert into payment_users (app_id, customer_user_id, payment_id, environment, position)
-      select ${appId}, u."customerUserId", pay.id, ${environment}, u.position
-        from pay, jsonb_to_recordset(${sql.json(users)}) u ("customerUserId" text, position int)
+      select ${appId}, u."customerUserId", payment.id, ${environment}, u.position
+        from payment, jsonb_to_recordset(${sql.json(users)}) u ("customerUserId" text, position int)
       on conflict do nothing
       returning 1
-    ), keys as (
+    ), user_keys as (
       insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
-      select ${appId}, ${facts.source}, k."userKey", pay.id, ${environment}, k.position
-        from pay, jsonb_to_recordset(${sql.json(keys)}) k ("userKey" text, position int)
+      select ${appId}, ${source}, k."userKey", payment.id, ${environment}, k.position
+        from payment, jsonb_to_recordset(${sql.json(keys)}) k ("userKey" text, position int)
       on conflict do nothing
       returning 1
     ), links as (
       insert into user_links (app_id, environment, source, user_key, customer_user_id)
-      select ${appId}, ${environment}, ${facts.source}, l.key, l."customerUserId"
-        from ev, jsonb_to_recordset(${sql.json(event.userLinks)}) l (key text, "customerUserId" text)
+      select ${appId}, ${environment}, ${source}, l.key, l."customerUserId"
+        from event, jsonb_to_recordset(${sql.json(event.userLinks)}) l (key text, "customerUserId" text)
       on conflict do nothing
       returning 1
     ), transfers as (
       insert into user_transfers (app_id, event_id, role, customer_user_id)
-      select ${appId}, ev.id, t.role, t."customerUserId"
-        from ev, jsonb_to_recordset(${sql.json(transfers)}) t (role text, "customerUserId" text)
+      select ${appId}, event.id, t.role, t."customerUserId"
+        from event, jsonb_to_recordset(${sql.json(transfers)}) t (role text, "customerUserId" text)
       on conflict do nothing
       returning 1
     ), aliases as (
       insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
       select ${appId}, ${environment}, a.store, a."aliasRef", a."paymentRef"
-        from ev, jsonb_to_recordset(${sql.json(event.paymentAliases)}) a (store text, "aliasRef" text, "paymentRef" text)
+        from event, jsonb_to_recordset(${sql.json(event.paymentAliases)}) a (store text, "aliasRef" text, "paymentRef" text)
       on conflict do nothing
       returning 1
-    ), adj as (
-      insert into adjustments as old (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
-                               amount_minor, usd_cents, occurred_at, event_id)
-      select ${newId('adjustment')}, ${appId}, ${environment}, ${adjustment?.store ?? null}, ${adjustment?.ref ?? null},
-             ${adjustment?.paymentRef ?? null}, ${adjustment?.kind ?? null}, ${adjustment?.state ?? null},
-             ${adjustment?.rank ?? null}::int, ${adjustment?.reversesAll ?? false}::boolean, ${adjustment?.currency ?? null},
-             ${adjustment?.amountMinor ?? null}::bigint, ${adjustment?.usdCents ?? null}::bigint,
-             ${instant(event.occurredAt)}, ev.id
-        from ev where ${adjustment !== null}::boolean and ev.may_add_money
-      on conflict (app_id, environment, store, ref) do update
-        set state = excluded.state, rank = excluded.rank, currency = excluded.currency, amount_minor = excluded.amount_minor,
-            usd_cents = excluded.usd_cents, occurred_at = excluded.occurred_at, event_id = excluded.event_id
-        where excluded.rank > old.rank
-      returning 1
-    )
-    select t.delivery_id, jsonb_build_object(
-             'event', (select count(*) from told), 'payment', (select count(*) from added where is_new),
-             'adjustment', (select count(*) from adj), 'users', (select count(*) from users),
-             'userKeys', (select count(*) from keys), 'userLinks', (select count(*) from links),
-             'aliases', (select count(*) from aliases), 'transfers', (select count(*) from transfers)) as appended
-      from (select delivery_id from ev
-            union
-            select delivery_id from events
-             where app_id = ${appId} and source = ${facts.source} and source_event_id = ${event.sourceEventId}
-               and not exists (select from told)) t`;
+    )`;
+}
+
+/**
+ * Selects the delivery that reported the event: this one, or the earlier one. No row when another statement has just
+ * inserted the event: `sql.one` then sends the statement again.
+ */
+function selectReporter(sql: Sql, { appId, source, event }: EventFacts): Fragment {
+  return sql.fragment`
+    select delivery_id from event
+    union
+    select delivery_id from events
+     where app_id = ${appId} and source = ${source} and source_event_id = ${event.sourceEventId}
+       and not exists (select from new_event)`;
 }
