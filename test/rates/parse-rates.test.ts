@@ -93,7 +93,11 @@ describe("the operator's own file", () => {
   test.each([
     ['small letters', own('2026-02-27,ars,1'), 'line 2: the currency must be three capital letters.'],
     ['USD', own('2026-02-27,USD,1'), 'line 2: USD needs no rate.'],
-    ['a pair twice', own('2026-02-27,ARS,1', '2026-02-27,ARS,1'), 'line 3: ARS appears twice for 2026-02-27.'],
+    [
+      'a pair twice',
+      own('2026-02-27,ARS,1', '2026-02-27,ARS,1'),
+      'line 3: ARS appears twice for 2026-02-27.',
+    ],
     ['a cell too few', own('2026-02-27,ARS'), /^line 2: it must have three cells/],
     ['a decimal comma', own('2026-02-27,ARS,0,00068'), /^line 2: it must have three cells/],
     ['quotes', own('2026-02-27,"ARS",1'), 'line 2: the currency must be three capital letters.'],
