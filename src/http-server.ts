@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { answerClientErrors } from './http/client-error.ts';
+import { respondToClientErrors } from './http/client-error.ts';
 import { listen } from './listen.ts';
 
 /** New requests are accepted for this long after readiness is off: some are in flight already. */
@@ -24,7 +24,7 @@ export async function startHttpServer(
 ): Promise<HttpServer> {
   const server = createServer();
   const url = await listen(server, host, port, 'PORT');
-  answerClientErrors(server);
+  respondToClientErrors(server);
   server.on('request', createHandler(url));
   return { url, stop: () => drain(server) };
 }

@@ -14,7 +14,7 @@ import { withRollback } from './db/with-rollback.ts';
 import { connect } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
 import { migrate } from './db/migrate.ts';
-import { createAddressHasher } from './http/address-hasher.ts';
+import { createAddressHasher } from './commands/address-hasher.ts';
 import { createApp } from './http/app.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { startHttpServer } from './http-server.ts';
@@ -249,7 +249,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       secretBox,
       rateLimits: createRateLimits(settings.rateLimits),
       addressHasher: createAddressHasher({ sql, secretBox, logger }),
-      work: workflows,
+      workflows,
       readiness,
       ...(metrics === null ? {} : { observeRequest: metrics.observeRequest }),
     });

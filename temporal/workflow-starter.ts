@@ -12,7 +12,7 @@ import type {
 } from '../src/domain/ids.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
-import type { WorkflowStarter } from '../src/http/deps.ts';
+import type { WorkflowStarter } from '../src/commands/deps.ts';
 import type * as workflows from '../workflows/index.ts';
 import { HoldQueue } from './hold-queue.ts';
 import { PendingResults } from './pending-results.ts';

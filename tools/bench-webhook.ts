@@ -16,7 +16,7 @@ import { createSecretBox } from '../src/config/secret-box.ts';
 import { createAccountKey } from '../src/db/account-keys.ts';
 import { createAccount } from '../src/db/accounts.ts';
 import { connect } from '../src/db/sql.ts';
-import { receiveWebhook } from '../src/http/receive-webhook.ts';
+import { receiveWebhook } from '../src/commands/receive-webhook.ts';
 import { runServer } from '../src/server.ts';
 
 const WARM_UP_REQUESTS = 200;
@@ -163,7 +163,7 @@ plain.use(async (ctx) => {
     healBinding: () => {},
     settlePayout: async () => {},
   };
-  ctx.body = await receiveWebhook({ sql, secretBox, work, logger }, 'stripe', app['id'] ?? '', {
+  ctx.body = await receiveWebhook({ sql, secretBox, workflows: work, logger }, 'stripe', app['id'] ?? '', {
     headers: ctx.headers,
     body,
     receivedAt: Date.now(),

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { openApiDocument } from '../src/http/openapi.ts';
-import { routeGroups } from '../src/http/routes/index.ts';
+import { routeGroups } from '../src/http/routes.ts';
 
 /** `npm run openapi`: writes the OpenAPI document to the file in the first argument, or prints it. */
 const [file] = process.argv.slice(2);

@@ -8,9 +8,9 @@ import { problem } from './middleware/problem.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
 import type { Route } from './route.ts';
-import { routes as allRoutes } from './routes/index.ts';
+import { routes as allRoutes } from './routes.ts';
 
-/** Paths that browsers and apps of any origin call. */
+/** Paths that browsers may call from any origin. */
 const OPEN_PATH = /^\/(clicks|sdk)(\/|$)/;
 
 const allowAnyOrigin = cors({
@@ -20,7 +20,7 @@ const allowAnyOrigin = cors({
   maxAge: 86_400,
 });
 
-/** Answers may hold keys, and none but the docs page is a page. */
+/** Responses may contain keys, so they are not cached. */
 async function safeHeaders(ctx: HttpContext, next: () => Promise<unknown>): Promise<void> {
   ctx.set('X-Content-Type-Options', 'nosniff');
   ctx.set('Cache-Control', 'no-store');
@@ -31,8 +31,8 @@ async function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): 
   await (OPEN_PATH.test(ctx.path) ? allowAnyOrigin(ctx, async () => next()) : next());
 }
 
-/** What is left of a request that no route has taken: its method is not one of the path's, or nothing is there. */
-function answerUnrouted(ctx: HttpContext, router: Router<HttpState>): void {
+/** Responds to a request that no route matched: 404, 405, or 204 for OPTIONS. */
+function respondUnrouted(ctx: HttpContext, router: Router<HttpState>): void {
   const matched = router.stack.filter((layer) => layer.match(ctx.path));
   if (matched.length === 0) throw notFound();
   const methods = new Set([...matched.flatMap((layer) => layer.methods), 'OPTIONS']);
@@ -53,7 +53,7 @@ function createRouter(deps: HttpDeps, routes: readonly Route[]): Router<HttpStat
   return router;
 }
 
-/** The HTTP interface over its dependencies. Listening, and ending, is the caller's. */
+/** Creates the HTTP application. The caller listens and closes. */
 export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes): Koa<HttpState> {
   const app = new Koa<HttpState>({ proxy: deps.trustProxy > 0, maxIpsCount: deps.trustProxy });
   const router = createRouter(deps, routes);
@@ -63,8 +63,8 @@ export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes):
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));
   app.use(router.routes());
-  app.use((ctx) => answerUnrouted(ctx, router));
-  // Errors of requests were answered above; what comes here is a connection that broke while an answer was on its way.
+  app.use((ctx) => respondUnrouted(ctx, router));
+  // Errors of requests are handled above. An error here is a connection that broke during a response.
   app.on('error', (error: unknown) => deps.logger.debug({ err: error, msg: 'connection failed' }));
   return app;
 }

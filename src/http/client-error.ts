@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 import { ApiError } from './errors.ts';
 import { problemReply } from './reply.ts';
 
-/** What Node's parser refuses, by its error code; everything else is no HTTP at all. */
+/** Returns the error for a code of Node's HTTP parser. */
 function toApiError(code: string | undefined): ApiError {
   switch (code) {
     case 'HPE_HEADER_OVERFLOW':
@@ -14,11 +14,13 @@ function toApiError(code: string | undefined): ApiError {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new ApiError('request_timeout');
     default:
-      return new ApiError('invalid_request', { detail: 'The request is not valid HTTP.' });
+      return new ApiError('invalid_request', {
+        detail: 'The request is not valid HTTP. Check the request line and the headers.',
+      });
   }
 }
 
-function answer(error: NodeJS.ErrnoException, socket: Socket): void {
+function respond(error: NodeJS.ErrnoException, socket: Socket): void {
   const requestId = randomUUID();
   const { status, headers, body } = problemReply(toApiError(error.code), requestId);
   const lines = Object.entries({
@@ -31,17 +33,18 @@ function answer(error: NodeJS.ErrnoException, socket: Socket): void {
 }
 
 /**
- * Answers what never became a request as a problem document like every other error, and ends its connection. Where an
- * earlier request of the connection still waits for its answer, nothing may come before that one: it just ends.
+ * Responds to input that is no valid request with a problem document and closes the connection. If an earlier request of
+ * the connection has no response yet, only closes it, because that response would have to come first.
  */
-export function answerClientErrors(server: Server): void {
-  const answering = new WeakMap<Duplex, number>();
+export function respondToClientErrors(server: Server): void {
+  const inProgress = new WeakMap<Duplex, number>();
   server.on('request', ({ socket }, response) => {
-    answering.set(socket, (answering.get(socket) ?? 0) + 1);
-    response.once('close', () => answering.set(socket, (answering.get(socket) ?? 1) - 1));
+    inProgress.set(socket, (inProgress.get(socket) ?? 0) + 1);
+    response.once('close', () => inProgress.set(socket, (inProgress.get(socket) ?? 1) - 1));
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable || (answering.get(socket) ?? 0) > 0) socket.destroy();
-    else answer(error, socket as Socket);
+    if (error.code === 'ECONNRESET' || !socket.writable || (inProgress.get(socket) ?? 0) > 0)
+      socket.destroy();
+    else respond(error, socket as Socket);
   });
 }

@@ -1,99 +1,115 @@
 /**
- * Every error that this API answers: its stable code, the status that goes with it, what it is in a few words, and what
- * the caller does next. `docs/errors.md` and the description of the API are made of this table.
+ * Every error of the API: its stable code, its status, its title, and what the caller does next. `docs/errors.md` and
+ * the OpenAPI document are made from this table.
  */
 export const ERRORS = {
-  invalid_request: [400, 'The request is not valid', 'Mend what `errors` names, then send it again.'],
+  invalid_request: [
+    400,
+    'The request is invalid',
+    'Fix the fields that `errors` lists, then send the request again.',
+  ],
   invalid_cursor: [
     400,
-    'The cursor is not valid',
-    'Pass `nextCursor` of the same list with the same filters, or start again without a cursor.',
+    'The cursor is invalid',
+    'Pass the `nextCursor` of the same list with the same filters, or start again without a cursor.',
   ],
   unauthorized: [
     401,
-    'A valid key is needed',
-    'Send `Authorization: Bearer KEY` with a key of the right kind. A webhook: compare the secret here and at the provider.',
+    'The key is missing or invalid',
+    'Send `Authorization: Bearer KEY` with a key of the kind that `detail` names. For a webhook, compare the secret here and at the provider.',
   ],
   forbidden: [
     403,
     'The key lacks a permission',
-    'Use a key with the permission that `detail` names; the operator makes one with `admin keys create --permissions`.',
+    'Use a key with the permission that `detail` names. The operator creates one with `admin keys create --permissions`.',
   ],
-  not_found: [404, 'Not found', 'Check path and ids: nothing of that name belongs to the account.'],
+  not_found: [
+    404,
+    'Not found',
+    'Check the path and the ids. The resource does not exist, or it belongs to another account.',
+  ],
   no_attributable_click: [
     404,
     'No attributable click',
-    'Nothing to mend: nobody brought this install, or its click is too old or belongs to another device.',
+    'No action needed. The install has no click, or its click is too old or belongs to another device.',
   ],
   no_attribution: [
     404,
     'The device has no attribution',
-    'Nothing to mend: the user is remembered and bound when the install of the device arrives.',
+    'No action needed. The user id is stored and is bound when the install of the device is reported.',
   ],
-  method_not_allowed: [405, 'Method not allowed', 'Use one of the methods in `Allow`.'],
-  request_timeout: [408, 'The request took too long', 'Send the whole request at once.'],
+  method_not_allowed: [405, 'The method is not allowed', 'Use one of the methods in the `Allow` header.'],
+  request_timeout: [408, 'The request timed out', 'Send the headers and the body without long pauses.'],
   slug_taken: [
     409,
     'The slug is taken',
-    'Choose another slug. A slug is unique in its app without regard to case.',
+    'Choose another slug. Slugs are unique within an app and compared without case.',
   ],
   subdomain_taken: [
     409,
     'The link subdomain is taken',
-    'Choose another one, or leave it out to have one made up.',
+    'Choose another subdomain. When you create an app, you can omit it to have one generated.',
   ],
   ambiguous_match: [
     409,
     'Several affiliates match',
-    'Nothing to mend: clicks of several affiliates came from this address. Pass a claim token or a code.',
+    'Clicks of several affiliates came from this address. Send a claim token or a code.',
   ],
-  total_changed: [409, 'The total has changed', 'Nothing was paid. Look at the preview and export again.'],
+  total_changed: [409, 'The total has changed', 'Nothing was paid. Check the preview, then export again.'],
   idempotency_key_reused: [
     409,
     'The idempotency key was used for another request',
-    'Make a new key for each new request; repeat a key only with the same method, path and body.',
+    'Use a new key for each new request. Repeat a key only with the same method, path and body.',
   ],
   idempotency_key_in_use: [
     409,
-    'A request with this idempotency key is under way',
-    'Wait for `Retry-After` seconds and send the same request again: it answers what the first one came to.',
+    'A request with this idempotency key is in progress',
+    'Wait for `Retry-After` seconds, then send the same request again to get the response of the first one.',
   ],
-  payload_too_large: [413, 'The body is too large', 'Send less than 1 MiB; split a bulk call.'],
+  payload_too_large: [413, 'The body is too large', 'Send at most 1 MiB. Split a bulk call.'],
   unsupported_media_type: [415, 'The body is not JSON', 'Send `Content-Type: application/json`.'],
-  headers_too_large: [431, 'The headers are too large', 'Address and headers together may have 16 KiB.'],
-  rate_limited: [429, 'Too many requests', 'Wait for `Retry-After` seconds.'],
+  headers_too_large: [
+    431,
+    'The headers are too large',
+    'Send at most 16 KiB for the address and the headers together.',
+  ],
+  rate_limited: [429, 'Too many requests', 'Wait for `Retry-After` seconds, then send the request again.'],
   internal_error: [
     500,
     'Internal error',
-    'A fault of the service: tell its operator the `requestId`, which is in the log.',
+    'Report the `requestId` to the operator, who finds the cause in the log.',
   ],
-  unavailable: [503, 'Temporarily unavailable', 'Send it again after `Retry-After` seconds.'],
-  not_ready: [503, 'Not ready', 'Wait: `detail` says what is missing.'],
+  unavailable: [
+    503,
+    'Temporarily unavailable',
+    'Wait for `Retry-After` seconds, then send the request again.',
+  ],
+  not_ready: [503, 'Not ready', 'Wait. `detail` states what is missing.'],
   payout_not_settled: [
     503,
-    'The payout was not made in time',
-    'Nothing was paid and nothing will be for this call: send it again.',
+    'The payout did not finish in time',
+    'Nothing was paid, and this call will never pay. Send the request again.',
   ],
 } as const satisfies Record<string, readonly [status: number, title: string, advice: string]>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** One thing that is wrong with a request. */
+/** A problem with one field of a request. */
 export interface FieldError {
-  /** Where: names and indexes with dots between, `rows.3.slug`. Empty for the whole body. */
+  /** Names and indexes, separated by dots, such as `rows.3.slug`. Empty for the whole body. */
   readonly path: string;
   readonly message: string;
 }
 
 export interface ApiErrorOptions {
-  /** A sentence for the caller. Never a secret, a query or anything of another tenant. */
+  /** Sentences for the caller. Never contains a secret, an SQL statement or data of another account. */
   readonly detail?: string;
   readonly errors?: readonly FieldError[];
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 }
 
-/** The only error that is meant for a caller. Whatever else is thrown is answered as an internal error. */
+/** The only error that callers see. Any other error becomes a 500 without details. */
 export class ApiError extends Error {
   override readonly name = 'ApiError';
   readonly code: ErrorCode;
@@ -115,17 +131,17 @@ export class ApiError extends Error {
   }
 }
 
-/** The one 404 of everything under an app: an unknown id, a malformed one and another account's id read alike. */
+/** Returns the 404 of an unknown id, a malformed id and another account's id, which are indistinguishable. */
 export function notFound(): ApiError {
   return new ApiError('not_found');
 }
 
-/** A 400 about one field. */
+/** Returns a 400 about one field. */
 export function invalidField(path: string, message: string): ApiError {
   return new ApiError('invalid_request', { errors: [{ path, message }] });
 }
 
-/** `value`, or the 404 when there is none. */
+/** Returns `value`. Throws 404 if it is undefined. */
 export function foundOrThrow<T>(value: T | undefined): T {
   if (value === undefined) throw notFound();
   return value;

@@ -1,6 +1,6 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import * as z from 'zod';
-import { claimIdempotencyKey, storeResponse, releaseClaim } from '../db/idempotency.ts';
+import { claimIdempotencyKey, releaseClaim, storeResponse } from '../db/idempotency.ts';
 import type { IdempotentRequest } from '../db/idempotency.ts';
 import type { AccountId } from '../domain/ids.ts';
 import type { HttpContext } from './context.ts';
@@ -9,9 +9,9 @@ import { ApiError, invalidField } from './errors.ts';
 import { createIdGenerator, ID_SEED_BYTES } from './id-generator.ts';
 import type { IdGenerator } from './id-generator.ts';
 import { problemReply } from './reply.ts';
-import type { Reply } from './reply.ts';
+import type { TextReply } from './reply.ts';
 
-/** How long a caller should wait for a call that is under way, seconds. */
+/** When a caller should retry while the first call is in progress, seconds. */
 const RETRY_AFTER_SECONDS = 1;
 
 /** `Idempotency-Key`: 1 to 255 printable ASCII characters. */
@@ -23,7 +23,7 @@ const storedReply = z.object({
   body: z.string(),
 });
 
-/** The request's idempotency key, null for none. */
+/** Returns the request's idempotency key, or null if it has none. Throws 400 if it is malformed. */
 export function readIdempotencyKey(ctx: HttpContext): string | null {
   const header = ctx.headers['idempotency-key'];
   if (header === undefined) return null;
@@ -32,31 +32,30 @@ export function readIdempotencyKey(ctx: HttpContext): string | null {
   throw invalidField('Idempotency-Key', 'Send 1 to 255 printable ASCII characters without spaces.');
 }
 
-/** What makes a request the same as another: method, path, query and what its body says. */
+/** Returns a hash that is equal for equal requests: same method, path, query and parsed body. */
 function requestSha256(ctx: HttpContext, body: unknown): Buffer {
   return createHash('sha256')
     .update(JSON.stringify([ctx.method, ctx.path, ctx.querystring, body ?? null]))
     .digest();
 }
 
-/** Whose stored text an encrypted one is: it can't be moved to another account or key. */
-function context(part: 'seed' | 'answer', { accountId, idempotencyKey: key }: IdempotentRequest): string {
+/** Binds an encrypted text to its account and key, so that it can't be decrypted as another one's. */
+function context(part: 'seed' | 'response', { accountId, idempotencyKey: key }: IdempotentRequest): string {
   return `idempotency ${part}:${accountId}:${key}`;
 }
 
 /**
- * Runs a call once for its idempotency key. A repeat within 24 hours gets the stored answer, also a refusal by state
- * (404, 409). While the first is under way a second gets a 409; another request with the key gets one, too. A failure
- * on our side is not stored: the next try runs again, with the same ids and keys, so what the first one wrote is found
- * and not made twice.
+ * Runs a call once per idempotency key. A repeat within 24 hours returns the stored response, also a 404 or a 409. While
+ * the first call is in progress, and for another request with the same key, throws 409. A 5xx is not stored: the next
+ * call with the key runs again with the same ids and keys, so it finds what the first one wrote and creates no duplicate.
  */
-export async function answerOnce(
+export async function respondOnce(
   ctx: HttpContext,
   deps: HttpDeps,
   accountId: AccountId,
   body: unknown,
-  run: (idGenerator: IdGenerator) => Promise<Reply>,
-): Promise<Reply> {
+  run: (idGenerator: IdGenerator) => Promise<TextReply>,
+): Promise<TextReply> {
   const key = readIdempotencyKey(ctx);
   const now = deps.now();
   if (key === null) return await run(createIdGenerator(now));
@@ -72,7 +71,7 @@ export async function answerOnce(
   switch (claimed.state) {
     case 'reused':
       throw new ApiError('idempotency_key_reused', {
-        detail: 'The key belongs to an earlier request with another path or body.',
+        detail: 'The key belongs to an earlier request with another path or body. Use a new key.',
       });
     case 'in_use':
       throw new ApiError('idempotency_key_in_use', {
@@ -80,7 +79,7 @@ export async function answerOnce(
       });
     case 'completed': {
       const { ciphertext, encryptionKeyId } = claimed.response;
-      const text = secretBox.decrypt(ciphertext, encryptionKeyId, context('answer', request));
+      const text = secretBox.decrypt(ciphertext, encryptionKeyId, context('response', request));
       const reply = storedReply.parse(JSON.parse(text));
       return { ...reply, headers: { ...reply.headers, 'Idempotency-Replayed': 'true' } };
     }
@@ -91,7 +90,7 @@ export async function answerOnce(
     secretBox.decrypt(ciphertext, encryptionKeyId, context('seed', request)),
     'base64',
   );
-  let reply: Reply;
+  let reply: TextReply;
   try {
     reply = await run(createIdGenerator(claimed.requestedAt, seed));
   } catch (error) {
@@ -101,6 +100,6 @@ export async function answerOnce(
     }
     reply = problemReply(error, ctx.state.requestId);
   }
-  await storeResponse(sql, request, secretBox.encrypt(JSON.stringify(reply), context('answer', request)));
+  await storeResponse(sql, request, secretBox.encrypt(JSON.stringify(reply), context('response', request)));
   return reply;
 }

@@ -6,20 +6,20 @@ import type { CreateDocumentOptions, ZodOpenApiOperationObject, ZodOpenApiRespon
 import { projectRoot } from '../config/project-root.ts';
 import { ERRORS } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
+import { exampleId, inputId } from './fields.ts';
 import { idempotencyKey } from './idempotency.ts';
 import type { Route, RouteGroup } from './route.ts';
-import { exampleId, givenId } from './schemas/common.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
 
-/** Bounds that every whole number has say nothing to a reader. */
+/** Bounds of every integer. They are left out because they carry no information. */
 const NO_BOUNDS = new Set<unknown>([Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER]);
 
 const options: CreateDocumentOptions = {
   override: ({ jsonSchema, io }) => {
     if (NO_BOUNDS.has(jsonSchema.minimum)) delete jsonSchema.minimum;
     if (NO_BOUNDS.has(jsonSchema.maximum)) delete jsonSchema.maximum;
-    // Answers may get more fields: a client must not break then.
+    // Responses may get new fields, and clients must accept them.
     if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
   },
   allowEmptySchema: { never: true },
@@ -30,7 +30,7 @@ const problem = z
     type: z.string().meta({ examples: ['urn:tributary:error:invalid_request'] }),
     title: z.string().meta({ examples: ['The request is not valid'] }),
     status: z.int().meta({ examples: [400] }),
-    detail: z.string().meta({ description: 'a sentence about this very request' }).optional(),
+    detail: z.string().meta({ description: 'A sentence about this request.' }).optional(),
     code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]),
     requestId: z.string().meta({ examples: ['6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69'] }),
     errors: z
@@ -38,7 +38,7 @@ const problem = z
         z.object({
           path: z
             .string()
-            .meta({ description: 'names and indexes with dots between', examples: ['rows.3.slug'] }),
+            .meta({ description: 'Names and indexes, separated by dots.', examples: ['rows.3.slug'] }),
           message: z.string().meta({ examples: ['Must be 2 to 64 characters of A-Z, a-z, 0-9, _ and -.'] }),
         }),
       )
@@ -46,16 +46,16 @@ const problem = z
   })
   .meta({
     id: 'Problem',
-    description: 'An error (RFC 9457). `code` is stable; docs/errors.md says what to do.',
+    description: 'An error (RFC 9457). `code` is stable. docs/errors.md explains what to do.',
   });
 
 const HEADERS = {
-  'X-Request-Id': 'names the request, in the log too',
-  'RateLimit-Policy': 'the limit: calls (`q`) in a window of seconds (`w`)',
-  RateLimit: 'what remains of it (`r`), and the seconds until it starts anew (`t`)',
-  'Retry-After': 'seconds to wait',
-  'WWW-Authenticate': '`Bearer`',
-  'Idempotency-Replayed': '`true` when this is the stored answer of an earlier call',
+  'X-Request-Id': 'The id of the request, also in the log.',
+  'RateLimit-Policy': 'The limit: `q` calls per window of `w` seconds.',
+  RateLimit: 'The remaining calls (`r`), and the seconds until the window ends (`t`).',
+  'Retry-After': 'How many seconds to wait before the next attempt.',
+  'WWW-Authenticate': '`Bearer`.',
+  'Idempotency-Replayed': '`true` if this is the stored response of an earlier call.',
 } as const;
 type HeaderName = keyof typeof HEADERS;
 
@@ -65,7 +65,7 @@ function headerRefs(names: readonly HeaderName[]) {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-/** The errors that an operation may answer: those that follow from its declaration, and those of its handler. */
+/** Returns the error codes of an operation: those that follow from its declaration, and those of its handler. */
 export function errorCodesOf(route: Route): ErrorCode[] {
   const codes: ErrorCode[] = ['invalid_request', ...(route.errors ?? [])];
   const queryShape = route.query instanceof z.ZodObject ? route.query.shape : {};
@@ -75,7 +75,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   if (route.auth === 'account' && route.path.includes(':')) codes.push('not_found');
   if (route.rateLimitName !== null) codes.push('rate_limited');
   if (route.body !== null) codes.push('payload_too_large', 'unsupported_media_type');
-  if (route.keepsAnswers) codes.push('idempotency_key_reused', 'idempotency_key_in_use');
+  if (route.storesResponses) codes.push('idempotency_key_reused', 'idempotency_key_in_use');
   return [...new Set(codes)];
 }
 
@@ -102,29 +102,29 @@ function errorResponses(route: Route): Record<string, ZodOpenApiResponseObject> 
   );
 }
 
+const SUCCESS_DESCRIPTIONS: Readonly<Record<number, string>> = { 201: 'Created.', 302: 'Redirect.' };
+
 function successResponse(route: Route): ZodOpenApiResponseObject {
   const { schema, contentType, headers = {} } = route.response;
-  const content = contentType === null ? undefined : { [contentType]: { schema: schema ?? z.string() } };
   return {
-    description:
-      route.response.status === 201 ? 'Made.' : route.response.status === 302 ? 'Go there.' : 'Done.',
+    description: SUCCESS_DESCRIPTIONS[route.response.status] ?? 'OK.',
     headers: {
       ...headerRefs([
         'X-Request-Id',
         ...(route.rateLimitName === null ? [] : (['RateLimit-Policy', 'RateLimit'] as const)),
-        ...(route.keepsAnswers ? (['Idempotency-Replayed'] as const) : []),
+        ...(route.storesResponses ? (['Idempotency-Replayed'] as const) : []),
       ]),
       ...Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, header(text)])),
     },
-    ...(content === undefined ? {} : { content }),
+    content: { [contentType]: { schema: schema ?? z.string() } },
   };
 }
 
-/** A path parameter: an id of the kind that the route declares, or the caller's own text. */
+/** Returns the schema of a path parameter: an id if the route declares it as one, else a text. */
 function pathParameter(route: Route, name: string): z.ZodType {
-  if (name === 'appId' || name === 'customerAppId') return givenId('app');
+  if (name === 'appId' || name === 'customerAppId') return inputId('app');
   const kind = route.ids[name];
-  if (kind !== undefined) return givenId(kind);
+  if (kind !== undefined) return inputId(kind);
   return z.string().meta({ examples: [PATH_EXAMPLES[name] ?? exampleId('app')] });
 }
 
@@ -135,20 +135,20 @@ const PATH_EXAMPLES: Readonly<Record<string, string>> = {
   file: 'swagger-ui.css',
 };
 
-/** Names of the parameters in a path. */
+/** Returns the names of the parameters in a path. */
 export function pathParameters(routePath: string): string[] {
   return [...routePath.matchAll(/:(\w+)/g)].map(([, name = '']) => name);
 }
 
-/** The path as OpenAPI writes it. */
+/** Returns the path in the syntax of OpenAPI. */
 export function openApiPath(routePath: string): string {
   return routePath.replaceAll(/:(\w+)/g, '{$1}');
 }
 
 function permissionNote(route: Route): string {
-  if (route.auth === 'account') return `Needs a key with the permission \`${route.permission}\`.`;
-  if (route.auth === 'provider') return "Verified by the provider's own signature or token.";
-  return route.auth === 'sdk' ? 'Needs an SDK key.' : '';
+  if (route.auth === 'account') return `Requires an account key with the permission \`${route.permission}\`.`;
+  if (route.auth === 'provider') return "Authenticated by the provider's signature or token.";
+  return route.auth === 'sdk' ? 'Requires an SDK key.' : '';
 }
 
 const SECURITY: Record<Route['auth'], (route: Route) => Record<string, string[]>[]> = {
@@ -185,13 +185,13 @@ function operation(route: Route, group: string): ZodOpenApiOperationObject {
 
 const idempotencyKeyHeader = idempotencyKey.meta({
   description:
-    'repeats of the call with the same key and body get the first answer and do nothing: for 24 hours, for exports for ever',
+    'A repeated call with the same key and body returns the stored response and does nothing else. Stored for 24 hours; for exports forever.',
   examples: ['2f1c6f3e-payout-june'],
 });
 
 function requestBody(route: Route): Pick<ZodOpenApiOperationObject, 'requestBody'> {
   if (route.auth === 'provider') {
-    const schema = z.looseObject({}).meta({ description: 'as the provider sends it' });
+    const schema = z.looseObject({}).meta({ description: 'The event in the format of the provider.' });
     return { requestBody: { required: true, content: { 'application/json': { schema } } } };
   }
   if (route.body === null) return {};
@@ -206,7 +206,7 @@ function version(): string {
   return text;
 }
 
-/** The description of the API (OpenAPI 3.1), made of the table of routes and the schemas that check and shape. */
+/** Creates the OpenAPI 3.1 document from the route table and the schemas that validate requests. */
 export function openApiDocument(groups: readonly RouteGroup[], publicUrl: string): OpenApiDocument {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
   for (const group of groups) {
@@ -221,8 +221,8 @@ export function openApiDocument(groups: readonly RouteGroup[], publicUrl: string
         title: 'Tributary',
         version: version(),
         description:
-          'Attributes app installs and purchases to creators’ links, keeps their commissions and pays them out.\n\n' +
-          'Instants are epoch milliseconds, money is whole US cents, rates are basis points. Ids are opaque.',
+          'Attributes app installs and purchases to the links of creators, and calculates and pays their commissions.\n\n' +
+          'Instants are epoch milliseconds, money is whole US cents, and rates are basis points. Ids are opaque.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [{ url: publicUrl }],

@@ -4,13 +4,13 @@ import { addressBlock } from '../domain/addresses.ts';
 import type { HttpContext } from './context.ts';
 import { ApiError } from './errors.ts';
 
-/** Calls per minute; 0 is no limit. */
+/** Calls per minute. 0 means no limit. */
 export interface RateLimitSettings {
-  /** Of one account key. */
+  /** Per account key. */
   readonly account: number;
-  /** Of one device. */
+  /** Per device of an app. */
   readonly sdk: number;
-  /** Of one app and requester, clicks and redirects together. */
+  /** Per app and client, clicks and redirects together. */
   readonly clicks: number;
 }
 
@@ -21,8 +21,8 @@ export const NO_RATE_LIMITS: RateLimitSettings = { account: 0, sdk: 0, clicks: 0
 const WINDOW_SECONDS = 60;
 
 /**
- * Counters of one limit at most. Callers are spread over this many by a hash, so that a flood of made-up devices or
- * addresses can't fill the memory; two real callers share a counter once in a while, far below the limit.
+ * The most counters per limit. Callers are distributed over them by a hash, so that a flood of invented devices or
+ * addresses can't exhaust memory. Two real callers rarely share a counter, and then stay far below the limit.
  */
 const COUNTERS = 1 << 17;
 
@@ -31,28 +31,28 @@ function counterOf(caller: string): string {
 }
 
 /**
- * Who counts as one for clicks of an app: the hash that a caller of `POST /clicks` sends, else the requester's address.
- * Anybody may send any text as a hash, an address too, so a hash never counts as an address.
+ * Returns the text that identifies a caller for the click limit of an app: the hash that `POST /clicks` was sent, or the
+ * client's address. A hash may be any text, also an address, so the two never share a counter.
  */
 export function clickCaller(appId: string, address: string, ipHash: string | null = null): string {
   return ipHash === null ? `${appId} address ${addressBlock(address) ?? address}` : `${appId} hash ${ipHash}`;
 }
 
-/** Where a caller stands. */
+/** What remains of a limit for a caller. */
 export interface RateLimitState {
   readonly isAllowed: boolean;
   readonly limit: number;
   readonly remaining: number;
-  /** Until the window ends and the count starts again. */
+  /** Seconds until the window ends. */
   readonly resetSeconds: number;
 }
 
-/** Counts calls in this process, in windows of one minute. Answers null where there is no limit. */
+/** Counts calls in this process, in windows of one minute. Returns null if the limit is off. */
 export interface RateLimits {
   readonly count: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
 }
 
-/** The counters of one process. */
+/** Creates the counters of a process. */
 export function createRateLimits(settings: RateLimitSettings): RateLimits {
   const limiters = new Map<RateLimitName, RateLimiterMemory>();
   for (const name of ['account', 'sdk', 'clicks'] as const) {
@@ -76,8 +76,8 @@ export function createRateLimits(settings: RateLimitSettings): RateLimits {
 }
 
 /**
- * Counts a call and says on the answer where the caller stands (`RateLimit-Policy`, `RateLimit`). Over the limit it
- * is a 429 with `Retry-After`.
+ * Counts a call and sets `RateLimit-Policy` and `RateLimit` of the response. Throws 429 with `Retry-After` over the
+ * limit.
  */
 export async function limitRate(
   ctx: HttpContext,
@@ -92,7 +92,7 @@ export async function limitRate(
   ctx.set('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
   if (isAllowed) return;
   throw new ApiError('rate_limited', {
-    detail: `At most ${limit} calls in ${WINDOW_SECONDS} seconds.`,
+    detail: `The limit is ${limit} calls in ${WINDOW_SECONDS} seconds. Wait for \`Retry-After\` seconds.`,
     headers: { 'Retry-After': String(Math.max(1, resetSeconds)) },
   });
 }

@@ -1,15 +1,18 @@
 import type { HttpContext } from './context.ts';
 import type { ApiError } from './errors.ts';
 
-/** A whole answer as text: what is sent, and what an idempotency key keeps. */
-export interface Reply {
+/** A complete response. */
+export interface Reply<Body extends string | Buffer = string | Buffer> {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: Body;
 }
 
-/** A JSON answer. */
-export function jsonReply(status: number, value: unknown): Reply {
+/** A response of text, which can be stored for an idempotency key. */
+export type TextReply = Reply<string>;
+
+/** Returns a JSON response. */
+export function jsonReply(status: number, value: unknown): TextReply {
   return {
     status,
     headers: { 'Content-Type': 'application/json; charset=utf-8' },
@@ -17,8 +20,8 @@ export function jsonReply(status: number, value: unknown): Reply {
   };
 }
 
-/** An error as a problem document (RFC 9457). */
-export function problemReply(error: ApiError, requestId: string): Reply {
+/** Returns an error as a problem document (RFC 9457). */
+export function problemReply(error: ApiError, requestId: string): TextReply {
   const { code, status, title, detail, errors, headers } = error;
   return {
     status,
@@ -35,7 +38,7 @@ export function problemReply(error: ApiError, requestId: string): Reply {
   };
 }
 
-/** Puts an answer on the context. */
+/** Sets the response of a request. */
 export function sendReply(ctx: HttpContext, { status, headers, body }: Reply): void {
   ctx.set(headers);
   ctx.status = status;

@@ -7,290 +7,390 @@ import type { AppId, Id, IdKind } from '../domain/ids.ts';
 import type { Permission } from '../domain/keys.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
-import { ApiError, foundOrThrow, notFound } from './errors.ts';
-import type { ErrorCode, FieldError } from './errors.ts';
-import { answerOnce, readIdempotencyKey } from './idempotency.ts';
-import { authenticateAccount, authenticateSdk, requirePermission } from './middleware/authenticate.ts';
-import { parseBody } from './middleware/parse-body.ts';
+import { foundOrThrow, notFound } from './errors.ts';
+import type { ErrorCode } from './errors.ts';
 import { createIdGenerator } from './id-generator.ts';
 import type { IdGenerator } from './id-generator.ts';
+import { readIdempotencyKey, respondOnce } from './idempotency.ts';
+import { authenticateAccount, authenticateSdk, requirePermission } from './middleware/authenticate.ts';
+import { readInput } from './read-input.ts';
 import { limitRate } from './rate-limits.ts';
 import type { RateLimitName } from './rate-limits.ts';
 import { jsonReply, sendReply } from './reply.ts';
-import { findUnstorableText } from './storable-text.ts';
+import type { Reply } from './reply.ts';
 
-/** Who proves himself how. `provider`: the handler checks the signature over bytes that nobody has read before. */
+/** How a caller authenticates. `provider`: the handler verifies the signature over the raw body. */
 export type Auth = 'account' | 'sdk' | 'none' | 'provider';
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH';
-
+type Params = Readonly<Record<string, string>>;
 type Ids = Readonly<Record<string, IdKind>>;
+type NoIds = Record<never, never>;
 
-type CallerOf<A extends Auth> = A extends 'account'
-  ? AccountCaller
-  : A extends 'sdk'
-    ? { readonly appId: AppId }
-    : undefined;
-
-/** What a handler knows of a request when it is called: everything is checked. */
-export interface Call<A extends Auth, P extends string, I extends Ids, Q, B> {
-  readonly ctx: HttpContext;
-  readonly deps: HttpDeps;
-  /** The moment of the request, epoch ms. */
-  readonly now: number;
-  /** Makes the ids and keys of this call; of one that is run again for its idempotency key, those of the first try. */
-  readonly idGenerator: IdGenerator;
-  readonly caller: CallerOf<A>;
-  /** The app in the path of an account's route; it belongs to the account. */
-  readonly app: A extends 'account' ? (P extends `${string}/:appId${string}` ? App : undefined) : undefined;
-  /** Path parameters as they came. */
-  readonly params: Readonly<Record<string, string>>;
-  /** The path parameters that `ids` declares. */
-  readonly ids: { readonly [K in keyof I]: Id<I[K]> };
-  readonly query: Q;
-  readonly body: B;
-}
-
-interface RouteText<A extends Auth, P extends string> {
-  readonly method: Method;
+/** The part of a declaration that every kind of route has. */
+interface Declaration<P extends string = string> {
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH';
   readonly path: P;
-  readonly auth: A;
-  /** What an account key must be allowed; null for every other kind of caller. */
-  readonly permission: A extends 'account' ? Permission : null;
-  /** The operation's name in the API's description, which generated clients use. Never changes. */
+  /** The operation's name in the OpenAPI document, which generated clients use. Never changes. */
   readonly operationId: string;
-  /** One line for the API's description. */
+  /** One line for the OpenAPI document. */
   readonly summary: string;
-  /** What a caller should know beyond that; CommonMark. */
+  /** Further details for the OpenAPI document, in CommonMark. */
   readonly description?: string;
-  /** Errors that the handler answers, beyond those that follow from the rest of the declaration. */
+  /** Errors that the handler throws, beyond those that follow from the rest of the declaration. */
   readonly errors?: readonly ErrorCode[];
 }
 
-interface RouteSpec<
-  A extends Auth,
-  P extends string,
-  I extends Ids,
-  Q extends z.ZodType,
-  B extends z.ZodType,
-  R,
-> extends RouteText<A, P> {
-  /** Path parameters that are ids, and of what. `appId` of an account's route needs no mention. */
+/** What a route reads from a request. */
+interface Input<I extends Ids, Q extends z.ZodType, B extends z.ZodType> {
+  /** Path parameters that are ids, and their kinds. `appId` of an app's route is implied. */
   readonly ids?: I;
   readonly query?: Q;
-  /** The JSON body. A request without a body counts as `{}`. */
+  /** The JSON body. A missing body counts as `{}`. */
   readonly body?: B;
-  /** How often one caller may call, and who counts as one. An account key's limit needs no mention. */
-  readonly rateLimit?: {
-    readonly name: RateLimitName;
-    readonly caller: (call: Call<A, P, I, z.output<Q>, z.output<B>>) => string;
-  };
-  readonly response: R;
+}
+
+interface NeedsPermission {
+  /** The permission that the account key needs. */
+  readonly permission: Permission;
 }
 
 interface JsonResponse<R extends z.ZodType> {
-  readonly status: 200 | 201;
-  readonly schema: R;
+  readonly response: { readonly status: 200 | 201; readonly schema: R };
 }
 
-/** An answer that is not JSON of one form: the handler puts it on `ctx` itself. */
-interface OtherResponse {
-  readonly status: 200 | 302;
-  /** Null for an answer without a body. */
-  readonly contentType: string | null;
-  /** What the body is, where more can be said than its type. */
-  readonly schema?: z.ZodType;
-  /** Headers of the answer, and what each says. */
-  readonly headers?: Readonly<Record<string, string>>;
+/** A response that is not JSON of one schema: a file, a page or a redirect. */
+interface RawResponse {
+  readonly response: {
+    readonly status: 200 | 302;
+    readonly contentType: string;
+    /** The schema of the body, if it is more specific than the content type. */
+    readonly schema?: z.ZodType;
+    /** Headers of the response, with their descriptions. */
+    readonly headers?: Readonly<Record<string, string>>;
+  };
 }
 
-/** A route as the table of all routes has it: for the router, for the description of the API, and for tests. */
-export interface Route extends RouteText<Auth, string> {
+/** Headers and body of a raw response. The status is the declared one. */
+export type RawReply = Pick<Reply, 'headers' | 'body'>;
+
+interface Handler<C, R> {
+  readonly handler: (call: C) => Promise<R>;
+}
+
+/** What a handler of any route receives. Everything in it has been checked. */
+interface Call {
+  readonly ctx: HttpContext;
+  readonly deps: HttpDeps;
+  /** When the request arrived, epoch ms. */
+  readonly now: number;
+  /** Path parameters as received. */
+  readonly params: Params;
+}
+
+/** The parsed input of a route. */
+interface ParsedInput<I extends Ids, Q extends z.ZodType, B extends z.ZodType> {
+  /** The path parameters that `ids` declares. */
+  readonly ids: { readonly [K in keyof I]: Id<I[K]> };
+  readonly query: z.output<Q>;
+  readonly body: z.output<B>;
+}
+
+type PublicCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = Call & ParsedInput<I, Q, B>;
+
+type SdkCall<B extends z.ZodType> = PublicCall<NoIds, z.ZodUndefined, B> & {
+  /** The app that the SDK key belongs to. */
+  readonly appId: AppId;
+};
+
+type AccountCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = PublicCall<I, Q, B> & {
+  readonly caller: AccountCaller;
+};
+
+type AppCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = AccountCall<I, Q, B> & {
+  /** The app in the path. It belongs to the caller's account. */
+  readonly app: App;
+};
+
+/**
+ * Creates the ids and keys of a call. A call that runs again with its idempotency key creates those of its first run.
+ */
+interface CreatesIds {
+  readonly idGenerator: IdGenerator;
+}
+
+/** A route in the table of all routes: for the router, the OpenAPI document and the tests. */
+export interface Route extends Declaration {
+  readonly auth: Auth;
+  /** The permission that an account key needs; null for every other kind of caller. */
+  readonly permission: Permission | null;
   readonly ids: Ids;
   readonly query: z.ZodType | null;
   readonly body: z.ZodType | null;
-  /** Whether callers may send an `Idempotency-Key`: every POST of an account. */
+  /** Whether callers may send an `Idempotency-Key`. True for every POST with an account key. */
   readonly takesIdempotencyKey: boolean;
-  /** Whether the frame keeps the answer for it; a route that answers by itself keeps it by itself. */
-  readonly keepsAnswers: boolean;
+  /** Whether `respondOnce` stores the response. False for a raw route, whose handler reads the key itself. */
+  readonly storesResponses: boolean;
+  /** The rate limit that responds with 429; null for none. */
   readonly rateLimitName: RateLimitName | null;
   readonly response: {
     readonly status: number;
     readonly schema: z.ZodType | null;
-    readonly contentType: string | null;
+    readonly contentType: string;
     readonly headers?: Readonly<Record<string, string>>;
   };
-  /** Checks a request in the order that the contract promises, and answers it. */
-  readonly run: (ctx: HttpContext, deps: HttpDeps, params: Readonly<Record<string, string>>) => Promise<void>;
+  /** Checks a request in the order that the contract promises, and responds to it. */
+  readonly run: (ctx: HttpContext, deps: HttpDeps, params: Params) => Promise<void>;
 }
 
-/** Routes that belong together in the API's description. */
+/** A tag of the OpenAPI document, with its routes. */
 export interface RouteGroup {
   readonly name: string;
   readonly description: string;
   readonly routes: readonly Route[];
 }
 
-/** Declares a route whose answer is JSON. A POST of an account honours `Idempotency-Key` by itself. */
-export function route<
-  A extends Auth,
-  const P extends string,
+/** Declares a route of an account key outside a single app. A POST honours `Idempotency-Key`. */
+export function accountRoute<
   R extends z.ZodType,
-  const I extends Ids = Record<never, never>,
+  const I extends Ids = NoIds,
   Q extends z.ZodType = z.ZodUndefined,
   B extends z.ZodType = z.ZodUndefined,
 >(
-  spec: RouteSpec<A, P, I, Q, B, JsonResponse<R>> & {
-    readonly handler: (call: Call<A, P, I, z.output<Q>, z.output<B>>) => Promise<z.input<R>>;
-  },
+  spec: Declaration &
+    Input<I, Q, B> &
+    NeedsPermission &
+    JsonResponse<R> &
+    Handler<AccountCall<I, Q, B> & CreatesIds, z.input<R>>,
 ): Route {
-  const { status, schema } = spec.response;
-  const description = described(spec);
-  const keepsAnswers = description.takesIdempotencyKey;
   return {
-    ...description,
-    keepsAnswers,
-    response: { status, schema, contentType: 'application/json' },
+    ...describeAccountRoute(spec),
+    ...describeJson(spec, { storesResponses: spec.method === 'POST' }),
     run: async (ctx, deps, params) => {
-      const call = await check(spec, ctx, deps, params);
-      const { caller } = call;
-      const reply =
-        keepsAnswers && caller !== undefined && 'accountId' in caller
-          ? await answerOnce(ctx, deps, caller.accountId, call.body, async (idGenerator) =>
-              jsonReply(status, await spec.handler({ ...call, idGenerator })),
-            )
-          : jsonReply(status, await spec.handler(call));
-      sendReply(ctx, reply);
+      const call = await checkAccount(spec, ctx, deps, params);
+      await sendAccountJson(spec, call, (ids) => spec.handler({ ...call, ...ids }));
     },
   };
 }
 
-/** Declares a route whose handler puts the answer on the context itself: a file, or one of several forms. */
-export function rawRoute<
-  A extends Auth,
-  const P extends string,
-  const I extends Ids = Record<never, never>,
+/** Declares a route of an account key for one of the account's apps. A POST honours `Idempotency-Key`. */
+export function appRoute<
+  R extends z.ZodType,
+  const I extends Ids = NoIds,
   Q extends z.ZodType = z.ZodUndefined,
   B extends z.ZodType = z.ZodUndefined,
 >(
-  spec: RouteSpec<A, P, I, Q, B, OtherResponse> & {
-    readonly handler: (call: Call<A, P, I, z.output<Q>, z.output<B>>) => Promise<void>;
-  },
+  spec: Declaration<AppPath> &
+    Input<I, Q, B> &
+    NeedsPermission &
+    JsonResponse<R> &
+    Handler<AppCall<I, Q, B> & CreatesIds, z.input<R>>,
 ): Route {
   return {
-    ...described(spec),
-    keepsAnswers: false,
-    response: { schema: null, ...spec.response },
+    ...describeAccountRoute(spec),
+    ...describeJson(spec, { storesResponses: spec.method === 'POST' }),
     run: async (ctx, deps, params) => {
-      ctx.status = spec.response.status;
-      await spec.handler(await check(spec, ctx, deps, params));
+      const call = await checkApp(spec, ctx, deps, params);
+      await sendAccountJson(spec, call, (ids) => spec.handler({ ...call, ...ids }));
     },
   };
 }
 
-function described<
-  A extends Auth,
-  P extends string,
-  I extends Ids,
-  Q extends z.ZodType,
-  B extends z.ZodType,
-  R,
->(spec: RouteSpec<A, P, I, Q, B, R>): Omit<Route, 'response' | 'run' | 'keepsAnswers'> {
-  const { method, path, auth, permission, operationId, summary, description, errors } = spec;
+/** Declares an app's route whose response is not JSON. The handler of a POST honours `Idempotency-Key` itself. */
+export function rawAppRoute<
+  const I extends Ids = NoIds,
+  Q extends z.ZodType = z.ZodUndefined,
+  B extends z.ZodType = z.ZodUndefined,
+>(
+  spec: Declaration<AppPath> &
+    Input<I, Q, B> &
+    NeedsPermission &
+    RawResponse &
+    Handler<AppCall<I, Q, B>, RawReply>,
+): Route {
+  return {
+    ...describeAccountRoute(spec),
+    ...describeRaw(spec),
+    run: async (ctx, deps, params) => {
+      const call = await checkApp(spec, ctx, deps, params);
+      sendReply(ctx, { status: spec.response.status, ...(await spec.handler(call)) });
+    },
+  };
+}
+
+/** Declares a route of an SDK key. Calls are limited per device. */
+export function sdkRoute<R extends z.ZodType, B extends z.ZodType<{ readonly deviceId: string }>>(
+  spec: Declaration & { readonly body: B } & JsonResponse<R> & Handler<SdkCall<B>, z.input<R>>,
+): Route {
+  return {
+    ...describe(spec, { auth: 'sdk', permission: null, rateLimitName: 'sdk' }),
+    ...describeJson(spec),
+    run: async (ctx, deps, params) => {
+      const { appId } = await authenticateSdk(ctx, deps);
+      const call = await checkInput<NoIds, z.ZodUndefined, B>(spec, ctx, deps, params);
+      await limitRate(ctx, deps.rateLimits, 'sdk', `${appId} ${call.body.deviceId}`);
+      sendReply(ctx, jsonReply(spec.response.status, await spec.handler({ ...call, appId })));
+    },
+  };
+}
+
+/** Declares a route that needs no key. */
+export function publicRoute<
+  R extends z.ZodType,
+  const I extends Ids = NoIds,
+  Q extends z.ZodType = z.ZodUndefined,
+  B extends z.ZodType = z.ZodUndefined,
+>(
+  spec: Declaration &
+    Input<I, Q, B> &
+    JsonResponse<R> &
+    Handler<PublicCall<I, Q, B>, z.input<R>> & {
+      /** The limit, and a text that identifies the caller to count. */
+      readonly rateLimit?: {
+        readonly name: RateLimitName;
+        readonly caller: (call: PublicCall<I, Q, B>) => string;
+      };
+    },
+): Route {
+  const { rateLimit } = spec;
+  return {
+    ...describe(spec, { auth: 'none', permission: null, rateLimitName: rateLimit?.name ?? null }),
+    ...describeJson(spec),
+    run: async (ctx, deps, params) => {
+      const call = await checkInput(spec, ctx, deps, params);
+      if (rateLimit !== undefined)
+        await limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
+      sendReply(ctx, jsonReply(spec.response.status, await spec.handler(call)));
+    },
+  };
+}
+
+/** Declares a route that needs no key and whose response is not JSON of one schema. */
+export function rawPublicRoute(spec: Declaration & RawResponse & Handler<Call, RawReply>): Route {
+  return {
+    ...describe(spec, { auth: 'none', permission: null, rateLimitName: null }),
+    ...describeRaw(spec),
+    run: async (ctx, deps, params) => {
+      const call = await checkInput({}, ctx, deps, params);
+      sendReply(ctx, { status: spec.response.status, ...(await spec.handler(call)) });
+    },
+  };
+}
+
+/** Declares a route that a billing provider calls. The handler reads the raw body and verifies it. */
+export function webhookRoute<R extends z.ZodType>(
+  spec: Declaration & JsonResponse<R> & Handler<Call, z.input<R>>,
+): Route {
+  return {
+    ...describe(spec, { auth: 'provider', permission: null, rateLimitName: null }),
+    ...describeJson(spec),
+    run: async (ctx, deps, params) => {
+      const call = await checkInput({}, ctx, deps, params);
+      sendReply(ctx, jsonReply(spec.response.status, await spec.handler(call)));
+    },
+  };
+}
+
+type AppPath = `/apps/:appId${string}`;
+
+function describe<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
+  spec: Declaration & Input<I, Q, B>,
+  access: Pick<Route, 'auth' | 'permission' | 'rateLimitName'>,
+) {
+  const { method, path, operationId, summary, description, errors = [] } = spec;
   return {
     method,
     path,
-    auth,
-    permission,
     operationId,
     summary,
     ...(description === undefined ? {} : { description }),
-    errors: errors ?? [],
-    takesIdempotencyKey: auth === 'account' && method === 'POST',
+    errors,
     ids: spec.ids ?? {},
     query: spec.query ?? null,
     body: spec.body ?? null,
-    rateLimitName: auth === 'account' ? 'account' : (spec.rateLimit?.name ?? null),
+    takesIdempotencyKey: access.auth === 'account' && method === 'POST',
+    ...access,
   };
 }
 
-/** The contract's order: 401, 403, 400, 404. What comes after needs the handler. A 429 comes as early as its caller is known. */
-async function check<
-  A extends Auth,
-  P extends string,
-  I extends Ids,
-  Q extends z.ZodType,
-  B extends z.ZodType,
-  R,
->(
-  spec: RouteSpec<A, P, I, Q, B, R>,
+function describeAccountRoute<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
+  spec: Declaration & Input<I, Q, B> & NeedsPermission,
+) {
+  return describe(spec, { auth: 'account', permission: spec.permission, rateLimitName: 'account' });
+}
+
+function describeJson<R extends z.ZodType>(
+  { response: { status, schema } }: JsonResponse<R>,
+  { storesResponses } = { storesResponses: false },
+) {
+  return { storesResponses, response: { status, schema, contentType: 'application/json' } };
+}
+
+function describeRaw({ response }: RawResponse) {
+  return { storesResponses: false, response: { schema: null, ...response } };
+}
+
+/** Checks input: 400, then 404 for a malformed id. */
+async function checkInput<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
+  spec: Input<I, Q, B>,
   ctx: HttpContext,
   deps: HttpDeps,
-  params: Readonly<Record<string, string>>,
-): Promise<Call<A, P, I, z.output<Q>, z.output<B>>> {
-  const caller =
-    spec.auth === 'account'
-      ? await authenticateAccount(ctx, deps)
-      : spec.auth === 'sdk'
-        ? await authenticateSdk(ctx, deps)
-        : undefined;
-  if (caller !== undefined && 'keyId' in caller) requirePermission(caller, spec.permission ?? 'payout');
-  // Whoever honours the key reads it again; what is malformed comes before any look-up.
-  if (spec.auth === 'account' && spec.method === 'POST') readIdempotencyKey(ctx);
-  const { query, body } = await checkShape(spec.query, spec.auth === 'provider' ? undefined : spec.body, ctx);
-  const ids = Object.entries(spec.ids ?? {}).map(([name, kind]) => {
+  params: Params,
+): Promise<PublicCall<I, Q, B>> {
+  const { query, body } = await readInput(spec, ctx);
+  const ids = readIds(spec.ids, params);
+  return { ctx, deps, now: deps.now(), params, ids, query, body };
+}
+
+/** Checks a call with an account key in the contract's order: 401, 403, 400, 404. A 429 comes after the key's format. */
+async function checkAccount<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
+  spec: Declaration & Input<I, Q, B> & NeedsPermission,
+  ctx: HttpContext,
+  deps: HttpDeps,
+  params: Params,
+): Promise<AccountCall<I, Q, B>> {
+  const caller = await authenticateAccount(ctx, deps);
+  requirePermission(caller, spec.permission);
+  // A malformed key is a 400 even if the app does not exist, so it is read before the app is looked up.
+  if (spec.method === 'POST') readIdempotencyKey(ctx);
+  return { ...(await checkInput(spec, ctx, deps, params)), caller };
+}
+
+async function checkApp<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
+  spec: Declaration & Input<I, Q, B> & NeedsPermission,
+  ctx: HttpContext,
+  deps: HttpDeps,
+  params: Params,
+): Promise<AppCall<I, Q, B>> {
+  const call = await checkAccount(spec, ctx, deps, params);
+  const { appId = '' } = params;
+  if (!isId('app', appId)) throw notFound();
+  const app = foundOrThrow(await findApp(deps.sql, call.caller.accountId, appId));
+  ctx.state.appId = app.id;
+  return { ...call, app };
+}
+
+/** Sends the JSON that `run` returns. A POST with an `Idempotency-Key` runs once. */
+async function sendAccountJson<R extends z.ZodType>(
+  { method, response: { status } }: Declaration & JsonResponse<R>,
+  { ctx, deps, caller, body, now }: Call & { readonly caller: AccountCaller; readonly body: unknown },
+  run: (ids: CreatesIds) => Promise<z.input<R>>,
+): Promise<void> {
+  const reply = async (idGenerator: IdGenerator) => jsonReply(status, await run({ idGenerator }));
+  sendReply(
+    ctx,
+    method === 'POST'
+      ? await respondOnce(ctx, deps, caller.accountId, body, reply)
+      : await reply(createIdGenerator(now)),
+  );
+}
+
+/** Returns the ids in the path. Throws 404 if one is malformed, as for an unknown id. */
+function readIds<I extends Ids>(kinds: I | undefined, params: Params): { readonly [K in keyof I]: Id<I[K]> } {
+  const ids = Object.entries(kinds ?? {}).map(([name, kind]) => {
     const text = params[name] ?? '';
     if (!isId(kind, text)) throw notFound();
     return [name, text] as const;
   });
-  const app =
-    caller !== undefined && 'accountId' in caller
-      ? await appOf(caller, ctx, deps, params['appId'])
-      : undefined;
-  // What the three conditional types say is what was just computed from the same spec; the compiler can't follow that.
-  const now = deps.now();
-  const checked = {
-    ctx,
-    deps,
-    now,
-    idGenerator: createIdGenerator(now),
-    caller,
-    app,
-    params,
-    ids: Object.fromEntries(ids),
-    query,
-    body,
-  };
-  const call = checked as unknown as Call<A, P, I, z.output<Q>, z.output<B>>;
-  if (spec.rateLimit !== undefined) {
-    await limitRate(ctx, deps.rateLimits, spec.rateLimit.name, spec.rateLimit.caller(call));
-  }
-  return call;
-}
-
-async function appOf(caller: AccountCaller, ctx: HttpContext, deps: HttpDeps, text: string | undefined) {
-  if (text === undefined) return undefined;
-  if (!isId('app', text)) throw notFound();
-  const app = foundOrThrow(await findApp(deps.sql, caller.accountId, text));
-  ctx.state.appId = app.id;
-  return app;
-}
-
-async function checkShape(
-  querySchema: z.ZodType | undefined,
-  bodySchema: z.ZodType | undefined,
-  ctx: HttpContext,
-) {
-  const json = bodySchema === undefined ? undefined : ((await parseBody(ctx)) ?? {});
-  const unstorable = [...findUnstorableText(ctx.query), ...findUnstorableText(json)];
-  if (unstorable.length > 0) throw new ApiError('invalid_request', { errors: unstorable });
-  const query = querySchema?.safeParse(ctx.query);
-  const body = bodySchema?.safeParse(json);
-  const errors = [...fieldErrors(query?.error), ...fieldErrors(body?.error)];
-  if (errors.length > 0) throw new ApiError('invalid_request', { errors });
-  return { query: query?.data, body: body?.data };
-}
-
-function fieldErrors(error: z.ZodError | undefined): FieldError[] {
-  return (error?.issues ?? []).map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
+  // Object.fromEntries loses which name has which kind.
+  return Object.fromEntries(ids) as { readonly [K in keyof I]: Id<I[K]> };
 }

@@ -1,15 +1,15 @@
 import type { FieldError } from './errors.ts';
 
-/** NUL, which Postgres can't store, and halves of a character, which are no text at all. */
-const HALF_CHARACTER = /\p{Surrogate}/u;
+/** A lone surrogate, which is not valid Unicode. */
+const LONE_SURROGATE = /\p{Surrogate}/u;
 
 function isStorable(text: string): boolean {
-  return !text.includes('\0') && !HALF_CHARACTER.test(text);
+  return !text.includes('\0') && !LONE_SURROGATE.test(text);
 }
 
 /**
- * The strings and names anywhere in a parsed JSON value that can't be stored. Goes without recursion: nothing limits how
- * deep a caller nests.
+ * Returns an error for each string and name in a parsed JSON value that Postgres can't store: those with NUL or a lone
+ * surrogate. Not recursive, because the nesting of a body is unlimited.
  */
 export function findUnstorableText(value: unknown): FieldError[] {
   const errors: FieldError[] = [];
@@ -18,12 +18,12 @@ export function findUnstorableText(value: unknown): FieldError[] {
     const { path } = item;
     if (typeof item.value === 'string') {
       if (!isStorable(item.value))
-        errors.push({ path, message: 'Contains a character that is not allowed.' });
+        errors.push({ path, message: 'Must not contain NUL or a lone surrogate.' });
     } else if (typeof item.value === 'object' && item.value !== null) {
       for (const [name, child] of Object.entries(item.value)) {
         if (!isStorable(name))
-          errors.push({ path, message: 'A name contains a character that is not allowed.' });
-        // Names as long as the nesting is deep would add up to the square of the body.
+          errors.push({ path, message: 'A field name must not contain NUL or a lone surrogate.' });
+        // Without a limit the paths of a deeply nested body would take memory quadratic in its size.
         else
           waiting.push({
             path: path.length > 500 ? path : path === '' ? name : `${path}.${name}`,

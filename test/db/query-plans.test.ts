@@ -25,7 +25,7 @@ import type { AccountId, AppId, IdKind } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { Route } from '../../src/http/route.ts';
-import { routes } from '../../src/http/routes/index.ts';
+import { routes } from '../../src/http/routes.ts';
 import { startTestApi } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
 import { BIG, createBigDatabase, LARGE_TABLES } from '../support/big-database.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { routes } from '../../src/http/routes/index.ts';
+import { routes } from '../../src/http/routes.ts';
 import { ENDPOINTS, PROMISE_IDS } from '../promises/index.ts';
 import { readTaggedTests } from '../support/tagged-tests.ts';
 

@@ -46,7 +46,7 @@ let isEarlierVersion = false;
 
 beforeAll(async () => {
   api = await startTestApi({
-    work: {
+    workflows: {
       processDelivery: async (id) => {
         if (isEarlierVersion) {
           const reason = 'an earlier version could not read it';

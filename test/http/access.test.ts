@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/db/new-id.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Route } from '../../src/http/route.ts';
-import { routes } from '../../src/http/routes/index.ts';
+import { routes } from '../../src/http/routes.ts';
 import { newAccount, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { requestOf } from '../support/route-requests.ts';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
 import { connect, DatabaseUnavailable } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import { routes } from '../../src/http/routes/index.ts';
+import { routes } from '../../src/http/routes.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { runOn } from '../support/postgres-admin.ts';

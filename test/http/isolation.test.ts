@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/db/new-id.ts';
-import { routes } from '../../src/http/routes/index.ts';
+import { routes } from '../../src/http/routes.ts';
 import { newAccount, startTestApi } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
 import type { ApiResponse } from '../support/http-client.ts';

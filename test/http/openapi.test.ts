@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as z from 'zod';
 import { ERRORS } from '../../src/http/errors.ts';
 import { openApiDocument, openApiPath, pathParameters } from '../../src/http/openapi.ts';
-import { routeGroups, routes } from '../../src/http/routes/index.ts';
+import { routeGroups, routes } from '../../src/http/routes.ts';
 import { startTestApi } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
 import { exampleOf } from '../support/example-of.ts';

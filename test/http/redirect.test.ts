@@ -7,7 +7,7 @@ import { destroyExpiredAddressKeys } from '../../src/db/address-keys.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
-import { createAddressHasher } from '../../src/http/address-hasher.ts';
+import { createAddressHasher } from '../../src/commands/address-hasher.ts';
 import { newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { followLink } from '../support/http-client.ts';

@@ -8,9 +8,9 @@ import type { Sql } from '../../src/db/sql.ts';
 import type { AccountId, BindingId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
-import { createAddressHasher } from '../../src/http/address-hasher.ts';
+import { createAddressHasher } from '../../src/commands/address-hasher.ts';
 import { createApp } from '../../src/http/app.ts';
-import { answerClientErrors } from '../../src/http/client-error.ts';
+import { respondToClientErrors } from '../../src/http/client-error.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { createTestDatabase } from './database.ts';
@@ -44,7 +44,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
   const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });
   const secretBox = createSecretBox([TEST_KEY]);
   const server = createServer();
-  answerClientErrors(server);
+  respondToClientErrors(server);
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
@@ -59,7 +59,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
     rateLimits: createRateLimits(NO_RATE_LIMITS),
     secretBox,
     addressHasher: createAddressHasher({ sql: overrides.sql ?? database.sql, secretBox, logger }),
-    work: {
+    workflows: {
       processDelivery: async () => null,
       healBinding: (bindingId) => void healed.push(bindingId),
       settlePayout: async () => {},

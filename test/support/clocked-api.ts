@@ -55,7 +55,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
     underWay.add(run);
   };
   const api = await startTestApi({
-    work: {
+    workflows: {
       processDelivery: (id) => delivery.processDelivery(id),
       healBinding: heal,
       settlePayout: async (_, requestId) => void (await ledger.settlePayoutRequest(requestId)),

@@ -2,7 +2,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { openApiDocument, openApiPath } from '../../src/http/openapi.ts';
-import { routeGroups, routes } from '../../src/http/routes/index.ts';
+import { routeGroups, routes } from '../../src/http/routes.ts';
 
 type Json = Record<string, unknown>;
 
@@ -11,9 +11,7 @@ interface DescribedResponse {
   readonly 'x-error-codes'?: readonly string[];
 }
 
-/**
- * The description says that answers may have more fields, so that it can grow; here every field has to be in it.
- */
+/** Closes every object of a schema, so that each field of a response must be described. */
 function closeObjects(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closeObjects);
   if (typeof value !== 'object' || value === null) return value;
@@ -53,42 +51,38 @@ const patterns = routes
     route,
     pattern: new RegExp(`^${route.path.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+')}$`),
   }))
-  // Literal paths before those with parameters, as the router takes them.
+  // Literal paths before those with parameters, like the router.
   .toSorted((a, b) => a.route.path.split(':').length - b.route.path.split(':').length);
 
-/** What the suite has seen so far: `GET /apps 200`. */
-export const seenAnswers = new Set<string>();
-
-/** Throws when an answer is not one that the description of the API allows. */
+/** Throws if a response does not match the OpenAPI document. */
 export function expectDescribed(
   method: string,
   url: string,
-  answer: { readonly status: number; readonly headers: Headers; readonly text: string },
+  response: { readonly status: number; readonly headers: Headers; readonly text: string },
 ): void {
   const [path = ''] = url.split('?');
   const routed = method === 'HEAD' ? 'GET' : method;
   const found = patterns.find(({ route, pattern }) => route.method === routed && pattern.test(path));
-  if (found === undefined || answer.status === 405) return;
-  const name = `${found.route.method} ${found.route.path} ${answer.status}`;
-  const response =
+  if (found === undefined || response.status === 405) return;
+  const name = `${found.route.method} ${found.route.path} ${response.status}`;
+  const declared =
     described.paths[openApiPath(found.route.path)]?.[found.route.method.toLowerCase()]?.responses[
-      String(answer.status)
+      String(response.status)
     ];
-  if (response === undefined) throw new Error(`${name} is not described: ${answer.text.slice(0, 300)}`);
-  seenAnswers.add(name);
-  if (method === 'HEAD' || response.content === undefined) return;
-  const [contentType = ''] = (answer.headers.get('content-type') ?? '').split(';');
-  const media = response.content[contentType] ?? response.content['*/*'];
+  if (declared === undefined) throw new Error(`${name} is not described: ${response.text.slice(0, 300)}`);
+  if (method === 'HEAD' || declared.content === undefined) return;
+  const [contentType = ''] = (response.headers.get('content-type') ?? '').split(';');
+  const media = declared.content[contentType] ?? declared.content['*/*'];
   if (media === undefined) throw new Error(`${name} has the undescribed type ${contentType}`);
   if (!contentType.endsWith('json')) return;
-  const body = JSON.parse(answer.text) as Json;
+  const body = JSON.parse(response.text) as Json;
   const validate = validatorOf(`${name} ${contentType}`, media.schema);
   if (!validate(body)) {
     throw new Error(
-      `${name} differs from its description: ${ajv.errorsText(validate.errors)}\n${answer.text.slice(0, 500)}`,
+      `${name} differs from its description: ${ajv.errorsText(validate.errors)}\n${response.text.slice(0, 500)}`,
     );
   }
-  const codes = response['x-error-codes'];
+  const codes = declared['x-error-codes'];
   if (codes !== undefined && !codes.includes(String(body['code']))) {
     throw new Error(`${name} has the undescribed code ${String(body['code'])}`);
   }

@@ -10,10 +10,7 @@ interface Schema {
   readonly minimum?: number;
 }
 
-/**
- * A value that a JSON schema describes, made of the examples in it. A text without an example is a fault of the
- * description, since nobody can guess what it looks like.
- */
+/** Returns a value that matches a JSON schema, built from its examples. Throws for a text without an example. */
 export function exampleOf(schema: object): unknown {
   const { type, examples, enum: values, anyOf, properties, items, minimum, ...rest } = schema as Schema;
   if (examples !== undefined && examples.length > 0) return examples[0];

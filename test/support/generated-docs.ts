@@ -1,7 +1,7 @@
 import { conformancePage } from './conformance-page.ts';
 import { errorsPage } from './errors-page.ts';
 import { readTaggedTests } from './tagged-tests.ts';
-import { routes } from '../../src/http/routes/index.ts';
+import { routes } from '../../src/http/routes.ts';
 
 /** Returns the generated pages of the documentation, each with the text that it should have. */
 export function generatedDocs(): readonly { readonly file: string; readonly text: string }[] {

@@ -3,22 +3,22 @@ import { ID_PREFIXES } from '../../src/domain/ids.ts';
 import type { IdKind } from '../../src/domain/ids.ts';
 import { openApiDocument, openApiPath } from '../../src/http/openapi.ts';
 import type { Route } from '../../src/http/route.ts';
-import { routeGroups } from '../../src/http/routes/index.ts';
-import { exampleId } from '../../src/http/schemas/common.ts';
+import { routeGroups } from '../../src/http/routes.ts';
+import { exampleId } from '../../src/http/fields.ts';
 import { exampleOf } from './example-of.ts';
 
-/** Where a request names something by its id. */
+/** A place in a request that has an id. */
 export interface IdPlace {
   readonly where: 'path' | 'query' | 'body';
   readonly name: string;
   readonly kind: IdKind;
 }
 
-/** A request of a route, made of the examples in the description of the API. */
+/** A request of a route, built from the examples in the OpenAPI document. */
 export interface RouteRequest {
   readonly path: string;
   readonly body?: unknown;
-  /** Every place in which it names an id, but for the app in the path. */
+  /** Every place that has an id, except the app in the path. */
   readonly idPlaces: readonly IdPlace[];
 }
 
@@ -35,10 +35,10 @@ const KIND_OF_EXAMPLE = new Map<unknown, IdKind>(
   (Object.keys(ID_PREFIXES) as IdKind[]).map((kind) => [exampleId(kind), kind]),
 );
 
-/** Names that only one thing may have: each request gets one of its own. */
+/** Fields whose value must be unique, so each request gets another one. */
 const UNIQUE_FIELDS = new Set(['slug', 'linkSubdomain']);
 
-/** The operation that describes a route. */
+/** Returns the OpenAPI operation of a route. */
 export function operationOf(route: Route): Operation {
   const operation = paths[openApiPath(route.path)]?.[route.method.toLowerCase()];
   if (operation === undefined) throw new Error(`${route.method} ${route.path} is not described`);
@@ -46,8 +46,8 @@ export function operationOf(route: Route): Operation {
 }
 
 /**
- * A request that the route takes. `idOf` answers the id to put at each place; the app in the path is asked for, too, as
- * a place named `appId`. `skip` leaves out parameters of the query.
+ * Returns a valid request of the route. `idOf` returns the id for each place, including the app in the path, whose place
+ * is named `appId`. `skip` names query parameters to leave out.
  */
 export function requestOf(
   route: Route,

@@ -9,24 +9,30 @@ import type { HttpDeps } from '../deps.ts';
 import { ApiError } from '../errors.ts';
 import { limitRate } from '../rate-limits.ts';
 
-/** The same for every fault of a key, so that nothing can be probed; only the kind that is needed is told. */
-const NEEDED: Readonly<Record<KeyKind, string>> = {
-  account: 'This needs an account key, as "Authorization: Bearer tri_sk_live_…".',
-  sdk: 'This needs the SDK key of an app, as "Authorization: Bearer pk_live_…".',
+/** The same text for every invalid key, so that an attacker learns nothing. */
+const UNAUTHORIZED: Readonly<Record<KeyKind, string>> = {
+  account: 'The account key is missing or invalid. Send it as "Authorization: Bearer tri_sk_live_…".',
+  sdk: 'The SDK key is missing or invalid. Send it as "Authorization: Bearer pk_live_…".',
 };
 
 function unauthorized(kind: KeyKind): ApiError {
-  return new ApiError('unauthorized', { detail: NEEDED[kind], headers: { 'WWW-Authenticate': 'Bearer' } });
+  return new ApiError('unauthorized', {
+    detail: UNAUTHORIZED[kind],
+    headers: { 'WWW-Authenticate': 'Bearer' },
+  });
 }
 
-/** The key that the request carries, if it has the form of one of that kind. */
+/** Returns the bearer key of the request. Throws 401 if it is not in the format of that kind. */
 function bearerKey(ctx: HttpContext, kind: KeyKind): string {
   const [, key] = /^Bearer +(\S+) *$/i.exec(ctx.get('Authorization')) ?? [];
   if (key === undefined || keyKind(key) !== kind) throw unauthorized(kind);
   return key;
 }
 
-/** Who calls with an account key. 401 for no valid key. Counted before anything is looked up: a flood ends here. */
+/**
+ * Returns the account of the request's key. Throws 401 for no valid key. The rate limit applies before the key is looked
+ * up, so a flood does not reach the database.
+ */
 export async function authenticateAccount(ctx: HttpContext, deps: HttpDeps): Promise<AccountCaller> {
   const key = bearerKey(ctx, 'account');
   await limitRate(ctx, deps.rateLimits, 'account', key);
@@ -36,13 +42,15 @@ export async function authenticateAccount(ctx: HttpContext, deps: HttpDeps): Pro
   return caller;
 }
 
-/** The 403 of a key that may not do what `permission` names. */
+/** Throws 403 if the key lacks the permission. */
 export function requirePermission(caller: AccountCaller, permission: Permission): void {
   if (caller.permissions.includes(permission)) return;
-  throw new ApiError('forbidden', { detail: `This needs a key with the permission "${permission}".` });
+  throw new ApiError('forbidden', {
+    detail: `The key lacks the permission "${permission}". Use a key that has it.`,
+  });
 }
 
-/** Which app the SDK key belongs to. 401 for no valid key. */
+/** Returns the app of the request's SDK key. Throws 401 for no valid key. */
 export async function authenticateSdk(ctx: HttpContext, deps: HttpDeps): Promise<{ readonly appId: AppId }> {
   const appId = await findAppOfSdkKey(deps.sql, bearerKey(ctx, 'sdk'), deps.now());
   if (appId === undefined) throw unauthorized('sdk');

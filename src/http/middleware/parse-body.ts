@@ -2,7 +2,7 @@ import { koaBody } from 'koa-body';
 import type { HttpContext } from '../context.ts';
 import { ApiError } from '../errors.ts';
 
-/** A bulk call of a hundred rows with long addresses fits well. */
+/** Enough for a bulk call of a hundred rows with long addresses. */
 const LIMIT_BYTES = 1024 * 1024;
 
 const JSON_TYPES = ['application/json', '+json'];
@@ -20,23 +20,32 @@ function statusOf(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'status' in error ? error.status : undefined;
 }
 
-/** The JSON value of the request's body; undefined when it has none. */
+/** Returns the JSON value of the request's body, or undefined if it has none. Throws 400, 413 or 415. */
 export async function parseBody(ctx: HttpContext): Promise<unknown> {
   if (ctx.get('Content-Length') === '0') return undefined;
   const isJson = ctx.is(JSON_TYPES);
   if (isJson === null) return undefined;
-  if (isJson === false) throw new ApiError('unsupported_media_type', { detail: 'Send application/json.' });
+  if (isJson === false)
+    throw new ApiError('unsupported_media_type', {
+      detail: 'The Content-Type is not JSON. Send application/json.',
+    });
   try {
     await parse(ctx, async () => {});
   } catch (error) {
     const status = statusOf(error);
     if (status === 413)
-      throw new ApiError('payload_too_large', { detail: `At most ${LIMIT_BYTES} bytes.`, cause: error });
+      throw new ApiError('payload_too_large', {
+        detail: `The body has more than ${LIMIT_BYTES} bytes.`,
+        cause: error,
+      });
     if (status === 415)
-      throw new ApiError('unsupported_media_type', { detail: 'Unknown content encoding.', cause: error });
-    // Broken JSON, a broken compression, fewer bytes than announced: all of it is the caller's.
+      throw new ApiError('unsupported_media_type', {
+        detail: 'The Content-Encoding is not supported. Send gzip, deflate, br or identity.',
+        cause: error,
+      });
+    // Invalid JSON, invalid compression or fewer bytes than announced.
     throw new ApiError('invalid_request', {
-      errors: [{ path: '', message: 'The body is not valid JSON (an object).' }],
+      errors: [{ path: '', message: 'Must be a valid JSON object.' }],
       cause: error,
     });
   }

@@ -5,9 +5,9 @@ import type { HttpContext } from '../context.ts';
 import { ApiError } from '../errors.ts';
 import { problemReply, sendReply } from '../reply.ts';
 
-/** How long a caller should wait for a database that is away, seconds. */
+/** When a caller should retry after the database was unavailable, seconds. */
 const RETRY_AFTER_SECONDS = 2;
-/** The same for a key that an operator has to put back into SECRETS_KEY; the log names it. */
+/** When a caller should retry after a key was missing in SECRETS_KEY, which an operator must restore, seconds. */
 const KEY_RETRY_AFTER_SECONDS = 60;
 
 function toApiError(error: unknown): ApiError {
@@ -20,7 +20,8 @@ function toApiError(error: unknown): ApiError {
   }
   if (error instanceof SecretUnreadable) {
     return new ApiError('unavailable', {
-      detail: 'Something that was stored encrypted can not be opened at the moment.',
+      detail:
+        'Stored data could not be decrypted. Ask the operator to restore the encryption key that the log names.',
       headers: { 'Retry-After': String(KEY_RETRY_AFTER_SECONDS) },
       cause: error,
     });
@@ -28,7 +29,7 @@ function toApiError(error: unknown): ApiError {
   return new ApiError('internal_error', { cause: error });
 }
 
-/** Turns whatever is thrown into a problem document (RFC 9457). What is not an `ApiError` is logged and not shown. */
+/** Turns every error into a problem document (RFC 9457). Logs the cause of a 5xx and does not show it. */
 export function problem(logger: Logger) {
   return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
     try {
@@ -37,7 +38,7 @@ export function problem(logger: Logger) {
       const failure = toApiError(error);
       const { status, code, cause } = failure;
       const { requestId, route } = ctx.state;
-      // A service that is not ready yet says so in its answer; it is no failed request.
+      // `not_ready` reports a state and is no failure.
       if (status >= 500 && code !== 'not_ready') {
         logger[status === 500 || cause instanceof SecretUnreadable ? 'error' : 'warn']({
           err: cause ?? error,

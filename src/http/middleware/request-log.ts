@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { HttpContext } from '../context.ts';
 import type { RequestObserver } from '../deps.ts';
 
-/** One line per request. It shows the route instead of the path, and neither body, key nor address. */
+/** Logs one line per request. It shows the route and not the path, and no body, key or address. */
 export function requestLog(logger: Logger, observeRequest: RequestObserver = () => {}) {
   return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
     const startedAt = performance.now();

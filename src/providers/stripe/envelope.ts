@@ -12,7 +12,6 @@ import { normalizedEvent } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
 
-/** The store of every Stripe payment. */
 export const STORE = 'stripe';
 
 export const envelopeSchema = z.object({
@@ -24,7 +23,6 @@ export const envelopeSchema = z.object({
 });
 export type Envelope = z.infer<typeof envelopeSchema>;
 
-/** What a parser may add to the event of an envelope. */
 export type Details = Partial<Omit<NormalizedEvent, 'sourceEventId' | 'kind' | 'environment'>>;
 
 function environmentOf(envelope: Envelope): Environment | null {
@@ -50,13 +48,12 @@ export function ignored(envelope: Envelope, reason: string, details: Details = {
   return normalized.ignored(reason, eventOf(envelope, 'other', details));
 }
 
-/** Returns an amount. Its value in USD is known only where it is in USD, since Stripe states none. */
+/** Stripe states no USD value: only an amount that is in USD already has one. */
 export function originalAmount(currency: string, amountMinor: number): OriginalAmount {
   return { currency, amountMinor, usdCents: currency === 'USD' ? amountMinor : null };
 }
 
-/** Returns the other ids under which Stripe may name the payment `paymentRef`. */
-export function aliasesOf(
+export function aliases(
   paymentRef: string | null,
   ...names: readonly (string | null)[]
 ): readonly PaymentAliasFact[] {
@@ -67,7 +64,6 @@ export function aliasesOf(
     .map((aliasRef) => ({ store: STORE, aliasRef, paymentRef }));
 }
 
-/** Reads the object of the event. */
-export function readObject<T>(envelope: Envelope, schema: z.ZodType<T>): Read<T> {
+export function object<T>(envelope: Envelope, schema: z.ZodType<T>): Read<T> {
   return read.readAs(schema, envelope.data.object, 'data.object');
 }

@@ -12,10 +12,10 @@ export interface SuperwallOverrides {
   readonly type?: string;
   readonly eventId?: string;
   readonly userId?: string | null;
-  /** Dollars, e.g. 9.99; negative for a refund, null when unknown to Superwall. */
+  /** Dollars, e.g. 9.99; below zero for a refund, null when Superwall does not know. */
   readonly usd?: number | null;
   readonly currency?: string | null;
-  /** In `currency`; by default the dollars at a rough rate. */
+  /** In `currency`; without it the dollars at a rough rate. */
   readonly localPrice?: number | null;
   readonly transactionId?: string | null;
   readonly originalTransactionId?: string | null;
@@ -23,14 +23,14 @@ export interface SuperwallOverrides {
   readonly store?: string;
   readonly environment?: string | null;
   readonly periodType?: string;
-  /** Epoch ms of the event, and by default of the purchase. */
+  /** Epoch ms of the event, and of the purchase unless that is given. */
   readonly occurredAt?: number;
   readonly purchasedAt?: number;
-  /** Fields to add to `data` or to replace; undefined removes a field. */
+  /** Anything else in `data`, or in place of what was built; undefined removes a field. */
   readonly extra?: Payload;
 }
 
-/** Builds a Superwall event in the legacy format; by default a first purchase of 9.99 USD in the App Store. */
+/** One Superwall event in the legacy format; a first purchase of 9.99 USD in the App Store unless told otherwise. */
 export function superwallEvent(overrides: SuperwallOverrides = {}): Payload {
   const { type = 'initial_purchase', usd = 9.99, currency = 'USD', userId = 'user-hazel' } = overrides;
   const { transactionId = storeTransactionId(), environment = 'PRODUCTION' } = overrides;
@@ -78,7 +78,7 @@ export function superwallEvent(overrides: SuperwallOverrides = {}): Payload {
   };
 }
 
-/** Returns Svix's headers for a body sent at `atSeconds`; by default with a new message id. */
+/** Svix's headers for a body sent at `atSeconds`; without an id, of a new message. */
 export function signSvix(
   body: Uint8Array | string,
   secret: string,

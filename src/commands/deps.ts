@@ -1,0 +1,29 @@
+import type { Logger } from 'pino';
+import type { SecretBox } from '../config/secret-box.ts';
+import type { Sql } from '../db/sql.ts';
+import type { DeliveryOutcome } from '../domain/delivery.ts';
+import type { AffiliateId, BindingId, DeliveryId, PayoutRequestId } from '../domain/ids.ts';
+import type { AddressHasher } from './address-hasher.ts';
+
+/** Starts workflows, which outlive the request. `temporal/workflow-starter.ts` implements it. */
+export interface WorkflowStarter {
+  /**
+   * Runs the delivery's workflow. Returns null if it has not finished after `waitMs`; it then continues in the
+   * background. Never throws.
+   */
+  processDelivery(deliveryId: DeliveryId, waitMs: number): Promise<DeliveryOutcome | null>;
+  /** Re-evaluates the user's earlier payments in the background. Never throws. */
+  healBinding(bindingId: BindingId): void;
+  /** Passes an open payout request to the affiliate's payout workflow and waits at most `waitMs`. Never throws. */
+  settlePayout(affiliateId: AffiliateId, requestId: PayoutRequestId, waitMs: number): Promise<void>;
+}
+
+/** The dependencies of all commands. Each command names those that it uses. */
+export interface CommandDeps {
+  readonly sql: Sql;
+  readonly logger: Logger;
+  readonly secretBox: SecretBox;
+  /** Hashes client addresses for deferred matches. */
+  readonly addressHasher: AddressHasher;
+  readonly workflows: WorkflowStarter;
+}

@@ -1,0 +1,79 @@
+import { closePayoutRequest, findPayoutRequest, openPayoutRequest } from '../db/ledger.ts';
+import type { PayoutRequest } from '../db/ledger.ts';
+import { newId } from '../db/new-id.ts';
+import { buildPayoutCsv, EMPTY_PAYOUT_CSV } from '../db/payout-csv.ts';
+import type { PayoutCsv } from '../db/payout-csv.ts';
+import type { AccountId, AffiliateId, AppId, KeyId } from '../domain/ids.ts';
+import type { CommandDeps } from './deps.ts';
+
+export interface ExportInput {
+  readonly appId: AppId;
+  readonly affiliateId: AffiliateId;
+  readonly accountId: AccountId;
+  readonly keyId: KeyId;
+  readonly idempotencyKey: string | null;
+  /** The net that the caller expects to pay; null to pay any. */
+  readonly expectedTotalCents: number | null;
+}
+
+export type ExportResult =
+  | { readonly kind: 'csv'; readonly csv: PayoutCsv }
+  | { readonly kind: 'not_found' }
+  | { readonly kind: 'total_changed'; readonly netCents: number }
+  /** The idempotency key belongs to an earlier request with other input. */
+  | { readonly kind: 'key_reused' }
+  /** The request timed out and is closed. It will never pay. */
+  | { readonly kind: 'timed_out' };
+
+/** How long a call waits for the affiliate's payout workflow before it closes its request. */
+const WAIT_MS = 20_000;
+
+/**
+ * Pays the amount due to an affiliate and returns the CSV. The request row decides: it is written first, the workflow
+ * receives only its id, and a call that times out closes it. So the result always matches the ledger.
+ */
+export async function exportPayout(
+  deps: Pick<CommandDeps, 'sql' | 'workflows'>,
+  input: ExportInput,
+): Promise<ExportResult> {
+  const { sql } = deps;
+  const request = await openPayoutRequest(sql, { id: newId('payoutRequest'), ...input, validForMs: WAIT_MS });
+  if (request === undefined) return { kind: 'not_found' };
+  if (request === 'key_reused') return { kind: 'key_reused' };
+  const isSame =
+    request.appId === input.appId &&
+    request.affiliateId === input.affiliateId &&
+    request.expectedTotalCents === input.expectedTotalCents;
+  if (!isSame) return { kind: 'key_reused' };
+  return await resultOf(deps, await settle(deps, request));
+}
+
+/** Has the payout workflow settle the request, or closes it after `WAIT_MS`. Returns the request as it is then. */
+async function settle(
+  { sql, workflows }: Pick<CommandDeps, 'sql' | 'workflows'>,
+  request: PayoutRequest,
+): Promise<PayoutRequest> {
+  if (request.status !== 'open') return request;
+  await workflows.settlePayout(request.affiliateId, request.id, WAIT_MS);
+  const settled = await findPayoutRequest(sql, request.id);
+  if (settled?.status !== 'open') return settled ?? request;
+  await closePayoutRequest(sql, request.id);
+  return (await findPayoutRequest(sql, request.id)) ?? request;
+}
+
+async function resultOf({ sql }: Pick<CommandDeps, 'sql'>, request: PayoutRequest): Promise<ExportResult> {
+  switch (request.status) {
+    case 'paid': {
+      const csv =
+        request.payoutId === null ? undefined : await buildPayoutCsv(sql, request.appId, request.payoutId);
+      return csv === undefined ? { kind: 'not_found' } : { kind: 'csv', csv };
+    }
+    case 'empty':
+      return { kind: 'csv', csv: EMPTY_PAYOUT_CSV };
+    case 'total_changed':
+      return { kind: 'total_changed', netCents: request.netCents ?? 0 };
+    case 'open':
+    case 'closed':
+      return { kind: 'timed_out' };
+  }
+}

@@ -1,0 +1,11 @@
+import { markHealedIfNothingWaits } from '../db/bindings.ts';
+import type { BindingId } from '../domain/ids.ts';
+import type { CommandDeps } from './deps.ts';
+
+/** Starts the re-evaluation of a user's earlier payments, if there may be any. Call it after the binding is committed. */
+export async function healBinding(
+  { sql, workflows }: Pick<CommandDeps, 'sql' | 'workflows'>,
+  bindingId: BindingId,
+): Promise<void> {
+  if (!(await markHealedIfNothingWaits(sql, bindingId))) workflows.healBinding(bindingId);
+}

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto';
+import { acceptDelivery, findActiveWebhookSecrets, recordRefusedDelivery } from '../db/deliveries.ts';
+import type { WebhookSecretRow } from '../db/deliveries.ts';
+import { newId } from '../db/new-id.ts';
+import { secretContext } from '../db/webhook-secrets.ts';
+import { isId } from '../domain/ids.ts';
+import type { CommissionId, EventId } from '../domain/ids.ts';
+import { providers } from '../providers/index.ts';
+import type { ProviderName } from '../providers/index.ts';
+import { proofOf, SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
+import type { Provider, SignedRequest } from '../providers/provider.ts';
+import type { CommandDeps } from './deps.ts';
+
+/** The result for the provider. `refused` gives no reason, so that an attacker learns nothing. */
+export type WebhookResult =
+  | { readonly kind: 'done'; readonly eventId: EventId; readonly commissionId: CommissionId | null }
+  | { readonly kind: 'pending'; readonly eventId: EventId }
+  | { readonly kind: 'duplicate' }
+  | { readonly kind: 'refused' };
+
+/** Within how long the provider gets a response, ms. The strictest provider gives up after 5 s. */
+const RESPOND_WITHIN_MS = 2_500;
+
+/**
+ * Returns why a request with a correct signature is refused: the signed time is too far from the server's clock. Null if
+ * the signature is wrong or states no time. Only the app's own account can read it.
+ */
+function clockReason(provider: Provider, request: SignedRequest, secrets: readonly string[]): string | null {
+  const at = provider.signedAt?.(request) ?? null;
+  if (at === null) return null;
+  const isRight = secrets.some((secret) => provider.verify({ ...request, receivedAt: at }, secret));
+  const seconds = Math.round(Math.abs(request.receivedAt - at) / 1000);
+  return isRight
+    ? `${SIGNED_AT_ANOTHER_TIME} ${seconds} s ${at < request.receivedAt ? 'before' : 'after'} this server's time: synchronize its clock`
+    : null;
+}
+
+/**
+ * Receives a webhook: verifies its signature over the raw bytes, stores the delivery, starts its workflow and waits for
+ * the outcome. A stored delivery can't be lost, so from then on the result is never an error. Throws
+ * `DatabaseUnavailable` if the delivery can't be stored, and `SecretUnreadable` if an encryption key is missing that may
+ * be needed to verify it. The provider must then send it again.
+ */
+export async function receiveWebhook(
+  deps: Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'logger'>,
+  providerName: ProviderName,
+  customerAppId: string,
+  request: SignedRequest,
+): Promise<WebhookResult> {
+  const { sql, secretBox, workflows, logger } = deps;
+  const respondAt = request.receivedAt + RESPOND_WITHIN_MS;
+  if (!isId('app', customerAppId)) return { kind: 'refused' };
+  const secrets = await findActiveWebhookSecrets(sql, customerAppId, providerName, request.receivedAt);
+  if (secrets === null) return { kind: 'refused' };
+
+  const provider = providers[providerName];
+  const open = (secret: WebhookSecretRow) =>
+    secretBox.decrypt(
+      Buffer.from(secret.ciphertext),
+      secret.encryptionKeyId,
+      secretContext(customerAppId, providerName),
+    );
+  // Secrets that can't be decrypted come last. Trying one throws, because it may have signed what no other secret verifies.
+  const canOpen = (secret: WebhookSecretRow) => Number(secretBox.keyIds.includes(secret.encryptionKeyId));
+  const verifying = secrets
+    .toSorted((a, b) => canOpen(b) - canOpen(a))
+    .find((secret) => provider.verify(request, open(secret)));
+  const row = {
+    deliveryId: newId('delivery'),
+    eventId: newId('event'),
+    appId: customerAppId,
+    provider: providerName,
+    receivedAt: request.receivedAt,
+    bodySha256: createHash('sha256').update(request.body).digest(),
+  };
+  if (verifying === undefined) {
+    const reason =
+      secrets.length === 0
+        ? 'no webhook secret is set for this provider'
+        : (clockReason(provider, request, secrets.map(open)) ?? 'the signature or token does not match');
+    const refusal = { appId: customerAppId, provider: providerName, reason };
+    const recorded = await recordRefusedDelivery(sql, { ...row, reason });
+    if (recorded === 'self_test') logger.info({ ...refusal, msg: 'delivery of a self-test refused' });
+    else logger.warn({ ...refusal, msg: 'delivery refused' });
+    return { kind: 'refused' };
+  }
+
+  await acceptDelivery(sql, {
+    ...row,
+    secretId: verifying.id,
+    proof: proofOf(provider, request, secretBox),
+    body: request.body,
+  });
+  const outcome = await workflows.processDelivery(row.deliveryId, Math.max(0, respondAt - Date.now()));
+  if (outcome === null) return { kind: 'pending', eventId: row.eventId };
+  return outcome.status === 'duplicate'
+    ? { kind: 'duplicate' }
+    : { kind: 'done', eventId: outcome.eventId, commissionId: outcome.commissionId };
+}

@@ -1,0 +1,116 @@
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import path from 'node:path';
+import * as z from 'zod';
+import { notFound } from '../errors.ts';
+import { openApiDocument } from '../openapi.ts';
+import { rawPublicRoute } from '../route.ts';
+import type { RawReply, Route, RouteGroup } from '../route.ts';
+
+const assetFolder = path.dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
+
+/** The files of the page and their content types. They come from a package, so the page loads nothing from other hosts. */
+const ASSETS: Readonly<Record<string, string>> = {
+  'swagger-ui.css': 'text/css; charset=utf-8',
+  'swagger-ui-bundle.js': 'text/javascript; charset=utf-8',
+  'favicon-32x32.png': 'image/png',
+};
+
+/** Relative paths: the page calls the address that it was loaded from, which may differ from PUBLIC_URL. */
+const START_SCRIPT = `fetch('openapi.json').then((response) => response.json()).then((spec) => {
+  spec.servers = [{ url: new URL('.', location.href).href.replace(/\\/$/, '') }];
+  window.ui = SwaggerUIBundle({
+    spec, dom_id: '#docs', deepLinking: true, persistAuthorization: false, tryItOutEnabled: true,
+    displayOperationId: true, docExpansion: 'list', defaultModelsExpandDepth: 0,
+  });
+});
+`;
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Tributary API</title>
+<link rel="icon" href="docs/favicon-32x32.png">
+<link rel="stylesheet" href="docs/swagger-ui.css">
+</head>
+<body>
+<div id="docs"></div>
+<noscript>This page needs JavaScript. The same information is in <a href="openapi.json">openapi.json</a>.</noscript>
+<script src="docs/swagger-ui-bundle.js"></script>
+<script src="docs/start.js"></script>
+</body>
+</html>
+`;
+
+/** For `/docs/`, where the page's relative addresses would not resolve. */
+const REDIRECT_PAGE =
+  '<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=../docs">\n';
+
+const PAGE_POLICY =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+function page(contentType: string, body: string | Buffer): RawReply {
+  return { headers: { 'Content-Type': contentType, 'Cache-Control': 'no-cache' }, body };
+}
+
+/** The OpenAPI document as text, by public URL. It is cached because creating it is slow enough for a denial of service. */
+const documents = new Map<string, string>();
+
+function openApiText(groups: readonly RouteGroup[], publicUrl: string): string {
+  const known = documents.get(publicUrl);
+  if (known !== undefined) return known;
+  const text = JSON.stringify(openApiDocument(groups, publicUrl));
+  documents.set(publicUrl, text);
+  return text;
+}
+
+/** The OpenAPI document, and the page that shows it. `groups` returns all routes, including these. */
+export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Route[] => [
+  rawPublicRoute({
+    method: 'GET',
+    path: '/openapi.json',
+    operationId: 'getOpenApi',
+    summary: 'Retrieves the OpenAPI 3.1 document of this API.',
+    response: {
+      status: 200,
+      contentType: 'application/json',
+      schema: z.looseObject({ openapi: z.string() }),
+    },
+    handler: async ({ deps }) =>
+      page('application/json; charset=utf-8', openApiText(groups(), deps.publicUrl)),
+  }),
+
+  rawPublicRoute({
+    method: 'GET',
+    path: '/docs',
+    operationId: 'getDocs',
+    summary: 'Shows a page to read and try this API.',
+    response: { status: 200, contentType: 'text/html' },
+    handler: async ({ ctx }) => {
+      const { headers, body } = page(
+        'text/html; charset=utf-8',
+        ctx.path.endsWith('/') ? REDIRECT_PAGE : PAGE,
+      );
+      return { headers: { ...headers, 'Content-Security-Policy': PAGE_POLICY }, body };
+    },
+  }),
+
+  rawPublicRoute({
+    method: 'GET',
+    path: '/docs/:file',
+    operationId: 'getDocsFile',
+    summary: 'Retrieves a file of that page.',
+    errors: ['not_found'],
+    response: { status: 200, contentType: '*/*' },
+    handler: async ({ params }) => {
+      const { file = '' } = params;
+      if (file === 'start.js') return page('text/javascript; charset=utf-8', START_SCRIPT);
+      const contentType = Object.hasOwn(ASSETS, file) ? ASSETS[file] : undefined;
+      if (contentType === undefined) throw notFound();
+      return page(contentType, await readFile(path.join(assetFolder, file)));
+    },
+  }),
+];

@@ -1,0 +1,177 @@
+import * as z from 'zod';
+import { makeKey } from '../../db/account-keys.ts';
+import { createApp, listApps, updateApp } from '../../db/apps.ts';
+import type { App } from '../../db/apps.ts';
+import { rotateSdkKey } from '../../db/sdk-keys.ts';
+import type { NewSdkKey } from '../../db/sdk-keys.ts';
+import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES } from '../../domain/keys.ts';
+import { isSubdomain, subdomainOf } from '../../domain/slugs.ts';
+import { ApiError } from '../errors.ts';
+import { epochMs, graceSeconds, idOf, label, rateBps, textField } from '../fields.ts';
+import type { IdGenerator } from '../id-generator.ts';
+import { accountRoute, appRoute } from '../route.ts';
+
+const name = label.meta({ examples: ['My app'] });
+const attributionWindowDays = z
+  .int()
+  .min(1)
+  .max(365)
+  .meta({ description: 'Days from the click (or code) to the first open.', examples: [30] });
+const holdPeriodDays = z
+  .int()
+  .min(0)
+  .max(365)
+  .meta({ description: 'Days from the purchase until its commission is due.', examples: [30] });
+const deferredWindowMinutes = z
+  .int()
+  .min(0)
+  .max(1440)
+  .meta({
+    description: 'Minutes from a click to an install without a token or code. 0 turns deferred matches off.',
+    examples: [60],
+  });
+const linkSubdomain = z
+  .string()
+  .refine(isSubdomain, 'Must be a DNS label: a-z, 0-9 and -, at most 63 characters.')
+  .meta({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$', examples: ['my-app'] });
+const sdkKey = textField('pk_live_…', 'Returned only once.');
+
+const app = z.object({
+  id: idOf('app'),
+  name: textField('My app'),
+  commissionRateBps: rateBps,
+  attributionWindowDays,
+  holdPeriodDays,
+  deferredWindowMinutes,
+  linkSubdomain: textField('my-app'),
+});
+
+const settingsPatch = z.strictObject({
+  name: name.optional(),
+  commissionRateBps: rateBps.optional(),
+  attributionWindowDays: attributionWindowDays.optional(),
+  holdPeriodDays: holdPeriodDays.optional(),
+  deferredWindowMinutes: deferredWindowMinutes.optional(),
+  linkSubdomain: linkSubdomain.optional(),
+});
+
+const newApp = settingsPatch.extend({ name });
+
+function presentApp(row: App) {
+  return {
+    id: row.id,
+    name: row.name,
+    commissionRateBps: row.commissionRateBps,
+    attributionWindowDays: row.attributionWindowDays,
+    holdPeriodDays: row.holdPeriodDays,
+    deferredWindowMinutes: row.deferredWindowMinutes,
+    linkSubdomain: row.linkSubdomain,
+  };
+}
+
+/** How many generated subdomains may be taken before the call fails. */
+const SUBDOMAIN_ATTEMPTS = 5;
+
+const DEFAULTS = {
+  commissionRateBps: 2000,
+  attributionWindowDays: 30,
+  holdPeriodDays: 30,
+  deferredWindowMinutes: 60,
+};
+
+/** Returns the settings of a new app, except its subdomain. */
+function settingsOf(given: z.output<typeof newApp>) {
+  return {
+    name: given.name,
+    commissionRateBps: given.commissionRateBps ?? DEFAULTS.commissionRateBps,
+    attributionWindowDays: given.attributionWindowDays ?? DEFAULTS.attributionWindowDays,
+    holdPeriodDays: given.holdPeriodDays ?? DEFAULTS.holdPeriodDays,
+    deferredWindowMinutes: given.deferredWindowMinutes ?? DEFAULTS.deferredWindowMinutes,
+  };
+}
+
+function newSdkKey(idGenerator: IdGenerator): NewSdkKey {
+  return { id: idGenerator.id('key'), ...makeKey('sdk', idGenerator.bytes(KEY_RANDOM_BYTES)) };
+}
+
+export const appRoutes = [
+  accountRoute({
+    method: 'GET',
+    path: '/apps',
+    permission: 'read',
+    operationId: 'listApps',
+    summary: "Lists the account's apps.",
+    response: { status: 200, schema: z.array(app.pick({ id: true, name: true })) },
+    handler: async ({ deps, caller }) =>
+      (await listApps(deps.sql, caller.accountId)).map((row) => ({ id: row.id, name: row.name })),
+  }),
+
+  accountRoute({
+    method: 'POST',
+    path: '/apps',
+    permission: 'setup',
+    operationId: 'createApp',
+    summary: 'Creates an app.',
+    description:
+      'The response contains the SDK key, which is returned only once. Without a `linkSubdomain` one is generated from the name.',
+    body: newApp,
+    response: { status: 201, schema: app.extend({ sdkKey }) },
+    errors: ['subdomain_taken'],
+    handler: async ({ deps, caller, idGenerator, body }) => {
+      const id = idGenerator.id('app');
+      const key = newSdkKey(idGenerator);
+      for (let attempt = 1; ; attempt += 1) {
+        const subdomain = body.linkSubdomain ?? subdomainOf(body.name, idGenerator.bytes(3).toString('hex'));
+        const row = { id, ...settingsOf(body), linkSubdomain: subdomain };
+        const created = await createApp(deps.sql, caller.accountId, row, key);
+        if (created !== 'subdomain_taken') return { ...presentApp(created), sdkKey: key.key };
+        if (body.linkSubdomain !== undefined || attempt === SUBDOMAIN_ATTEMPTS)
+          throw new ApiError('subdomain_taken');
+      }
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId',
+    permission: 'read',
+    operationId: 'getApp',
+    summary: 'Retrieves an app and its settings.',
+    response: { status: 200, schema: app },
+    handler: async ({ app: row }) => presentApp(row),
+  }),
+
+  appRoute({
+    method: 'PATCH',
+    path: '/apps/:appId/settings',
+    permission: 'write',
+    operationId: 'updateSettings',
+    summary: "Updates an app's settings.",
+    description: 'Commissions that are already calculated do not change.',
+    body: settingsPatch,
+    errors: ['subdomain_taken'],
+    response: { status: 200, schema: app },
+    handler: async ({ deps, app: row, body }) => {
+      const updated = await updateApp(deps.sql, row.id, body);
+      if (updated === 'subdomain_taken') throw new ApiError('subdomain_taken');
+      return presentApp(updated);
+    },
+  }),
+
+  appRoute({
+    method: 'POST',
+    path: '/apps/:appId/sdk-key/rotate',
+    permission: 'setup',
+    operationId: 'rotateSdkKey',
+    summary: "Rotates the app's SDK key.",
+    description: 'The new key is returned only once. The previous key stays valid for the grace period.',
+    body: z.strictObject({ graceSeconds: graceSeconds.optional() }),
+    response: { status: 200, schema: z.object({ sdkKey, previousKeyExpiresAt: epochMs }) },
+    handler: async ({ deps, app: row, idGenerator, body, now }) => {
+      const key = newSdkKey(idGenerator);
+      const endsAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
+      const previousKeyExpiresAt = await rotateSdkKey(deps.sql, row.id, key, endsAt);
+      return { sdkKey: key.key, previousKeyExpiresAt };
+    },
+  }),
+];

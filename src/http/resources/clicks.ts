@@ -1,0 +1,75 @@
+import { isbot } from 'isbot';
+import * as z from 'zod';
+import { USER_AGENT_LENGTH } from '../../commands/follow-link.ts';
+import { recordClick } from '../../db/clicks.ts';
+import { isInFuture } from '../../domain/attribution.ts';
+import { isId } from '../../domain/ids.ts';
+import { isSlug } from '../../domain/slugs.ts';
+import { foundOrThrow, invalidField, notFound } from '../errors.ts';
+import { claimToken, epochMs, idOf, inputId, textField } from '../fields.ts';
+import { clickCaller } from '../rate-limits.ts';
+import { publicRoute } from '../route.ts';
+
+/** Unknown fields are ignored, so that an older service accepts newer clients. */
+const click = z.object({
+  customerAppId: inputId('app'),
+  slug: textField('spring'),
+  claimToken,
+  ipHash: z
+    .string()
+    .max(200)
+    .meta({
+      description: "A hash of the visitor's address. Never send the address itself.",
+      examples: ['b94d27b9934d3e08'],
+    })
+    .nullish(),
+  userAgent: z
+    .string()
+    .max(USER_AGENT_LENGTH)
+    .meta({ examples: ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)'] })
+    .nullish(),
+  clickedAt: epochMs.nullish(),
+});
+
+const recordedClick = z.object({
+  clickId: idOf('click'),
+  affiliateId: idOf('affiliate'),
+  destinationUrl: textField('https://example.com/get'),
+});
+
+export const clickRoutes = [
+  publicRoute({
+    method: 'POST',
+    path: '/clicks',
+    operationId: 'recordClick',
+    summary: 'Records a click on a link.',
+    description:
+      'Returns where the link leads. A second call with the same `claimToken` returns the first click and records none.',
+    body: click,
+    errors: ['not_found', 'unavailable'],
+    rateLimit: {
+      name: 'clicks',
+      caller: ({ ctx, body }) => clickCaller(body.customerAppId, ctx.ip, body.ipHash ?? null),
+    },
+    response: { status: 200, schema: recordedClick },
+    handler: async ({ deps, body, now }) => {
+      const { customerAppId, slug, ipHash = null, userAgent = null } = body;
+      const clickedAt = body.clickedAt ?? now;
+      if (isInFuture(clickedAt, now)) throw invalidField('clickedAt', 'Must not be in the future.');
+      if (!isId('app', customerAppId) || !isSlug(slug)) throw notFound();
+      const recorded = await recordClick(deps.sql, {
+        appId: customerAppId,
+        slug,
+        claimToken: body.claimToken,
+        ipHash,
+        userAgent,
+        isBot: isbot(userAgent),
+        clickedAt,
+        // The caller computed `ipHash`, so it can't be compared with the address of an install.
+        addressHash: null,
+      });
+      const { clickId, affiliateId, destinationUrl } = foundOrThrow(recorded);
+      return { clickId, affiliateId, destinationUrl };
+    },
+  }),
+];

@@ -1,0 +1,152 @@
+import * as z from 'zod';
+import { PROCESSING_STATUSES } from '../../db/deliveries.ts';
+import { listUnattributedEvents, listWebhookDeliveries, readIdentityOverlap } from '../../db/diagnostics.ts';
+import type { IdentityOverlap, UnattributedEvent, WebhookDelivery } from '../../db/diagnostics.ts';
+import { EVENT_KINDS } from '../../domain/events.ts';
+import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../domain/likely-causes.ts';
+import { workflowIds } from '../../domain/workflow-ids.ts';
+import { PROVIDER_NAMES } from '../../providers/index.ts';
+import { cents, count, epochMs, idOf, textField } from '../fields.ts';
+import { decodeCursor, millisKey, pageOf, pageQuery, presentPage } from '../pagination.ts';
+import { appRoute } from '../route.ts';
+
+/** How many user ids of each side are returned at most. */
+const MAX_SAMPLES = 20;
+
+const source = z.enum(PROVIDER_NAMES);
+
+const identity = z.object({
+  verdict: z.enum(['ok', 'no_overlap', 'no_data']),
+  overlapCount: count,
+  billingOnlySamples: z.array(textField('user-4711')),
+  attributionOnlySamples: z.array(textField('4711')),
+  truncated: z.boolean().describe('Whether there are more user ids than were counted or returned.'),
+});
+
+const unattributedEvent = z.object({
+  eventId: idOf('event'),
+  source,
+  sourceEventId: textField('evt_1SZ'),
+  kind: z.enum(EVENT_KINDS),
+  customerUserId: textField('user-4711').nullable(),
+  amountCents: cents.nullable(),
+  occurredAt: epochMs,
+  receivedAt: epochMs,
+  likelyCause: z.enum(LIKELY_CAUSES),
+  explanation: textField('No device reported this user. Call identify(userId) after sign-in.'),
+});
+
+const delivery = z.object({
+  id: idOf('delivery'),
+  source,
+  sourceEventId: textField('evt_1SZ').nullable(),
+  receivedAt: epochMs,
+  signatureValid: z.boolean(),
+  processingStatus: z.enum(PROCESSING_STATUSES),
+  lastError: textField('the body is not JSON').nullable(),
+  eventCount: count,
+  selfTest: z.boolean().describe('Whether the self-test sent it. Such a delivery never earns.'),
+  eventId: idOf('event').nullable().meta({
+    description: 'Pass it to `GET …/events/:eventId/explanation`. Null if the request was refused.',
+  }),
+  workflowId: textField(
+    'delivery:del_01',
+    'The id of the Temporal workflow. Null if the request was refused and no workflow was started.',
+  ).nullable(),
+});
+
+function verdictOf({ billed, told, overlapCount }: IdentityOverlap) {
+  if (!billed || !told) return 'no_data';
+  return overlapCount > 0 ? 'ok' : 'no_overlap';
+}
+
+function presentIdentity(overlap: IdentityOverlap, samples: number) {
+  const { overlapCount, billingOnly, toldOnly, complete } = overlap;
+  return {
+    verdict: verdictOf(overlap),
+    overlapCount,
+    billingOnlySamples: billingOnly.slice(0, samples),
+    attributionOnlySamples: toldOnly.slice(0, samples),
+    truncated: !complete || billingOnly.length > samples || toldOnly.length > samples,
+  } as const;
+}
+
+function presentUnattributed(row: UnattributedEvent) {
+  return {
+    eventId: row.eventId,
+    source: row.source,
+    sourceEventId: row.sourceEventId,
+    kind: row.kind,
+    customerUserId: row.customerUserId,
+    amountCents: row.amountCents,
+    occurredAt: row.occurredAt,
+    receivedAt: row.receivedAt,
+    likelyCause: row.likelyCause,
+    explanation: CAUSE_EXPLANATIONS[row.likelyCause],
+  };
+}
+
+function presentDelivery(row: WebhookDelivery) {
+  return {
+    id: row.id,
+    source: row.source,
+    sourceEventId: row.sourceEventId,
+    receivedAt: row.receivedAt,
+    signatureValid: row.signatureValid,
+    processingStatus: row.processingStatus,
+    lastError: row.lastError,
+    eventCount: row.eventCount,
+    selfTest: row.selfTest,
+    eventId: row.signatureValid ? row.eventId : null,
+    workflowId: row.signatureValid ? workflowIds.delivery(row.id) : null,
+  };
+}
+
+export const diagnosticsRoutes = [
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/diagnostics/identity',
+    permission: 'read',
+    operationId: 'diagnoseIdentity',
+    summary: 'Compares the user ids of billing events with those that the app reports.',
+    description: '`limit` is the number of samples of each side, at most 20.',
+    query: z.object({ limit: pageQuery.limit }),
+    response: { status: 200, schema: identity },
+    handler: async ({ deps, app, query }) => {
+      const samples = Math.min(query.limit, MAX_SAMPLES);
+      return presentIdentity(await readIdentityOverlap(deps.sql, app.id, samples), samples);
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/diagnostics/unattributed',
+    permission: 'read',
+    operationId: 'listUnattributedEvents',
+    summary: 'Lists paid events without a commission and their likely causes, latest first.',
+    query: z.object(pageQuery),
+    response: { status: 200, schema: pageOf(unattributedEvent) },
+    handler: async ({ deps, app, query }) => {
+      const key = { list: 'unattributed', appId: app.id, filters: {} };
+      const after = decodeCursor(key, millisKey, query.cursor);
+      const page = await listUnattributedEvents(deps.sql, app.id, after, query.limit);
+      return presentPage(key, page, presentUnattributed);
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/diagnostics/webhooks',
+    permission: 'read',
+    operationId: 'listDeliveries',
+    summary: 'Lists webhook deliveries and their outcomes, latest first.',
+    query: z.object(pageQuery),
+    response: { status: 200, schema: pageOf(delivery) },
+    handler: async ({ deps, app, query }) => {
+      const key = { list: 'webhooks', appId: app.id, filters: {} };
+      const after = decodeCursor(key, millisKey, query.cursor);
+      const page = await listWebhookDeliveries(deps.sql, app.id, after, query.limit);
+      return presentPage(key, page, presentDelivery);
+    },
+  }),
+];

@@ -1,0 +1,50 @@
+import * as z from 'zod';
+import { ApiError } from '../errors.ts';
+import { textField } from '../fields.ts';
+import { publicRoute } from '../route.ts';
+
+const readiness = z.object({
+  status: z.enum(['ok', 'degraded']),
+  checks: z.array(
+    z.object({
+      name: textField('database'),
+      ok: z.boolean(),
+      detail: textField('Temporal: not connected').nullable(),
+    }),
+  ),
+});
+
+export const healthRoutes = [
+  publicRoute({
+    method: 'GET',
+    path: '/healthz',
+    operationId: 'getHealth',
+    summary: 'Returns 200 while the process is running.',
+    response: { status: 200, schema: z.object({ status: z.literal('ok') }) },
+    handler: async () => ({ status: 'ok' as const }),
+  }),
+
+  publicRoute({
+    method: 'GET',
+    path: '/readyz',
+    operationId: 'getReadiness',
+    summary: 'Returns 200 when the service is ready, and 503 with what is missing otherwise.',
+    description: '`degraded` means that something optional is missing.',
+    errors: ['not_ready'],
+    response: { status: 200, schema: readiness },
+    handler: async ({ deps }) => {
+      const checks = await deps.readiness();
+      const missing = checks.filter((check) => !check.ok && !check.optional);
+      if (missing.length > 0) {
+        throw new ApiError('not_ready', {
+          detail: missing.map(({ name, detail }) => `${name}: ${detail ?? 'missing'}`).join('; '),
+          headers: { 'Retry-After': '1' },
+        });
+      }
+      return {
+        status: checks.every((check) => check.ok) ? ('ok' as const) : ('degraded' as const),
+        checks: checks.map(({ name, ok, detail }) => ({ name, ok, detail })),
+      };
+    },
+  }),
+];

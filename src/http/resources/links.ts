@@ -1,0 +1,216 @@
+import * as z from 'zod';
+import type { App } from '../../db/apps.ts';
+import { createLinks, listLinks, updateLink } from '../../db/links.ts';
+import type { Link, LinkListRow, LinkRefusal } from '../../db/links.ts';
+import { isDestinationUrl } from '../../domain/destination-url.ts';
+import type { AffiliateId, AppId, LinkId } from '../../domain/ids.ts';
+import { isSlug, slugOf } from '../../domain/slugs.ts';
+import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
+import type { HttpDeps } from '../deps.ts';
+import { ApiError, foundOrThrow, notFound } from '../errors.ts';
+import { booleanText, count, epochMs, filterId, idOf, inputId, label, textField } from '../fields.ts';
+import type { IdGenerator } from '../id-generator.ts';
+import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import { appRoute } from '../route.ts';
+
+const slug = z
+  .string()
+  .refine(isSlug, 'Must be 2 to 64 characters of A-Z, a-z, 0-9, _ and -.')
+  .meta({ pattern: '^[A-Za-z0-9_-]{2,64}$', examples: ['spring'] });
+
+const campaign = label.meta({ examples: ['spring-2026'] });
+
+const destinationUrl = z
+  .string()
+  .max(2048)
+  .refine(isDestinationUrl, "Must be an https or http URL, or one with an app's own scheme.")
+  .meta({ examples: ['https://example.com/get'] });
+
+const link = z.object({
+  id: idOf('link'),
+  slug: textField('spring'),
+  url: textField('https://api.example.com/l/my-app-k3m9/spring').describe(
+    "The address to share. On a host whose first label is the app's link subdomain, `/l/SLUG` also works.",
+  ),
+  destinationUrl: textField('https://example.com/get'),
+  campaign: textField('spring-2026').nullable(),
+  active: z.boolean(),
+  affiliateId: idOf('affiliate'),
+  createdAt: epochMs,
+});
+
+/** A link in a list, with its totals. */
+export const linkRow = link.extend({ affiliateName: textField('First creator'), clicks: count });
+
+const newLink = z.strictObject({
+  affiliateId: inputId('affiliate'),
+  destinationUrl,
+  slug: slug.optional(),
+  campaign: campaign.nullish(),
+});
+
+/** A slug never changes, so it is not a field here. */
+const linkPatch = z.strictObject({
+  destinationUrl: destinationUrl.optional(),
+  campaign: campaign.nullable().optional(),
+  active: z.boolean().optional(),
+});
+
+const linksQuery = z.object({
+  ...pageQuery,
+  affiliateId: inputId('affiliate').optional(),
+  active: booleanText.optional(),
+});
+
+/** Returns presenters of the app's links: `one` for a link, `row` for a link in a list. */
+export function linkPresenter({ publicUrl }: Pick<HttpDeps, 'publicUrl'>, { linkSubdomain }: App) {
+  const one = (row: Link) => ({
+    id: row.id,
+    slug: row.slug,
+    url: `${publicUrl}/l/${linkSubdomain}/${row.slug}`,
+    destinationUrl: row.destinationUrl,
+    campaign: row.campaign,
+    active: row.active,
+    affiliateId: row.affiliateId,
+    createdAt: row.createdAt,
+  });
+  return {
+    one,
+    row: (row: LinkListRow) => ({ ...one(row), affiliateName: row.affiliateName, clicks: row.clicks }),
+  };
+}
+
+export type LinkPresenter = ReturnType<typeof linkPresenter>;
+
+/** How many generated slugs may be taken before a row fails. */
+const SLUG_ATTEMPTS = 5;
+
+const REFUSALS: Record<LinkRefusal, string> = {
+  unknown_affiliate: 'The app has no affiliate with this id.',
+  slug_taken: 'Another link of this app has this slug. Slugs are compared without case. Choose another slug.',
+  duplicate_slug:
+    'An earlier row of this call has this slug. Slugs are compared without case. Choose another slug.',
+};
+
+type NewLinkFields = z.output<typeof newLink>;
+
+/**
+ * Creates links and returns the outcomes in the order of `rows`. If a generated slug is taken, another one is tried.
+ */
+async function createFrom(
+  { sql }: HttpDeps,
+  appId: AppId,
+  idGenerator: IdGenerator,
+  rows: readonly NewLinkFields[],
+): Promise<(Link | LinkRefusal)[]> {
+  const ids = rows.map(() => idGenerator.id('link'));
+  const outcomes: (Link | LinkRefusal)[] = [];
+  let waiting = [...rows.keys()];
+  for (let attempt = 1; waiting.length > 0; attempt += 1) {
+    const links = waiting.map((index) => {
+      const row = rows[index] as NewLinkFields;
+      return {
+        id: ids[index] as LinkId,
+        // May be malformed, and then matches no affiliate.
+        affiliateId: row.affiliateId as AffiliateId,
+        destinationUrl: row.destinationUrl,
+        slug: row.slug ?? slugOf(idGenerator.bytes(8)),
+        campaign: row.campaign ?? null,
+      };
+    });
+    const created = await createLinks(sql, appId, links);
+    waiting.forEach((index, position) => {
+      outcomes[index] = created[position] as Link | LinkRefusal;
+    });
+    if (attempt === SLUG_ATTEMPTS) break;
+    waiting = waiting.filter(
+      (index) =>
+        rows[index]?.slug === undefined &&
+        (outcomes[index] === 'slug_taken' || outcomes[index] === 'duplicate_slug'),
+    );
+  }
+  return outcomes;
+}
+
+export const linkRoutes = [
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/links',
+    permission: 'read',
+    operationId: 'listLinks',
+    summary: 'Lists links with their clicks, oldest first.',
+    query: linksQuery,
+    response: { status: 200, schema: pageOf(linkRow) },
+    handler: async ({ deps, app, query }) => {
+      const active = query.active ?? null;
+      const filters = { affiliateId: query.affiliateId ?? null, active };
+      const key = { list: 'links', appId: app.id, filters };
+      const after = decodeCursor(key, timeKey, query.cursor);
+      const affiliateId = filterId('affiliate', query.affiliateId);
+      if (affiliateId === 'none') return EMPTY_PAGE;
+      const page = await listLinks(deps.sql, app.id, { affiliateId, active }, after, query.limit);
+      return presentPage(key, page, linkPresenter(deps, app).row);
+    },
+  }),
+
+  appRoute({
+    method: 'POST',
+    path: '/apps/:appId/links',
+    permission: 'write',
+    operationId: 'createLink',
+    summary: 'Creates a link.',
+    description: 'Without a `slug` one is generated.',
+    body: newLink,
+    response: { status: 201, schema: link },
+    errors: ['slug_taken'],
+    handler: async ({ deps, app, idGenerator, body }) => {
+      const [created] = await createFrom(deps, app.id, idGenerator, [body]);
+      switch (created) {
+        case undefined:
+        case 'unknown_affiliate':
+          throw notFound();
+        case 'duplicate_slug':
+        case 'slug_taken':
+          throw new ApiError('slug_taken', { detail: REFUSALS.slug_taken });
+        default:
+          return linkPresenter(deps, app).one(created);
+      }
+    },
+  }),
+
+  appRoute({
+    method: 'POST',
+    path: '/apps/:appId/links/bulk',
+    permission: 'write',
+    operationId: 'createLinks',
+    summary: 'Creates up to 100 links.',
+    description:
+      'An invalid row rejects the whole call with a 400, and `errors[].path` names the row. A row fails alone, and is listed ' +
+      'in `failed`, if its slug is taken or used by an earlier row, or if its affiliate is unknown.',
+    body: bulkOf(newLink),
+    response: {
+      status: 200,
+      schema: bulkResponse(link, ['unknown_affiliate', 'slug_taken', 'duplicate_slug']),
+    },
+    handler: async ({ deps, app, idGenerator, body }) =>
+      presentBulk(
+        await createFrom(deps, app.id, idGenerator, body.rows),
+        linkPresenter(deps, app).one,
+        REFUSALS,
+      ),
+  }),
+
+  appRoute({
+    method: 'PATCH',
+    path: '/apps/:appId/links/:linkId',
+    permission: 'write',
+    operationId: 'updateLink',
+    summary: 'Updates a link.',
+    description: 'The slug of a link never changes.',
+    ids: { linkId: 'link' },
+    body: linkPatch,
+    response: { status: 200, schema: link },
+    handler: async ({ deps, app, ids, body }) =>
+      linkPresenter(deps, app).one(foundOrThrow(await updateLink(deps.sql, app.id, ids.linkId, body))),
+  }),
+];

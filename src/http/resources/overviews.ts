@@ -1,0 +1,104 @@
+import * as z from 'zod';
+import { listTopEarners } from '../../db/affiliates.ts';
+import { listCommissions } from '../../db/commissions.ts';
+import { listTopLinks } from '../../db/links.ts';
+import { readAffiliateTotals, readAppTotals } from '../../db/overviews.ts';
+import type { EarningTotals, Funnel } from '../../db/overviews.ts';
+import { foundOrThrow } from '../errors.ts';
+import { cents, count, epochMs } from '../fields.ts';
+import { appRoute } from '../route.ts';
+import { affiliateRow, presentAffiliateRow } from './affiliates.ts';
+import { commission, presentCommission } from './commissions.ts';
+import { linkPresenter, linkRow } from './links.ts';
+
+const TOP = 10;
+const RECENT_COMMISSIONS = 20;
+const TOP_LINKS_OF_AFFILIATE = 50;
+
+const funnel = z.object({
+  clicks: count,
+  installs: count,
+  identified: count,
+  paid: count.describe('Users with at least one attributed payment.'),
+});
+
+const earnings = z
+  .object({ pending: cents, matured: cents, paid: cents, lifetime: cents })
+  .describe('Net of reversals. `lifetime` is the sum of the other three.');
+
+const appOverview = z.object({
+  funnel,
+  revenueCents: cents.describe('Attributed production revenue net of refunds, in US cents.'),
+  commissions: earnings,
+  affiliates: z.array(affiliateRow).describe('The ten affiliates that earned most.'),
+  links: z.array(linkRow).describe('The ten links with the most clicks.'),
+  recentCommissions: z.array(commission).describe('The latest twenty commissions.'),
+});
+
+const affiliateOverview = z.object({
+  funnel,
+  earnings,
+  links: z.array(linkRow).describe('The fifty links with the most clicks.'),
+  nextPayoutAt: epochMs.nullable().describe('The earliest `dueAt` of an unpaid earning.'),
+  carriedBalanceCents: cents.describe('The negative balance that the next payout deducts: zero or less.'),
+});
+
+function presentFunnel({ clicks, installs, identified, paidUsers }: Funnel) {
+  return { clicks, installs, identified, paid: paidUsers };
+}
+
+function presentEarnings({ pendingCents, maturedCents, paidCents, lifetimeCents }: EarningTotals) {
+  return { pending: pendingCents, matured: maturedCents, paid: paidCents, lifetime: lifetimeCents };
+}
+
+export const overviewRoutes = [
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/overview',
+    permission: 'read',
+    operationId: 'getAppOverview',
+    summary: "Retrieves an app's all-time totals, top affiliates, top links and latest commissions.",
+    response: { status: 200, schema: appOverview },
+    handler: async ({ deps, app }) => {
+      const everything = { affiliateId: null, status: null, from: null, to: null };
+      const [totals, affiliates, links, commissions] = await Promise.all([
+        readAppTotals(deps.sql, app.id),
+        listTopEarners(deps.sql, app.id, { status: null }, TOP),
+        listTopLinks(deps.sql, app.id, null, TOP),
+        listCommissions(deps.sql, app.id, everything, null, RECENT_COMMISSIONS),
+      ]);
+      return {
+        funnel: presentFunnel(totals),
+        revenueCents: totals.revenueCents,
+        commissions: presentEarnings(totals),
+        affiliates: affiliates.map(presentAffiliateRow),
+        links: links.map(linkPresenter(deps, app).row),
+        recentCommissions: commissions.rows.map(presentCommission),
+      };
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/affiliates/:affiliateId/overview',
+    permission: 'read',
+    operationId: 'getAffiliateOverview',
+    summary: "Retrieves an affiliate's all-time totals, links and next payout.",
+    ids: { affiliateId: 'affiliate' },
+    response: { status: 200, schema: affiliateOverview },
+    handler: async ({ deps, app, ids, now }) => {
+      const [found, links] = await Promise.all([
+        readAffiliateTotals(deps.sql, app.id, ids.affiliateId, now),
+        listTopLinks(deps.sql, app.id, ids.affiliateId, TOP_LINKS_OF_AFFILIATE),
+      ]);
+      const totals = foundOrThrow(found);
+      return {
+        funnel: presentFunnel(totals),
+        earnings: presentEarnings(totals),
+        links: links.map(linkPresenter(deps, app).row),
+        nextPayoutAt: totals.nextPayoutAt,
+        carriedBalanceCents: totals.carriedBalanceCents,
+      };
+    },
+  }),
+];

@@ -1,0 +1,185 @@
+import * as z from 'zod';
+import { exportPayout } from '../../commands/export-payout.ts';
+import { buildPayoutCsv } from '../../db/payout-csv.ts';
+import type { PayoutCsv } from '../../db/payout-csv.ts';
+import { listPayouts, previewPayouts } from '../../db/payout-lists.ts';
+import type { PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
+import { ApiError, foundOrThrow, notFound } from '../errors.ts';
+import { cents, count, epochMs, filterId, idOf, inputId, textField } from '../fields.ts';
+import { readIdempotencyKey } from '../idempotency.ts';
+import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import { appRoute, rawAppRoute } from '../route.ts';
+import type { RawReply } from '../route.ts';
+
+const payout = z.object({
+  id: idOf('payout'),
+  affiliateId: idOf('affiliate'),
+  affiliateName: textField('First creator'),
+  itemCount: count,
+  totalCents: cents,
+  currency: z.literal('USD'),
+  createdAt: epochMs,
+  csvSha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .nullable()
+    .meta({ examples: ['0'.repeat(64)] }),
+});
+
+const preview = z.object({
+  asOf: textField('2026-06-15T12:00:00.000Z', 'ISO 8601, UTC.'),
+  rows: z.array(
+    z.object({
+      affiliateId: idOf('affiliate'),
+      affiliateName: textField('First creator'),
+      count,
+      totalCents: cents,
+    }),
+  ),
+  totalCents: cents,
+});
+
+const exportBody = z.strictObject({
+  expectedTotalCents: z
+    .int()
+    .min(0)
+    .max(Number.MAX_SAFE_INTEGER)
+    .meta({ description: 'The export fails with `total_changed` if the net differs.' })
+    .optional(),
+});
+
+function presentPayout(row: PayoutListRow) {
+  const { id, affiliateId, affiliateName, itemCount, totalCents, createdAt, csvSha256 } = row;
+  return {
+    id,
+    affiliateId,
+    affiliateName,
+    itemCount,
+    totalCents,
+    currency: 'USD' as const,
+    createdAt,
+    csvSha256,
+  };
+}
+
+function presentPreview(asOf: number, rows: readonly PreviewRow[]) {
+  return {
+    asOf: new Date(asOf).toISOString(),
+    rows: rows.map((row) => ({
+      affiliateId: row.affiliateId,
+      affiliateName: row.affiliateName,
+      count: row.count,
+      totalCents: row.totalCents,
+    })),
+    totalCents: rows.reduce((sum, row) => sum + row.totalCents, 0),
+  };
+}
+
+const CSV_HEADERS = {
+  'Content-Disposition': 'Suggests a name for the file.',
+  'X-Payout-Id': 'The id of the payout. Absent if nothing was paid.',
+  'X-Payout-Sha256': 'The SHA-256 of the body, hexadecimal.',
+};
+
+function presentCsv({ payoutId, bytes, sha256 }: PayoutCsv, fileName: string): RawReply {
+  return {
+    headers: {
+      'Content-Type': 'text/csv; charset=utf-8',
+      'Content-Disposition': `attachment; filename="${fileName}.csv"`,
+      'X-Payout-Sha256': sha256.toString('hex'),
+      ...(payoutId === null ? {} : { 'X-Payout-Id': payoutId }),
+    },
+    body: bytes,
+  };
+}
+
+const EXPORT_RETRY_AFTER_SECONDS = 5;
+
+export const payoutRoutes = [
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/payouts',
+    permission: 'read',
+    operationId: 'listPayouts',
+    summary: 'Lists payouts, latest first.',
+    query: z.object({ ...pageQuery, affiliateId: inputId('affiliate').optional() }),
+    response: { status: 200, schema: pageOf(payout) },
+    handler: async ({ deps, app, query }) => {
+      const key = { list: 'payouts', appId: app.id, filters: { affiliateId: query.affiliateId ?? null } };
+      const after = decodeCursor(key, timeKey, query.cursor);
+      const affiliateId = filterId('affiliate', query.affiliateId);
+      if (affiliateId === 'none') return EMPTY_PAGE;
+      const page = await listPayouts(deps.sql, app.id, { affiliateId }, after, query.limit);
+      return presentPage(key, page, presentPayout);
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/payouts/preview',
+    permission: 'read',
+    operationId: 'previewPayouts',
+    summary: 'Previews what exports would pay now.',
+    description: 'Lists affiliates with a positive net, largest first. Writes nothing.',
+    response: { status: 200, schema: preview },
+    handler: async ({ deps, app, now }) => presentPreview(now, await previewPayouts(deps.sql, app.id, now)),
+  }),
+
+  rawAppRoute({
+    method: 'POST',
+    path: '/apps/:appId/affiliates/:affiliateId/payouts/export',
+    permission: 'payout',
+    operationId: 'exportPayout',
+    summary: 'Pays the amount due to an affiliate and returns the payout as CSV.',
+    description:
+      'Each commission is paid once. If the net is zero or less, nothing is paid and the CSV has only its header line. ' +
+      'Stored responses of exports never expire.',
+    ids: { affiliateId: 'affiliate' },
+    body: exportBody,
+    errors: ['total_changed', 'idempotency_key_reused', 'payout_not_settled'],
+    response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
+    handler: async ({ ctx, deps, caller, app, ids, body }) => {
+      const result = await exportPayout(deps, {
+        appId: app.id,
+        affiliateId: ids.affiliateId,
+        accountId: caller.accountId,
+        keyId: caller.keyId,
+        idempotencyKey: readIdempotencyKey(ctx),
+        expectedTotalCents: body.expectedTotalCents ?? null,
+      });
+      switch (result.kind) {
+        case 'csv':
+          return presentCsv(result.csv, result.csv.payoutId ?? `nothing-due-${ids.affiliateId}`);
+        case 'not_found':
+          throw notFound();
+        case 'total_changed':
+          throw new ApiError('total_changed', {
+            detail: `The net is now ${result.netCents} cents. Nothing was paid. Check the preview and export again.`,
+          });
+        case 'key_reused':
+          throw new ApiError('idempotency_key_reused', {
+            detail: 'The key belongs to an earlier export with other parameters. Use a new key.',
+          });
+        case 'timed_out':
+          throw new ApiError('payout_not_settled', {
+            detail:
+              'The payout workflow did not finish in time. Nothing was paid, and this call will never pay. Send it again.',
+            headers: { 'Retry-After': String(EXPORT_RETRY_AFTER_SECONDS) },
+          });
+      }
+    },
+  }),
+
+  rawAppRoute({
+    method: 'GET',
+    path: '/apps/:appId/payouts/:payoutId/csv',
+    permission: 'payout',
+    operationId: 'getPayoutCsv',
+    summary: 'Retrieves the CSV of a payout.',
+    description: 'Returns the same bytes as the export that paid it.',
+    ids: { payoutId: 'payout' },
+    response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
+    handler: async ({ deps, app, ids }) =>
+      presentCsv(foundOrThrow(await buildPayoutCsv(deps.sql, app.id, ids.payoutId)), ids.payoutId),
+  }),
+];

@@ -1,0 +1,84 @@
+import { followLink } from '../../commands/follow-link.ts';
+import type { Visit } from '../../commands/follow-link.ts';
+import { findRedirectTarget } from '../../db/links.ts';
+import type { RedirectTarget } from '../../db/links.ts';
+import { isSlug, isSubdomain, subdomainOfHost } from '../../domain/slugs.ts';
+import { clientAddress } from '../client-address.ts';
+import type { HttpContext } from '../context.ts';
+import type { HttpDeps } from '../deps.ts';
+import { foundOrThrow, notFound } from '../errors.ts';
+import { clickCaller } from '../rate-limits.ts';
+import { rawPublicRoute } from '../route.ts';
+import type { RawReply } from '../route.ts';
+
+/** Decides whether to record a click. Over the rate limit of `POST /clicks` a visitor is redirected and not counted. */
+async function clickOf(ctx: HttpContext, deps: HttpDeps, target: RedirectTarget): Promise<Visit['click']> {
+  if (!target.counts) return 'skip';
+  if (ctx.method === 'HEAD') return 'preview';
+  const state = await deps.rateLimits.count('clicks', clickCaller(target.appId, ctx.ip));
+  return state === null || state.isAllowed ? 'record' : 'skip';
+}
+
+async function redirect(
+  { ctx, deps, now }: { readonly ctx: HttpContext; readonly deps: HttpDeps; readonly now: number },
+  linkSubdomain: string,
+  slug: string,
+): Promise<RawReply> {
+  if (!isSubdomain(linkSubdomain) || !isSlug(slug)) throw notFound();
+  const target = foundOrThrow(await findRedirectTarget(deps.sql, linkSubdomain, slug));
+  ctx.state.appId = target.appId;
+  const click = await clickOf(ctx, deps, target);
+  const location = await followLink(deps, target, {
+    click,
+    at: now,
+    userAgent: ctx.get('User-Agent'),
+    clientAddress: click === 'record' ? clientAddress(ctx, deps) : null,
+  });
+  return {
+    headers: {
+      Location: location,
+      // Destinations learn the site that the link was on, never the page.
+      'Referrer-Policy': 'strict-origin-when-cross-origin',
+      'Content-Type': 'text/plain; charset=utf-8',
+    },
+    body: `Continue at ${location}\n`,
+  };
+}
+
+const DESCRIPTION =
+  'Adds `claim_token` and `via` to the destination, inside `referrer` for the Play Store. If the link is inactive or its ' +
+  'affiliate removed, redirects without them. Over the rate limit of clicks, redirects without counting.';
+
+const HEADERS = { Location: 'The destination of the link.' };
+
+export const redirectRoutes = [
+  rawPublicRoute({
+    method: 'GET',
+    path: '/l/:linkSubdomain/:slug',
+    operationId: 'followLink',
+    summary: 'Records a click and redirects to the destination of the link.',
+    description: DESCRIPTION,
+    errors: ['not_found', 'unavailable'],
+    response: { status: 302, contentType: 'text/plain', headers: HEADERS },
+    handler: async (call) => {
+      const { linkSubdomain = '', slug = '' } = call.params;
+      return await redirect(call, linkSubdomain.toLowerCase(), slug);
+    },
+  }),
+
+  rawPublicRoute({
+    method: 'GET',
+    path: '/l/:slug',
+    operationId: 'followLinkOnSubdomain',
+    summary: "Does the same on a host whose first label is the app's link subdomain.",
+    description: DESCRIPTION,
+    errors: ['not_found', 'unavailable'],
+    response: { status: 302, contentType: 'text/plain', headers: HEADERS },
+    handler: async (call) => {
+      const { ctx, deps, params } = call;
+      const linkSubdomain = subdomainOfHost(ctx.hostname, new URL(deps.publicUrl).hostname);
+      if (linkSubdomain === null) throw notFound();
+      return await redirect(call, linkSubdomain, params['slug'] ?? '');
+    },
+  }),
+];

@@ -1,0 +1,155 @@
+import { randomBytes } from 'node:crypto';
+import * as z from 'zod';
+import { PROCESSING_STATUSES } from '../../db/deliveries.ts';
+import { listWebhookStates, putWebhookSecret, secretContext } from '../../db/webhook-secrets.ts';
+import type { WebhookState } from '../../db/webhook-secrets.ts';
+import { ENVIRONMENTS } from '../../domain/events.ts';
+import type { AppId } from '../../domain/ids.ts';
+import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
+import { webhookUrl } from '../../domain/webhook-url.ts';
+import { isProviderName, PROVIDER_NAMES, providers } from '../../providers/index.ts';
+import type { ProviderName } from '../../providers/index.ts';
+import { invalidField, notFound } from '../errors.ts';
+import { epochMs, graceSeconds, textField } from '../fields.ts';
+import { appRoute } from '../route.ts';
+
+const provider = z.enum(PROVIDER_NAMES);
+const environment = z.enum(ENVIRONMENTS);
+const setupHint = textField(
+  'Integrations, Webhooks: paste the URL and the secret.',
+  "Where to enter the URL and the secret in the provider's dashboard.",
+);
+const url = textField(
+  'https://api.example.com/webhooks/revenuecat/app_01',
+  'The URL that the provider sends to.',
+);
+
+/** A secret is sent in a header or keys a signature: printable ASCII without surrounding spaces. */
+const secret = z
+  .string()
+  .min(8)
+  .max(500)
+  .regex(/^[!-~]([ -~]*[!-~])?$/, 'Must be printable ASCII without surrounding spaces.')
+  .meta({ examples: ['whsec_of_the_provider'] });
+
+const secretInput = z.strictObject({
+  secret: secret.optional(),
+  environment: environment.optional(),
+  graceSeconds: graceSeconds.optional(),
+});
+
+const storedSecret = z.object({
+  provider,
+  url,
+  secret: textField(
+    'generated-secret',
+    'Returned only once, and only if the service generated it.',
+  ).optional(),
+  setupHint,
+  previousSecretExpiresAt: epochMs.nullable(),
+});
+
+const webhookSettings = z.object({
+  items: z.array(
+    z.object({
+      provider,
+      url,
+      configured: z.boolean(),
+      environment: environment.nullable(),
+      setupHint,
+      lastDelivery: z
+        .object({
+          receivedAt: epochMs,
+          signatureValid: z.boolean(),
+          processingStatus: z.enum(PROCESSING_STATUSES),
+        })
+        .nullable(),
+    }),
+  ),
+});
+
+function presentState(publicUrl: string, appId: AppId, name: ProviderName, state: WebhookState | undefined) {
+  const { receivedAt = null, signatureValid = null, processingStatus = null } = state ?? {};
+  return {
+    provider: name,
+    url: webhookUrl(publicUrl, name, appId),
+    configured: (state?.environment ?? null) !== null,
+    environment: state?.environment ?? null,
+    setupHint: providers[name].setupHint,
+    lastDelivery:
+      receivedAt === null || signatureValid === null || processingStatus === null
+        ? null
+        : { receivedAt, signatureValid, processingStatus },
+  };
+}
+
+/** Returns the secret to store, and the part of the response that shows it. A given secret is never shown. */
+function secretOf(name: ProviderName, given: string | undefined) {
+  if (given !== undefined) return { stored: given, shown: {} };
+  if (providers[name].scheme !== 'static_token') {
+    const { title } = providers[name];
+    throw invalidField('secret', `Required for ${title}, which generates the secret. Copy it from there.`);
+  }
+  const generated = randomBytes(32).toString('base64url');
+  return { stored: generated, shown: { secret: generated } };
+}
+
+export const webhookSettingsRoutes = [
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/webhooks',
+    permission: 'setup',
+    operationId: 'getWebhookSettings',
+    summary: 'Lists the webhook URL and status of each billing provider.',
+    description: 'Never returns a secret.',
+    response: { status: 200, schema: webhookSettings },
+    handler: async ({ deps, app }) => {
+      const states = await listWebhookStates(deps.sql, app.id, PROVIDER_NAMES);
+      return {
+        items: PROVIDER_NAMES.map((name) => {
+          const state = states.find((candidate) => candidate.provider === name);
+          return presentState(deps.publicUrl, app.id, name, state);
+        }),
+      };
+    },
+  }),
+
+  appRoute({
+    method: 'PUT',
+    path: '/apps/:appId/webhooks/:provider/secret',
+    permission: 'setup',
+    operationId: 'putWebhookSecret',
+    summary: "Sets a provider's webhook secret.",
+    description:
+      'The previous secret stays valid for the grace period. For RevenueCat and Adapty a secret is generated if none is sent.',
+    body: secretInput,
+    response: { status: 200, schema: storedSecret },
+    handler: async ({ deps, app, params, body, now }) => {
+      const name = params['provider'] ?? '';
+      if (!isProviderName(name)) throw notFound();
+      const { title, environmentFrom } = providers[name];
+      if (environmentFrom === 'secret' && body.environment === undefined) {
+        throw invalidField('environment', `Required for ${title}, whose webhooks do not state it.`);
+      }
+      const { stored, shown } = secretOf(name, body.secret);
+      const problem = providers[name].secretProblem?.(stored) ?? null;
+      if (problem !== null) throw invalidField('secret', problem);
+      const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
+        appId: app.id,
+        provider: name,
+        environment: body.environment ?? 'production',
+        ...deps.secretBox.encrypt(stored, secretContext(app.id, name)),
+        keyIds: deps.secretBox.keyIds,
+        at: now,
+        previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
+      });
+      return {
+        provider: name,
+        url: webhookUrl(deps.publicUrl, name, app.id),
+        ...shown,
+        setupHint: providers[name].setupHint,
+        previousSecretExpiresAt,
+      };
+    },
+  }),
+];

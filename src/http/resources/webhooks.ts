@@ -1,0 +1,102 @@
+import getRawBody from 'raw-body';
+import * as z from 'zod';
+import { receiveWebhook } from '../../commands/receive-webhook.ts';
+import { isProviderName, providers } from '../../providers/index.ts';
+import type { ProviderName } from '../../providers/index.ts';
+import type { HttpContext } from '../context.ts';
+import { ApiError, notFound } from '../errors.ts';
+import { idOf } from '../fields.ts';
+import { webhookRoute } from '../route.ts';
+
+const BODY_LIMIT_BYTES = 1024 * 1024;
+
+/** The fields that providers expect in the response to their own test request, such as Adapty's older one. */
+const setupFieldSchemas: Readonly<Record<never, z.ZodType>> = Object.fromEntries(
+  Object.values(providers).flatMap(({ setupCheck }) =>
+    setupCheck === undefined ? [] : [[setupCheck.responseField, z.string().optional()]],
+  ),
+);
+
+const webhookResponse = z.union([
+  z.object({
+    eventId: idOf('event'),
+    commissionId: idOf('commission').nullable(),
+    pending: z
+      .literal(true)
+      .describe('Present if the delivery is stored but not processed yet. Processing continues.')
+      .optional(),
+    ...setupFieldSchemas,
+  }),
+  z.object({ duplicate: z.literal(true) }),
+]);
+
+/** Reads the raw bytes, because signatures cover them and not the parsed value. */
+async function readRawBody(ctx: HttpContext): Promise<Buffer> {
+  const length = ctx.request.length;
+  try {
+    return await getRawBody(ctx.req, {
+      limit: BODY_LIMIT_BYTES,
+      ...(length === undefined ? {} : { length }),
+    });
+  } catch (error) {
+    const type = typeof error === 'object' && error !== null && 'type' in error ? error.type : undefined;
+    if (type === 'entity.too.large') {
+      throw new ApiError('payload_too_large', {
+        detail: `The body has more than ${BODY_LIMIT_BYTES} bytes.`,
+        cause: error,
+      });
+    }
+    throw new ApiError('invalid_request', {
+      detail: 'The body is shorter than its Content-Length.',
+      cause: error,
+    });
+  }
+}
+
+/** Returns the field that the provider expects in the response to its test request, if `body` is one. */
+function setupFieldsOf(provider: ProviderName, body: Buffer): Readonly<Record<string, string>> {
+  const check = providers[provider].setupCheck;
+  const value = check?.responseTo(body) ?? null;
+  return check === undefined || value === null ? {} : { [check.responseField]: value };
+}
+
+export const webhookRoutes = [
+  webhookRoute({
+    method: 'POST',
+    path: '/webhooks/:provider/:customerAppId',
+    operationId: 'receiveWebhook',
+    summary: 'Receives a purchase event from a billing provider.',
+    errors: ['unauthorized', 'not_found', 'payload_too_large', 'unavailable'],
+    response: { status: 200, schema: webhookResponse },
+    handler: async ({ ctx, deps, params, now }) => {
+      const { provider = '', customerAppId = '' } = params;
+      if (!isProviderName(provider)) throw notFound();
+      const body = await readRawBody(ctx);
+      const result = await receiveWebhook(deps, provider, customerAppId, {
+        headers: ctx.headers,
+        body,
+        receivedAt: now,
+      });
+      const setupFields = setupFieldsOf(provider, body);
+      switch (result.kind) {
+        case 'done':
+          return { eventId: result.eventId, commissionId: result.commissionId, ...setupFields };
+        case 'pending':
+          return {
+            eventId: result.eventId,
+            commissionId: null,
+            pending: true as const,
+            ...setupFields,
+          };
+        case 'duplicate':
+          return { duplicate: true as const };
+        case 'refused':
+          throw new ApiError('unauthorized', {
+            detail:
+              'The signature or token of this webhook could not be verified. Compare the secret here and at the provider.',
+            headers: { 'WWW-Authenticate': 'Bearer' },
+          });
+      }
+    },
+  }),
+];

@@ -1,0 +1,69 @@
+import { affiliateRoutes } from './resources/affiliates.ts';
+import { apiDocsRoutes } from './resources/api-docs.ts';
+import { appRoutes } from './resources/apps.ts';
+import { clickRoutes } from './resources/clicks.ts';
+import { commissionRoutes } from './resources/commissions.ts';
+import { diagnosticsRoutes } from './resources/diagnostics.ts';
+import { explanationRoutes } from './resources/explanations.ts';
+import { healthRoutes } from './resources/health.ts';
+import { ledgerCheckRoutes } from './resources/ledger-check.ts';
+import { linkRoutes } from './resources/links.ts';
+import { overviewRoutes } from './resources/overviews.ts';
+import { payoutRoutes } from './resources/payouts.ts';
+import { redirectRoutes } from './resources/redirect.ts';
+import { sdkRoutes } from './resources/sdk.ts';
+import { selfTestRoutes } from './resources/self-test.ts';
+import { timeseriesRoutes } from './resources/timeseries.ts';
+import { webhookSettingsRoutes } from './resources/webhook-settings.ts';
+import { webhookRoutes } from './resources/webhooks.ts';
+import type { Route, RouteGroup } from './route.ts';
+
+/** Every route, by tag. The router, the OpenAPI document, `docs/errors.md` and the tests of access are made from it. */
+export const routeGroups: readonly RouteGroup[] = [
+  {
+    name: 'Clicks',
+    description: 'Clicks on links, and the redirect to their destinations. Needs no key.',
+    routes: [...clickRoutes, ...redirectRoutes],
+  },
+  {
+    name: 'SDK',
+    description: 'Installs and users that an app reports. Needs an SDK key.',
+    routes: sdkRoutes,
+  },
+  { name: 'Apps', description: 'Apps, their settings and their SDK keys.', routes: appRoutes },
+  {
+    name: 'Affiliates',
+    description: 'Creators who share links and earn commissions.',
+    routes: affiliateRoutes,
+  },
+  { name: 'Links', description: "Affiliates' tracked links.", routes: linkRoutes },
+  { name: 'Commissions', description: 'The ledger of earnings and reversals.', routes: commissionRoutes },
+  {
+    name: 'Payouts',
+    description: 'Amounts due to affiliates, and their payment as a CSV file.',
+    routes: payoutRoutes,
+  },
+  {
+    name: 'Dashboards',
+    description: 'Counts and sums for founders and creators.',
+    routes: [...overviewRoutes, ...timeseriesRoutes],
+  },
+  {
+    name: 'Webhook settings',
+    description: 'Webhook URLs and secrets of billing providers.',
+    routes: webhookSettingsRoutes,
+  },
+  {
+    name: 'Diagnostics',
+    description: 'Problems with attribution, webhooks and the ledger, and how to fix them.',
+    routes: [...diagnosticsRoutes, ...explanationRoutes, ...ledgerCheckRoutes, ...selfTestRoutes],
+  },
+  { name: 'Webhooks', description: 'Purchase events from billing providers.', routes: webhookRoutes },
+  {
+    name: 'Service',
+    description: 'Health of the service, and documentation of the API.',
+    routes: [...healthRoutes, ...apiDocsRoutes(() => routeGroups)],
+  },
+];
+
+export const routes: readonly Route[] = routeGroups.flatMap((group) => group.routes);
