@@ -5,7 +5,7 @@ import type { ConvertPage, ConvertResult } from '../src/domain/workflow-contract
 
 const { convertPage } = proxyActivities<RatesActivities>(UNTIL_DONE);
 
-/** Evaluates again, page by page, the payments that waited for an exchange rate which has arrived. The relay starts it. */
+/** Evaluates, page by page, the payments whose missing exchange rate has arrived. The relay starts it. */
 export async function convert(): Promise<ConvertResult> {
   let after: string | null = null;
   let evaluated = 0;

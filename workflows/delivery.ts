@@ -6,12 +6,12 @@ import {
 } from '@temporalio/workflow';
 import type { ActivityFailure } from '@temporalio/workflow';
 import type { DeliveryActivities } from '../activities/delivery.ts';
-import { IN_ONE_GO, UNTIL_DONE } from './options.ts';
+import { FAST_PATH, UNTIL_DONE } from './options.ts';
 import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
 import type { DeliveryOutcome } from '../src/domain/delivery.ts';
 import type { DeliveryInput } from '../src/domain/workflow-contracts.ts';
 
-const quick = proxyLocalActivities<Pick<DeliveryActivities, 'processDelivery'>>(IN_ONE_GO);
+const fast = proxyLocalActivities<Pick<DeliveryActivities, 'processDelivery'>>(FAST_PATH);
 const steps = proxyActivities<DeliveryActivities>(UNTIL_DONE);
 
 function causeOf(error: unknown): string {
@@ -20,25 +20,25 @@ function causeOf(error: unknown): string {
 }
 
 /**
- * One webhook delivery. The happy path runs the six steps in one go as a local activity. When that fails, the same six
- * functions run one by one as activities that retry for ever: a stuck delivery stands in the UI under
- * `DeliveryState STARTS_WITH "stuck:"` with its step, attempt and last failure, and goes on by itself.
+ * Processes one webhook delivery. The fast path runs the six steps in one local activity. When it fails, the same six
+ * functions run one by one as activities that retry without limit. The UI then lists the delivery under
+ * `DeliveryState STARTS_WITH "stuck:"` with its step, attempt and last failure; it continues automatically.
  */
 export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryOutcome> {
   try {
-    return await quick.processDelivery(deliveryId);
+    return await fast.processDelivery(deliveryId);
   } catch (error) {
-    setCurrentDetails(`In one go it failed: ${causeOf(error)}. Now step by step.`);
+    setCurrentDetails(`The fast path failed: ${causeOf(error)}. The steps now run one by one.`);
   }
   for (const step of DELIVERY_STEPS) {
     upsertSearchAttributes({ DeliveryState: [`stuck:${step}`] });
-    const result = await steps[step](deliveryId);
-    if (result !== null) {
+    const outcome = await steps[step](deliveryId);
+    if (outcome !== null) {
       upsertSearchAttributes({ DeliveryState: ['healed'] });
-      setCurrentDetails(`Done in step ${step}, after trouble.`);
-      return result;
+      setCurrentDetails(`Finished in step ${step}, after a failure.`);
+      return outcome;
     }
   }
-  // Unreachable: the last step always has a result. Kept so that the type says so.
+  // Unreachable, because the last step always has an outcome; the return type needs it.
   return { status: 'duplicate' };
 }

@@ -5,7 +5,7 @@ import type { HealInput } from '../src/domain/workflow-contracts.ts';
 
 const { healPage } = proxyActivities<HealingActivities>(UNTIL_DONE);
 
-/** Looks again, page by page, at the payments that a user made before the service knew whose user it was. */
+/** Re-evaluates, page by page, the payments that a user made before the service knew the user's affiliate. */
 export async function heal({ bindingId }: HealInput): Promise<{ pages: number }> {
   let after: string | null = null;
   let pages = 0;

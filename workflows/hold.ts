@@ -6,8 +6,8 @@ import type { HoldInput } from '../src/domain/workflow-contracts.ts';
 const { matureCommission } = proxyActivities<LedgerActivities>(UNTIL_DONE);
 
 /**
- * The hold timer of one commission. It is started with a delay that ends at the commission's due date, so it has
- * nothing to do but to mature it. A sweep catches what a lost timer leaves behind.
+ * Matures one commission. It is started with a delay that ends at the commission's due date. The sweep matures the
+ * commissions of lost timers.
  */
 export async function hold({ commissionId }: HoldInput): Promise<'matured' | 'unchanged'> {
   return await matureCommission(commissionId);

@@ -10,18 +10,18 @@ import { UNTIL_DONE } from './options.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
 import type { PayoutInput } from '../src/domain/workflow-contracts.ts';
 
-const quick = proxyLocalActivities<LedgerActivities>({
+const fast = proxyLocalActivities<LedgerActivities>({
   startToCloseTimeout: '20s',
   scheduleToCloseTimeout: '25s',
   retry: { maximumAttempts: 2, initialInterval: '50ms' },
 });
-const patient = proxyActivities<LedgerActivities>(UNTIL_DONE);
+const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE);
 
 export const payoutRequested = defineSignal<[string]>(PAYOUT_REQUESTED);
 
 /**
- * Settles the payout requests of one affiliate, one after the other. It learns nothing but the ids of requests that an
- * authorised call has written; what is paid, and whether, is decided by one SQL statement on the request's row.
+ * Settles the payout requests of one affiliate, one after the other. It receives only the ids of requests that an
+ * authorised call has written. One SQL statement on the request's row decides whether and what is paid.
  */
 export async function payout(_input: PayoutInput): Promise<{ settled: number }> {
   const waiting: string[] = [];
@@ -32,9 +32,9 @@ export async function payout(_input: PayoutInput): Promise<{ settled: number }> 
   await condition(() => waiting.length > 0);
   for (let requestId = waiting.shift(); requestId !== undefined; requestId = waiting.shift()) {
     try {
-      await quick.settlePayoutRequest(requestId);
+      await fast.settlePayoutRequest(requestId);
     } catch {
-      await patient.settlePayoutRequest(requestId);
+      await reliable.settlePayoutRequest(requestId);
     }
     settled += 1;
   }

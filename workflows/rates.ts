@@ -1,14 +1,14 @@
 import { ApplicationFailure, proxyActivities } from '@temporalio/workflow';
 import type { ActivityFailure } from '@temporalio/workflow';
 import type { RatesActivities } from '../activities/rates.ts';
-import { A_FEW_TIMES } from './options.ts';
+import { FIVE_ATTEMPTS } from './options.ts';
 import type { RatesResult } from '../src/domain/workflow-contracts.ts';
 
-const { fetchRates } = proxyActivities<RatesActivities>(A_FEW_TIMES);
+const { fetchRates } = proxyActivities<RatesActivities>(FIVE_ATTEMPTS);
 
 /**
- * Fetches the latest reference rates. A Schedule runs it daily. When they can't be had after a few tries, it fails with
- * one line that says why; the next day's run tries again, and the rates of up to seven days before serve meanwhile.
+ * Fetches the latest reference rates. A Schedule runs it daily. After five failed attempts it fails with one line that
+ * states the reason; the next day's run tries again, and the service uses rates that are up to seven days old meanwhile.
  */
 export async function rates(): Promise<RatesResult> {
   try {

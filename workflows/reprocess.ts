@@ -6,15 +6,15 @@ import type { ReprocessInput, ReprocessProgress } from '../src/domain/workflow-c
 const { reprocessPage } = proxyActivities<ReprocessActivities>(UNTIL_DONE);
 
 /**
- * Runs stored deliveries again, page by page. How far it is stands in the database, so that a new run goes on where the
- * last one was.
+ * Reprocesses stored deliveries, page by page. The database holds the progress, so that a new workflow continues where
+ * the last one ended.
  */
 export async function reprocess(input: ReprocessInput): Promise<ReprocessProgress> {
   for (;;) {
     const progress = await reprocessPage(input.reprocessRunId);
     const { seen, deliveries, changed, applied, done } = progress;
     setCurrentDetails(
-      `${seen} of ${deliveries} deliveries looked at, ${changed} differ, ${applied} applied.`,
+      `${seen} of ${deliveries} deliveries reprocessed, ${changed} differ, ${applied} applied.`,
     );
     if (done) return progress;
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof reprocess>(input);

@@ -6,7 +6,7 @@ const { sweepOverdue } = proxyActivities<LedgerActivities>({
   retry: { maximumAttempts: 3, initialInterval: '1s' },
 });
 
-/** Matures whatever is overdue, also where the hold timer was lost with a Temporal server. A Schedule runs it. */
+/** Matures overdue commissions, including those whose hold timer was lost. A Schedule runs it every minute. */
 export async function sweep(): Promise<{ matured: number }> {
   return { matured: await sweepOverdue() };
 }

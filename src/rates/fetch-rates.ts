@@ -2,15 +2,15 @@ import { MAX_RATES_BYTES } from './read-rates-file.ts';
 
 const TIMEOUT_MS = 20_000;
 
-/** Answers of 4xx that another try may change: timed out, too early, too many requests. */
-const PASSING = new Set([408, 425, 429]);
+/** 4xx statuses that a later attempt may not get: timeout, too early, too many requests. */
+const RETRYABLE = new Set([408, 425, 429]);
 
-/** The rates could not be had. The message names no more of the address than its host. */
+/** The download failed. The message names only the host of the URL. */
 export class RatesUnavailable extends Error {
   override readonly name: string = 'RatesUnavailable';
 }
 
-/** The address itself is wrong: trying again does not help, an operator has to look at it. */
+/** The URL is wrong, so a retry cannot help and an operator has to change it. */
 export class RatesAddressWrong extends RatesUnavailable {
   override readonly name = 'RatesAddressWrong';
 }
@@ -34,8 +34,8 @@ async function readLimited(response: Response, host: string, maxBytes: number): 
 }
 
 /**
- * Downloads a file of rates, with a deadline over all of it and a limit to its size. Throws `RatesUnavailable` with one
- * sentence that may stand in a workflow's history.
+ * Downloads a rates file within a time limit and a size limit. Throws `RatesUnavailable`, whose message is one sentence
+ * that is safe to store in a workflow's history.
  */
 export async function fetchRatesFile(
   url: string,
@@ -47,8 +47,8 @@ export async function fetchRatesFile(
     if (!response.ok) {
       const { status } = response;
       await response.body?.cancel();
-      const isFinal = status >= 400 && status < 500 && !PASSING.has(status);
-      throw new (isFinal ? RatesAddressWrong : RatesUnavailable)(`${host} answered ${status}.`);
+      const isFinal = status >= 400 && status < 500 && !RETRYABLE.has(status);
+      throw new (isFinal ? RatesAddressWrong : RatesUnavailable)(`${host} responded with ${status}.`);
     }
     return await readLimited(response, host, maxBytes);
   } catch (error) {
@@ -57,7 +57,7 @@ export async function fetchRatesFile(
     throw new RatesUnavailable(
       name === 'TimeoutError'
         ? `${host} did not send the rates within ${timeoutMs / 1000} s.`
-        : `${host} can't be reached (${reasonOf(error)}).`,
+        : `${host} cannot be reached (${reasonOf(error)}).`,
       { cause: error },
     );
   }

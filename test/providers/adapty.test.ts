@@ -91,11 +91,11 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
 };
 
 const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]>> = {
-  access_level_updated: ['repeat a state', reads(19, 'other')],
-  subscription_active: ['repeat a state', reads(20, 'other')],
-  renamed: ['lantern_paid are not known: if this one was renamed at Adapty', reads(21, 'other')],
-  setup_check: ['check of the set-up', null],
-  setup_check_older: ['check of the set-up', null],
+  access_level_updated: ['report a state', reads(19, 'other')],
+  subscription_active: ['report a state', reads(20, 'other')],
+  renamed: ['lantern_paid is unknown; if it was renamed in Adapty', reads(21, 'other')],
+  setup_check: ['test of the webhook setup', null],
+  setup_check_older: ['test of the webhook setup', null],
 };
 
 function parse(overrides: AdaptyOverrides): ParseResult {
@@ -134,7 +134,7 @@ describe('what a body means', () => {
   ])('%s with a price in it counts for nothing', (type) => {
     expect(parse({ type, usd: 11.49 })).toMatchObject({
       outcome: 'ignored',
-      reason: expect.stringContaining('repeat a state'),
+      reason: expect.stringContaining('report a state'),
       event: { payment: null },
     });
   });
@@ -260,7 +260,7 @@ describe('bodies that are not what they should be', () => {
     [
       'an event without any id',
       bodyOf(adaptyEvent({ eventId: null, transactionId: null })),
-      'neither a profile_event_id nor a transaction_id',
+      'neither profile_event_id nor transaction_id',
     ],
     [
       'an event without a time',

@@ -347,7 +347,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
 
 const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent]>> = {
   'transaction.completed.payment_method': [
-    'no payment',
+    'not a payment',
     sold(10, 'other', null, { occurredAt: START + 10 * DAY - 1000 }),
   ],
   'transaction.paid': ['transaction.completed', reads(13, 'other')],
@@ -355,10 +355,10 @@ const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent]>> = {
   'adjustment.created.refund_pending': ['not approved yet', reads(15, 'other')],
   'adjustment.updated.refund_rejected': ['rejected', reads(17, 'other')],
   'adjustment.created.chargeback_warning': ['warning', reads(22, 'other')],
-  'adjustment.created.credit': ['charged later', reads(23, 'other')],
-  'subscription.activated': ['state of a subscription', reads(25, 'other', subscription)],
+  'adjustment.created.credit': ['reduces later charges', reads(23, 'other')],
+  'subscription.activated': ['change of a subscription', reads(25, 'other', subscription)],
   'subscription.updated.items': [
-    'state of a subscription',
+    'change of a subscription',
     reads(27, 'other', { ...subscription, productId: 'pro_LanternMax' }),
   ],
   'customer.created': ['customer.created', reads(29, 'other')],
@@ -520,13 +520,13 @@ describe('money going back', () => {
     [
       'a chargeback not yet won back',
       { action: 'chargeback_reverse', status: 'pending_approval' },
-      'not won back yet',
+      'not reversed yet',
     ],
-    ['a credit', { action: 'credit' }, 'charged later'],
-    ['a credit taken back', { action: 'credit_reverse' }, 'charged later'],
+    ['a credit', { action: 'credit' }, 'reduces later charges'],
+    ['a credit taken back', { action: 'credit_reverse' }, 'reduces later charges'],
     ['a warning of a chargeback', { action: 'chargeback_warning' }, 'moves no money'],
     ['a warning that is gone', { action: 'chargeback_warning_reverse' }, 'moves no money'],
-    ['an action nobody has heard of', { action: 'lantern_out' }, 'lantern_out carry nothing'],
+    ['an action nobody has heard of', { action: 'lantern_out' }, 'lantern_out do not affect'],
   ])('%s takes nothing back', (_, overrides, words) => {
     expect(adjust(overrides)).toMatchObject({
       outcome: 'ignored',

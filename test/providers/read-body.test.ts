@@ -217,12 +217,12 @@ test.each([
   ['NON_RENEWING_PURCHASE', 'NON_RENEWING_PURCHASE'],
   ['a', 'a'],
   [`a${'_'.repeat(59)}`, `a${'_'.repeat(59)}`],
-  [`a${'_'.repeat(60)}`, 'of an unusual name'],
-  ['hazel@example.com', 'of an unusual name'],
-  ['hazel bought', 'of an unusual name'],
-  ['_a', 'of an unusual name'],
-  ['4 a', 'of an unusual name'],
-  ['', 'of an unusual name'],
+  [`a${'_'.repeat(60)}`, '(unreadable name)'],
+  ['hazel@example.com', '(unreadable name)'],
+  ['hazel bought', '(unreadable name)'],
+  ['_a', '(unreadable name)'],
+  ['4 a', '(unreadable name)'],
+  ['', '(unreadable name)'],
 ])('the type %j is named as %j in a reason', (type, named) => {
   expect(read.typeName(type)).toBe(named);
 });

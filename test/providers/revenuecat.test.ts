@@ -107,7 +107,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
 const IGNORED: Readonly<Record<string, ParseResult>> = {
   invoice_issuance: {
     outcome: 'ignored',
-    reason: 'events of type INVOICE_ISSUANCE carry nothing that counts here',
+    reason: 'events of type INVOICE_ISSUANCE do not affect commissions',
     event: reads(20, 'other'),
   },
 };

@@ -84,7 +84,7 @@ test.each([
   [0, 0, false],
   [1, -1, false],
 ])('of %p USD and %p in the currency of the purchase money goes back: %p', (usd, local, expected) => {
-  expect(money.isBelowZero({ usd, local })).toBe(expected);
+  expect(money.isNegative({ usd, local })).toBe(expected);
 });
 
 describe('what a customer paid', () => {

@@ -407,7 +407,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
 };
 
 const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]>> = {
-  'invoice.payment_succeeded': ['comes as invoice.paid', reads(11, 'other')],
+  'invoice.payment_succeeded': ['arrives as invoice.paid', reads(11, 'other')],
   'charge.succeeded': [
     'counted instead',
     reads(13, 'other', { paymentAliases: [alias('ch_FakeLantern01', 'pi_FakeLantern01')] }),
@@ -418,8 +418,8 @@ const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]
     reads(15, 'other', { paymentAliases: [alias('ch_FakeLantern01', 'pi_FakeLantern01')] }),
   ],
   'checkout.session.completed.unpaid': ['not paid yet', reads(18, 'other', shopper)],
-  'customer.subscription.updated.renewed': ['nothing that counts', reads(25, 'other', subscriber)],
-  'refund.created.pending': ['not done yet', reads(28, 'other')],
+  'customer.subscription.updated.renewed': ['does not affect commissions', reads(25, 'other', subscriber)],
+  'refund.created.pending': ['not complete yet', reads(28, 'other')],
   'charge.refunded': [
     'refund.created',
     reads(32, 'other', { paymentAliases: [alias('ch_FakeLantern11', 'pi_FakeLantern11')] }),
@@ -625,7 +625,7 @@ describe('money coming in', () => {
   test('a session that only stores a card is ignored', () => {
     expect(parse(stripeCheckoutSession({ mode: 'setup' }))).toMatchObject({
       outcome: 'ignored',
-      reason: expect.stringContaining('takes no money'),
+      reason: expect.stringContaining('takes no payment'),
     });
   });
 
@@ -712,7 +712,7 @@ describe('subscriptions', () => {
   test('a new subscription without a trial waits for its invoice', () => {
     expect(parse(stripeSubscription({ status: 'active' }))).toMatchObject({
       outcome: 'ignored',
-      reason: expect.stringContaining('its invoice counts'),
+      reason: expect.stringContaining('is paid by its invoice'),
     });
   });
 

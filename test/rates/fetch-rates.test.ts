@@ -44,13 +44,13 @@ describe('fetching rates', () => {
   test.each([404, 403, 410])('%d is final: the address is wrong', async (status) => {
     const failure = await failureOf(await serve((_, response) => response.writeHead(status).end('gone')));
     expect(failure).toBeInstanceOf(RatesAddressWrong);
-    expect(failure.message).toMatch(new RegExp(`^127\\.0\\.0\\.1:\\d+ answered ${status}\\.$`));
+    expect(failure.message).toMatch(new RegExp(`^127\\.0\\.0\\.1:\\d+ responded with ${status}\\.$`));
   });
 
   test.each([429, 500, 503])('%d may pass', async (status) => {
     const failure = await failureOf(await serve((_, response) => response.writeHead(status).end()));
     expect(failure).not.toBeInstanceOf(RatesAddressWrong);
-    expect(failure.message).toContain(`answered ${status}.`);
+    expect(failure.message).toContain(`responded with ${status}.`);
   });
 
   test('a body that does not end is cut off at the limit', async () => {
@@ -80,7 +80,7 @@ describe('fetching rates', () => {
     await new Promise((resolve) => {
       server?.close(resolve);
     });
-    expect((await failureOf(url)).message).toMatch(/can't be reached \(ECONNREFUSED\)\.$/);
+    expect((await failureOf(url)).message).toMatch(/cannot be reached \(ECONNREFUSED\)\.$/);
     server = undefined;
   });
 });

@@ -41,22 +41,18 @@ describe("the European Central Bank's files", () => {
   });
 
   test.each([
-    ['no USD', 'Date,JPY\n2026-02-27,162.34', 'line 1: there is no column USD.'],
-    ['a column twice', 'Date,USD,JPY,JPY\n2026-02-27,1,2,3', 'line 1: "JPY" is no column of this format.'],
-    ['a column EUR', 'Date,USD,EUR\n2026-02-27,1,2', 'line 1: "EUR" is no column of this format.'],
-    [
-      'a column that is no code',
-      'Date,USD,Yen\n2026-02-27,1,2',
-      'line 1: "Yen" is no column of this format.',
-    ],
-    ['a rate too few', 'Date,USD,JPY\n2026-02-27,1', 'line 2: 1 rates stand under 2 currencies.'],
-    ['a rate too many', 'Date,USD\n2026-02-27,1,2', 'line 2: 2 rates stand under 1 currencies.'],
+    ['no USD', 'Date,JPY\n2026-02-27,162.34', 'line 1: the column USD is missing.'],
+    ['a column twice', 'Date,USD,JPY,JPY\n2026-02-27,1,2,3', 'line 1: "JPY" is not a valid column.'],
+    ['a column EUR', 'Date,USD,EUR\n2026-02-27,1,2', 'line 1: "EUR" is not a valid column.'],
+    ['a column that is no code', 'Date,USD,Yen\n2026-02-27,1,2', 'line 1: "Yen" is not a valid column.'],
+    ['a rate too few', 'Date,USD,JPY\n2026-02-27,1', 'line 2: it must have 2 rates, but has 1.'],
+    ['a rate too many', 'Date,USD\n2026-02-27,1,2', 'line 2: it must have 1 rates, but has 2.'],
     ['a dollar without a rate', 'Date,USD\n2026-02-27,N/A', /^line 2: the rate of USD must be a decimal/],
     ['a rate of zero', 'Date,USD,JPY\n2026-02-27,1,0.000', /^line 2: the rate of JPY must be a decimal/],
     ['a rate below zero', 'Date,USD,JPY\n2026-02-27,1,-3', /^line 2: the rate of JPY/],
     ['a rate that is no number', 'Date,USD,JPY\n2026-02-27,1,1e3', /^line 2: the rate of JPY/],
     ['no number at all', 'Date,USD,JPY,GBP\n2026-02-27,1,,2', /^line 2: the rate of JPY/],
-    ['a day twice', 'Date,USD\n2026-02-27,1\n27 February 2026,1', 'line 3: 2026-02-27 stands twice.'],
+    ['a day twice', 'Date,USD\n2026-02-27,1\n27 February 2026,1', 'line 3: 2026-02-27 appears twice.'],
     ['an empty line between', 'Date,USD\n\n2026-02-27,1', /^line 2: the date must be like/],
     ['a day that no calendar has', 'Date,USD\n2026-02-29,1', /^line 2: the date must be like/],
     ['a month that no calendar has', 'Date,USD\n27 Brumaire 2026,1', /^line 2: the date must be like/],
@@ -68,7 +64,7 @@ describe("the European Central Bank's files", () => {
       'line 2: 2026-03-03 is in the future, today is 2026-03-02 (UTC).',
     ],
     ['nothing', '', 'it is empty.'],
-    ['no rates', 'Date,USD\n', 'it has a header and no rates.'],
+    ['no rates', 'Date,USD\n', 'it has a header but no rates.'],
     ['another header', 'TIME_PERIOD,OBS_VALUE\n2026-02-27,1', /^line 1: the header must be/],
     ['a web page', '  <!DOCTYPE html><html></html>', 'it is HTML or XML, not CSV.'],
   ])('%s is refused, and the line is named', (_title, text, message) => {
@@ -97,7 +93,11 @@ describe("the operator's own file", () => {
   test.each([
     ['small letters', own('2026-02-27,ars,1'), 'line 2: the currency must be three capital letters.'],
     ['USD', own('2026-02-27,USD,1'), 'line 2: USD needs no rate.'],
-    ['a pair twice', own('2026-02-27,ARS,1', '2026-02-27,ARS,1'), 'line 3: ARS of 2026-02-27 stands twice.'],
+    [
+      'a pair twice',
+      own('2026-02-27,ARS,1', '2026-02-27,ARS,1'),
+      'line 3: ARS appears twice for 2026-02-27.',
+    ],
     ['a cell too few', own('2026-02-27,ARS'), /^line 2: it must have three cells/],
     ['a decimal comma', own('2026-02-27,ARS,0,00068'), /^line 2: it must have three cells/],
     ['quotes', own('2026-02-27,"ARS",1'), 'line 2: the currency must be three capital letters.'],

@@ -62,7 +62,7 @@ describe('a file of rates', () => {
   });
 
   test('that is no text, or too long, is refused', () => {
-    expect(() => readRatesFile(Buffer.from([0xff, 0xfe, 0x44]), NOW)).toThrow('it is no text in UTF-8.');
+    expect(() => readRatesFile(Buffer.from([0xff, 0xfe, 0x44]), NOW)).toThrow('it is not UTF-8 text.');
     expect(() => readRatesFile(Buffer.alloc(MAX_RATES_BYTES + 1, ' '), NOW)).toThrow(/has more than/);
   });
 });

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import type { EventKind, NormalizedEvent } from '../../domain/events.ts';
-import { done, environmentNamed, failed, ignored, normalizedEvent } from '../shared/normalized-event.ts';
+import { done, readEnvironment, failed, ignored, normalizedEvent } from '../shared/normalized-event.ts';
 import type { ParseResult } from '../provider.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
@@ -8,7 +8,7 @@ import * as money from '../shared/store-money.ts';
 import type { StorePrice, StoreTransaction } from '../shared/store-money.ts';
 import { isSetupCheck } from './setup-check.ts';
 
-/** What an event has. Adapty may leave out what is empty, so but for the type anything may be missing. */
+/** The fields of an event. Adapty may omit empty fields, so only the type is required. */
 const bodySchema = z.object({
   event_type: read.id,
   event_datetime: read.optionalTimeText,
@@ -38,14 +38,14 @@ const transactionSchema = z
   .object({ transaction_id: read.id, store: money.storeName })
   .transform(({ transaction_id: ref, store }): StoreTransaction => ({ store, ref }));
 
-/** Default names with a meaning of their own here. A founder may rename any of them at Adapty. */
+/** Event types by their default names. A founder may rename any of them in Adapty. */
 const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
   ['subscription_started', 'purchase'],
-  // The older name of the same event.
+  // The older name of subscription_started.
   ['subscription_initial_purchase', 'purchase'],
   ['non_subscription_purchase', 'purchase'],
   ['subscription_renewed', 'renewal'],
-  // Never money: an option of Adapty's fills its price with that of the subscription to come.
+  // Never money: an option in Adapty fills its price with that of the later subscription.
   ['trial_started', 'trial_started'],
   ['trial_converted', 'trial_converted'],
   ['subscription_refunded', 'refund'],
@@ -66,7 +66,7 @@ const PAID_TYPES: ReadonlySet<string> = new Set([
   'trial_converted',
 ]);
 
-/** Types that repeat a state, or tell of a charge that failed. Their prices are not paid by them. */
+/** Types that report a state or a failed charge. The prices in them are not payments. */
 const STATE_TYPES: ReadonlySet<string> = new Set([
   'access_level_updated',
   'trial_active',
@@ -77,14 +77,14 @@ const STATE_TYPES: ReadonlySet<string> = new Set([
   'entered_grace_period',
 ]);
 
-/** Products of access that somebody was given at Adapty: nobody paid for it. */
+/** Products of access that was granted in Adapty. No one paid for it. */
 const GRANTED_PRODUCTS: ReadonlySet<string> = new Set([
   'adapty_server_side_product',
   'adapty_dashboard_product',
   'adapty_promotion',
 ]);
 
-/** The event's own id; where Adapty left it out, what happened to which transaction. */
+/** Returns the event's id, or where Adapty omits it, one made from the transaction and the type. */
 function sourceEventIdOf({ event_type: type, event_properties: properties }: Body): string | null {
   const { profile_event_id: id, transaction_id: transaction } = properties;
   if (id !== null || transaction === null) return id;
@@ -97,7 +97,7 @@ function eventOf(body: Body, kind: EventKind): Read<NormalizedEvent> {
   if (sourceEventId === null) {
     return {
       ok: false,
-      reason: 'event_properties has neither a profile_event_id nor a transaction_id to know the event by',
+      reason: 'event_properties has neither profile_event_id nor transaction_id, so the event has no id',
     };
   }
   const occurredAt = body.event_datetime ?? properties.event_datetime;
@@ -109,16 +109,16 @@ function eventOf(body: Body, kind: EventKind): Read<NormalizedEvent> {
     value: normalizedEvent({
       sourceEventId,
       kind,
-      environment: environmentNamed(properties.environment),
+      environment: readEnvironment(properties.environment),
       occurredAt,
       productId: properties.vendor_product_id,
-      // Other profiles that share the access level have user ids too; they did not pay.
+      // The profiles that share the access level have user ids too, but did not pay.
       userIds: user === null ? [] : [user],
     }),
   };
 }
 
-/** Money counts from the purchase, and money that goes back from when it was told. */
+/** A payment counts from the time of the purchase, a refund from the time of its event. */
 function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResult {
   const { purchase_date: purchasedAt, cancellation_reason: reason } = body.event_properties;
   const price = read.readAs(priceSchema, raw, 'event_properties');
@@ -130,7 +130,7 @@ function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResul
     const occurredAt = paid.value.payment === null ? null : purchasedAt;
     return done({ ...event, ...paid.value, occurredAt: occurredAt ?? event.occurredAt });
   }
-  // An upgrade in the App Store gives back only the unused part, and the event states the price of the whole.
+  // An upgrade in the App Store refunds only the unused part, but the event states the full price.
   if (reason === 'upgraded') return done({ ...event, priceUnknown: true });
   const refunded = money.storeRefund(price.value, transaction, event.sourceEventId);
   return refunded.ok ? done({ ...event, ...refunded.value }) : failed(refunded.reason);
@@ -139,7 +139,7 @@ function readMoney(body: Body, raw: unknown, event: NormalizedEvent): ParseResul
 export function parse(bytes: Buffer): ParseResult {
   const json = read.readJsonObject(bytes);
   if (!json.ok) return failed(json.reason);
-  if (isSetupCheck(json.value)) return ignored('the check of the set-up carries no event');
+  if (isSetupCheck(json.value)) return ignored('a test of the webhook setup contains no event');
   const body = read.readAs(bodySchema, json.value);
   if (!body.ok) return failed(body.reason);
   const { event_type: type, event_properties: properties } = body.value;
@@ -147,8 +147,8 @@ export function parse(bytes: Buffer): ParseResult {
   const event = eventOf(body.value, kind ?? 'other');
   if (kind === undefined) {
     const reason = STATE_TYPES.has(type)
-      ? `events of type ${type} repeat a state: the payment itself comes as an event of its own`
-      : `events of type ${read.typeName(type)} are not known: if this one was renamed at Adapty, give it back its default name there`;
+      ? `events of type ${type} report a state; the payment arrives as a separate event`
+      : `the event type ${read.typeName(type)} is unknown; if it was renamed in Adapty, restore its default name there`;
     return ignored(reason, event.ok ? event.value : null);
   }
   if (!event.ok) return failed(event.reason);

@@ -7,20 +7,20 @@ export interface AdaptyOverrides {
   readonly type?: string;
   readonly eventId?: string | null;
   readonly userId?: string | null;
-  /** Dollars, e.g. 9.99; null when Adapty does not know. */
+  /** Dollars, e.g. 9.99; null when unknown to Adapty. */
   readonly usd?: number | null;
   readonly currency?: string | null;
-  /** In `currency`; without it the dollars at a rough rate. */
+  /** In `currency`; by default the dollars at a rough rate. */
   readonly localPrice?: number | null;
   readonly transactionId?: string | null;
   readonly originalTransactionId?: string | null;
   readonly productId?: string;
   readonly store?: string;
   readonly environment?: string | null;
-  /** Epoch ms of the event, and of the purchase unless that is given. */
+  /** Epoch ms of the event, and by default of the purchase. */
   readonly occurredAt?: number;
   readonly purchasedAt?: number;
-  /** Anything else in `event_properties`, or in place of what was built; undefined removes a field. */
+  /** Fields to add to `event_properties` or to replace; undefined removes a field. */
   readonly extra?: Payload;
 }
 
@@ -29,7 +29,7 @@ function adaptyTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '000+0000');
 }
 
-/** One Adapty event; the first period of a subscription for 9.99 USD in the App Store unless told otherwise. */
+/** Builds an Adapty event; by default the first period of a subscription for 9.99 USD in the App Store. */
 export function adaptyEvent(overrides: AdaptyOverrides = {}): Payload {
   const { usd = 9.99, currency = 'USD', userId = 'user-hazel', occurredAt = SAMPLE_TIME } = overrides;
   const { transactionId = storeTransactionId(), environment = 'Production' } = overrides;

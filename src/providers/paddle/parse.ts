@@ -21,7 +21,7 @@ type Envelope = z.infer<typeof envelopeSchema>;
 
 const items = read.items(read.part({ price: read.part({ product_id: read.optionalId }) }));
 
-/** The same amount in the currency that Paddle pays out in. Only US dollars are of use here. */
+/** The same amount in the currency of the payout. It is used only where that is USD. */
 const payoutTotals = read.part({
   currency_code: read.optionalText,
   grand_total: read.optionalMinorText,
@@ -64,7 +64,7 @@ const subscriptionSchema = z.object({
 
 type Details = Partial<Omit<NormalizedEvent, 'sourceEventId' | 'kind' | 'environment'>>;
 
-/** Nothing in a body tells sandbox from live: but for simulations the secret that proved it does. */
+/** Builds the event. Except for simulations no body names its environment: that of the secret counts then. */
 function eventOf(envelope: Envelope, kind: EventKind, details: Details): NormalizedEvent {
   return normalizedEvent({
     sourceEventId: envelope.event_id,
@@ -83,7 +83,7 @@ function ignored(envelope: Envelope, reason: string, details: Details = {}): Par
   return normalized.ignored(reason, eventOf(envelope, 'other', details));
 }
 
-function object<T>(envelope: Envelope, schema: z.ZodType<T>): Read<T> {
+function readData<T>(envelope: Envelope, schema: z.ZodType<T>): Read<T> {
   return read.readAs(schema, envelope.data, 'data');
 }
 
@@ -91,14 +91,14 @@ function productOf(list: z.infer<typeof items>): string | null {
   return list[0]?.price.product_id ?? null;
 }
 
-/** An amount as it was charged, and in USD where it was charged or is paid out in USD. */
+/** Returns the amount as charged, and its value in USD where it was charged or is paid out in USD. */
 function originalAmount(currency: string, amountMinor: number, payout: PayoutTotals): OriginalAmount {
   if (currency === 'USD') return { currency, amountMinor, usdCents: amountMinor };
   const paidOut = payout.currency_code === 'USD' ? (payout.grand_total ?? payout.total ?? 0) : 0;
   return { currency, amountMinor, usdCents: paidOut > 0 ? paidOut : null };
 }
 
-/** That a renewal ended a trial is not visible in its transaction. */
+/** Returns the kind of a transaction. It does not show that a renewal ended a trial. */
 function transactionKind(origin: Transaction['origin']): EventKind {
   switch (origin) {
     case 'subscription_recurring':
@@ -111,7 +111,7 @@ function transactionKind(origin: Transaction['origin']): EventKind {
 }
 
 function readTransaction(envelope: Envelope): ParseResult {
-  const parsed = object(envelope, transactionSchema);
+  const parsed = readData(envelope, transactionSchema);
   if (!parsed.ok) return failed(parsed.reason);
   const transaction = parsed.value;
   const { totals, payout_totals: payout } = transaction.details;
@@ -122,11 +122,11 @@ function readTransaction(envelope: Envelope): ParseResult {
     userKeys: read.distinct([transaction.subscription_id]),
   };
   if (transaction.origin === 'subscription_payment_method_change') {
-    return ignored(envelope, 'a new payment method is no payment', details);
+    return ignored(envelope, 'a change of the payment method is not a payment', details);
   }
-  // What was really charged: credit of the customer's is not.
+  // What was really charged, without the customer's credit.
   const charged = totals.grand_total ?? totals.total;
-  // A trial or a full discount. The start of a trial comes as subscription.trialing.
+  // A trial or a full discount. The start of a trial arrives as subscription.trialing.
   if (charged <= 0) return done(envelope, 'other', details);
   const payment = {
     store: STORE,
@@ -147,8 +147,8 @@ function adjusted(
   return done(envelope, kind, { adjustment: { ...state, store: STORE, ref, paymentRef, ...amount } });
 }
 
-/** One refund or chargeback keeps its id through all its events; its status says whether the money left. */
-function readMoneyBack(
+/** Reads a refund or chargeback. It has one id in all its events, and its status shows whether money moved. */
+function readRefundOrChargeback(
   envelope: Envelope,
   adjustment: Adjustment,
   kind: AdjustmentFact['kind'],
@@ -159,25 +159,25 @@ function readMoneyBack(
     case 'reversed':
       return adjusted(envelope, adjustment, { kind, state: 'reversed', rank: 2 });
     case 'rejected':
-      return ignored(envelope, `the ${kind} was rejected: no money went back`);
+      return ignored(envelope, `the ${kind} was rejected, so no money moved`);
     default:
-      return ignored(envelope, `the ${kind} is not approved yet: another event tells how it ends`);
+      return ignored(envelope, `the ${kind} is not approved yet; a later event reports the outcome`);
   }
 }
 
 function readAdjustment(envelope: Envelope): ParseResult {
-  const parsed = object(envelope, adjustmentSchema);
+  const parsed = readData(envelope, adjustmentSchema);
   if (!parsed.ok) return failed(parsed.reason);
   const adjustment = parsed.value;
   switch (adjustment.action) {
     case 'refund':
     case 'chargeback':
-      return readMoneyBack(envelope, adjustment, adjustment.action);
+      return readRefundOrChargeback(envelope, adjustment, adjustment.action);
     case 'chargeback_reverse':
       if (adjustment.status !== 'approved') {
-        return ignored(envelope, 'the chargeback is not won back yet: another event tells how it ends');
+        return ignored(envelope, 'the chargeback is not reversed yet; a later event reports the outcome');
       }
-      // An adjustment of its own that names only the transaction.
+      // A separate adjustment that names only the transaction.
       return adjusted(envelope, adjustment, {
         kind: 'chargeback',
         state: 'reversed',
@@ -186,19 +186,19 @@ function readAdjustment(envelope: Envelope): ParseResult {
       });
     case 'credit':
     case 'credit_reverse':
-      return ignored(envelope, 'a credit changes what is charged later: no money went back');
+      return ignored(envelope, 'a credit reduces later charges and moves no money now');
     case 'chargeback_warning':
     case 'chargeback_warning_reverse':
-      return ignored(envelope, 'a warning of a chargeback moves no money');
+      return ignored(envelope, 'a chargeback warning moves no money');
     default:
       return ignored(
         envelope,
-        `adjustments of action ${read.typeName(adjustment.action)} carry nothing that counts here`,
+        `adjustments with the action ${read.typeName(adjustment.action)} do not affect commissions`,
       );
   }
 }
 
-/** That items changed is not visible: the body states the new ones only. */
+/** Returns the kind of a subscription event. It does not show changed items, since the body has only the new ones. */
 function subscriptionKind(type: string, scheduledAction: string | null): EventKind | null {
   if (type === 'subscription.trialing') return 'trial_started';
   if (type === 'subscription.canceled') return 'cancellation';
@@ -206,7 +206,7 @@ function subscriptionKind(type: string, scheduledAction: string | null): EventKi
 }
 
 function readSubscription(envelope: Envelope): ParseResult {
-  const subscription = object(envelope, subscriptionSchema);
+  const subscription = readData(envelope, subscriptionSchema);
   if (!subscription.ok) return failed(subscription.reason);
   const { id: key, scheduled_change: change } = subscription.value;
   const userIds = read.distinct([subscription.value.custom_data.app_user_id]);
@@ -214,11 +214,11 @@ function readSubscription(envelope: Envelope): ParseResult {
     productId: productOf(subscription.value.items),
     userIds,
     userKeys: [key],
-    // The app may name the user only after the first payment, or a later change may drop the name again.
+    // The app may name the user only after the first payment, or a later change may remove the name.
     userLinks: userIds.map((customerUserId) => ({ key, customerUserId })),
   };
   const kind = subscriptionKind(envelope.event_type, change.action);
-  if (kind === null) return ignored(envelope, 'the state of a subscription moves no money', details);
+  if (kind === null) return ignored(envelope, 'a change of a subscription moves no money', details);
   return done(envelope, kind, details);
 }
 
@@ -228,7 +228,7 @@ function readType(envelope: Envelope): ParseResult {
     case 'transaction.completed':
       return readTransaction(envelope);
     case 'transaction.paid':
-      return ignored(envelope, 'the same payment comes as transaction.completed, which is counted instead');
+      return ignored(envelope, 'the same payment arrives as transaction.completed, which is counted instead');
     case 'adjustment.created':
     case 'adjustment.updated':
       return readAdjustment(envelope);
@@ -243,7 +243,7 @@ function readType(envelope: Envelope): ParseResult {
     case 'subscription.updated':
       return readSubscription(envelope);
     default:
-      return ignored(envelope, `events of type ${read.typeName(type)} carry nothing that counts here`);
+      return ignored(envelope, `events of type ${read.typeName(type)} do not affect commissions`);
   }
 }
 

@@ -8,9 +8,9 @@ export interface PaddleEventOverrides {
   readonly type?: string;
   /** Epoch ms. */
   readonly occurredAt?: number;
-  /** An event of Paddle's simulator. */
+  /** Whether the event comes from Paddle's simulator. */
   readonly simulated?: boolean;
-  /** Anything else in `data`, or in place of what was built; undefined removes a field. */
+  /** Fields to add to `data` or to replace; undefined removes a field. */
   readonly extra?: Payload;
 }
 
@@ -19,7 +19,7 @@ export function paddleTime(ms: number): string {
   return new Date(ms).toISOString().replace('Z', '123Z');
 }
 
-/** The envelope around any Paddle entity. */
+/** Builds the event around a Paddle entity. */
 export function paddleEvent(type: string, data: Payload, overrides: PaddleEventOverrides = {}): Payload {
   const prefix = overrides.simulated === true ? 'ntfsim' : '';
   return {
@@ -38,7 +38,7 @@ interface PaddleTotals {
   readonly currency: string;
 }
 
-/** Paddle keeps a twentieth. */
+/** Builds totals with a fee of 5 percent for Paddle. */
 export function paddleTotals({ total, tax, credit = 0, currency }: PaddleTotals): Payload {
   const fee = Math.round(total / 20);
   return {
@@ -63,18 +63,18 @@ export interface PaddleTransactionOverrides extends PaddleEventOverrides {
   /** Minor units of `currency`, tax included. */
   readonly amount?: number;
   readonly tax?: number;
-  /** What of the amount the customer's credit paid. */
+  /** The part of the amount that the customer's credit paid. */
   readonly credit?: number;
   readonly currency?: string;
   readonly origin?: string;
   readonly subscriptionId?: string | null;
   readonly customerId?: string;
   readonly productId?: string;
-  /** What Paddle pays out, if not the same amount in USD; null as long as that is not known. */
+  /** What Paddle pays out; by default the same amount in USD, null while unknown. */
   readonly payout?: { readonly amount: number; readonly currency: string } | null;
 }
 
-/** `transaction.completed` for the first month of a subscription, 12.00 USD, unless told otherwise. */
+/** Builds `transaction.completed`; by default for the first month of a subscription at 12.00 USD. */
 export function paddleTransaction(overrides: PaddleTransactionOverrides = {}): Payload {
   const { amount = 1200, tax = 0, credit = 0, currency = 'USD', userId = 'user-hazel' } = overrides;
   const { payout = { amount, currency: 'USD' }, subscriptionId = newProviderId('sub') } = overrides;
@@ -159,7 +159,7 @@ export function paddleTransaction(overrides: PaddleTransactionOverrides = {}): P
   return paddleEvent('transaction.completed', transaction, overrides);
 }
 
-/** The `Paddle-Signature` header for a body sent at `atSeconds`. */
+/** Returns the `Paddle-Signature` header for a body sent at `atSeconds`. */
 export function signPaddle(body: Uint8Array | string, secret: string, atSeconds: number): string {
   const mac = createHmac('sha256', secret).update(`${atSeconds}:`).update(body).digest('hex');
   return `ts=${atSeconds};h1=${mac}`;

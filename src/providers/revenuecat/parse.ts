@@ -2,11 +2,11 @@ import * as z from 'zod';
 import type { AdjustmentFact, Environment, EventKind, NormalizedEvent } from '../../domain/events.ts';
 import {
   done,
-  environmentNamed,
+  readEnvironment,
   failed,
   ignored,
   normalizedEvent,
-  usersAmong,
+  appUserIds,
 } from '../shared/normalized-event.ts';
 import type { ParseResult } from '../provider.ts';
 import * as read from '../shared/read-body.ts';
@@ -14,10 +14,10 @@ import type { Read } from '../shared/read-body.ts';
 import * as money from '../shared/store-money.ts';
 import type { StorePrice, StoreTransaction } from '../shared/store-money.ts';
 
-/** Ids that RevenueCat's SDK made up for somebody the app had not named. */
-const ANONYMOUS = '$RCAnonymousID:';
+/** The prefix of ids that RevenueCat's SDK generates before the app names the user. */
+const ANONYMOUS_PREFIX = '$RCAnonymousID:';
 
-/** What every event has. New types and values appear without notice, so only a broken form fails. */
+/** The fields of every event. New types and values appear without notice, so only a malformed event fails. */
 const baseSchema = z.object({
   type: read.id,
   id: read.id,
@@ -37,7 +37,7 @@ const baseSchema = z.object({
 });
 type Base = z.infer<typeof baseSchema>;
 
-/** What an event that may speak of money has besides. */
+/** The additional fields of an event that may state money. */
 const amountsSchema = z
   .object({
     price: money.price,
@@ -57,7 +57,7 @@ const transactionSchema = z
 
 const purchaseTimeSchema = z.object({ purchased_at_ms: read.epochMs.nullish() });
 
-/** Types with a meaning of their own here. Any other type is kept and marked as ignored. */
+/** The known types. An event of any other type is stored as ignored. */
 const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
   ['INITIAL_PURCHASE', 'purchase'],
   ['NON_RENEWING_PURCHASE', 'purchase'],
@@ -76,7 +76,7 @@ const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
 
 const PAID_TYPES: ReadonlySet<string> = new Set(['INITIAL_PURCHASE', 'NON_RENEWING_PURCHASE', 'RENEWAL']);
 
-/** Types whose meaning hangs on the price: if it cannot be read, neither can the event. */
+/** Types whose meaning depends on the price: if the price cannot be read, the event fails. */
 const MONEY_TYPES: ReadonlySet<string> = new Set([
   ...PAID_TYPES,
   'CANCELLATION',
@@ -85,7 +85,7 @@ const MONEY_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 function environmentOf(event: Base): Environment | null {
-  return event.store?.toUpperCase() === 'TEST_STORE' ? 'sandbox' : environmentNamed(event.environment);
+  return event.store?.toUpperCase() === 'TEST_STORE' ? 'sandbox' : readEnvironment(event.environment);
 }
 
 function eventOf(event: Base, kind: EventKind): NormalizedEvent {
@@ -95,11 +95,11 @@ function eventOf(event: Base, kind: EventKind): NormalizedEvent {
     environment: environmentOf(event),
     occurredAt: event.event_timestamp_ms,
     productId: event.product_id,
-    ...usersAmong([event.app_user_id, event.original_app_user_id, ...event.aliases], ANONYMOUS),
+    ...appUserIds([event.app_user_id, event.original_app_user_id, ...event.aliases], ANONYMOUS_PREFIX),
   });
 }
 
-/** Granted by the founder or shared by a family member: nobody paid for this access. */
+/** Returns whether the access was granted by the founder or shared by a family member, so that no one paid for it. */
 function isGift(event: Base): boolean {
   return (
     event.is_family_share ||
@@ -113,14 +113,14 @@ function isTrial(event: Base): boolean {
 }
 
 /**
- * Money going back has no type of its own. The sign of the price also shows refunds given from a dashboard or by Play
- * Store, which state other reasons than CUSTOMER_SUPPORT.
+ * Returns whether the event is a refund. Most refunds have no type of their own. A negative price also shows those that
+ * were made in a dashboard or by Play Store, whose reason is not CUSTOMER_SUPPORT.
  */
 function isRefund(event: Base, price: StorePrice): boolean {
   if (event.type === 'REFUND_REVERSED') return false;
   if (event.type === 'REFUND') return true;
   if (event.type === 'CANCELLATION' && event.cancel_reason?.toUpperCase() === 'CUSTOMER_SUPPORT') return true;
-  return money.isBelowZero(price);
+  return money.isNegative(price);
 }
 
 function transactionOf(raw: unknown): Read<StoreTransaction> {
@@ -155,8 +155,8 @@ function readRefund(event: Base, raw: unknown, price: StorePrice): ParseResult {
 }
 
 /**
- * A reversal names only the transaction and undoes whatever refunds it had, so it counts without an amount as well
- * (which then reads as zero).
+ * Reads the reversal of a refund. It names only the transaction and undoes all of its refunds, so it counts even without
+ * an amount, which is zero then.
  */
 function readRefundReversal(event: Base, raw: unknown, price: StorePrice): ParseResult {
   const reversal = eventOf(event, 'refund_reversed');
@@ -179,8 +179,8 @@ function readRefundReversal(event: Base, raw: unknown, price: StorePrice): Parse
 }
 
 function readTransfer(event: Base): ParseResult {
-  const { userIds: from } = usersAmong(event.transferred_from, ANONYMOUS);
-  const { userIds: to } = usersAmong(event.transferred_to, ANONYMOUS);
+  const { userIds: from } = appUserIds(event.transferred_from, ANONYMOUS_PREFIX);
+  const { userIds: to } = appUserIds(event.transferred_to, ANONYMOUS_PREFIX);
   return done({ ...eventOf(event, 'transfer'), transfer: { from, to } });
 }
 
@@ -203,13 +203,13 @@ export function parse(body: Buffer): ParseResult {
   if (!type.ok) return failed(type.reason);
   const kind = KINDS.get(type.value.type);
   const base = read.readAs(baseSchema, raw, 'event');
-  const unknown = `events of type ${read.typeName(type.value.type)} carry nothing that counts here`;
+  const unknown = `events of type ${read.typeName(type.value.type)} do not affect commissions`;
   if (!base.ok) return kind === undefined ? ignored(unknown) : failed(base.reason);
   const event = base.value;
   if (kind === 'transfer') return readTransfer(event);
   if (kind === 'test') return done(eventOf(event, kind));
   const result = readMoney(event, raw, kind ?? 'other');
-  // A type nobody has heard of yet still counts when it shows money going back.
+  // An unknown type still counts when its price shows a refund.
   if (kind !== undefined || result.outcome !== 'event' || result.event.kind === 'refund') return result;
   return ignored(unknown, result.event);
 }

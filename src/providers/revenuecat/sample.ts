@@ -9,10 +9,10 @@ export interface RevenuecatOverrides {
   readonly userId?: string;
   readonly originalUserId?: string;
   readonly aliases?: readonly string[];
-  /** Dollars, e.g. 9.99; below zero for a refund, null when RevenueCat does not know. */
+  /** Dollars, e.g. 9.99; negative for a refund, null when unknown to RevenueCat. */
   readonly usd?: number | null;
   readonly currency?: string | null;
-  /** In `currency`; without it the dollars at a rough rate. */
+  /** In `currency`; by default the dollars at a rough rate. */
   readonly localPrice?: number | null;
   readonly transactionId?: string | null;
   readonly originalTransactionId?: string | null;
@@ -20,14 +20,14 @@ export interface RevenuecatOverrides {
   readonly store?: string;
   readonly environment?: string | null;
   readonly periodType?: string;
-  /** Epoch ms of the event, and of the purchase unless that is given. */
+  /** Epoch ms of the event, and by default of the purchase. */
   readonly occurredAt?: number;
   readonly purchasedAt?: number;
-  /** Anything else in the event, or in place of what was built; undefined removes a field. */
+  /** Fields to add to the event or to replace; undefined removes a field. */
   readonly extra?: Payload;
 }
 
-/** One RevenueCat event; a first purchase of 9.99 USD in the App Store unless told otherwise. */
+/** Builds a RevenueCat event; by default a first purchase of 9.99 USD in the App Store. */
 export function revenuecatEvent(overrides: RevenuecatOverrides = {}): Payload {
   const occurredAt = overrides.occurredAt ?? SAMPLE_TIME;
   const { usd = 9.99, currency = 'USD', userId = 'user-hazel', aliases = [userId] } = overrides;

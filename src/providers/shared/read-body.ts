@@ -1,13 +1,13 @@
 import * as z from 'zod';
 
-/** A body read as far as one step goes, or the reason why it could not be, fit to be shown. */
+/** A value read from a body, or the reason why it cannot be read. The reason is safe to show. */
 export type Read<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly reason: string };
 
 /**
- * Reads the bytes as a JSON object in UTF-8. The reason of a failure never quotes them: a parser's own message would,
- * and bodies hold personal data.
+ * Reads the bytes as a JSON object in UTF-8. The reason of a failure never quotes them, as a JSON parser's own message
+ * would: bodies hold personal data.
  */
 export function readJsonObject(body: Uint8Array): Read<Readonly<Record<string, unknown>>> {
   let text: string;
@@ -28,68 +28,71 @@ export function readJsonObject(body: Uint8Array): Read<Readonly<Record<string, u
   return { ok: true, value: { ...value } };
 }
 
-/** Checks `value` against `schema`; the reason names the fields that are wrong and what was expected, no values. */
+/** Checks `value` against `schema`. The reason names up to three wrong fields and what was expected, but no values. */
 export function readAs<T>(schema: z.ZodType<T>, value: unknown, at = ''): Read<T> {
   const result = schema.safeParse(value);
   if (result.success) return { ok: true, value: result.data };
-  const faults = result.error.issues.slice(0, 3).map((issue) => {
+  const problems = result.error.issues.slice(0, 3).map((issue) => {
     const path = [at, ...issue.path].filter((step) => step !== '').join('.');
     return `${path === '' ? 'the body' : path} is missing or not ${expectation(issue)}`;
   });
-  return { ok: false, reason: faults.join('; ') };
+  return { ok: false, reason: problems.join('; ') };
 }
 
 function expectation(issue: z.core.$ZodIssue): string {
-  // Schemas of this folder state their expectation themselves; anything else is named by its type alone.
+  // The schemas of this folder state their expectation. For any other schema only the type is named.
   if (issue.code === 'custom') return issue.message;
   if (issue.code !== 'invalid_type') return 'of the expected form';
   return `${/^[aeio]/.test(issue.expected) ? 'an' : 'a'} ${issue.expected}`;
 }
 
-/** A field that may be missing and may hold anything: what comes of it is decided by the reader. */
+/** A field that may be missing and may hold anything. The parser decides what it means. */
 export const anything = z.unknown().optional();
 
-/** Longer ids than any provider makes, short enough for an index. */
-const LONGEST_ID = 255;
+/** Longer than any provider's ids, and short enough for an index. */
+const MAX_ID_LENGTH = 255;
 
-/** Half a surrogate pair or a NUL cannot be kept as text in Postgres: such an id would fail for ever. */
+/** Postgres cannot store half a surrogate pair or a NUL as text: such an id would fail on every attempt. */
 const UNSTORABLE = /[\p{Surrogate}\p{Cc}]/u;
 
 function isId(value: unknown): value is string {
   return (
-    typeof value === 'string' && value.trim() !== '' && value.length <= LONGEST_ID && !UNSTORABLE.test(value)
+    typeof value === 'string' &&
+    value.trim() !== '' &&
+    value.length <= MAX_ID_LENGTH &&
+    !UNSTORABLE.test(value)
   );
 }
 
-/** An id that has to be there. */
+/** A required id. */
 export const id = z.custom<string>(isId, 'an id of 1 to 255 characters');
 
-/** An id that may be missing, and counts as missing when it is nothing that could be kept. */
+/** An optional id. Null where it is missing or cannot be stored. */
 export const optionalId = anything.transform((value) => (isId(value) ? value : null));
 
-/** The ids in a list; whatever else is in it is passed over. */
+/** The ids in a list. Skips everything else in it. */
 export const ids = anything.transform((value) =>
   Array.isArray(value) ? value.filter((item) => isId(item)) : [],
 );
 
-/** Text that steers the reading; anything else reads as null, since new values must never fail. */
+/** Text that decides how the rest is read. Anything else is null, since new values must never fail. */
 export const optionalText = anything.transform((value) => (typeof value === 'string' ? value : null));
 
-/** An object that may be missing or something else, read as empty then; PHP writes an empty one as a list. */
+/** An optional object. Anything else reads as an empty one, such as the list that PHP writes for an empty object. */
 export function part<S extends z.ZodRawShape>(shape: S) {
   return anything
     .transform((value) => (typeof value === 'object' && !Array.isArray(value) ? (value ?? {}) : {}))
     .pipe(z.object(shape));
 }
 
-/** A list's items; missing, or anything else than a list, reads as no items. */
+/** A list. Anything else, or a missing field, reads as an empty one. */
 export function items<T>(item: z.ZodType<T>) {
   return anything.transform((value) => (Array.isArray(value) ? value : [])).pipe(z.array(item));
 }
 
 /**
- * The app's user id among data of the app's own, under the one key that the set-up page asks for. Where the app keeps
- * its ids as numbers they arrive as numbers.
+ * The app's user id in metadata that the app sets, under the key that the provider's setup page names. Apps whose ids are
+ * numbers may send a number.
  */
 export const userMetadata = part({
   app_user_id: anything.transform((value) => {
@@ -98,10 +101,10 @@ export const userMetadata = part({
   }),
 });
 
-/** A flag that is only ever true when it says so. */
+/** A flag. Anything but `true` is false. */
 export const flag = anything.transform((value) => value === true);
 
-/** The end of the year 9997: later instants are mistakes, and with a hold period added no store could keep them. */
+/** The end of the year 9997. A later instant is a mistake, and Postgres could not store it plus a hold period. */
 const LATEST_MS = 253_339_228_799_999;
 
 function isInstant(value: unknown, unitMs: number): value is number {
@@ -116,17 +119,17 @@ export const epochSeconds = z
   .custom<number>((value) => isInstant(value, 1000), 'a time in seconds')
   .transform((seconds) => seconds * 1000);
 
-/** An instant in epoch milliseconds that may be missing. */
+/** An optional instant in epoch milliseconds. */
 export const optionalEpochMs = anything.transform((value) => (isInstant(value, 1) ? value : null));
 
-/** An instant in epoch seconds that may be missing, read as milliseconds. */
+/** An optional instant in epoch seconds, read as milliseconds. */
 export const optionalEpochSeconds = anything.transform((value) =>
   isInstant(value, 1000) ? value * 1000 : null,
 );
 
 /**
- * An instant as text with a time zone, to any fraction of a second: `2026-03-02T09:30:00.181000Z`, and with an offset
- * `+0000` or `+00:00`. What is below a millisecond is cut.
+ * An instant as text with a time zone and any fraction of a second: `2026-03-02T09:30:00.181000Z`, or with an offset
+ * such as `+0000` or `+00:00`. Digits below a millisecond are cut.
  */
 const TIME_TEXT = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(\.\d{1,3})?\d*(?:Z|([+-]\d{2}):?(\d{2}))$/i;
 
@@ -143,10 +146,10 @@ export const timeText = z
   .custom<string>((value) => timeTextMs(value) !== null, 'a time with its time zone')
   .transform((text) => Number(timeTextMs(text)));
 
-/** The same where it may be missing. */
+/** An optional instant as text, read as epoch milliseconds. */
 export const optionalTimeText = anything.transform(timeTextMs);
 
-/** An ISO 4217 code in any case, read in upper case. */
+/** An ISO 4217 code in any case, read as upper case. */
 export const currencyCode = z
   .custom<string>((value) => typeof value === 'string' && /^[a-z]{3}$/i.test(value), 'a currency code')
   .transform((code) => code.toUpperCase());
@@ -158,20 +161,20 @@ function minorTextValue(value: unknown): number | null {
   return Number.isSafeInteger(minor) ? minor : null;
 }
 
-/** An amount as the text of a whole number of minor units; below zero where a balance turned round. */
+/** An amount as the text of a whole number of minor units. Negative where a balance changed its sign. */
 export const minorText = z
   .custom<string>((value) => minorTextValue(value) !== null, 'the text of a whole amount')
   .transform((text) => Number(text));
 
-/** The same where it may be missing. */
+/** An optional amount as the text of a whole number of minor units. */
 export const optionalMinorText = anything.transform(minorTextValue);
 
-/** Candidates without nulls and repeats, the order kept. */
+/** Returns the candidates in their order, without nulls and repeats. */
 export function distinct(candidates: readonly (string | null)[]): readonly string[] {
   return [...new Set(candidates)].filter((candidate) => candidate !== null);
 }
 
-/** The name of an event type for a reason, where it looks like one; a sender's free text is never repeated. */
+/** Returns an event type for a reason if it looks like a type name; a sender's free text is never repeated. */
 export function typeName(type: string): string {
-  return /^[a-z][a-z_.]{0,59}$/i.test(type) ? type : 'of an unusual name';
+  return /^[a-z][a-z_.]{0,59}$/i.test(type) ? type : '(unreadable name)';
 }

@@ -1,12 +1,12 @@
 import type { SignedRequest } from '../provider.ts';
 import { secureCompare } from './secure-compare.ts';
 
-/** The one header of this scheme. */
+/** The header that carries the token. */
 export const TOKEN_HEADER = 'authorization';
 
 /**
- * Whether the request carries `secret` as its whole `Authorization` value. Nothing is stripped or added: the providers
- * send back exactly what was typed at theirs, with or without `Bearer`. Never throws.
+ * Returns whether `secret` is the whole `Authorization` value of the request. Nothing is stripped or added: the providers
+ * send exactly the value that was entered in their dashboard, with or without `Bearer`. Never throws.
  */
 export function verifyStaticToken(request: SignedRequest, secret: string): boolean {
   const header = request.headers[TOKEN_HEADER];

@@ -1,6 +1,6 @@
 /**
- * Money as RevenueCat, Adapty and Superwall tell it: the purchase of a store, whose price is stated as a decimal number
- * of US dollars and once more in the currency of the purchase.
+ * Money as RevenueCat, Adapty and Superwall report it: a purchase in a store, whose price is a decimal number of US
+ * dollars and, in a second field, of the currency of the purchase.
  */
 import * as z from 'zod';
 import type { NormalizedEvent, OriginalAmount } from '../../domain/events.ts';
@@ -8,38 +8,38 @@ import { decimalToMinor, minorDecimals } from '../../domain/money.ts';
 import * as read from './read-body.ts';
 import type { Read } from './read-body.ts';
 
-/** A price as stated. Null or undefined is unknown, which is not zero. */
+/** A price as the body states it. Null or undefined means unknown, which is not zero. */
 export interface StorePrice {
   readonly usd: number | null | undefined;
   readonly local: number | null | undefined;
   readonly currency: string | null | undefined;
-  /** Where `usd` and `local` stand in the body, for the reason of a failure. */
+  /** The names of the fields of `usd` and `local`, for the reason of a failure. */
   readonly fields: { readonly usd: string; readonly local: string };
 }
 
-/** Which purchase of which store. */
+/** One purchase in one store. */
 export interface StoreTransaction {
   readonly store: string;
   readonly ref: string;
 }
 
-/** A decimal price, below zero where money goes back. */
+/** A decimal price. Negative where money is refunded. */
 export const price = z.number().nullish();
 
-/** The currency of a price. It only says what the amount was in: a code that can't be read leaves the USD price. */
+/** The currency of `local`. A code that cannot be read is null, which leaves the price in USD. */
 export const priceCurrency = read.currencyCode.nullish().catch(null);
 
-/** A store's name. In lower case all providers name one store alike, so that its purchase pays once. */
+/** A store's name in lower case. All providers use the same name for a store then, so that a purchase earns once. */
 export const storeName = read.id.transform((name) => name.toLowerCase());
 
-/** Whether money goes back, whatever the event is called. */
-export function isBelowZero({ usd, local }: Pick<StorePrice, 'usd' | 'local'>): boolean {
+/** Returns whether the price is negative, which means a refund under any event name. */
+export function isNegative({ usd, local }: Pick<StorePrice, 'usd' | 'local'>): boolean {
   return (usd ?? local ?? 0) < 0;
 }
 
 /**
- * The amount without its sign, in the currency of the purchase where that is stated, else in USD. `usd` is in USD
- * whatever `currency` says. Null when no amount above zero is stated.
+ * Returns the amount without its sign, in the currency of the purchase where that is stated, else in USD. `usd` is always
+ * in USD, whatever `currency` is. Null where no amount above zero is stated.
  */
 export function storeAmount({ usd, local, currency, fields }: StorePrice): Read<OriginalAmount | null> {
   const usdMinor = usd == null ? 0 : decimalToMinor(Math.abs(usd), 2);
@@ -53,7 +53,7 @@ export function storeAmount({ usd, local, currency, fields }: StorePrice): Read<
   if (currency != null && currency !== 'USD' && localMinor > 0) {
     return { ok: true, value: { currency, amountMinor: localMinor, usdCents } };
   }
-  // What the purchase states above zero is in USD here.
+  // An amount above zero is in USD here.
   const cents = usdCents ?? (localMinor > 0 ? localMinor : null);
   return {
     ok: true,
@@ -62,8 +62,9 @@ export function storeAmount({ usd, local, currency, fields }: StorePrice): Read<
 }
 
 /**
- * What a customer paid. A price of zero, or of less than half a cent, is no payment. An unknown one, or one below zero
- * where money should have come in, is no payment either, but is marked. `transaction` matters only where there is money.
+ * Returns what a customer paid. A price of zero, or of less than half a cent, is no payment. Neither is an unknown price,
+ * or a negative one where a payment is expected, but these are marked as unknown. `transaction` is read only where there
+ * is money.
  */
 export function storePayment(
   stated: StorePrice,
@@ -78,9 +79,9 @@ export function storePayment(
 }
 
 /**
- * What went back to a customer, keyed by the event that told of it: refunds of a store have no id of their own. A
- * refund without an amount takes nothing back by itself: it may be a part or the whole, and a guess would be a money
- * row. It is marked as of unknown price, so that somebody looks.
+ * Returns what was refunded to a customer. Store refunds have no id, so the id of the event that reports the refund is
+ * the key. A refund without an amount takes nothing back: it may be partial or full, and a guess would become a money
+ * row. It is marked as of unknown price, so that the founder can check it.
  */
 export function storeRefund(
   stated: StorePrice,

@@ -6,18 +6,18 @@ import { UNIX_SECONDS } from './timestamped-hmac.ts';
 const PARTS = ['id', 'timestamp', 'signature'] as const;
 type Part = (typeof PARTS)[number];
 
-/** The scheme's headers in both of its spellings: Svix's own, and the ones of Standard Webhooks. */
+/** The headers of the scheme under both names: those of Svix, and those of Standard Webhooks. */
 export const SVIX_HEADERS: readonly string[] = ['svix', 'webhook'].flatMap((prefix) =>
   PARTS.map((part) => `${prefix}-${part}`),
 );
 
-/** Either way: a message from the future is as doubtful as an old one. */
+/** In both directions: a message from the future is as suspicious as an old one. */
 const TOLERANCE_SECONDS = 300;
 
 const KEY_PREFIX = 'whsec_';
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** The key is what the text after the prefix stands for in base64, not the text. Null when it stands for nothing. */
+/** Returns the key: the bytes that the text after the prefix encodes in base64. Null where it encodes none. */
 function keyOf(secret: string): Buffer | null {
   const text = secret.startsWith(KEY_PREFIX) ? secret.slice(KEY_PREFIX.length) : secret;
   const key = BASE64.test(text) ? Buffer.from(text, 'base64') : Buffer.alloc(0);
@@ -31,21 +31,21 @@ export function svixSecretProblem(secret: string): string | null {
     : null;
 }
 
-/** A header's value; null when it is missing, empty or a list. */
+/** Returns a header's value; null where it is missing, empty or a list. */
 function headerOf({ headers }: SignedRequest, part: Part): string | null {
   const value = headers[`svix-${part}`] ?? headers[`webhook-${part}`];
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
-/** The time that the headers state, epoch ms; null when it can't be read. Proves nothing. */
+/** Returns the time that the headers state, epoch ms; null where it cannot be read. It is not verified. */
 export function svixTime(request: SignedRequest): number | null {
   const time = headerOf(request, 'timestamp');
   return time !== null && UNIX_SECONDS.test(time) ? Number(time) * 1000 : null;
 }
 
 /**
- * Whether one of the request's signatures is the HMAC-SHA256 of id, time and raw body under `secret`, and the time is at
- * most 300 whole seconds away in either direction. Signatures of another version than `v1` are passed over. Never throws.
+ * Returns whether one of the request's signatures is the HMAC-SHA256 of id, time and raw body under `secret`, and the time
+ * is at most 300 whole seconds away in either direction. Ignores signatures of versions other than `v1`. Never throws.
  */
 export function verifySvix(request: SignedRequest, secret: string): boolean {
   const id = headerOf(request, 'id');
@@ -61,6 +61,6 @@ export function verifySvix(request: SignedRequest, secret: string): boolean {
     matches = secureCompare(signature, `v1,${expected}`) || matches;
   }
   const now = Math.floor(request.receivedAt / 1000);
-  // Written so that a clock that is not a number refuses.
+  // False where the clock is NaN.
   return matches && Math.abs(now - Number(time)) <= TOLERANCE_SECONDS;
 }

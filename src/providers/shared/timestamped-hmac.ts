@@ -2,18 +2,18 @@ import { createHmac } from 'node:crypto';
 import type { SignedRequest } from '../provider.ts';
 import { secureCompare } from './secure-compare.ts';
 
-/** How one provider spells a signature that covers a time: `t=1700000000,v1=<hex>` or `ts=1700000000;h1=<hex>`. */
+/** A provider's format of a signature that covers a time, such as `t=1700000000,v1=<hex>` or `ts=1700000000;h1=<hex>`. */
 export interface TimestampedHmacScheme {
   /** Lower case. */
   readonly header: string;
   readonly separator: ',' | ';';
   readonly timeKey: string;
-  /** Elements under any other key, such as a scheme of the future, are passed over. */
+  /** Elements with any other key, such as those of a future scheme, are ignored. */
   readonly signatureKey: string;
-  /** What stands between the time and the raw body in the signed bytes. */
+  /** The character between the time and the raw body in the signed bytes. */
   readonly joint: '.' | ':';
   readonly toleranceMs: number;
-  /** The clock's step: 1000 counts the age in whole seconds (300.9 s are 300), 1 in milliseconds. */
+  /** The unit of the age: 1000 counts whole seconds (300.9 s are 300), 1 counts milliseconds. */
   readonly clockStepMs: 1 | 1000;
 }
 
@@ -23,10 +23,10 @@ interface TimestampedSignatures {
   readonly signatures: readonly string[];
 }
 
-/** Whole seconds, long enough for ever. */
+/** Whole seconds since the epoch. Twelve digits last for 31,000 years. */
 export const UNIX_SECONDS = /^\d{1,12}$/;
 
-/** Reads the header; null unless it states exactly one time in whole seconds and at least one signature. */
+/** Parses the header. Null unless it has exactly one time in whole seconds and at least one signature. */
 export function parseTimestampedHeader(
   header: string,
   scheme: Pick<TimestampedHmacScheme, 'separator' | 'timeKey' | 'signatureKey'>,
@@ -41,7 +41,7 @@ export function parseTimestampedHeader(
     else if (key === scheme.signatureKey) signatures.push(value);
   }
   const [time, ...otherTimes] = times;
-  // Two times would leave open which of them was signed. A header sent twice reaches us joined, with two times.
+  // With two times it is unclear which one was signed. Node joins a header that was sent twice, so it has two times.
   if (time === undefined || otherTimes.length > 0 || !UNIX_SECONDS.test(time)) return null;
   return signatures.length === 0 ? null : { time, signatures };
 }
@@ -54,15 +54,15 @@ function readTimestamped(
   return typeof header === 'string' ? parseTimestampedHeader(header, scheme) : null;
 }
 
-/** The time that the header states, epoch ms; null when it can't be read. Proves nothing. */
+/** Returns the time that the header states, epoch ms; null where it cannot be read. It is not verified. */
 export function timestampedHmacTime(request: SignedRequest, scheme: TimestampedHmacScheme): number | null {
   const parsed = readTimestamped(request, scheme);
   return parsed === null ? null : Number(parsed.time) * 1000;
 }
 
 /**
- * Whether one of the header's signatures is the HMAC-SHA256 of time, joint and raw body under `secret`, and the time
- * is no older than the tolerance. A time in the future passes, as in the providers' own libraries: it is signed too,
+ * Returns whether one of the header's signatures is the HMAC-SHA256 of time, joint and raw body under `secret`, and the
+ * time is not older than the tolerance. A time in the future passes, as in the providers' own libraries: it is signed too,
  * and a slow clock here must not lose money. Never throws.
  */
 export function verifyTimestampedHmac(
@@ -79,6 +79,6 @@ export function verifyTimestampedHmac(
   let matches = false;
   for (const signature of parsed.signatures) matches = secureCompare(signature, expected) || matches;
   const now = Math.floor(request.receivedAt / scheme.clockStepMs) * scheme.clockStepMs;
-  // Written so that a clock that is not a number refuses.
+  // False where the clock is NaN.
   return matches && now - Number(parsed.time) * 1000 <= scheme.toleranceMs;
 }

@@ -4,12 +4,12 @@ import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
-import { done, ignored, object, originalAmount, STORE } from './envelope.ts';
+import { done, ignored, readObject, originalAmount, STORE } from './envelope.ts';
 import type { Envelope } from './envelope.ts';
 import { amount, ref } from './objects.ts';
 
-/** Refunds and disputes: money that names the payment it came from. */
-const moneyBackSchema = z.object({
+/** The fields of refunds and disputes, which name the payment that they take money from. */
+const refundOrDisputeSchema = z.object({
   currency: read.currencyCode,
   id: read.id,
   amount,
@@ -17,34 +17,34 @@ const moneyBackSchema = z.object({
   payment_intent: ref,
   charge: ref,
 });
-type MoneyBack = z.infer<typeof moneyBackSchema>;
+type RefundOrDispute = z.infer<typeof refundOrDisputeSchema>;
 
-function readMoneyBack(envelope: Envelope): Read<MoneyBack & { readonly paymentRef: string }> {
-  const back = object(envelope, moneyBackSchema);
-  if (!back.ok) return back;
-  const paymentRef = back.value.payment_intent ?? back.value.charge;
+function readRefundOrDispute(envelope: Envelope): Read<RefundOrDispute & { readonly paymentRef: string }> {
+  const object = readObject(envelope, refundOrDisputeSchema);
+  if (!object.ok) return object;
+  const paymentRef = object.value.payment_intent ?? object.value.charge;
   if (paymentRef === null) {
     return { ok: false, reason: 'data.object names neither a payment_intent nor a charge' };
   }
-  return { ok: true, value: { ...back.value, paymentRef } };
+  return { ok: true, value: { ...object.value, paymentRef } };
 }
 
 function adjustmentOf(
-  back: MoneyBack & { readonly paymentRef: string },
+  object: RefundOrDispute & { readonly paymentRef: string },
   state: Pick<AdjustmentFact, 'kind' | 'state' | 'rank'>,
 ): AdjustmentFact {
   return {
     ...state,
     store: STORE,
-    ref: back.id,
-    paymentRef: back.paymentRef,
-    ...originalAmount(back.currency, back.amount),
+    ref: object.id,
+    paymentRef: object.paymentRef,
+    ...originalAmount(object.currency, object.amount),
   };
 }
 
-/** One refund keeps its id through all its events; its status says whether the money left. */
+/** Reads a refund. It has one id in all its events, and its status shows whether money moved. */
 export function readRefund(envelope: Envelope): ParseResult {
-  const refund = readMoneyBack(envelope);
+  const refund = readRefundOrDispute(envelope);
   if (!refund.ok) return failed(refund.reason);
   switch (refund.value.status) {
     case 'succeeded': {
@@ -57,11 +57,11 @@ export function readRefund(envelope: Envelope): ParseResult {
       return done(envelope, 'refund_reversed', { adjustment });
     }
     default:
-      return ignored(envelope, 'the refund is not done yet: another event tells how it ends');
+      return ignored(envelope, 'the refund is not complete yet; a later event reports the outcome');
   }
 }
 
-/** How far each event of a dispute decides: money moving outranks its opening, its end outranks both. */
+/** Returns what an event of a dispute decides: moved money outranks the opening, and the end outranks both. */
 function disputeState(type: string, status: string | null): Pick<AdjustmentFact, 'state' | 'rank'> | null {
   switch (type) {
     case 'charge.dispute.created':
@@ -79,10 +79,10 @@ function disputeState(type: string, status: string | null): Pick<AdjustmentFact,
 }
 
 export function readDispute(envelope: Envelope): ParseResult {
-  const dispute = readMoneyBack(envelope);
+  const dispute = readRefundOrDispute(envelope);
   if (!dispute.ok) return failed(dispute.reason);
   const state = disputeState(envelope.type, dispute.value.status);
-  if (state === null) return ignored(envelope, 'the dispute moves no money');
+  if (state === null) return ignored(envelope, 'the event of the dispute moves no money');
   const adjustment = adjustmentOf(dispute.value, { kind: 'chargeback', ...state });
   return done(envelope, state.state === 'applied' ? 'chargeback' : 'chargeback_reversed', { adjustment });
 }

@@ -12,6 +12,7 @@ import { normalizedEvent } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
 
+/** The store of every Stripe payment. */
 export const STORE = 'stripe';
 
 export const envelopeSchema = z.object({
@@ -23,6 +24,7 @@ export const envelopeSchema = z.object({
 });
 export type Envelope = z.infer<typeof envelopeSchema>;
 
+/** What a parser may add to the event of an envelope. */
 export type Details = Partial<Omit<NormalizedEvent, 'sourceEventId' | 'kind' | 'environment'>>;
 
 function environmentOf(envelope: Envelope): Environment | null {
@@ -48,12 +50,13 @@ export function ignored(envelope: Envelope, reason: string, details: Details = {
   return normalized.ignored(reason, eventOf(envelope, 'other', details));
 }
 
-/** Stripe states no USD value: only an amount that is in USD already has one. */
+/** Returns an amount. Its value in USD is known only where it is in USD, since Stripe states none. */
 export function originalAmount(currency: string, amountMinor: number): OriginalAmount {
   return { currency, amountMinor, usdCents: currency === 'USD' ? amountMinor : null };
 }
 
-export function aliases(
+/** Returns the other ids under which Stripe may name the payment `paymentRef`. */
+export function aliasesOf(
   paymentRef: string | null,
   ...names: readonly (string | null)[]
 ): readonly PaymentAliasFact[] {
@@ -64,6 +67,7 @@ export function aliases(
     .map((aliasRef) => ({ store: STORE, aliasRef, paymentRef }));
 }
 
-export function object<T>(envelope: Envelope, schema: z.ZodType<T>): Read<T> {
+/** Reads the object of the event. */
+export function readObject<T>(envelope: Envelope, schema: z.ZodType<T>): Read<T> {
   return read.readAs(schema, envelope.data.object, 'data.object');
 }

@@ -1,18 +1,18 @@
 import * as z from 'zod';
 import * as read from '../shared/read-body.ts';
 
-/** A reference to another object: its id, or the object itself where the sender expanded it. */
+/** A reference to another object: its id, or the expanded object. */
 export const ref = read.anything.transform((value) => {
   const target: unknown = typeof value === 'object' && value !== null && 'id' in value ? value.id : value;
   return read.optionalId.parse(target);
 });
 
-/** A list object. */
+/** A Stripe list object. */
 export function list<T>(item: z.ZodType<T>) {
   return read.part({ data: read.items(item) });
 }
 
-/** Where a product's id may stand: `pricing` since API version 2025-03-31, `price` and `plan` before. */
+/** The fields that may hold a product's id: `pricing` since API version 2025-03-31, `price` and `plan` before. */
 export const pricedShape = {
   pricing: read.part({ price_details: read.part({ price: ref, product: ref }) }),
   price: read.part({ id: read.optionalId, product: ref }),
@@ -20,7 +20,7 @@ export const pricedShape = {
 };
 type Priced = z.infer<z.ZodObject<typeof pricedShape>>;
 
-/** Minor units as Stripe states them: whole and never negative. */
+/** An amount in minor units: whole and never negative. */
 export const amount = z.custom<number>(
   (value) => Number.isSafeInteger(value) && Number(value) >= 0,
   'a whole amount of zero or more',

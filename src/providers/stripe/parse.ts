@@ -14,11 +14,11 @@ import {
 } from './payments.ts';
 import { readSubscription } from './subscriptions.ts';
 
-const SAME_MONEY = 'the same money comes as an invoice or a checkout session, which is counted instead';
+const SAME_MONEY = 'the same payment arrives as an invoice or a checkout session, which is counted instead';
 
 /**
- * One type, one reader. Of the two families that tell of refunds only `refund.*` is read: it has one id, amount and
- * status per refund, where `charge.refunded` states a running total. Reading both would take the same money back twice.
+ * Reads an event by its type. Of the two families that report refunds only `refund.*` counts: it has one id, amount and
+ * status per refund, while `charge.refunded` states a running total. Counting both would take the same money back twice.
  */
 function readType(envelope: Envelope): ParseResult {
   switch (envelope.type) {
@@ -30,7 +30,7 @@ function readType(envelope: Envelope): ParseResult {
     case 'invoice_payment.paid':
       return readInvoicePayment(envelope);
     case 'invoice.payment_succeeded':
-      return ignored(envelope, 'the same invoice comes as invoice.paid, which is counted instead');
+      return ignored(envelope, 'the same invoice arrives as invoice.paid, which is counted instead');
     case 'charge.succeeded':
       return readCharge(envelope, SAME_MONEY);
     case 'payment_intent.succeeded':
@@ -38,7 +38,7 @@ function readType(envelope: Envelope): ParseResult {
     case 'charge.refunded':
       return readCharge(
         envelope,
-        'each refund comes as refund.created or refund.updated, which is counted instead',
+        'each refund arrives as refund.created or refund.updated, which is counted instead',
       );
     case 'refund.created':
     case 'refund.updated':
@@ -55,10 +55,7 @@ function readType(envelope: Envelope): ParseResult {
     case 'customer.subscription.deleted':
       return readSubscription(envelope);
     default:
-      return ignored(
-        envelope,
-        `events of type ${read.typeName(envelope.type)} carry nothing that counts here`,
-      );
+      return ignored(envelope, `events of type ${read.typeName(envelope.type)} do not affect commissions`);
   }
 }
 
@@ -67,7 +64,9 @@ export function parse(body: Buffer): ParseResult {
   if (!json.ok) return failed(json.reason);
   const format = json.value['object'];
   if (typeof format === 'string' && format.startsWith('v2.')) {
-    return normalized.ignored('a thin event carries no data: the endpoint must send snapshot events');
+    return normalized.ignored(
+      'a thin event contains no data; configure the Stripe endpoint to send snapshot events',
+    );
   }
   const envelope = read.readAs(envelopeSchema, json.value);
   return envelope.ok ? readType(envelope.value) : failed(envelope.reason);

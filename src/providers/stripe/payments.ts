@@ -3,7 +3,7 @@ import type { EventKind, PaymentFact } from '../../domain/events.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
-import { aliases, done, ignored, object, originalAmount, STORE } from './envelope.ts';
+import { aliasesOf, done, ignored, readObject, originalAmount, STORE } from './envelope.ts';
 import type { Details, Envelope } from './envelope.ts';
 import { amount, list, pricedShape, productOf, ref } from './objects.ts';
 
@@ -71,7 +71,7 @@ const paymentIntentSchema = z.object({
   metadata,
 });
 
-/** Whatever bills a subscription again is a renewal; that it ended a trial is not visible in the invoice. */
+/** Returns the kind of a paid invoice. It does not show that a renewal ended a trial. */
 function invoiceKind(invoice: Invoice): EventKind {
   switch (invoice.billing_reason) {
     case 'subscription_cycle':
@@ -85,8 +85,8 @@ function invoiceKind(invoice: Invoice): EventKind {
 }
 
 /**
- * The kind of an invoice without money. The first one of a subscription is a trial's only where a line says so in the
- * words Stripe uses; it may as well be a full discount or paid by credit.
+ * Returns the kind of an invoice of zero. The first invoice of a subscription starts a trial only where a line says so in
+ * Stripe's words; else it may be fully discounted or paid by credit.
  */
 function freeInvoiceKind(invoice: Invoice): EventKind {
   const kind = invoiceKind(invoice);
@@ -96,7 +96,7 @@ function freeInvoiceKind(invoice: Invoice): EventKind {
 }
 
 export function readInvoicePaid(envelope: Envelope): ParseResult {
-  const parsed = object(envelope, invoiceSchema);
+  const parsed = readObject(envelope, invoiceSchema);
   if (!parsed.ok) return failed(parsed.reason);
   const invoice = parsed.value;
   const lines = invoice.lines.data;
@@ -105,7 +105,7 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
     invoice.subscription,
     ...lines.flatMap((line) => [line.parent.subscription_item_details.subscription, line.subscription]),
   ]);
-  // Money received elsewhere never passed through Stripe: nothing to convert, refund or dispute here.
+  // Money received outside Stripe cannot be refunded or disputed through Stripe, so it does not count.
   const paid = invoice.paid_out_of_band ? 0 : invoice.amount_paid;
   const payment: PaymentFact = { store: STORE, ref: invoice.id, ...originalAmount(invoice.currency, paid) };
   return done(envelope, paid > 0 ? invoiceKind(invoice) : freeInvoiceKind(invoice), {
@@ -119,13 +119,13 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
     ]),
     userKeys: read.distinct([subscription, invoice.customer]),
     payment: paid > 0 ? payment : null,
-    // Only bodies of API versions before 2025-03-31 name them; later ones send invoice_payment.paid.
-    paymentAliases: aliases(invoice.id, invoice.payment_intent, invoice.charge),
+    // Only API versions before 2025-03-31 name these. Later ones send invoice_payment.paid.
+    paymentAliases: aliasesOf(invoice.id, invoice.payment_intent, invoice.charge),
   });
 }
 
 export function readSession(envelope: Envelope): ParseResult {
-  const session = object(envelope, sessionSchema);
+  const session = readObject(envelope, sessionSchema);
   if (!session.ok) return failed(session.reason);
   switch (session.value.mode) {
     case 'subscription':
@@ -133,7 +133,7 @@ export function readSession(envelope: Envelope): ParseResult {
     case 'payment':
       return readPaymentSession(envelope, session.value);
     default:
-      return ignored(envelope, 'a checkout session of this mode takes no money');
+      return ignored(envelope, 'a checkout session of this mode takes no payment');
   }
 }
 
@@ -141,7 +141,7 @@ function sessionUserIds(session: Session): readonly string[] {
   return read.distinct([session.client_reference_id, session.metadata.app_user_id]);
 }
 
-/** The first invoice carries the money of a subscription; the session tells whose subscription it is. */
+/** Reads the session of a subscription, which names the user. The first invoice states the payment. */
 function readSubscriptionSession(envelope: Envelope, session: Session): ParseResult {
   const userIds = sessionUserIds(session);
   const [customerUserId] = userIds;
@@ -157,17 +157,17 @@ function readPaymentSession(envelope: Envelope, session: Session): ParseResult {
   const details: Details = {
     userIds: sessionUserIds(session),
     userKeys: read.distinct([session.customer]),
-    paymentAliases: aliases(session.invoice, session.payment_intent),
+    paymentAliases: aliasesOf(session.invoice, session.payment_intent),
   };
   if (session.payment_status === 'no_payment_required') return done(envelope, 'other', details);
   if (session.payment_status !== 'paid') {
     return ignored(
       envelope,
-      'the checkout session is not paid yet: its payment comes as an event of its own',
+      'the checkout session is not paid yet; the payment arrives as a separate event',
       details,
     );
   }
-  const paid = object(envelope, sessionAmountSchema);
+  const paid = readObject(envelope, sessionAmountSchema);
   if (!paid.ok) return failed(paid.reason);
   if (paid.value.amount_total === 0) return done(envelope, 'other', details);
   const payment: PaymentFact = {
@@ -178,33 +178,34 @@ function readPaymentSession(envelope: Envelope, session: Session): ParseResult {
   return done(envelope, 'purchase', { ...details, payment });
 }
 
-/** Since API version 2025-03-31 the only body that says which payment intent paid which invoice. */
+/** Reads which payment intent paid which invoice. Since API version 2025-03-31 only this body states it. */
 export function readInvoicePayment(envelope: Envelope): ParseResult {
-  const paid = object(envelope, invoicePaymentSchema);
+  const paid = readObject(envelope, invoicePaymentSchema);
   if (!paid.ok) return failed(paid.reason);
   const { invoice, payment } = paid.value;
   return done(envelope, 'other', {
-    paymentAliases: aliases(invoice, payment.payment_intent, payment.charge),
+    paymentAliases: aliasesOf(invoice, payment.payment_intent, payment.charge),
   });
 }
 
-/** The same money as an invoice or a checkout session. Its ids are kept: a refund or a dispute may name only them. */
+/** Reads the ids of a charge: a refund or dispute may name only these. Its money arrives as an invoice or session. */
 export function readCharge(envelope: Envelope, reason: string): ParseResult {
-  const charge = object(envelope, chargeSchema);
+  const charge = readObject(envelope, chargeSchema);
   if (!charge.ok) return ignored(envelope, reason);
   const { id, invoice, payment_intent: intent } = charge.value;
   return ignored(envelope, reason, {
     userIds: read.distinct([charge.value.metadata.app_user_id]),
-    paymentAliases: invoice === null ? aliases(intent, id) : aliases(invoice, intent, id),
+    paymentAliases: invoice === null ? aliasesOf(intent, id) : aliasesOf(invoice, intent, id),
   });
 }
 
+/** Reads the ids of a payment intent, for the same reason as those of a charge. */
 export function readPaymentIntent(envelope: Envelope, reason: string): ParseResult {
-  const intent = object(envelope, paymentIntentSchema);
+  const intent = readObject(envelope, paymentIntentSchema);
   if (!intent.ok) return ignored(envelope, reason);
   const { id, invoice, latest_charge: charge } = intent.value;
   return ignored(envelope, reason, {
     userIds: read.distinct([intent.value.metadata.app_user_id]),
-    paymentAliases: invoice === null ? aliases(id, charge) : aliases(invoice, id, charge),
+    paymentAliases: invoice === null ? aliasesOf(id, charge) : aliasesOf(invoice, id, charge),
   });
 }

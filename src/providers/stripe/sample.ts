@@ -10,11 +10,11 @@ export interface StripeEventOverrides {
   /** `sandbox` is Stripe's test mode. */
   readonly environment?: 'production' | 'sandbox';
   readonly previousAttributes?: Payload;
-  /** Anything else in the object, or in place of what was built; undefined removes a field. */
+  /** Fields to add to the object or to replace; undefined removes a field. */
   readonly extra?: Payload;
 }
 
-/** The envelope around any Stripe object. */
+/** Builds the event around a Stripe object. */
 export function stripeEvent(type: string, object: Payload, overrides: StripeEventOverrides = {}): Payload {
   const livemode = overrides.environment !== 'sandbox';
   const { previousAttributes } = overrides;
@@ -90,7 +90,7 @@ function invoiceLine(context: InvoiceContext, legacy: boolean): Payload {
   };
 }
 
-/** `invoice.paid` for the first month of a subscription, 12.00 USD, unless told otherwise. */
+/** Builds `invoice.paid`; by default for the first month of a subscription at 12.00 USD. */
 export function stripeInvoicePaid(overrides: StripeInvoiceOverrides = {}): Payload {
   const { amount = 1200, currency = 'usd', userId = 'user-hazel', legacy } = overrides;
   const at = toSeconds(overrides.occurredAt ?? SAMPLE_TIME);
@@ -146,7 +146,7 @@ export function stripeInvoicePaid(overrides: StripeInvoiceOverrides = {}): Paylo
   return stripeEvent('invoice.paid', invoice, overrides);
 }
 
-/** The `Stripe-Signature` header for a body sent at `atSeconds`. */
+/** Returns the `Stripe-Signature` header for a body sent at `atSeconds`. */
 export function signStripe(body: Uint8Array | string, secret: string, atSeconds: number): string {
   const mac = createHmac('sha256', secret).update(`${atSeconds}.`).update(body).digest('hex');
   return `t=${atSeconds},v1=${mac}`;

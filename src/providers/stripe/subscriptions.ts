@@ -3,7 +3,7 @@ import type { EventKind } from '../../domain/events.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
-import { done, ignored, object } from './envelope.ts';
+import { done, ignored, readObject } from './envelope.ts';
 import type { Details, Envelope } from './envelope.ts';
 import { list, pricedShape, productOf, ref } from './objects.ts';
 
@@ -20,7 +20,10 @@ const subscriptionSchema = z.object({
 });
 type Subscription = z.infer<typeof subscriptionSchema>;
 
-/** What a subscription is made of, to compare: its periods move with every renewal and do not count. */
+/**
+ * Returns the prices and quantities of a subscription, for comparison; null where an item has no price id. Periods change
+ * with every renewal and are left out.
+ */
 function composition(items: z.infer<typeof subscriptionSchema>['items']): string | null {
   const parts = items.data.map(({ price, plan, quantity }) =>
     JSON.stringify([price.id ?? plan.id, quantity]),
@@ -47,7 +50,7 @@ function subscriptionChange(envelope: Envelope, subscription: Subscription): Eve
 }
 
 export function readSubscription(envelope: Envelope): ParseResult {
-  const subscription = object(envelope, subscriptionSchema);
+  const subscription = readObject(envelope, subscriptionSchema);
   if (!subscription.ok) return failed(subscription.reason);
   const { id, customer, status, items, metadata: custom } = subscription.value;
   const details: Details = {
@@ -58,10 +61,14 @@ export function readSubscription(envelope: Envelope): ParseResult {
   if (envelope.type === 'customer.subscription.deleted') return done(envelope, 'cancellation', details);
   if (envelope.type === 'customer.subscription.created') {
     if (status === 'trialing') return done(envelope, 'trial_started', details);
-    return ignored(envelope, 'a new subscription without a trial: its invoice counts', details);
+    return ignored(
+      envelope,
+      'a new subscription without a trial is paid by its invoice, which is counted instead',
+      details,
+    );
   }
   const kind = subscriptionChange(envelope, subscription.value);
   if (kind === null)
-    return ignored(envelope, 'nothing that counts here changed in the subscription', details);
+    return ignored(envelope, 'the change of the subscription does not affect commissions', details);
   return done(envelope, kind, details);
 }

@@ -2,21 +2,21 @@ import * as z from 'zod';
 import type { EventKind, NormalizedEvent } from '../../domain/events.ts';
 import {
   done,
-  environmentNamed,
+  readEnvironment,
   failed,
   ignored,
   normalizedEvent,
-  usersAmong,
+  appUserIds,
 } from '../shared/normalized-event.ts';
 import type { ParseResult } from '../provider.ts';
 import * as read from '../shared/read-body.ts';
 import * as money from '../shared/store-money.ts';
 import type { StorePrice, StoreTransaction } from '../shared/store-money.ts';
 
-/** Ids that Superwall's SDK made up for somebody the app had not named. */
-const ANONYMOUS = '$SuperwallAlias:';
+/** The prefix of ids that Superwall's SDK generates before the app names the user. */
+const ANONYMOUS_PREFIX = '$SuperwallAlias:';
 
-/** But for id and name, which tell the format, anything may be missing. */
+/** The fields of an event. Only id and name, which identify the format, are required. */
 const dataSchema = z.object({
   id: read.id,
   name: read.id,
@@ -47,7 +47,7 @@ const transactionSchema = z
 
 const PAID_NAMES: ReadonlySet<string> = new Set(['initial_purchase', 'non_renewing_purchase', 'renewal']);
 
-/** Other names with a meaning of their own here. Any that is in neither is kept and marked as ignored. */
+/** The other known names. An event with any other name is stored as ignored. */
 const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
   ['cancellation', 'cancellation'],
   ['expiration', 'expiration'],
@@ -62,10 +62,10 @@ function eventOf(data: Data, occurredAt: number, kind: EventKind): NormalizedEve
   return normalizedEvent({
     sourceEventId: data.id,
     kind,
-    environment: environmentNamed(data.environment),
+    environment: readEnvironment(data.environment),
     occurredAt,
     productId: data.productId,
-    ...usersAmong([data.originalAppUserId, data.userAttributes.app_user_id], ANONYMOUS),
+    ...appUserIds([data.originalAppUserId, data.userAttributes.app_user_id], ANONYMOUS_PREFIX),
   });
 }
 
@@ -75,37 +75,37 @@ function paidKind(data: Data, price: StorePrice): EventKind {
   return data.name === 'initial_purchase' && isFreeTrial ? 'trial_started' : 'purchase';
 }
 
-function readPaid(data: Data, toldAt: number, raw: unknown, price: StorePrice): ParseResult {
+function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {
   const kind = paidKind(data, price);
-  // The organizer of a family paid; its members' events tell of the same access once more.
-  if (kind === 'trial_started' || data.isFamilyShare) return done(eventOf(data, toldAt, kind));
+  // The organizer of the family paid; the members' events report the same access again.
+  if (kind === 'trial_started' || data.isFamilyShare) return done(eventOf(data, eventAt, kind));
   const paid = money.storePayment(price, read.readAs(transactionSchema, raw, 'data'));
   if (!paid.ok) return failed(paid.reason);
   const occurredAt = paid.value.payment === null ? null : data.purchasedAt;
-  return done({ ...eventOf(data, occurredAt ?? toldAt, kind), ...paid.value });
+  return done({ ...eventOf(data, occurredAt ?? eventAt, kind), ...paid.value });
 }
 
-function readRefund(data: Data, toldAt: number, raw: unknown, price: StorePrice): ParseResult {
-  const refund = eventOf(data, toldAt, 'refund');
+function readRefund(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {
+  const refund = eventOf(data, eventAt, 'refund');
   if (data.isFamilyShare) return done(refund);
   const refunded = money.storeRefund(price, read.readAs(transactionSchema, raw, 'data'), data.id);
   return refunded.ok ? done({ ...refund, ...refunded.value }) : failed(refunded.reason);
 }
 
-/** The sign of the price comes before the name: no name stands for refunds. */
-function readData(data: Data, toldAt: number, raw: unknown): ParseResult {
+/** Checks the sign of the price before the name, since no name means a refund. */
+function readData(data: Data, eventAt: number, raw: unknown): ParseResult {
   const price = read.readAs(priceSchema, raw, 'data');
-  if (price.ok && money.isBelowZero(price.value)) return readRefund(data, toldAt, raw, price.value);
+  if (price.ok && money.isNegative(price.value)) return readRefund(data, eventAt, raw, price.value);
   if (PAID_NAMES.has(data.name)) {
-    return price.ok ? readPaid(data, toldAt, raw, price.value) : failed(price.reason);
+    return price.ok ? readPaid(data, eventAt, raw, price.value) : failed(price.reason);
   }
   const kind = KINDS.get(data.name);
   if (kind === undefined) {
-    const reason = `events named ${read.typeName(data.name)} carry nothing that counts here`;
-    return ignored(reason, eventOf(data, toldAt, 'other'));
+    const reason = `events named ${read.typeName(data.name)} do not affect commissions`;
+    return ignored(reason, eventOf(data, eventAt, 'other'));
   }
-  // A cancellation may be a refund: only its price tells.
-  return price.ok || kind === 'test' ? done(eventOf(data, toldAt, kind)) : failed(price.reason);
+  // A cancellation may be a refund, which only its price shows.
+  return price.ok || kind === 'test' ? done(eventOf(data, eventAt, kind)) : failed(price.reason);
 }
 
 export function parse(bytes: Buffer): ParseResult {
@@ -115,10 +115,10 @@ export function parse(bytes: Buffer): ParseResult {
   const data = read.readAs(dataSchema, raw);
   if (!data.ok) {
     return failed(
-      "the body is not in Superwall's legacy format (it has no data.id and data.name): webhooks made in the dashboard use another one, so make one through Superwall's API, where format superwall is the default",
+      "the body has no data.id and data.name, so it is not in Superwall's legacy format; webhooks created in the dashboard use another format, so create one with Superwall's API, where the format superwall is the default",
     );
   }
-  const toldAt = data.value.ts ?? read.optionalEpochMs.parse(json.value['timestamp']);
-  if (toldAt === null) return failed('data.ts and timestamp are missing or not a time in milliseconds');
-  return readData(data.value, toldAt, raw);
+  const eventAt = data.value.ts ?? read.optionalEpochMs.parse(json.value['timestamp']);
+  if (eventAt === null) return failed('data.ts and timestamp are missing or not a time in milliseconds');
+  return readData(data.value, eventAt, raw);
 }

@@ -12,10 +12,10 @@ export interface SuperwallOverrides {
   readonly type?: string;
   readonly eventId?: string;
   readonly userId?: string | null;
-  /** Dollars, e.g. 9.99; below zero for a refund, null when Superwall does not know. */
+  /** Dollars, e.g. 9.99; negative for a refund, null when unknown to Superwall. */
   readonly usd?: number | null;
   readonly currency?: string | null;
-  /** In `currency`; without it the dollars at a rough rate. */
+  /** In `currency`; by default the dollars at a rough rate. */
   readonly localPrice?: number | null;
   readonly transactionId?: string | null;
   readonly originalTransactionId?: string | null;
@@ -23,14 +23,14 @@ export interface SuperwallOverrides {
   readonly store?: string;
   readonly environment?: string | null;
   readonly periodType?: string;
-  /** Epoch ms of the event, and of the purchase unless that is given. */
+  /** Epoch ms of the event, and by default of the purchase. */
   readonly occurredAt?: number;
   readonly purchasedAt?: number;
-  /** Anything else in `data`, or in place of what was built; undefined removes a field. */
+  /** Fields to add to `data` or to replace; undefined removes a field. */
   readonly extra?: Payload;
 }
 
-/** One Superwall event in the legacy format; a first purchase of 9.99 USD in the App Store unless told otherwise. */
+/** Builds a Superwall event in the legacy format; by default a first purchase of 9.99 USD in the App Store. */
 export function superwallEvent(overrides: SuperwallOverrides = {}): Payload {
   const { type = 'initial_purchase', usd = 9.99, currency = 'USD', userId = 'user-hazel' } = overrides;
   const { transactionId = storeTransactionId(), environment = 'PRODUCTION' } = overrides;
@@ -78,7 +78,7 @@ export function superwallEvent(overrides: SuperwallOverrides = {}): Payload {
   };
 }
 
-/** Svix's headers for a body sent at `atSeconds`; without an id, of a new message. */
+/** Returns Svix's headers for a body sent at `atSeconds`; by default with a new message id. */
 export function signSvix(
   body: Uint8Array | string,
   secret: string,
