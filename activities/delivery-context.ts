@@ -14,17 +14,17 @@ import { isProviderName, providers } from '../src/providers/index.ts';
 import { checkProof } from '../src/providers/proof.ts';
 import type { ParseResult, Provider } from '../src/providers/provider.ts';
 
-/** All payments of one user key that wait are evaluated by the delivery that names the user, this many at most. */
+/** A delivery that names the user of a key evaluates at most this many waiting payments of that key. */
 const LINKED_PAYMENTS_LIMIT = 200;
 
-/** A delivery of a provider that this version does not know, as after a step back to an earlier one. */
+/** The delivery's provider is unknown to this version, as after a downgrade. */
 export class UnknownProvider extends Error {
   override readonly name = 'UnknownProvider';
 }
 
 /**
- * One go through a delivery. It keeps what a step has read for the steps that follow; a step that runs on its own, in
- * another process and days later, reads again. The rows are the truth either way.
+ * What the steps of one delivery share. It caches what one step has read for the next ones; a step that runs alone, in
+ * another process or days later, reads it again. The rows are authoritative in both cases.
  */
 export class DeliveryContext {
   readonly deliveryId: DeliveryId;
@@ -38,6 +38,7 @@ export class DeliveryContext {
     this.deliveryId = deliveryId;
   }
 
+  /** Returns the accepted delivery. Throws a failure that is not retried when the database has none. */
   async stored(): Promise<StoredDelivery> {
     this.#stored ??= await loadDelivery(this.#sql, this.deliveryId);
     if (this.#stored === undefined) {
@@ -49,6 +50,7 @@ export class DeliveryContext {
     return this.#stored;
   }
 
+  /** Throws `UnknownProvider`. */
   async provider(): Promise<Provider> {
     const { provider } = await this.stored();
     if (!isProviderName(provider)) throw new UnknownProvider(`this version has no provider ${provider}`);
@@ -56,8 +58,8 @@ export class DeliveryContext {
   }
 
   /**
-   * Whether the stored bytes are proved by the secret version that accepted them, as of the time of receipt. If not,
-   * the row was changed after it was accepted.
+   * Whether the stored signature still matches the stored bytes, under the secret version that accepted them and as of
+   * the time of receipt. If not, the row was changed after it was accepted.
    */
   async isProved(secretBox: SecretBox): Promise<boolean> {
     const { secret, appId, provider, body, proof, receivedAt } = await this.stored();
@@ -70,7 +72,7 @@ export class DeliveryContext {
     return checkProof(await this.provider(), proof, request, opened, secretBox);
   }
 
-  /** Whether the stored body has the hash that was kept with it. */
+  /** Whether the stored body still has its stored SHA-256. */
   async isWhole(): Promise<boolean> {
     const { body, bodySha256 } = await this.stored();
     return timingSafeEqual(createHash('sha256').update(body).digest(), bodySha256);
@@ -82,8 +84,8 @@ export class DeliveryContext {
   }
 
   /**
-   * The event of a body that has one. Only for steps after `normalize`. What a self-test sent is a test event of the
-   * sandbox, whatever it says; the database refuses anything else.
+   * Returns the event of the body; throws when it has none, so call it only after `normalize`. A delivery of the
+   * self-test is always a test event of the sandbox; the database rejects anything else.
    */
   async event(): Promise<{ event: NormalizedEvent; environment: Environment }> {
     const parsed = await this.parsed();
@@ -94,12 +96,13 @@ export class DeliveryContext {
     return { event, environment: event.environment ?? secret.environment };
   }
 
-  /** What the event tells, as it is committed. Only for a body that has an event. */
+  /** Returns the event's facts as they are committed. Throws when the body has no event. */
   async facts(): Promise<EventFacts> {
     const { appId, eventId, provider: source, receivedAt } = await this.stored();
     return { deliveryId: this.deliveryId, eventId, appId, source, receivedAt, ...(await this.event()) };
   }
 
+  /** Returns the payments that the event affects, as of the first call. */
   async payments(): Promise<readonly StoredPayment[]> {
     this.#payments ??= await this.#loadAffectedPayments();
     return this.#payments;

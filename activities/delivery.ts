@@ -18,18 +18,18 @@ export interface DeliveryActivityDeps {
   readonly sql: Sql;
   readonly secretBox: SecretBox;
   readonly logger: Logger;
-  /** Told of an outcome after its commit: whoever waits for the answer gets it from here. */
-  readonly onOutcome: (deliveryId: DeliveryId, result: DeliveryOutcome) => void;
-  /** Told of commissions after their commit: their hold timers are started from here. */
+  /** Called with an outcome after its commit; passes it to the request that waits. */
+  readonly onOutcome: (deliveryId: DeliveryId, outcome: DeliveryOutcome) => void;
+  /** Called with commissions after their commit; starts their hold timers. */
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
-  /** Told of bindings whose earlier payments have to be looked at. */
+  /** Called with new bindings; has the earlier payments of their users evaluated. */
   readonly onBindings: (bindings: readonly BindingId[]) => void;
 }
 
-type Step = (deps: DeliveryActivityDeps, run: DeliveryContext) => Promise<DeliveryOutcome | null>;
+type Step = (deps: DeliveryActivityDeps, context: DeliveryContext) => Promise<DeliveryOutcome | null>;
 
-/** An outcome that stands already: a step that runs again after the last commit has nothing left to do. */
-function outcomeOf(delivery: StoredDelivery): DeliveryOutcome | null {
+/** Returns the stored outcome, or null when there is none yet. A step that runs again after the last commit ends here. */
+function storedOutcome(delivery: StoredDelivery): DeliveryOutcome | null {
   switch (delivery.processingStatus) {
     case 'received':
     case 'processing':
@@ -55,28 +55,28 @@ async function finish(
 }
 
 /**
- * The six steps, in the order of the specification. Each one is safe to run twice and answers a result when the
- * delivery ends with it, else null.
+ * The six steps, in the order of the specification. Each is safe to run twice. It returns the outcome when the delivery
+ * ends with it, else null.
  */
 const steps: Readonly<Record<DeliveryStep, Step>> = {
-  /** Checks the stored bytes against the secret version that accepted them, as of the time of receipt. */
-  verify: async (deps, run) => {
-    const delivery = await run.stored();
-    const done = outcomeOf(delivery);
+  /** Verifies the stored bytes under the secret version that accepted them, as of the time of receipt. */
+  verify: async (deps, context) => {
+    const delivery = await context.stored();
+    const done = storedOutcome(delivery);
     if (done !== null) return done;
-    if (await run.isProved(deps.secretBox)) return null;
+    if (await context.isProved(deps.secretBox)) return null;
     return await finish(deps, delivery, {
       status: 'failed',
-      reason: 'the stored request no longer matches its proof: the row was changed after it was accepted',
+      reason: 'the stored request no longer matches its signature: the row was changed after it was accepted',
       sourceEventId: null,
       eventCount: 0,
     });
   },
 
-  /** The bytes were stored before the workflow began; this reads them back and compares them with their hash. */
-  storeRaw: async (deps, run) => {
-    const delivery = await run.stored();
-    if (await run.isWhole()) return null;
+  /** Compares the bytes with their hash. They were stored before the workflow started. */
+  storeRaw: async (deps, context) => {
+    const delivery = await context.stored();
+    if (await context.isWhole()) return null;
     return await finish(deps, delivery, {
       status: 'failed',
       reason: 'the stored body does not have the SHA-256 that it was accepted with',
@@ -85,10 +85,10 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     });
   },
 
-  /** Reads the body. What can't be read now can't be read later: that is an outcome, not an error. */
-  normalize: async (deps, run) => {
-    const delivery = await run.stored();
-    const parsed = await run.parsed();
+  /** Parses the body. A body that can't be parsed never can: that is an outcome, not an error to retry. */
+  normalize: async (deps, context) => {
+    const delivery = await context.stored();
+    const parsed = await context.parsed();
     if (parsed.outcome === 'failed') {
       return await finish(deps, delivery, {
         status: 'failed',
@@ -104,33 +104,33 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     return null;
   },
 
-  /** Commits what the event tells, once per `(app, source, sourceEventId)`. */
-  dedupe: async (deps, run) => {
-    const delivery = await run.stored();
-    const facts = await run.facts();
+  /** Commits the event's facts, once per `(app, source, sourceEventId)`. */
+  dedupe: async (deps, context) => {
+    const delivery = await context.stored();
+    const facts = await context.facts();
     if ((await recordEventFacts(deps.sql, facts)) === 'recorded') return null;
     const { sourceEventId } = facts.event;
     return await finish(deps, delivery, { status: 'duplicate', reason: null, sourceEventId, eventCount: 0 });
   },
 
-  /** Finds the payments that this event says something of, and who is behind them, as of after the facts' commit. */
-  attribute: async (deps, run) => {
-    const { appId, eventId } = await run.stored();
-    const { event } = await run.event();
+  /** Binds transferred users and reads the affected payments, after the facts' commit. */
+  attribute: async (deps, context) => {
+    const { appId, eventId } = await context.stored();
+    const { event } = await context.event();
     if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }));
-    await run.payments();
+    await context.payments();
     return null;
   },
 
-  /** Appends what each payment's ledger lacks, and the delivery's outcome with the last of them. */
-  writeCommission: async (deps, run) => {
-    const delivery = await run.stored();
-    const done = outcomeOf(delivery);
+  /** Appends the missing ledger entries of each payment, and the delivery's outcome with the last one. */
+  writeCommission: async (deps, context) => {
+    const delivery = await context.stored();
+    const done = storedOutcome(delivery);
     if (done !== null) return done;
-    const parsed = await run.parsed();
-    const { event } = await run.event();
+    const parsed = await context.parsed();
+    const { event } = await context.event();
     const { sourceEventId } = event;
-    const payments = await run.payments();
+    const payments = await context.payments();
     const own = { deliveryId: delivery.id, eventId: delivery.eventId, sourceEventId };
     const ignoredReason = parsed.outcome === 'ignored' ? parsed.reason : null;
     let outcome: { readonly commissionId: CommissionId | null } | null = null;
@@ -146,41 +146,43 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     }
     if (outcome !== null)
       return { status: 'done', eventId: delivery.eventId, commissionId: outcome.commissionId };
-    // Another run of the same delivery came first, or this one did and was not told: the row knows.
+    // A concurrent run of this delivery came first, or the response to this one's commit was lost: read the row.
     const after = await loadDelivery(deps.sql, delivery.id);
-    return (after && outcomeOf(after)) ?? { status: 'done', eventId: delivery.eventId, commissionId: null };
+    return (
+      (after && storedOutcome(after)) ?? { status: 'done', eventId: delivery.eventId, commissionId: null }
+    );
   },
 };
 
 export type DeliveryActivities = Readonly<
   Record<DeliveryStep, (deliveryId: string) => Promise<DeliveryOutcome | null>>
 > & {
-  /** All six steps in one go. */
+  /** Runs all six steps. */
   readonly processDelivery: (deliveryId: string) => Promise<DeliveryOutcome>;
 };
 
 /** The activities of the delivery workflow. */
 export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryActivities {
-  const settle = (deliveryId: DeliveryId, result: DeliveryOutcome): DeliveryOutcome => {
-    deps.logger.info({ deliveryId, ...result, msg: 'delivery finished' });
-    deps.onOutcome(deliveryId, result);
-    return result;
+  const report = (deliveryId: DeliveryId, outcome: DeliveryOutcome): DeliveryOutcome => {
+    deps.logger.info({ deliveryId, ...outcome, msg: 'delivery finished' });
+    deps.onOutcome(deliveryId, outcome);
+    return outcome;
   };
 
-  /** One step on its own: what went wrong is kept on the row too, for the diagnostic that founders read. */
+  /** Runs one step. A failure is also stored on the row, where the diagnostics show it to the founder. */
   const alone =
     (step: DeliveryStep) =>
     async (id: string): Promise<DeliveryOutcome | null> => {
       const deliveryId = parseId('delivery', id);
       try {
-        const result = await steps[step](deps, new DeliveryContext(deps.sql, deliveryId));
-        return result === null ? null : settle(deliveryId, result);
+        const outcome = await steps[step](deps, new DeliveryContext(deps.sql, deliveryId));
+        return outcome === null ? null : report(deliveryId, outcome);
       } catch (error) {
         deps.logger.warn({
           deliveryId,
           step,
           err: error,
-          msg: 'delivery step failed, it will be tried again',
+          msg: 'a delivery step failed and will be retried',
         });
         await markDeliveryProcessing(deps.sql, deliveryId, `${step}: ${causeForFounder(error)}`).catch(
           () => {},
@@ -192,12 +194,12 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
   return {
     processDelivery: async (id) => {
       const deliveryId = parseId('delivery', id);
-      const run = new DeliveryContext(deps.sql, deliveryId);
+      const context = new DeliveryContext(deps.sql, deliveryId);
       for (const step of DELIVERY_STEPS) {
-        const result = await steps[step](deps, run);
-        if (result !== null) return settle(deliveryId, result);
+        const outcome = await steps[step](deps, context);
+        if (outcome !== null) return report(deliveryId, outcome);
       }
-      throw new Error('the last step always has a result');
+      throw new Error('the last step always has an outcome');
     },
     verify: alone('verify'),
     storeRaw: alone('storeRaw'),

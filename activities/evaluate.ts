@@ -5,17 +5,17 @@ import { applyEvaluation, loadPayments } from '../src/db/payments.ts';
 import type { AppliedEvaluation, StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 
-/** Two evaluations that meet cost one of them another look. More than this in a row is no meeting but a fault. */
-const MAX_LOOKS = 50;
+/** A concurrent evaluation of the payment costs one more attempt. More than this in a row means a bug. */
+const MAX_ATTEMPTS = 50;
 
-/** What was appended to a payment, and the evaluation that asked for it. */
+/** What was appended to a payment, and the evaluation that it follows from. */
 export interface EvaluatedPayment extends AppliedEvaluation {
   readonly evaluation: Evaluation;
 }
 
 /**
- * Evaluates one payment and appends the difference. When another evaluation came between, it looks again: whichever
- * fact was committed last is seen by somebody (docs/money.md, "Facts first").
+ * Evaluates one payment and appends the difference to the ledger. When a concurrent evaluation came between, it
+ * evaluates again, so that some evaluation sees the fact that was committed last (docs/money.md, "Facts first").
  */
 export async function evaluateAndApply(
   sql: Sql,
@@ -24,11 +24,11 @@ export async function evaluateAndApply(
   reprocessRunId: ReprocessRunId | null = null,
 ): Promise<EvaluatedPayment> {
   let snapshot: StoredPayment | undefined = payment;
-  for (let look = 1; look <= MAX_LOOKS && snapshot !== undefined; look += 1) {
+  for (let attempt = 1; attempt <= MAX_ATTEMPTS && snapshot !== undefined; attempt += 1) {
     const evaluation = evaluatePayment(snapshot);
     const applied = await applyEvaluation(sql, snapshot, evaluation, delivery, reprocessRunId);
     if (applied !== null) return { ...applied, evaluation };
     [snapshot] = await loadPayments(sql, { paymentIds: [payment.paymentId] });
   }
-  throw new Error(`payment ${payment.paymentId} changed under ${MAX_LOOKS} evaluations in a row`);
+  throw new Error(`payment ${payment.paymentId} changed during ${MAX_ATTEMPTS} evaluations in a row`);
 }

@@ -2,8 +2,8 @@ import { ApplicationFailure } from '@temporalio/activity';
 import { loggedError } from '../src/config/logger.ts';
 
 /**
- * A failure as Temporal may keep it: what went wrong without the values that a database quotes in its messages. What is
- * a failure for Temporal already passes as it is.
+ * Returns the failure that Temporal may store in a history: without the values that a database quotes in its messages.
+ * An `ApplicationFailure` is returned as it is.
  */
 function asFailure(error: unknown): ApplicationFailure {
   if (error instanceof ApplicationFailure) return error;
@@ -11,8 +11,8 @@ function asFailure(error: unknown): ApplicationFailure {
   return ApplicationFailure.create({ type: code === undefined ? type : `${type} ${code}`, message });
 }
 
-/** Errors whose words are this service's own. The runtime's and the database's quote the values they stumbled over. */
-const OWN_WORDS = new Set([
+/** Errors whose messages this service writes. Those of the runtime and the database quote the values they reject. */
+const OWN_ERRORS = new Set([
   'Error',
   'ApplicationFailure',
   'DatabaseUnavailable',
@@ -22,16 +22,16 @@ const OWN_WORDS = new Set([
 ]);
 
 /**
- * Why a step failed, for the founder whose delivery it is: nothing of the body, no secret, and of the database no more
- * than its code and the name of the rule.
+ * Returns why a step failed, for the founder whose delivery it is: without parts of the body or secrets; of a database
+ * error only its code and the name of the constraint.
  */
 export function causeForFounder(error: unknown): string {
   const { type, message, code, constraint } = loggedError(error);
   if (code !== undefined) return [type, code, constraint].filter((part) => part !== undefined).join(' ');
-  return OWN_WORDS.has(type) ? message : type;
+  return OWN_ERRORS.has(type) ? message : type;
 }
 
-/** Makes every activity fail in words that may stand in a history. */
+/** Wraps activities so that they fail only with messages that a history may contain. */
 export function withSafeFailures<A extends object>(activities: A): A {
   const wrapped = Object.entries(activities).map(
     ([name, activity]: [string, (...args: unknown[]) => Promise<unknown>]) => [

@@ -12,7 +12,7 @@ export interface HealingActivityDeps {
   readonly sql: Sql;
   readonly logger: Logger;
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
-  /** Bindings that were made meanwhile and have to be healed, too. */
+  /** Called with bindings that a transfer created; they have to be healed, too. */
   readonly onBindings: (bindings: readonly BindingId[]) => void;
 }
 
@@ -30,7 +30,10 @@ export function createHealingActivities({
   onBindings,
 }: HealingActivityDeps): HealingActivities {
   return {
-    /** Looks again at one page of waiting payments, and first at whom the user gave his purchases to; answers where the next page begins, or null after the last. */
+    /**
+     * Re-evaluates one page of the user's waiting payments. The first page also binds the users to whom the user
+     * transferred purchases. Returns where the next page begins, or null after the last.
+     */
     healPage: async (id, after) => {
       const bindingId = parseId('binding', id);
       const afterPayment = after === null ? null : parseId('payment', after);
@@ -47,7 +50,7 @@ export function createHealingActivities({
         onCommissions(commissions);
         healed += commissions.length;
       }
-      if (healed > 0) logger.info({ bindingId, healed, msg: 'earlier payments found their creator' });
+      if (healed > 0) logger.info({ bindingId, healed, msg: 'earlier payments were attributed' });
       const last = page.at(-1);
       if (last !== undefined && page.length === PAGE) return last;
       await markHealed(sql, bindingId);

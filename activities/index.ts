@@ -21,7 +21,7 @@ export type Activities = DeliveryActivities &
   RatesActivities &
   ReprocessActivities;
 
-/** Every side effect of durable work, with its dependencies handed in. */
+/** Creates the activities: all side effects of workflows. */
 export function createActivities(deps: ActivityDeps): Activities {
   return withSafeFailures({
     ...createDeliveryActivities(deps),

@@ -15,13 +15,13 @@ import { parseId } from './parse-id.ts';
 export interface LedgerActivityDeps {
   readonly sql: Sql;
   readonly logger: Logger;
-  /** Told after the commit that a payout request has its outcome. */
+  /** Called after the commit of a payout request's outcome. */
   readonly onSettled: (requestId: PayoutRequestId) => void;
 }
 
-/** One statement's worth of overdue commissions. */
+/** Commissions that one statement matures. */
 const SWEEP_PAGE = 1_000;
-/** Pages of one sweep; the next one goes on. */
+/** Pages of one sweep; the next sweep continues. */
 const SWEEP_PAGES = 100;
 
 export interface LedgerActivities {
@@ -49,7 +49,7 @@ export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivit
     },
 
     settlePayoutRequest: async (id) => {
-      // A signal sent by hand may carry anything.
+      // A signal sent by hand may contain anything and must not fail the workflow.
       if (typeof id !== 'string' || !isId('payoutRequest', id)) return 'unknown';
       const requestId: PayoutRequestId = id;
       await settlePayoutRequest(sql, requestId);

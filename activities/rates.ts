@@ -14,7 +14,7 @@ import { parseId } from './parse-id.ts';
 export interface RatesActivityDeps {
   readonly sql: Sql;
   readonly logger: Logger;
-  /** Where the daily file is; null when none is to be fetched. */
+  /** Address of the daily file; null when none is fetched. */
   readonly ratesUrl: string | null;
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
 }
@@ -43,11 +43,11 @@ export function createRatesActivities({
         return { status: 'imported', rates: file.rates.length, ...imported };
       } catch (error) {
         if (!(error instanceof RatesAddressWrong)) throw error;
-        throw ApplicationFailure.nonRetryable(`${error.message} RATES_URL must be put right.`, error.name);
+        throw ApplicationFailure.nonRetryable(`${error.message} Fix RATES_URL.`, error.name);
       }
     },
 
-    /** Evaluates one page of payments. One that can't be evaluated must not hold up the others: it is logged. */
+    /** Evaluates one page of payments. A payment that fails is logged and does not stop the others. */
     convertPage: async (after) => {
       const ids = await findConvertiblePayments(sql, after === null ? null : parseId('payment', after), PAGE);
       const payments = ids.length === 0 ? [] : await loadPayments(sql, { paymentIds: ids });
@@ -59,11 +59,16 @@ export function createRatesActivities({
           if (isConnectionFailure(error)) throw error;
           failed += 1;
           const { paymentId } = payment;
-          logger.error({ paymentId, err: error, msg: 'a payment that waited for a rate was not evaluated' });
+          logger.error({
+            paymentId,
+            err: error,
+            msg: 'a payment that waited for an exchange rate could not be evaluated',
+          });
         }
       }
       const evaluated = payments.length - failed;
-      if (evaluated > 0) logger.info({ evaluated, msg: 'payments that waited for a rate went on' });
+      if (evaluated > 0)
+        logger.info({ evaluated, msg: 'payments that waited for an exchange rate were evaluated' });
       return { next: ids.length === PAGE ? (ids.at(-1) ?? null) : null, evaluated, failed };
     },
   };

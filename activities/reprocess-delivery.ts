@@ -21,7 +21,7 @@ import { isProviderName } from '../src/providers/index.ts';
 import type { DeliveryContext } from './delivery-context.ts';
 import { evaluateAndApply } from './evaluate.ts';
 
-/** What came of a stored delivery that was run again. */
+/** What reprocessing a stored delivery changed. */
 export interface ReprocessResult {
   readonly changes: readonly ReprocessChange[];
   readonly commissions: readonly NewCommission[];
@@ -45,7 +45,7 @@ function statusChange(
   };
 }
 
-/** Facts in the order in which a person reads them. */
+/** Facts in the order in which they are shown. */
 const FACTS = [
   'event',
   'payment',
@@ -66,17 +66,17 @@ function factChanges(appended: AppendedFacts, event: string): ReprocessChange[] 
   }));
 }
 
-/** A provider may make its names longer than an index takes. */
+/** A provider's names may be longer than an index allows. */
 const shortened = (name: string) => createHash('sha256').update(name).digest('base64url');
 
 /**
- * What a delivery speaks of. It tells the event, the payments, the provider's keys and the receivers of a transfer. It asks
- * for those, and for the users who paid and who gave: an earlier transfer may have bound them. Nothing where the body has
- * no event that this version can read.
+ * Returns the names that order a delivery among others. It provides its event, its payments, the provider's keys and the
+ * receivers of a transfer. It requires those, and the users who paid or gave, because an earlier transfer may have bound
+ * them. Empty when the body has no event that this version can parse.
  */
-export async function namesOf(run: DeliveryContext): Promise<DeliveryNames> {
-  const { provider } = await run.stored();
-  const parsed = isProviderName(provider) ? await run.parsed() : null;
+export async function namesOf(context: DeliveryContext): Promise<DeliveryNames> {
+  const { provider } = await context.stored();
+  const parsed = isProviderName(provider) ? await context.parsed() : null;
   if (parsed === null || parsed.outcome === 'failed' || parsed.event === null)
     return { provides: [], requires: [] };
   const { payment, adjustment, ...event } = parsed.event;
@@ -101,23 +101,23 @@ export async function namesOf(run: DeliveryContext): Promise<DeliveryNames> {
 }
 
 /**
- * Runs one stored delivery again through today's code and appends what is missing: facts, then what the evaluations of
- * its payments find. Nothing that is stored is edited. Safe to run twice; the second time finds nothing to do.
+ * Processes a stored delivery with today's code and appends what is missing: facts, then the results of evaluating its
+ * payments. Stored rows are never edited. A second run changes nothing.
  */
 export async function reprocessDelivery(
   sql: Sql,
   secretBox: SecretBox,
-  run: DeliveryContext,
+  context: DeliveryContext,
   reprocessRunId: ReprocessRunId,
 ): Promise<ReprocessResult> {
-  const { deliveryId } = run;
-  const stored = await run.stored();
-  if (!(await run.isWhole()) || !(await run.isProved(secretBox))) {
-    const today = 'the stored request does not match its proof: it counts for nothing';
+  const { deliveryId } = context;
+  const stored = await context.stored();
+  if (!(await context.isWhole()) || !(await context.isProved(secretBox))) {
+    const today = 'the stored request does not match its signature or hash and is ignored';
     return nothingBut({ what: 'refused', stored: null, today, action: 'keep' });
   }
 
-  const parsed = await run.parsed();
+  const parsed = await context.parsed();
   const before = await findReading(sql, deliveryId);
   if (parsed.outcome === 'failed' || parsed.event === null) {
     const [status, reason] =
@@ -128,7 +128,7 @@ export async function reprocessDelivery(
     return nothingBut(change);
   }
 
-  const facts = await run.facts();
+  const facts = await context.facts();
   const { appId, eventId, event, environment } = facts;
   const reading = readingOf(event, environment);
   const difference = before === undefined ? null : compareReadings(before, reading);
@@ -141,11 +141,11 @@ export async function reprocessDelivery(
   if (appended !== null) {
     changes.push(...factChanges(appended, `${reading.kind}, ${environment}`));
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
-    for (const payment of await run.payments()) {
+    for (const payment of await context.payments()) {
       if (isSettled(payment, evaluatePayment(payment))) continue;
       const applied = await evaluateAndApply(sql, payment, null, reprocessRunId);
       commissions.push(...applied.commissions);
-      // A payment that this reprocess appended had no cause before.
+      // A payment that this run appended had no cause before.
       const isNew = appended.payment > 0 && payment.eventId === eventId;
       changes.push(...ledgerChanges(applied.evaluation, isNew ? null : payment.likelyCause));
     }
@@ -155,7 +155,7 @@ export async function reprocessDelivery(
   const status = appended === null ? 'duplicate' : ignoredReason === null ? 'processed' : 'ignored';
   const raised = isBetterOutcome(stored.processingStatus, status);
   if (status !== stored.processingStatus) changes.push(statusChange(stored, status, ignoredReason));
-  // A try that died may have written the commission already: whether the delivery names it is asked of the row.
+  // An attempt that died may have written the commission already, so the statement checks whether the row names it.
   if (raised || appended !== null) {
     await amendOutcome(
       sql,

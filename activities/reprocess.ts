@@ -31,32 +31,32 @@ export interface ReprocessActivityDeps {
   readonly sql: Sql;
   readonly secretBox: SecretBox;
   readonly logger: Logger;
-  /** Runs work on the service's database and takes it all back (`src/db/with-rollback.ts`). */
+  /** Runs work on the service's database and rolls it back (`src/db/with-rollback.ts`). */
   readonly withRollback: <T>(work: (dryRun: DryRun) => Promise<T>) => Promise<T>;
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
   readonly onBindings: (bindings: readonly BindingId[]) => void;
 }
 
-/** Deliveries of one page, and how long their dry run may go on: what it changes is locked until its end. */
 const PAGE = 20;
+/** Limits the dry run of a page: the rows that it changes are locked until its end. */
 const DRY_RUN_MS = 250;
-/** A dry run plays at most so many earlier deliveries on which one builds: their payments are locked as long. */
+/** Earlier deliveries that a dry run processes before a delivery that depends on them. Their payments are locked, too. */
 const DEPENDENCIES_LIMIT = 50;
 
 export interface ReprocessActivities {
   reprocessPage(reprocessRunId: string): Promise<ReprocessProgress>;
 }
 
-/** Why a delivery can't be reprocessed, whatever happens next; undefined for a failure that another try may not meet. */
+/** Returns why a delivery can never be reprocessed; undefined for a failure that a retry may avoid. */
 function refusalOf(error: unknown): string | undefined {
   const constraint = violatedConstraint(error);
   if (constraint !== undefined) {
-    return `the database refuses it: ${constraint === '' ? loggedError(error).message : constraint}`;
+    return `the database rejects it: ${constraint === '' ? loggedError(error).message : constraint}`;
   }
   return error instanceof SecretUnreadable || error instanceof UnknownProvider ? error.message : undefined;
 }
 
-/** The failure of a run, with the delivery at which it happened. */
+/** Returns the failure of a run with the delivery that it happened at. */
 function failedAt(deliveryId: DeliveryId, error: unknown): Error {
   return new Error(`delivery ${deliveryId}: ${causeForFounder(error)}`, { cause: error });
 }
@@ -65,7 +65,7 @@ function failedAt(deliveryId: DeliveryId, error: unknown): Error {
 export function createReprocessActivities(deps: ReprocessActivityDeps): ReprocessActivities {
   const { sql, secretBox, logger, withRollback, onCommissions, onBindings } = deps;
 
-  /** Runs and rolls back one delivery on top of what the dry run has played. */
+  /** Runs one delivery inside the dry run, on top of the deliveries before it, and returns its changes. */
   async function dryRunDelivery(
     { sql: dryRunSql, part }: DryRun,
     run: ReprocessRun,
@@ -81,8 +81,8 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
   }
 
   /**
-   * Runs and rolls back a page, delivery after delivery, each on top of those before it, as far as its time goes. Answers how many
-   * that were, and the plans of those that differ.
+   * Runs a page and rolls it back, each delivery on top of those before it, until the time is up. Returns how many
+   * deliveries it ran, and the plans of those that differ.
    */
   async function plan(
     run: ReprocessRun,
@@ -90,29 +90,29 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
   ): Promise<{ planned: number; plans: DeliveryPlan[] }> {
     return await withRollback(async (dryRun) => {
       const endsAt = performance.now() + DRY_RUN_MS;
-      const played = new Set<DeliveryId>();
+      const ran = new Set<DeliveryId>();
       const plans: DeliveryPlan[] = [];
       let planned = 0;
-      const play = async (delivery: ReprocessedDelivery): Promise<void> => {
+      const planOne = async (delivery: ReprocessedDelivery): Promise<void> => {
         const context = new DeliveryContext(dryRun.sql, delivery.deliveryId);
         const names = await namesOf(context);
-        // A real reprocess has applied the earlier pages; a dry run has to play what it builds on once more.
+        // A real run has applied the earlier pages; a dry run has to process its dependencies again.
         const dependencies = run.dryRun
           ? await findDependencies(dryRun.sql, run.id, delivery, names.requires, DEPENDENCIES_LIMIT)
           : [];
         for (const deliveryId of dependencies) {
-          if (played.has(deliveryId)) continue;
+          if (ran.has(deliveryId)) continue;
           await dryRunDelivery(dryRun, run, new DeliveryContext(dryRun.sql, deliveryId));
-          played.add(deliveryId);
+          ran.add(deliveryId);
         }
         const changes = await dryRunDelivery(dryRun, run, context);
-        played.add(delivery.deliveryId);
+        ran.add(delivery.deliveryId);
         if (changes.length > 0) plans.push({ ...delivery, changes, names });
         planned += 1;
       };
       for (const delivery of page) {
         if (planned > 0 && performance.now() > endsAt) break;
-        await play(delivery).catch((error: unknown) => {
+        await planOne(delivery).catch((error: unknown) => {
           throw failedAt(delivery.deliveryId, error);
         });
       }
@@ -120,7 +120,7 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
     });
   }
 
-  /** Carries out the plan of one delivery. One that was cancelled gives up where another would try for ever. */
+  /** Applies the plan of one delivery. In a cancelled run a failure is final, where another run would retry. */
   async function apply(
     { id: reprocessRunId, isCancelled }: ReprocessRun,
     deliveryId: DeliveryId,
@@ -138,8 +138,8 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
         msg: 'delivery reprocessed',
       });
     } catch (error) {
-      const isHopeless = isCancelled && !isConnectionFailure(error);
-      const refusal = refusalOf(error) ?? (isHopeless ? causeForFounder(error) : undefined);
+      const isFinal = isCancelled && !isConnectionFailure(error);
+      const refusal = refusalOf(error) ?? (isFinal ? causeForFounder(error) : undefined);
       if (refusal === undefined) throw failedAt(deliveryId, error);
       await markApplied(sql, reprocessRunId, deliveryId, refusal);
       logger.warn({ reprocessRunId, deliveryId, refusal, msg: 'delivery not reprocessed' });
@@ -147,14 +147,14 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
   }
 
   /**
-   * Runs and rolls back the next deliveries, writes their plans down and, unless it is a dry run, carries them out. A reprocess that was
-   * cancelled carries out what it had written down: no delivery is left half done.
+   * Plans the next deliveries, records the plans and, unless it is a dry run, applies them. A cancelled run applies the
+   * plans that it had recorded, so that no delivery is left half done. Returns whether the run is done.
    */
-  async function reprocessNext(run: ReprocessRun): Promise<'on' | 'done'> {
+  async function reprocessNext(run: ReprocessRun): Promise<boolean> {
     let page: readonly ReprocessedDelivery[] = [];
     if (!run.isCancelled) {
       const next = await findNextDeliveries(sql, run, PAGE);
-      if (next.length === 0) return 'done';
+      if (next.length === 0) return true;
       const { planned, plans } = await plan(run, next);
       page = next.slice(0, planned);
       await recordPlans(sql, run, plans);
@@ -164,32 +164,31 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
       await apply(run, deliveryId);
     }
     await advanceReprocessRun(sql, run, run.isCancelled ? pending : page);
-    return run.isCancelled ? 'done' : 'on';
+    return run.isCancelled;
   }
 
   return {
     /**
-     * One page of a run. What was written down of it stays, so a page that died in between is told whole. Why it
-     * failed is noted for who waits; then it is tried again.
+     * Reprocesses one page of a run. Its recorded plans are retained, so the report of a page that died in between is
+     * complete. A failure is recorded on the run before Temporal retries it.
      */
     reprocessPage: async (id) => {
       const reprocessRunId = parseId('reprocessRun', id);
       const run = await findReprocessRun(sql, reprocessRunId);
       if (run === undefined) {
         throw ApplicationFailure.nonRetryable(
-          `no reprocess ${reprocessRunId} in this database`,
+          `no reprocess run ${reprocessRunId} in this database`,
           'UnknownReprocessRun',
         );
       }
-      const result = await reprocessNext(run).catch(async (error: unknown) => {
+      const done = await reprocessNext(run).catch(async (error: unknown) => {
         await recordReprocessError(sql, reprocessRunId, causeForFounder(error)).catch(() => {});
         throw error;
       });
-      if (result === 'done') await finishReprocessRun(sql, reprocessRunId);
+      if (done) await finishReprocessRun(sql, reprocessRunId);
       const { seen, deliveries, changed, applied } = (await findReprocessRun(sql, reprocessRunId)) ?? run;
-      if (result === 'done')
-        logger.info({ reprocessRunId, seen, changed, applied, msg: 'reprocess finished' });
-      return { seen, deliveries, changed, applied, done: result === 'done' };
+      if (done) logger.info({ reprocessRunId, seen, changed, applied, msg: 'reprocess run finished' });
+      return { seen, deliveries, changed, applied, done };
     },
   };
 }

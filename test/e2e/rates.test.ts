@@ -332,7 +332,7 @@ describe('the daily fetch', () => {
       await expect(other.temporal.workflow.execute('rates', run)).rejects.toMatchObject({
         cause: {
           message: expect.stringMatching(
-            /^No exchange rates today: 127\.0\.0\.1:\d+ responded with 404\. RATES_URL must be put right\.$/,
+            /^No exchange rates today: 127\.0\.0\.1:\d+ responded with 404\. Fix RATES_URL\.$/,
           ),
         },
       });

@@ -288,7 +288,7 @@ describe('a delivery that an earlier version could not read', () => {
       {
         what: 'refused',
         stored: null,
-        today: expect.stringContaining('does not match its proof'),
+        today: expect.stringContaining('does not match its signature'),
         action: 'keep',
       },
     ]);
