@@ -6,10 +6,10 @@ import { bundleWorkflowCode } from '@temporalio/worker';
 import type { WorkflowBundle } from '@temporalio/worker';
 import { projectRoot } from '../src/config/project-root.ts';
 
-/** Where `npm run build` puts the bundle. */
+/** The bundle that `npm run build` writes. */
 const BUILT_BUNDLE = path.join(projectRoot, 'dist/workflow-bundle.js');
 
-/** Bundles the workflows from source. Takes seconds: do it once per process at most. */
+/** Bundles the workflows from source. Takes seconds: call it at most once per process. */
 export async function bundleWorkflows(): Promise<WorkflowBundle> {
   const quiet = { trace() {}, debug() {}, info() {}, warn: console.warn, error: console.error, log() {} };
   return await bundleWorkflowCode({
@@ -18,7 +18,7 @@ export async function bundleWorkflows(): Promise<WorkflowBundle> {
   });
 }
 
-/** The bundle of the build that this file is part of; when it runs from source, a fresh one. */
+/** Returns the bundle of the build that this file is part of, or a new one when it runs from source. */
 export async function loadWorkflowBundle(): Promise<WorkflowBundle> {
   const runsFromBuild = fileURLToPath(import.meta.url).startsWith(path.join(projectRoot, 'dist') + path.sep);
   if (runsFromBuild && existsSync(BUILT_BUNDLE)) return { code: readFileSync(BUILT_BUNDLE, 'utf8') };

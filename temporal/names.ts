@@ -1,2 +1,2 @@
-/** Names at the Temporal server. Those of workflows are in `src/domain/workflow-ids.ts`, since the API shows them, too. */
+/** The task queue of all workflows. */
 export const TASK_QUEUE = 'tributary';

@@ -5,7 +5,7 @@ import { Worker } from '@temporalio/worker';
 import type { WorkflowBundle } from '@temporalio/worker';
 import { bundleWorkflows } from './bundle.ts';
 
-/** Replays one history against today's workflow code; throws where the code would decide otherwise than it did. */
+/** Replays one history against today's workflow code. Throws when the code would now issue other commands. */
 export async function replayHistory(
   workflowBundle: WorkflowBundle,
   history: unknown,
@@ -21,7 +21,7 @@ async function isFile(path: string): Promise<boolean> {
   );
 }
 
-/** The history in a file downloaded from the UI, or of a workflow id on the configured server. */
+/** Returns the history in a file downloaded from the UI, or that of a workflow id on the configured server. */
 async function readHistory(source: string): Promise<unknown> {
   if (await isFile(source)) return JSON.parse(await readFile(source, 'utf8')) as unknown;
   const { connectionOptions, namespace } = loadClientConnectConfig({ disableFile: true });
@@ -34,7 +34,7 @@ async function readHistory(source: string): Promise<unknown> {
   }
 }
 
-/** `npm run replay -- FILE|WORKFLOW_ID`: exit status 0 when today's code agrees with the history, 1 when not. */
+/** Implements `npm run replay -- FILE|WORKFLOW_ID`. Throws when today's code does not match the history. */
 export async function replayCommand(source: string): Promise<void> {
   const history = await readHistory(source);
   await replayHistory(await bundleWorkflows(), history, (await isFile(source)) ? undefined : source);

@@ -3,15 +3,15 @@ import type { Client, ScheduleOptions } from '@temporalio/client';
 
 export type ScheduleId = 'sweep' | 'rates';
 
-/** When each Schedule runs its workflow, which has the same name. */
+/** When each Schedule runs its workflow. Both have the same name. */
 const SCHEDULES: Readonly<Record<ScheduleId, Pick<ScheduleOptions, 'spec' | 'policies' | 'state'>>> = {
   sweep: {
     spec: { intervals: [{ every: '1m' }] },
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: '1m' },
   },
   /**
-   * The European Central Bank publishes at about 16:00 of its own time, which is 14:00 or 15:00 UTC. The jitter keeps
-   * installations from asking all at once; a new one asks at once.
+   * The European Central Bank publishes at about 16:00 local time, which is 14:00 or 15:00 UTC. The jitter spreads the
+   * requests of many installations. A new Schedule also runs at once.
    */
   rates: {
     spec: { calendars: [{ hour: 16, minute: 5 }], timezone: 'UTC', jitter: '30m' },
@@ -20,7 +20,7 @@ const SCHEDULES: Readonly<Record<ScheduleId, Pick<ScheduleOptions, 'spec' | 'pol
   },
 };
 
-/** Makes sure that these Schedules are there. One that is there stays as it is. */
+/** Creates the Schedules that are missing. Existing ones stay unchanged. */
 export async function ensureSchedules(
   client: Client,
   taskQueue: string,

@@ -1,21 +1,21 @@
 import type { ConnectionLike } from '@temporalio/client';
 import { encodeSearchAttributeIndexedValueType } from '@temporalio/common/lib/search-attributes.js';
 
-/** The search attributes that our workflows set, and their types. Without them a stuck delivery cannot be marked. */
+/** The search attributes that the workflows set, and their types. A stuck delivery cannot be marked without them. */
 export const SEARCH_ATTRIBUTES = { DeliveryState: 'Keyword' } as const;
 
-/** Their numbers in Temporal's protocol. */
+/** The numbers of the types in Temporal's protocol. */
 const PROTOCOL_TYPES = { Keyword: encodeSearchAttributeIndexedValueType('KEYWORD') ?? 0 };
 
 const DEADLINE_MS = 10_000;
 
 /** gRPC: already exists, permission denied, unimplemented, unauthenticated. */
-const ALREADY_THERE = 6;
-const NOT_FOR_US = [7, 12, 16];
+const ALREADY_EXISTS = 6;
+const NOT_PERMITTED = [7, 12, 16];
 
 /**
- * Adds the search attributes that a namespace lacks. Temporal Cloud does not let its users do so over this service:
- * `onWarning` then hears what is to be done by hand, and the caller goes on.
+ * Adds the search attributes that a namespace lacks. Temporal Cloud does not permit that over this service: `onWarning`
+ * then receives what the operator has to add by hand.
  */
 export async function ensureSearchAttributes(
   connection: Pick<ConnectionLike, 'operatorService' | 'withDeadline'>,
@@ -35,11 +35,11 @@ export async function ensureSearchAttributes(
     });
   } catch (error) {
     const code = grpcCode(error);
-    if (code === ALREADY_THERE) return;
-    if (code === undefined || !NOT_FOR_US.includes(code)) throw error;
+    if (code === ALREADY_EXISTS) return;
+    if (code === undefined || !NOT_PERMITTED.includes(code)) throw error;
     const list = wanted.map(([name, type]) => `${name} (${type})`).join(', ');
     onWarning(
-      `This Temporal server does not let us look after search attributes: make sure that namespace ${namespace} has ${list}.`,
+      `The Temporal server does not permit adding search attributes: add ${list} to the namespace ${namespace} by hand.`,
     );
   }
 }

@@ -11,8 +11,8 @@ export interface WorkerSettings {
 }
 
 /**
- * The worker of all workflows. Almost every task is the first one of a short workflow, hence the polling ratio and
- * the small cache (docs/temporal.md has the figures).
+ * Creates the worker of all workflows. Almost every task is the first one of a short workflow, hence the polling ratio
+ * and the small cache (docs/temporal.md has the figures).
  */
 export async function createWorker({
   connection,

@@ -18,20 +18,18 @@ import {
 import { findTemporalProgram } from './program.ts';
 import type { Progress } from './program.ts';
 
-/** How a local Temporal server is started. */
 export interface LocalTemporalOptions {
-  /** Holds the database and the log; undefined keeps everything in memory and throws the log away, for tests. */
+  /** Folder of the database and the log. Undefined stores everything in memory and discards the log, for tests. */
   dataDir?: string | undefined;
-  /** Exactly this port; any free one when left out. */
+  /** Any free port when undefined. */
   port?: number | undefined;
-  /** Exactly this port; when left out 8233, or any free one if that is taken. */
+  /** When undefined 8233, or any free port when that is taken. */
   uiPort?: number | undefined;
   /** Names and types, registered when the database is new. */
   searchAttributes?: Readonly<Record<string, string>> | undefined;
   onProgress: Progress;
 }
 
-/** A running local Temporal server. */
 export interface LocalTemporal {
   address: string;
   uiUrl: string;
@@ -41,13 +39,13 @@ export interface LocalTemporal {
 const USUAL_UI_PORT = 8233;
 const START_TIMEOUT_MS = 30_000;
 const STOP_GRACE_MS = 10_000;
-/** A port that was free a moment ago may be taken when the server wants it. */
+/** A free port may be taken before the server listens on it. */
 const START_ATTEMPTS = 3;
 
 /**
- * Starts a Temporal development server that ends with this process, however that ends, but not by Ctrl-C alone: the
- * service needs it until its workers have drained. (The one of `TestWorkflowEnvironment.createLocal` shares our process
- * group and would be gone at once.)
+ * Starts a Temporal development server that ends with this process, even when this process is killed. Ctrl-C does not
+ * reach the server, because the service needs it until its worker has drained; the server of
+ * `TestWorkflowEnvironment.createLocal` shares this process's group and would end at once. Throws `StartupError`.
  */
 export async function startLocalTemporal(options: LocalTemporalOptions): Promise<LocalTemporal> {
   const program = await findTemporalProgram(options);
@@ -60,15 +58,15 @@ export async function startLocalTemporal(options: LocalTemporalOptions): Promise
     const port = await choosePort('Temporal', options.port);
     const uiPort = await choosePort("Temporal's UI", options.uiPort, USUAL_UI_PORT);
     const server = await launch(program, dataDir, port, uiPort, options.searchAttributes ?? {});
-    if (await ready(port, server.pid)) {
+    if (await isReady(port, server.pid)) {
       return { address: `127.0.0.1:${port}`, uiUrl: `http://127.0.0.1:${uiPort}`, stop: server.stop };
     }
     await server.stop();
     if (attempt === START_ATTEMPTS) {
       const log = dataDir === undefined ? undefined : join(dataDir, 'temporal.log');
-      const said = log === undefined ? undefined : lastLine(await readIfThere(log));
+      const reason = log === undefined ? undefined : lastLine(await readIfThere(log));
       throw new StartupError(
-        `The local Temporal server did not start${said === undefined ? '' : ` (${said})`}: ${log === undefined ? 'try' : `see ${log}, or try`} "${program} server start-dev" by hand, or set TEMPORAL_ADDRESS to a server you have.`,
+        `The local Temporal server did not start${reason === undefined ? '' : ` (${reason})`}: ${log === undefined ? 'run' : `read ${log}, run`} "${program} server start-dev" by hand, or set TEMPORAL_ADDRESS to a server that runs.`,
       );
     }
   }
@@ -77,7 +75,9 @@ export async function startLocalTemporal(options: LocalTemporalOptions): Promise
 async function choosePort(what: string, wanted: number | undefined, preferred?: number): Promise<number> {
   if (wanted === undefined) return freePort(preferred);
   return tryListen(wanted).catch(() => {
-    throw new StartupError(`Port ${wanted} for ${what} is taken: stop what uses it, or choose another port.`);
+    throw new StartupError(
+      `Port ${wanted} for ${what} is in use: stop the process that uses it, or choose another port.`,
+    );
   });
 }
 
@@ -85,8 +85,8 @@ const pidFile = (dataDir: string): string => join(dataDir, 'temporal.pid');
 const databaseFile = (dataDir: string): string => join(dataDir, 'temporal.db');
 
 /**
- * Should a server have outlived its service after all, it holds the database file: end it. Only a process whose command
- * line names that very file is meant; the pid may be another's by now.
+ * Ends a server that outlived its service and still locks the database file. Checks that the process's command line
+ * names that file, because the pid may belong to another process by now.
  */
 async function endLeftover(dataDir: string): Promise<void> {
   const pid = Number(await readIfThere(pidFile(dataDir)));
@@ -136,7 +136,7 @@ async function launch(
     await new Promise<void>((done, fail) => {
       child.once('spawn', done);
       child.once('error', (error) => {
-        fail(new StartupError(`${program} cannot be run (${error.message}): remove or replace it.`));
+        fail(new StartupError(`${program} cannot be run (${error.message}): replace it or remove it.`));
       });
     });
   } finally {
@@ -150,7 +150,7 @@ async function launch(
   if (dataDir !== undefined) await writeFile(pidFile(dataDir), String(pid));
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
-    // An orderly end takes a second, which is worth it only for a database that is kept.
+    // A clean shutdown takes a second. Only a database on disk needs it.
     await endProcess(pid, dataDir === undefined ? 'SIGKILL' : 'SIGTERM', STOP_GRACE_MS);
     stopWatching();
     if (dataDir !== undefined) await rm(pidFile(dataDir), { force: true });
@@ -158,21 +158,21 @@ async function launch(
   return { pid, stop: () => (stopped ??= stop()) };
 }
 
-/** Whether the server answers a call before it ends or the time is up. */
-async function ready(port: number, pid: number): Promise<boolean> {
+/** Returns whether the server responds to a call before it ends or the time is up. */
+async function isReady(port: number, pid: number): Promise<boolean> {
   const address = `127.0.0.1:${port}`;
-  let answered = false;
+  let responds = false;
   await waitUntil(async () => {
-    // A cheap look first: a client whose first try fails waits a whole second before the next.
-    if (await isListening(port)) answered = await answersCalls(address);
-    return answered || processIdentity(pid) === undefined;
+    // Checks the port first: a client whose first attempt fails waits a second before the next.
+    if (await isListening(port)) responds = await respondsToCalls(address);
+    return responds || processIdentity(pid) === undefined;
   }, START_TIMEOUT_MS);
-  return answered;
+  return responds;
 }
 
-async function answersCalls(address: string): Promise<boolean> {
+async function respondsToCalls(address: string): Promise<boolean> {
   try {
-    // Connecting asks the server for its system information.
+    // Connecting requests the server's system information.
     const connection = await Connection.connect({ address, connectTimeout: 5_000 });
     await connection.close();
     return true;

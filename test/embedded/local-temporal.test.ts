@@ -55,7 +55,7 @@ test('a port that was asked for and is taken is named', async () => {
   const server = await startLocalTemporal({ onProgress });
   const port = Number(server.address.split(':')[1]);
   await expect(startLocalTemporal({ onProgress, port })).rejects.toThrow(
-    `Port ${port} for Temporal is taken`,
+    `Port ${port} for Temporal is in use`,
   );
   await server.stop();
 });
