@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface BackgroundLoop {
-  /** Ends after the round that is under way. */
+  /** Ends after the round in progress. */
   readonly stop: () => Promise<void>;
 }
 
-/** Runs `round` at once and again after each pause, until it is stopped. A round that fails is told and not the last. */
+/** Runs `round` at once and again after each pause, until it is stopped. A failed round calls `onError`; the loop continues. */
 export function startBackgroundLoop(
   round: () => Promise<unknown>,
   { pauseMs, onError }: { readonly pauseMs: number; readonly onError: (error: unknown) => void },

@@ -6,17 +6,17 @@ import { deleteExpiredIdempotencyKeys } from './db/idempotency.ts';
 import type { Sql } from './db/sql.ts';
 
 const PAUSE_MS = 60_000;
-/** Rows that one statement removes at most. */
+/** Maximum number of rows that one statement removes. */
 const PAGE = 1_000;
 
-/** Repeats a removal until it finds less than a page. */
+/** Repeats a removal until it finds less than a page of rows. */
 async function removeAll(remove: (limit: number) => Promise<number>): Promise<void> {
   while ((await remove(PAGE)) === PAGE);
 }
 
 /**
- * Removes what is kept for a time only, every minute and in every process: it must go on time also while Temporal is
- * away, and two processes that do it at once take different rows.
+ * Removes expired rows every minute, in every process. It does not use Temporal, because rows must be removed on time
+ * also while Temporal is away. Two processes that run it at once remove different rows.
  */
 export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
   return startBackgroundLoop(
@@ -27,7 +27,7 @@ export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
     {
       pauseMs: PAUSE_MS,
       onError: (error) =>
-        logger.warn({ err: error, msg: 'housekeeping failed, the next round will do its work' }),
+        logger.warn({ err: error, msg: 'housekeeping failed; the next round does its work' }),
     },
   );
 }

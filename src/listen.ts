@@ -2,17 +2,17 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { StartupError } from './config/startup-error.ts';
 
-/** The address of what listens on a host and a port. */
+/** Returns the address of a server that listens on a host and a port. */
 export function addressOf(host: string, port: number): string {
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** The same as this machine reaches it: all interfaces are no address to call. */
+/** Returns the address at which this machine reaches that server: the wildcard hosts become the loopback address. */
 export function localAddressOf(host: string, port: number): string {
   return addressOf(host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host, port);
 }
 
-/** Has a server listen, and answers its address. What an operator can put right is said in a sentence. */
+/** Makes a server listen and returns its address. Throws `StartupError` when the port is in use or not permitted. */
 export async function listen(
   server: Server,
   host: string,
@@ -24,7 +24,7 @@ export async function listen(
       reject(
         new StartupError(
           error.code === 'EADDRINUSE'
-            ? `Port ${port} is in use: stop what listens there or set ${variable} to another one.`
+            ? `Port ${port} is in use: stop the process that listens there, or set ${variable} to another port.`
             : `Can't listen on ${host}:${port} (${error.message}): check HOST and ${variable}.`,
         ),
       );

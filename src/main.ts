@@ -4,7 +4,7 @@ import type { RunningServer } from './server.ts';
 
 let starting: Promise<RunningServer> | undefined;
 const signal = stopOnSignal(async () => {
-  // A start that fails has cleaned up after itself.
+  // A failed start has ended everything itself.
   const server = await starting?.catch(() => undefined);
   await server?.stop();
 });

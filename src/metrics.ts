@@ -6,18 +6,18 @@ import type { Sql } from './db/sql.ts';
 import type { ReadinessCheck, RequestObserver } from './http/deps.ts';
 import { listen } from './listen.ts';
 
-/** Upper ends of the buckets of request times, seconds. */
+/** Upper bounds of the histogram of request times, seconds. */
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** What one process tells a Prometheus server. */
+/** The metrics of one process for Prometheus. */
 export interface Metrics {
   readonly observeRequest: RequestObserver;
-  /** The text that Prometheus reads. */
+  /** Returns the metrics in the text format of Prometheus. */
   readonly text: () => Promise<string>;
   readonly contentType: string;
 }
 
-/** Counters and gauges of one process. What stands in the database is asked for when it is read. */
+/** Creates the metrics of one process. Gauges of the database are queried when Prometheus reads them. */
 export function createMetrics(deps: {
   readonly sql: Sql;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
@@ -26,14 +26,14 @@ export function createMetrics(deps: {
   collectDefaultMetrics({ register: registry });
   const requests = new Histogram({
     name: 'tributary_http_request_duration_seconds',
-    help: 'Time to answer a request, by route.',
+    help: 'Time to respond to a request, by route.',
     labelNames: ['method', 'route', 'status'] as const,
     buckets: REQUEST_SECONDS,
     registers: [registry],
   });
   const ready = new Gauge({
     name: 'tributary_ready',
-    help: '1 when what the process needs is there.',
+    help: '1 when the check of what the process needs succeeds, else 0.',
     labelNames: ['check'] as const,
     registers: [registry],
   });
@@ -48,9 +48,9 @@ export function createMetrics(deps: {
     registers: [registry],
   });
 
-  async function look(): Promise<void> {
+  async function updateGauges(): Promise<void> {
     for (const { name, ok } of await deps.readiness()) ready.set({ check: name }, ok ? 1 : 0);
-    // A database that is away is told by tributary_ready; the last figures stay.
+    // tributary_ready reports a database that is away; the gauges keep their last values.
     const backlog = await readBacklog(deps.sql).catch(() => undefined);
     if (backlog === undefined) return;
     unfinished.set(backlog.unfinishedDeliveries);
@@ -62,7 +62,7 @@ export function createMetrics(deps: {
       requests.observe({ method, route: route ?? 'none', status: String(status) }, seconds);
     },
     text: async () => {
-      await look();
+      await updateGauges();
       return await registry.metrics();
     },
     contentType: registry.contentType,
@@ -74,7 +74,7 @@ export interface MetricsServer {
   readonly stop: () => Promise<void>;
 }
 
-/** Serves `GET /metrics` on a port of its own, so that the API's port can be open to the world and this one not. */
+/** Serves `GET /metrics` on a separate port, so that the API's port can be public and this one private. */
 export async function serveMetrics(metrics: Metrics, host: string, port: number): Promise<MetricsServer> {
   const server = createServer((request, response) => {
     if (request.method !== 'GET' || request.url !== '/metrics') {

@@ -13,7 +13,7 @@ import type { Service } from './service.ts';
 
 const READY_WITHIN_MS = 60_000;
 
-function say(line: string): void {
+function print(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
@@ -24,11 +24,11 @@ export interface RunningServer {
 }
 
 /**
- * Starts servers where none are named, then the service; writes down where it can be found. Whatever fails, or when
- * `signal` is aborted meanwhile, everything that was started is ended again.
+ * Starts the built-in servers that the environment does not replace, then the service, and writes the service file for
+ * the command line. On a failure, or when `signal` is aborted meanwhile, it ends everything that it started.
  */
 export async function runServer(config: Config, signal?: AbortSignal): Promise<RunningServer> {
-  const backends = await openBackends(config, say);
+  const backends = await openBackends(config, print);
   const logger = createLogger(config.logLevel);
   let service: Service | undefined;
   let stopped: Promise<void> | undefined;
@@ -70,14 +70,14 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
   }
 }
 
-/** What a person needs next, in a few lines. */
+/** Returns the lines that the operator reads after a start. */
 export function banner({ service, backends }: RunningServer): string {
   const database = new URL(backends.databaseUrl);
   return [
     '',
     `  Tributary is up${service.url === null ? ' (worker)' : ` at ${service.url}`}`,
     '',
-    `  Postgres     ${database.host}${database.pathname}${backends.databaseFolder === null ? '' : ` (kept in ${backends.databaseFolder})`}`,
+    `  Postgres     ${database.host}${database.pathname}${backends.databaseFolder === null ? '' : ` (files in ${backends.databaseFolder})`}`,
     `  Temporal     ${backends.temporal.connection.address ?? ''}, namespace ${backends.temporal.namespace}`,
     ...(backends.temporalUiUrl === null ? [] : [`  Temporal UI  ${backends.temporalUiUrl}`]),
     ...(service.metricsUrl === null ? [] : [`  Metrics      ${service.metricsUrl}`]),
@@ -86,34 +86,34 @@ export function banner({ service, backends }: RunningServer): string {
     '    npm run -s admin -- accounts create --name "My company"',
     '    npm run -s admin -- keys create --account ACCOUNT_ID --permissions read,write,setup,payout',
     '',
-    '  Ctrl-C stops everything that was started here and keeps the data.',
+    '  Ctrl-C stops everything that was started here. The data stays.',
     '',
   ].join('\n');
 }
 
 /**
- * Stops once on the first signal; a second one ends the process at once. To be called before anything is started. The
- * signal that it answers is aborted when the first one comes.
+ * Stops the process in order on the first SIGINT or SIGTERM, and at once on the second. Call it before anything is
+ * started. Returns a signal that is aborted by the first one.
  */
 export function stopOnSignal(
   stop: () => Promise<void>,
-  farewell = 'Stopped. Nothing was lost.',
+  lastLine = 'Stopped. Nothing was lost.',
 ): AbortSignal {
   const stopping = new AbortController();
   const onSignal = (signal: NodeJS.Signals) => {
     if (stopping.signal.aborted) {
-      say('Ended at once. The next start cleans up.');
+      print('Ended at once. The next start cleans up.');
       process.exit(1);
     }
     stopping.abort();
-    say(`\n${signal}: finishing what is under way …`);
+    print(`\n${signal}: finishing the work in progress …`);
     stop().then(
       () => {
-        say(farewell);
+        print(lastLine);
         process.exit(0);
       },
       (error: unknown) => {
-        say(`Stopping failed: ${error instanceof Error ? error.message : String(error)}`);
+        print(`Stopping failed: ${error instanceof Error ? error.message : String(error)}`);
         process.exit(1);
       },
     );
@@ -123,10 +123,10 @@ export function stopOnSignal(
   return stopping.signal;
 }
 
-/** Ends with one clear sentence for what an operator can put right, and with the whole error for what is a fault. */
+/** Exits with status 1 and prints the error: one sentence when the operator can fix it, else the whole error. */
 export function exitWith(error: unknown): never {
   const isExpected = error instanceof StartupError || error instanceof ConfigError;
-  say(
+  print(
     isExpected
       ? error.message
       : `Tributary could not start: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`,

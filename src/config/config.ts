@@ -1,34 +1,37 @@
 import * as z from 'zod';
 
-/** What the operator's environment says, read once at start. */
+/** The settings from the environment, read once at the start. */
 export interface Config {
   readonly host: string;
   readonly port: number;
-  /** Without a trailing slash. Undefined: the address that the service listens on. */
+  /** Base address in URLs, without a trailing slash. Undefined: the address that the service listens on. */
   readonly publicUrl: string | undefined;
   readonly role: 'all' | 'api' | 'worker';
-  /** Undefined: Postgres is started in the data folder. */
+  /** Undefined: the service starts the built-in Postgres in the data folder. */
   readonly databaseUrl: string | undefined;
-  /** Undefined address: a Temporal server is started in the data folder. TLS is read by Temporal's own names. */
+  /**
+   * Without an address the service starts the built-in Temporal server in the data folder. The SDK reads TLS settings
+   * from Temporal's own variables.
+   */
   readonly temporal: {
     readonly address: string | undefined;
     readonly namespace: string;
     readonly apiKey: string | undefined;
   };
   readonly dataDir: string;
-  /** 32 bytes each; the first encrypts. Empty: the embedded mode makes one and keeps it in the data folder. */
+  /** 32 bytes each; the first encrypts. Empty: the key in the data folder is used, and generated if it is missing. */
   readonly secretsKeys: readonly Buffer[];
   readonly trustProxy: number;
-  /** Calls per minute and caller; 0 is no limit. */
+  /** Requests per minute and caller; 0 for no limit. */
   readonly rateLimits: { readonly account: number; readonly sdk: number; readonly clicks: number };
-  /** Where exchange rates are fetched from once a day; null for nowhere. */
+  /** Address that exchange rates are fetched from once a day; null when none are fetched. */
   readonly ratesUrl: string | null;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
-  /** Undefined: no metrics. */
+  /** Undefined: metrics are off. */
   readonly metricsPort: number | undefined;
 }
 
-/** The environment can't be used. The message has one sentence per variable. */
+/** A variable of the environment is invalid. The message has one sentence per variable. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -50,13 +53,13 @@ function isUrl(text: string, protocols: readonly string[]): boolean {
   return URL.canParse(text) && protocols.includes(new URL(text).protocol);
 }
 
-/** The 32 bytes that a base64 text stands for, with or without padding and in either alphabet; null for anything else. */
+/** Decodes 32 bytes of base64, with or without padding and in either alphabet; null for any other text. */
 function keyBytes(text: string): Buffer | null {
   const bytes = Buffer.from(text, 'base64');
   return /^[A-Za-z0-9+/_-]{43}=?$/.test(text) && bytes.length === 32 ? bytes : null;
 }
 
-/** The keys of the secret box in a text, the encrypting one first; null when one of them is none. */
+/** Parses comma-separated keys of the secret box, the encrypting one first; null when one of them is invalid. */
 export function parseSecretsKeys(text: string): readonly Buffer[] | null {
   const keys = text.split(',').map((part) => keyBytes(part.trim()));
   return keys.includes(null) ? null : keys.filter((key) => key !== null);
@@ -68,17 +71,17 @@ const secretsKeys = z.string().transform((text, context) => {
     context.addIssue({
       code: 'custom',
       message:
-        'SECRETS_KEY must be 32 bytes in base64 (openssl rand -base64 32), or several of them with commas between.',
+        'SECRETS_KEY must be 32 bytes in base64 (openssl rand -base64 32), or several of them, separated by commas.',
     });
     return z.NEVER;
   }
   return keys;
 });
 
-/** The European Central Bank's rates of the latest working day: one CSV file in a ZIP archive. */
+/** The European Central Bank's rates of the latest working day: a CSV file in a ZIP archive. */
 const ECB_DAILY_URL = 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip';
 
-/** What a variable says that switches off what is on by default. */
+/** The value that switches off a feature that is on by default. */
 const OFF = 'off';
 
 const environment = z.object({
@@ -127,8 +130,8 @@ const environment = z.object({
 });
 
 /**
- * Reads the environment. A variable that is empty counts as not set, but for RATES_URL: without an address nothing is
- * fetched. Throws `ConfigError`.
+ * Parses the environment. An empty variable counts as not set, except RATES_URL, where it means that nothing is fetched.
+ * Throws `ConfigError`.
  */
 export function readConfig(env: Readonly<Record<string, string | undefined>>): Config {
   const set = Object.fromEntries(

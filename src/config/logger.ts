@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import type { DestinationStream, Logger } from 'pino';
 import type { Config } from './config.ts';
 
-/** Names under which people, their secrets or their money's keys would be. They should not be logged at all; this is the net below. */
+/** Fields that may hold personal data or secrets. No code should log them; the logger redacts them in case one does. */
 const PRIVATE = [
   'authorization',
   'body',
@@ -31,14 +31,14 @@ function textOf(error: object, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-/** Postgres ends some messages with the value it refused, and a stack repeats the message. */
+/** Removes the rejected value that Postgres puts at the end of some messages. A stack repeats the message. */
 function withoutValue(text: string): string {
   return text.replaceAll(/: "[^\n]*"/g, ': "…"');
 }
 
 /**
- * What of an error may be logged: what it is and where it happened, and its causes. An error of the database also
- * carries the row it refused, with e-mail addresses and user ids; that stays out.
+ * Returns the parts of an error that may be logged: its type, message, code and stack, and its causes. Omits the other
+ * fields: those of a database error contain the rejected row, with email addresses and user ids.
  */
 export function loggedError(error: unknown, depth = 0): LoggedError {
   if (typeof error !== 'object' || error === null) return { type: typeof error, message: String(error) };
@@ -56,7 +56,7 @@ export function loggedError(error: unknown, depth = 0): LoggedError {
   };
 }
 
-/** JSON lines on standard output, or wherever `destination` says. */
+/** Creates a logger that writes JSON lines to `destination`, or to standard output. */
 export function createLogger(level: Config['logLevel'], destination?: DestinationStream): Logger {
   const options = {
     level,
@@ -64,7 +64,7 @@ export function createLogger(level: Config['logLevel'], destination?: Destinatio
     timestamp: pino.stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
     redact: { paths: PRIVATE.flatMap((name) => [name, `*.${name}`]), censor: '…' },
-    // Under its usual key pino would copy an error's message, with whatever it quotes, into the line's own.
+    // Under its default key, pino would copy the error's message, with the values that it quotes, into the line's message.
     errorKey: 'fault',
     serializers: {
       err: (error: unknown) => loggedError(error),

@@ -15,5 +15,5 @@ function findProjectRoot(from: string): string {
   }
 }
 
-/** The folder that holds package.json, whether this runs from `src` or from `dist`. Files that are no code live below it. */
+/** The folder of package.json, whether this runs from `src` or from `dist`. Files other than code are found from here. */
 export const projectRoot = findProjectRoot(path.dirname(fileURLToPath(import.meta.url)));

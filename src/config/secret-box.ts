@@ -8,21 +8,21 @@ import {
   timingSafeEqual,
 } from 'node:crypto';
 
-/** Keeps secrets that must be read again, and proves secrets that must not. */
+/** Encrypts secrets that must be read again, and hashes tokens that must not. */
 export interface SecretBox {
-  /** Encrypts under the first key. `context` says whose secret it is; it must be given again to decrypt. */
+  /** Encrypts under the first key. `context` names the owner of the secret; `decrypt` needs the same value. */
   encrypt(plain: string, context: string): { readonly ciphertext: Buffer; readonly encryptionKeyId: string };
   /** The ids of the keys, the encrypting one first. */
   readonly keyIds: readonly string[];
-  /** Throws `SecretUnreadable` when the key is gone, or when anything was changed or belongs to another context. */
+  /** Throws `SecretUnreadable` when the key is missing, the ciphertext was changed, or the context differs. */
   decrypt(ciphertext: Buffer, encryptionKeyId: string, context: string): string;
-  /** A keyed hash that names its key, so that it can still be checked after another key has become the first. */
+  /** Returns a keyed hash that names its key, so that it can be checked after another key has become the first. */
   tokenHash(token: string): string;
-  /** Whether `hash` was made of `token` under one of the keys. Takes the same time wherever they differ. */
+  /** Whether `hash` is the hash of `token` under one of the keys. Compares in constant time. */
   matchesTokenHash(token: string, hash: string): boolean;
 }
 
-/** A stored secret that none of the configured keys opens. */
+/** A stored secret can't be decrypted with the configured keys. */
 export class SecretUnreadable extends Error {
   override readonly name = 'SecretUnreadable';
 }
@@ -41,7 +41,7 @@ function derive(key: Buffer, purpose: string): Buffer {
 }
 
 function boxKey(key: Buffer): BoxKey {
-  if (key.length !== 32) throw new RangeError('a key of the secret box has 32 bytes');
+  if (key.length !== 32) throw new RangeError('a key of the secret box must have 32 bytes');
   const id = createHash('sha256').update(derive(key, 'key id')).digest('hex').slice(0, 12);
   return { id, encryption: derive(key, 'encryption'), hashing: derive(key, 'token hash') };
 }
@@ -50,7 +50,7 @@ function hash(key: BoxKey, token: string): Buffer {
   return createHmac('sha256', key.hashing).update(token).digest();
 }
 
-/** A box that encrypts with the first of `keys` and opens what any of them closed. AES-256-GCM; each key 32 bytes. */
+/** Creates a box that encrypts with the first of `keys` and decrypts with all of them. AES-256-GCM; keys of 32 bytes. */
 export function createSecretBox(keys: readonly Buffer[]): SecretBox {
   const all = keys.map(boxKey);
   const [first] = all;
@@ -81,7 +81,9 @@ export function createSecretBox(keys: readonly Buffer[]): SecretBox {
         const sealed = ciphertext.subarray(NONCE_BYTES, -TAG_BYTES);
         return Buffer.concat([decipher.update(sealed), decipher.final()]).toString('utf8');
       } catch (error) {
-        throw new SecretUnreadable('a stored secret was changed, or belongs elsewhere', { cause: error });
+        throw new SecretUnreadable('a stored secret was changed or belongs to another owner', {
+          cause: error,
+        });
       }
     },
     tokenHash: (token) => `${first.id}:${hash(first, token).toString('hex')}`,

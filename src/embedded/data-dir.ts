@@ -6,28 +6,28 @@ import { z } from 'zod';
 import { parseSecretsKeys } from '../config/config.ts';
 import { StartupError } from '../config/startup-error.ts';
 import { errorText } from './error-text.ts';
-import { parseJson, readIfThere, writePrivateFile } from './files.ts';
+import { parseJson, readIfPresent, writePrivateFile } from './files.ts';
 import { processIdentity } from './processes.ts';
 
-/** A data folder that this process owns until it calls `release` or ends. */
+/** A data folder that this process holds until it calls `release` or ends. */
 export interface DataDir {
   /** Absolute. */
   path: string;
-  /** The keys of the secret box, the encrypting one first; one is made on first use and kept. */
+  /** The keys of the secret box, the encrypting one first. A missing key is generated and stored. */
   secretsKeys: readonly Buffer[];
   release(): Promise<void>;
 }
 
-/** What a running service tells the command line about itself. */
+/** What a running service publishes for the command line. */
 export interface ServiceFile {
   pid: number;
-  /** The base URL of the API, as founders see it. */
+  /** The base URL of the API, as founders see it; empty for a worker. */
   apiUrl: string;
-  /** Where the API is reached from this machine. None of a worker. */
+  /** Address at which this machine reaches the API; undefined for a worker. */
   ownUrl?: string | undefined;
   databaseUrl: string;
   temporalAddress: string;
-  /** Only for a Temporal server that the service runs itself. */
+  /** Undefined for a Temporal server that the environment names. */
   temporalUiUrl?: string | undefined;
 }
 
@@ -43,8 +43,8 @@ const serviceFileShape = z.object({
 const serviceFile = (dataDir: string): string => join(dataDir, 'service.json');
 
 /**
- * Makes the data folder if it is missing, takes it for this process alone, and makes the key that encrypts secrets if
- * there is none yet. A folder that another living process holds is refused; one that a crashed process held is not.
+ * Creates the data folder if it is missing, claims it for this process, and generates the key that encrypts secrets if
+ * it is missing. Throws `StartupError` when another running process holds the folder; a crashed one no longer does.
  */
 export async function prepareDataDir(path: string): Promise<DataDir> {
   const dataDir = resolve(path);
@@ -55,7 +55,7 @@ export async function prepareDataDir(path: string): Promise<DataDir> {
     await rm(claim, { force: true });
   };
   try {
-    return { path: dataDir, secretsKeys: await keepSecretsKeys(dataDir), release };
+    return { path: dataDir, secretsKeys: await loadSecretsKeys(dataDir), release };
   } catch (error) {
     await release();
     throw error;
@@ -63,26 +63,25 @@ export async function prepareDataDir(path: string): Promise<DataDir> {
 }
 
 /**
- * The pids of the living processes that claim the data folder: one when a service runs, more only for the moment in
- * which others find that out. A pid that another process was given since does not count.
+ * Returns the pids of the running processes that claim the data folder: one when a service runs, and for a moment more
+ * while others try to claim it. A pid that another process has received since does not count.
  */
 export async function dataDirHolders(dataDir: string): Promise<number[]> {
   const claims = (await readdir(dataDir)).flatMap((name) => parseClaim(name) ?? []);
   return claims.filter(({ alive }) => alive).map(({ pid }) => pid);
 }
 
-/** Tells the command line where this service is. The caller holds the data folder. */
+/** Writes the file in which the command line finds this service. The caller must hold the data folder. */
 export async function writeServiceFile(dataDir: string, service: ServiceFile): Promise<void> {
   await writePrivateFile(serviceFile(dataDir), `${JSON.stringify(service, undefined, 2)}\n`);
 }
 
-/** Where the service of this data folder is, or undefined when none runs: what a crashed one left does not count. */
+/** Returns the service file of the data folder, or undefined when no service runs. Ignores the file of a crashed one. */
 export async function readServiceFile(dataDir: string): Promise<ServiceFile | undefined> {
-  const service = parseJson(serviceFileShape, await readIfThere(serviceFile(dataDir)));
+  const service = parseJson(serviceFileShape, await readIfPresent(serviceFile(dataDir)));
   return service !== undefined && (await dataDirHolders(dataDir)).includes(service.pid) ? service : undefined;
 }
 
-/** Takes back what `writeServiceFile` told. */
 export async function removeServiceFile(dataDir: string): Promise<void> {
   await rm(serviceFile(dataDir), { force: true });
 }
@@ -90,23 +89,24 @@ export async function removeServiceFile(dataDir: string): Promise<void> {
 async function openFolder(dataDir: string): Promise<void> {
   try {
     await mkdir(dataDir, { recursive: true });
-    // Root runs Postgres as another user, who has to pass through (not list) this folder; every file in it is private.
+    // Root runs Postgres as another user, which has to traverse (not list) this folder; every file in it is private.
     await chmod(dataDir, process.getuid?.() === 0 ? 0o711 : 0o700).catch(() => undefined);
     await writePrivateFile(join(dataDir, '.writable'), '');
     await rm(join(dataDir, '.writable'), { force: true });
   } catch (error) {
     throw new StartupError(
-      `The data folder ${dataDir} cannot be written (${errorText(error)}): give this user access or set DATA_DIR to another folder.`,
+      `The data folder ${dataDir} cannot be written (${errorText(error)}): give this user write access, or set DATA_DIR to another folder.`,
       { cause: error },
     );
   }
 }
 
 /**
- * Node has no lock that the kernel takes back, so every process that wants the folder makes an empty file named after
- * itself and holds the folder if it then sees no living other. Of two, the one that looks last sees the file of the
- * other, so there are never two holders; when each sees the other, both withdraw and try again after a random while.
- * What a crash leaves is told by its name and removed; no other claim can ever have that name.
+ * Claims the folder and returns the path of the claim. Node has no lock that the kernel releases, so every process that
+ * wants the folder creates an empty file named after itself, and holds the folder if it then finds no claim of another
+ * running process. Of two processes, the one that reads the folder last finds the other's claim, so there are never two
+ * holders; when each finds the other, both withdraw and try again after a random pause. The claim of a crashed process
+ * is recognised by its name and removed; no other claim can have that name.
  */
 async function claimFolder(dataDir: string): Promise<string> {
   const claim = join(dataDir, claimName());
@@ -124,14 +124,14 @@ async function claimFolder(dataDir: string): Promise<string> {
     await rm(claim, { force: true });
     if (attempt === CLAIM_ATTEMPTS) {
       throw new StartupError(
-        `The data folder ${dataDir} is in use by process ${holder}: stop that one first, or set DATA_DIR to another folder.`,
+        `The data folder ${dataDir} is in use by process ${holder}: stop that process first, or set DATA_DIR to another folder.`,
       );
     }
     await sleep(Math.random() * 2 ** attempt * 4);
   }
 }
 
-/** With seven, a refusal takes about a quarter of a second. */
+/** With seven attempts, a refusal takes about a quarter of a second. */
 const CLAIM_ATTEMPTS = 7;
 
 function claimName(): string {
@@ -149,18 +149,18 @@ function fingerprint(identity: string): string {
   return createHash('sha256').update(identity).digest('hex').slice(0, 16);
 }
 
-async function keepSecretsKeys(dataDir: string): Promise<readonly Buffer[]> {
+async function loadSecretsKeys(dataDir: string): Promise<readonly Buffer[]> {
   const path = join(dataDir, 'secrets-key');
-  const kept = (await readIfThere(path))?.trim();
-  if (kept === undefined) {
-    const made = randomBytes(32);
-    await writePrivateFile(path, `${made.toString('base64')}\n`);
-    return [made];
+  const stored = (await readIfPresent(path))?.trim();
+  if (stored === undefined) {
+    const generated = randomBytes(32);
+    await writePrivateFile(path, `${generated.toString('base64')}\n`);
+    return [generated];
   }
-  const keys = parseSecretsKeys(kept);
+  const keys = parseSecretsKeys(stored);
   if (keys === null) {
     throw new StartupError(
-      `${path} does not hold 32 bytes in base64, or several of them with commas between: restore it from a backup, because the stored webhook secrets cannot be read without it.`,
+      `${path} does not hold 32 bytes in base64, or several of them, separated by commas: restore it from a backup, because the stored webhook secrets cannot be decrypted without it.`,
     );
   }
   return keys;

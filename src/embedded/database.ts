@@ -4,26 +4,26 @@ import { prepareDataDir, readServiceFile } from './data-dir.ts';
 import { startEmbeddedPostgres } from './postgres.ts';
 import { StartupError } from '../config/startup-error.ts';
 
-/** A service that is just starting, or another command, may hold the data folder for a moment. */
-const PATIENCE_MS = 15_000;
+/** A service that starts, or another command, may hold the data folder for a moment. */
+const WAIT_MS = 15_000;
 const PAUSE_MS = 300;
 
 export interface OpenedDatabase {
   readonly url: string;
-  /** Ends Postgres again when it was started for the moment. */
+  /** Ends Postgres when `openDatabase` started it. */
   readonly close: () => Promise<void>;
 }
 
 /**
- * The database for a command: the one that the environment names, else the one of the data folder, which a running
- * service serves already or which is started for the moment.
+ * Opens the database for a command: the one that the environment names, else that of the data folder, which a running
+ * service has started or which is started for the command. Throws `StartupError`.
  */
 export async function openDatabase(
   config: Config,
   onProgress: (line: string) => void,
 ): Promise<OpenedDatabase> {
   if (config.databaseUrl !== undefined) return { url: config.databaseUrl, close: async () => {} };
-  const giveUpAt = Date.now() + PATIENCE_MS;
+  const giveUpAt = Date.now() + WAIT_MS;
   for (;;) {
     const service = await readServiceFile(config.dataDir);
     if (service !== undefined) return { url: service.databaseUrl, close: async () => {} };

