@@ -9,7 +9,7 @@ import { recordEventFacts } from '../../src/db/events.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { announceSelfTest } from '../../src/db/self-tests.ts';
 import type { AppId, DeliveryId, EventId } from '../../src/domain/ids.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
 import { runSelfTest } from '../../src/self-test/run-self-test.ts';
@@ -315,7 +315,7 @@ describe('what a founder sees of it', () => {
   test('a right signature of another time sends the founder to the clock, not to the secret', async () => {
     const { founder, secrets } = await founderOf(['stripe']);
     const body = Buffer.from('{}');
-    const old = PROOFS.stripe(body, secrets.get('stripe') ?? '', Date.now() - 3_600_000);
+    const old = PROOFS.stripe(body, secrets.get('stripe') ?? '', Date.now() - HOUR_MS);
     expect((await founder.webhook('stripe', body, old)).status).toBe(401);
     expect(stepsOf(await selfTest(founder), 'stripe')['real_deliveries']).toMatchObject({
       ok: false,

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
 import { connect, DatabaseUnavailable } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
+import { HOUR_MS } from '../../src/domain/time.ts';
 import { routes } from '../../src/http/routes.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -326,7 +327,7 @@ describe('a call that was cut off', () => {
     const { status, body } = await rotate();
     expect({ status, endsAt: body['previousKeyExpiresAt'] }).toEqual({
       status: 200,
-      endsAt: api.clock.now + 3_600_000,
+      endsAt: api.clock.now + HOUR_MS,
     });
     const device = { deviceId: 'd', affiliateCode: 'nobody', firstOpenAt: 1 };
     expect((await api.call('POST', '/sdk/install', { key: own.sdkKey, body: device })).status).toBe(404);

@@ -5,7 +5,7 @@ import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { instant } from '../../src/db/sql.ts';
 import { readTimeseries } from '../../src/db/timeseries.ts';
 import type { AppId } from '../../src/domain/ids.ts';
-import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS, LAST_INSTANT } from '../../src/domain/time.ts';
 import { TIMESERIES_INTERVALS } from '../../src/domain/timeseries.ts';
 import type { TimeseriesInterval } from '../../src/domain/timeseries.ts';
 import { databaseTimeZone } from '../../src/http/time-zone.ts';
@@ -514,8 +514,8 @@ describe('what is refused', () => {
     [{ from: 0, to: 1_001 * HOUR_MS, interval: 'hour' }, 'interval'],
     [{ from: 0, to: 1_000 * HOUR_MS + 1, interval: 'hour' }, 'interval'],
     [{ from: 0, to: 1_000 * DAY_MS + 1 }, 'interval'],
-    [{ from: 0, to: 253_402_300_799_999, interval: 'month' }, 'interval'],
-    [{ from: 0, to: 253_402_300_799_999, interval: 'hour' }, 'interval'],
+    [{ from: 0, to: LAST_INSTANT, interval: 'month' }, 'interval'],
+    [{ from: 0, to: LAST_INSTANT, interval: 'hour' }, 'interval'],
   ])('%j is a 400 that names the field', async (query, path) => {
     expect(await get(query)).toMatchObject({
       status: 400,
@@ -531,7 +531,7 @@ describe('what is refused', () => {
   });
 
   test('neither are the first and the last moments that there are', async () => {
-    const last = 253_402_300_799_999;
+    const last = LAST_INSTANT;
     for (const interval of TIMESERIES_INTERVALS) {
       for (const timezone of ['Pacific/Apia', 'America/New_York']) {
         expect(await pointsOf({ from: 0, to: 1, interval, timezone })).toHaveLength(1);

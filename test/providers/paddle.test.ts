@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { Paddle, Webhooks } from '@paddle/paddle-node-sdk';
 import * as fc from 'fast-check';
 import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../../src/domain/events.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { paddle } from '../../src/providers/paddle/index.ts';
 import type { Headers, ParseResult } from '../../src/providers/provider.ts';
 import {
@@ -223,7 +224,6 @@ describe('the proof', () => {
   });
 });
 
-const DAY = 86_400_000;
 /** The first fixture is told of one day after this, and so on. Transactions are billed a second before. */
 const START = 1_772_443_800_000;
 
@@ -237,7 +237,7 @@ function reads(
     sourceEventId: `evt_FakeLantern${String(nth).padStart(2, '0')}`,
     kind,
     environment: null,
-    occurredAt: START + nth * DAY,
+    occurredAt: START + nth * DAY_MS,
     ...rest,
   });
 }
@@ -262,7 +262,7 @@ function sold(
   const ref = `txn_FakeLantern${String(nth).padStart(2, '0')}`;
   return reads(nth, kind, {
     ...subscriber,
-    occurredAt: START + nth * DAY - 1000,
+    occurredAt: START + nth * DAY_MS - 1000,
     payment: payment === null ? null : { store: 'paddle', ref, ...payment },
     ...rest,
   });
@@ -348,7 +348,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
 const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent]>> = {
   'transaction.completed.payment_method': [
     'not a payment',
-    sold(10, 'other', null, { occurredAt: START + 10 * DAY - 1000 }),
+    sold(10, 'other', null, { occurredAt: START + 10 * DAY_MS - 1000 }),
   ],
   'transaction.paid': ['transaction.completed', reads(13, 'other')],
   'transaction.payment_failed': ['transaction.payment_failed', reads(14, 'other')],

@@ -3,6 +3,7 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { Stripe } from 'stripe';
 import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../../src/domain/events.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import type { Headers, ParseResult } from '../../src/providers/provider.ts';
 import { stripe } from '../../src/providers/stripe/index.ts';
 import {
@@ -253,7 +254,6 @@ describe('the proof', () => {
   });
 });
 
-const DAY = 86_400_000;
 /** The first fixture is a day later than this, and so on. */
 const START = 1_772_443_800_000;
 
@@ -266,7 +266,7 @@ function reads(
   return expectedEvent({
     sourceEventId: `evt_FakeLantern${String(nth).padStart(4, '0')}`,
     kind,
-    occurredAt: START + nth * DAY,
+    occurredAt: START + nth * DAY_MS,
     ...rest,
   });
 }

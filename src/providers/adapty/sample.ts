@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { DAY_MS } from '../../domain/time.ts';
 import { approximateLocalPrice, SAMPLE_TIME, storeTransactionId } from '../shared/sample.ts';
 import type { Payload, ProviderSample } from '../shared/sample.ts';
 import { tokenHeaders } from '../shared/static-token.ts';
@@ -42,7 +43,7 @@ export function adaptyEvent(overrides: AdaptyOverrides = {}): Payload {
     profile_id: profileId,
     customer_user_id: userId,
     idfv: '00000000-0000-0000-0000-000000000000',
-    profile_install_datetime: adaptyTime(SAMPLE_TIME - 86_400_000),
+    profile_install_datetime: adaptyTime(SAMPLE_TIME - DAY_MS),
     user_agent: 'LanternNotes/4.1 (iPhone; iOS 26.1) Darwin/25.0',
     email: 'hazel@example.com',
     event_type: overrides.type ?? 'subscription_started',
@@ -68,7 +69,7 @@ export function adaptyEvent(overrides: AdaptyOverrides = {}): Payload {
       event_datetime: adaptyTime(occurredAt),
       purchase_date: adaptyTime(purchasedAt),
       original_purchase_date: adaptyTime(purchasedAt),
-      subscription_expires_at: adaptyTime(purchasedAt + 30 * 86_400_000),
+      subscription_expires_at: adaptyTime(purchasedAt + 30 * DAY_MS),
       consecutive_payments: 1,
       paywall_name: 'spring_paywall',
       profile_country: 'US',

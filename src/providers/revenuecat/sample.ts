@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { DAY_MS } from '../../domain/time.ts';
 import { approximateLocalPrice, SAMPLE_TIME, storeTransactionId } from '../shared/sample.ts';
 import type { Payload, ProviderSample } from '../shared/sample.ts';
 import { tokenHeaders } from '../shared/static-token.ts';
@@ -46,7 +47,7 @@ export function revenuecatEvent(overrides: RevenuecatOverrides = {}): Payload {
       entitlement_ids: ['lantern_plus'],
       environment,
       event_timestamp_ms: occurredAt,
-      expiration_at_ms: occurredAt + 30 * 86_400_000,
+      expiration_at_ms: occurredAt + 30 * DAY_MS,
       id: overrides.eventId ?? randomUUID().toUpperCase(),
       is_family_share: false,
       offer_code: null,

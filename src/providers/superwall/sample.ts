@@ -1,4 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto';
+import { DAY_MS } from '../../domain/time.ts';
 import {
   approximateLocalPrice,
   newProviderId,
@@ -53,7 +54,7 @@ export function superwallEvent(overrides: SuperwallOverrides = {}): Payload {
       currencyCode: currency,
       environment,
       exchangeRate: 1,
-      expirationAt: purchasedAt + 30 * 86_400_000,
+      expirationAt: purchasedAt + 30 * DAY_MS,
       isFamilyShare: false,
       isSmallBusiness: true,
       isTrialConversion: false,
