@@ -1,5 +1,5 @@
 import type {
-  EventFile,
+  EventHistory,
   ExplainedCommission,
   ExplainedDelivery,
   ExplainedEvent,
@@ -11,19 +11,23 @@ import { isAlike, loadPayments } from './payments.ts';
 import type { StoredPayment } from './payments.ts';
 import type { Sql } from './sql.ts';
 
-type Told = ExplainedDelivery & {
+type DeliveryWithEvent = ExplainedDelivery & {
   readonly provider: ProviderName;
   readonly event: ExplainedEvent | null;
-  readonly toldBefore: EventId | null;
+  readonly duplicateOf: EventId | null;
 };
 
-/** How many touches that lost are told of one device. */
+/** Limit of lost touches per device. */
 const LOST_TOUCHES = 20;
-/** How many user ids that read alike are told of one user. */
+/** Limit of similar user ids per user. */
 const SIMILAR_USERS = 5;
 
-async function findTold(sql: Sql, appId: AppId, eventId: EventId): Promise<Told | undefined> {
-  return await sql.maybe<Told>`
+async function findDelivery(
+  sql: Sql,
+  appId: AppId,
+  eventId: EventId,
+): Promise<DeliveryWithEvent | undefined> {
+  return await sql.maybe<DeliveryWithEvent>`
     select d.id as delivery_id, d.provider, d.received_at, d.processing_status,
            d.last_error, s.created_at as secret_set_at, s.environment as secret_environment,
            encode(d.body_sha256, 'hex') as body_sha256,
@@ -37,7 +41,7 @@ async function findTold(sql: Sql, appId: AppId, eventId: EventId): Promise<Told 
            case when e.id is null and d.processing_status = 'duplicate' then (
              select first.id from events first
               where first.app_id = d.app_id and first.source = d.provider and first.source_event_id = d.source_event_id
-           ) end as told_before
+           ) end as duplicate_of
       from deliveries d
       left join webhook_secrets s on s.id = d.secret_id
       left join events e on e.id = d.event_id
@@ -78,21 +82,21 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
      order by u.position`;
 }
 
-/** An event's file, and which provider told it. */
-export interface FoundEvent extends EventFile {
+/** An event's history and the provider that reported it. */
+export interface FoundEvent extends EventHistory {
   readonly source: ProviderName;
 }
 
-/** Everything that is kept about an event of the app, also one that could not be read. Undefined for an unknown id. */
-export async function findEventFile(
+/** Returns everything that is stored about an event of the app, also one that could not be read. Undefined for an unknown id. */
+export async function findEventHistory(
   sql: Sql,
   appId: AppId,
   eventId: EventId,
 ): Promise<FoundEvent | undefined> {
-  const told = await findTold(sql, appId, eventId);
-  if (told === undefined) return undefined;
-  const { event, toldBefore, ...delivery } = told;
-  const file = { eventId, source: delivery.provider, delivery, event, toldBefore };
+  const found = await findDelivery(sql, appId, eventId);
+  if (found === undefined) return undefined;
+  const { event, duplicateOf, ...delivery } = found;
+  const history = { eventId, source: delivery.provider, delivery, event, duplicateOf };
   const payments =
     event === null || event.store === null || event.paymentRef === null
       ? []
@@ -102,12 +106,12 @@ export async function findEventFile(
           store: event.store,
           refs: [event.paymentRef],
         });
-  // A payment may have two names: the one that this event told first is meant, where there is one.
+  // A payment may have several references. The one that this event reported first is meant, if there is one.
   const payment = payments.find((candidate) => candidate.eventId === eventId) ?? payments[0];
-  if (payment === undefined) return { ...file, payment: null, commissions: [] };
+  if (payment === undefined) return { ...history, payment: null, commissions: [] };
   const { eventId: firstEventId, occurredAt, likelyCause, bindingId, countedElsewhere } = payment;
   return {
-    ...file,
+    ...history,
     payment: {
       firstEventId,
       occurredAt,

@@ -7,7 +7,7 @@ import type { AdjustmentFact, Environment } from './events.ts';
 import type { AffiliateStatus, MatchMethod } from './attribution.ts';
 import { DAY_MS } from './time.ts';
 
-/** Why a paid event earned nothing (docs/contract.md, "Unattributed"). */
+/** Why a paid event earned no commission (docs/contract.md, "Unattributed"). */
 export type LikelyCause =
   | 'missing_user_id'
   | 'anonymous_user_id'
@@ -22,7 +22,7 @@ export type LikelyCause =
   | 'price_unknown'
   | 'processing';
 
-/** Causes that a later binding can cure. Every other cause was a decision, and decisions are not retroactive. */
+/** Causes that a later binding can fix. Every other cause was a decision, and decisions are not retroactive. */
 const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
   'missing_user_id',
   'anonymous_user_id',
@@ -40,15 +40,15 @@ export interface BindingSnapshot {
   readonly affiliateId: AffiliateId;
   readonly linkId: LinkId | null;
   readonly affiliateStatus: AffiliateStatus;
-  /** Null: the affiliate inherits the app's rate. */
+  /** Null when the affiliate inherits the app's rate. */
   readonly affiliateRateBps: number | null;
 }
 
 export interface UserCandidate {
   readonly customerUserId: string;
-  /** Whether any device ever told of this user. */
+  /** Whether a device has reported this user. */
   readonly identified: boolean;
-  /** Whether a device told of an id that differs only in case, in spaces around it, or by a prefix that this one has. */
+  /** Whether a device has reported an id that differs only in case, surrounding spaces or a prefix of this id. */
   readonly nearlyIdentified: boolean;
   readonly binding: BindingSnapshot | null;
 }
@@ -63,7 +63,7 @@ export interface AdjustmentSnapshot {
   readonly usdCents: number | null;
   readonly occurredAt: number;
   readonly eventId: EventId;
-  /** What the ledger already holds of it, in minor units of the payment's currency. */
+  /** The part that the ledger already contains, in minor units of the payment's currency. */
   readonly bookedMinor: number;
 }
 
@@ -72,31 +72,31 @@ export interface EarningSnapshot {
   readonly amountCents: number;
 }
 
-/** The rate that a payment was converted at, and where it comes from: it stays, whatever is imported later. */
+/** The rate that a payment was converted at, with its source. Later imports do not change it. */
 export interface FrozenRate extends ExchangeRate {
   readonly source: string;
 }
 
-/** A payment with everything that is known about it, read in one statement after the newest fact was committed. */
+/** A payment with all known facts, read in one statement that begins after the newest fact was committed. */
 export interface PaymentSnapshot {
   readonly environment: Environment;
   readonly currency: string;
   readonly amountMinor: number;
   readonly usdCents: number | null;
   readonly occurredAt: number;
-  /** When the delivery came that told of it first. */
+  /** When the delivery that first reported the payment was received. */
   readonly receivedAt: number;
   readonly onlyAnonymousUser: boolean;
   readonly evaluatedAt: number | null;
   readonly likelyCause: LikelyCause | null;
   readonly baseCents: number | null;
-  /** The binding that the payment was attributed through; it never changes afterwards. */
+  /** The binding that the payment was attributed through. Once set, it never changes. */
   readonly bindingId: BindingId | null;
   readonly reversedCents: number;
-  /** Net of the revenue entries already written; null when there are none. */
+  /** Sum of the revenue entries in the ledger. Null when there are none. */
   readonly revenueCents: number | null;
   readonly earning: EarningSnapshot | null;
-  /** Whether the same payment was attributed under another of its names (docs/money.md, "One payment"). */
+  /** Whether the same payment was attributed under another reference (docs/money.md, "One payment"). */
   readonly countedElsewhere: boolean;
   readonly candidates: readonly UserCandidate[];
   readonly adjustments: readonly AdjustmentSnapshot[];
@@ -105,7 +105,7 @@ export interface PaymentSnapshot {
     readonly attributionWindowDays: number;
     readonly holdPeriodDays: number;
   };
-  /** The rate of the payment's currency on the day of the payment, or the latest of the seven days before. */
+  /** The rate of the payment's currency on the payment's day, otherwise the latest of the seven days before. */
   readonly referenceRate: FrozenRate | null;
   readonly now: number;
 }
@@ -114,7 +114,7 @@ export interface EarningEntry {
   readonly binding: BindingSnapshot;
   readonly customerUserId: string;
   readonly rateBps: number;
-  /** Whose rate it is: the affiliate's own, or the app's. */
+  /** Where the rate comes from: the affiliate's own setting, or the app's. */
   readonly rateSource: 'affiliate' | 'app';
   readonly amountCents: number;
   readonly dueAt: number;
@@ -124,7 +124,7 @@ export interface ReversalEntry {
   readonly adjustmentId: AdjustmentId;
   readonly eventId: EventId;
   readonly occurredAt: number;
-  /** Signed: negative takes back, positive gives again. */
+  /** Negative for a refund or dispute, positive when one is undone. */
   readonly amountCents: number;
   readonly baseCents: number;
 }
@@ -135,37 +135,78 @@ export interface RevenueEntry {
   readonly occurredAt: number;
 }
 
-/** What has to be appended so that the ledger says what it should. */
+/** What has to be appended to bring the ledger up to date. */
 export interface Evaluation {
   readonly likelyCause: LikelyCause | null;
   readonly customerUserId: string | null;
   readonly baseCents: number | null;
-  /** What the base was converted at by this evaluation; null when nothing was converted now. */
+  /** The rate at which this evaluation converted the base. Null when it converted nothing. */
   readonly fx: FrozenRate | null;
   readonly binding: BindingSnapshot | null;
   readonly earning: EarningEntry | null;
   readonly reversals: readonly ReversalEntry[];
   readonly revenue: readonly RevenueEntry[];
-  /** Adjustments with the part that the ledger holds from now on. */
+  /** Adjustments, with the part that the ledger contains after this evaluation. */
   readonly booked: readonly { readonly adjustmentId: AdjustmentId; readonly bookedMinor: number }[];
 }
 
-/** The USD amount that a commission is calculated from, or why there is none. */
-type Base = { readonly cents: number; readonly fx: FrozenRate | null } | { readonly missing: LikelyCause };
+/**
+ * Compares the ledger of a payment with what it should contain, and returns the difference. Pure: the caller appends the
+ * difference if the payment still has the version that was read, and otherwise evaluates again.
+ *
+ * - The rate, the hold period and the affiliate's status are the current ones. Once a commission is written they are fixed.
+ * - The reversed amount is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than the
+ *   commission. A reversal has the due date of its earning, so that both net in the same payout.
+ */
+export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
+  const isAttributed = payment.bindingId !== null;
+  const nothing: Evaluation = {
+    likelyCause: null,
+    customerUserId: null,
+    baseCents: payment.baseCents,
+    fx: null,
+    binding: null,
+    earning: null,
+    reversals: [],
+    revenue: [],
+    booked: [],
+  };
+  if (payment.environment === 'sandbox') return nothing;
+  if (!isAttributed && payment.countedElsewhere) return nothing;
 
-function baseOf(payment: PaymentSnapshot): Base {
-  if (payment.baseCents !== null) return { cents: payment.baseCents, fx: null };
-  if (payment.usdCents !== null) return { cents: payment.usdCents, fx: null };
-  if (payment.currency === 'USD') return { cents: payment.amountMinor, fx: null };
-  const fx = payment.referenceRate;
-  if (fx === null) return { missing: 'missing_exchange_rate' };
-  const cents = convertToUsdCents(payment.amountMinor, payment.currency, fx);
-  return cents === null ? { missing: 'price_unknown' } : { cents, fx };
+  const user = chooseUser(payment);
+  const customerUserId = user?.customerUserId ?? null;
+  const binding = isAttributed ? null : (user?.binding ?? null);
+  if (!isAttributed && (binding === null || !mayAttribute(payment, binding))) {
+    return { ...nothing, customerUserId, likelyCause: identityCause(payment, user) };
+  }
+  const base = baseOf(payment);
+  if ('missing' in base) return { ...nothing, customerUserId, likelyCause: base.missing };
+
+  const { likelyCause, earning } =
+    binding === null || customerUserId === null
+      ? { likelyCause: payment.likelyCause, earning: null }
+      : earn(payment, base.cents, customerUserId, binding);
+  const earnedCents = payment.earning?.amountCents ?? earning?.amountCents ?? 0;
+  const firstRevenue = revenueOf(payment, base.cents);
+  const revenueCents = payment.revenueCents ?? firstRevenue[0]?.amountCents ?? 0;
+  const adjusted = applyAdjustments(payment, base.cents, earnedCents, base.cents - revenueCents);
+  return {
+    likelyCause,
+    customerUserId,
+    baseCents: base.cents,
+    fx: base.fx,
+    binding,
+    earning,
+    reversals: adjusted.reversals,
+    revenue: [...firstRevenue, ...adjusted.revenue],
+    booked: adjusted.booked,
+  };
 }
 
 /**
- * The candidate that decides: the first whose attribution may earn, else the first with one, else the first that was
- * ever identified, else the first that nearly was, else the first.
+ * Returns the candidate that decides: the first whose binding may attribute the payment, else the first with a binding, else
+ * the first that was identified, else the first that was nearly identified, else the first.
  */
 function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
   const { candidates } = payment;
@@ -179,15 +220,15 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
 }
 
 /**
- * Whether a payment may be attributed through a binding. A first look takes any binding, whatever its date; so does a
- * later one where the binding was there before the payment's delivery came, for a first look should have seen it. Any
- * other later look (late identify heals) asks that the payment came after the winning touch and is not older than the
- * window.
+ * Whether a payment may be attributed through a binding. A first evaluation accepts any binding, whatever its date. So does
+ * a later one if the binding existed before the payment's delivery was received, since a first evaluation would have
+ * accepted it. Any other later evaluation (late identify heals) requires that the payment is not older than the winning
+ * touch, nor older than the attribution window.
  */
 function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
-  // Before the first look a payment has no cause.
-  const firstLook = !IDENTITY_CAUSES.has(payment.likelyCause);
-  if (firstLook || binding.boundAt < payment.receivedAt) return true;
+  // Before its first evaluation a payment has no cause.
+  const isFirst = !IDENTITY_CAUSES.has(payment.likelyCause);
+  if (isFirst || binding.boundAt < payment.receivedAt) return true;
   return (
     payment.occurredAt >= binding.touchedAt &&
     payment.now - payment.occurredAt <= payment.app.attributionWindowDays * DAY_MS
@@ -201,7 +242,76 @@ function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined
   return user.nearlyIdentified ? 'user_id_mismatch' : 'user_never_identified';
 }
 
-interface Change {
+/** The amount in US cents that a commission is calculated from, or why there is none. */
+type Base = { readonly cents: number; readonly fx: FrozenRate | null } | { readonly missing: LikelyCause };
+
+function baseOf(payment: PaymentSnapshot): Base {
+  if (payment.baseCents !== null) return { cents: payment.baseCents, fx: null };
+  if (payment.usdCents !== null) return { cents: payment.usdCents, fx: null };
+  if (payment.currency === 'USD') return { cents: payment.amountMinor, fx: null };
+  const fx = payment.referenceRate;
+  if (fx === null) return { missing: 'missing_exchange_rate' };
+  const cents = convertToUsdCents(payment.amountMinor, payment.currency, fx);
+  return cents === null ? { missing: 'price_unknown' } : { cents, fx };
+}
+
+/** Returns the earning of a payment that is attributed through `binding`, or why it earns nothing. */
+function earn(
+  payment: PaymentSnapshot,
+  baseCents: number,
+  customerUserId: string,
+  binding: BindingSnapshot,
+): Pick<Evaluation, 'likelyCause' | 'earning'> {
+  const rateBps = binding.affiliateRateBps ?? payment.app.commissionRateBps;
+  const amountCents = commissionCents(baseCents, rateBps);
+  if (binding.affiliateStatus === 'removed') return { likelyCause: 'affiliate_removed', earning: null };
+  if (binding.affiliateStatus === 'paused') return { likelyCause: 'affiliate_paused', earning: null };
+  if (amountCents === 0) return { likelyCause: 'rate_zero', earning: null };
+  const dueAt = maturesAt(payment.occurredAt, payment.app.holdPeriodDays);
+  const rateSource = binding.affiliateRateBps === null ? 'app' : 'affiliate';
+  return { likelyCause: null, earning: { binding, customerUserId, rateBps, rateSource, amountCents, dueAt } };
+}
+
+/** Returns the first revenue entry of a payment. Empty when the ledger has it, or when the payment is worth nothing. */
+function revenueOf(payment: PaymentSnapshot, baseCents: number): RevenueEntry[] {
+  if (payment.revenueCents !== null || baseCents <= 0) return [];
+  return [{ adjustmentId: null, amountCents: baseCents, occurredAt: payment.occurredAt }];
+}
+
+/**
+ * Books the payment's refunds and disputes. Returns the reversals of the commission and the revenue entries that each adds.
+ * `refundedCents` is the part of `baseCents` that is not in the revenue entries of the ledger.
+ */
+function applyAdjustments(
+  payment: PaymentSnapshot,
+  baseCents: number,
+  earnedCents: number,
+  refundedCents: number,
+): Pick<Evaluation, 'reversals' | 'revenue' | 'booked'> {
+  const reversals: ReversalEntry[] = [];
+  const revenue: RevenueEntry[] = [];
+  const booked: Evaluation['booked'][number][] = [];
+  let bookedMinor = payment.adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
+  let reversed = payment.reversedCents;
+  let refunded = refundedCents;
+  for (const { adjustmentId, eventId, occurredAt, fromMinor, toMinor } of adjustmentChanges(payment)) {
+    bookedMinor += toMinor - fromMinor;
+    booked.push({ adjustmentId, bookedMinor: toMinor });
+    const shouldReverse = share(earnedCents, bookedMinor, payment.amountMinor);
+    const shouldRefund = share(baseCents, bookedMinor, payment.amountMinor);
+    const amountCents = reversed - shouldReverse;
+    const revenueCents = refunded - shouldRefund;
+    if (amountCents !== 0) {
+      reversals.push({ adjustmentId, eventId, occurredAt, amountCents, baseCents: revenueCents });
+    }
+    if (revenueCents !== 0) revenue.push({ adjustmentId, amountCents: revenueCents, occurredAt });
+    reversed = shouldReverse;
+    refunded = shouldRefund;
+  }
+  return { reversals, revenue, booked };
+}
+
+interface AdjustmentChange {
   readonly adjustmentId: AdjustmentId;
   readonly fromMinor: number;
   readonly toMinor: number;
@@ -209,143 +319,33 @@ interface Change {
   readonly occurredAt: number;
 }
 
-/** An adjustment's amount in minor units of the payment's currency; null when the two can't be compared. */
-function inPaymentCurrency(payment: PaymentSnapshot, adjustment: AdjustmentSnapshot): number | null {
-  if (adjustment.currency === payment.currency) return adjustment.amountMinor;
-  if (adjustment.usdCents === null || payment.usdCents === null) return null;
-  return share(payment.amountMinor, adjustment.usdCents, payment.usdCents);
-}
-
-/** What the adjustments ask to be booked or unbooked, in the order in which it happened. */
-function adjustmentChanges(payment: PaymentSnapshot): Change[] {
+/** Returns what the adjustments book or unbook, in the order in which it happened. */
+function adjustmentChanges(payment: PaymentSnapshot): AdjustmentChange[] {
   const { adjustments } = payment;
   const undoings = adjustments
     .filter((a) => a.reversesAll && a.state === 'reversed')
     .toSorted((a, b) => a.occurredAt - b.occurredAt);
-  const changes: Change[] = [];
+  const changes: AdjustmentChange[] = [];
   for (const adjustment of adjustments) {
     if (adjustment.reversesAll) continue;
     const undoneBy = undoings.find(
       (u) => u.kind === adjustment.kind && u.occurredAt >= adjustment.occurredAt,
     );
     const applies = adjustment.state === 'applied' && undoneBy === undefined;
-    const wanted = applies ? inPaymentCurrency(payment, adjustment) : 0;
-    if (wanted === null || wanted === adjustment.bookedMinor) continue;
+    const toMinor = applies ? inPaymentCurrency(payment, adjustment) : 0;
+    if (toMinor === null || toMinor === adjustment.bookedMinor) continue;
+    const { adjustmentId, bookedMinor: fromMinor } = adjustment;
     const { eventId, occurredAt } = undoneBy ?? adjustment;
-    changes.push({
-      adjustmentId: adjustment.adjustmentId,
-      fromMinor: adjustment.bookedMinor,
-      toMinor: wanted,
-      eventId,
-      occurredAt,
-    });
+    changes.push({ adjustmentId, fromMinor, toMinor, eventId, occurredAt });
   }
   return changes.toSorted(
     (a, b) => a.occurredAt - b.occurredAt || (a.adjustmentId < b.adjustmentId ? -1 : 1),
   );
 }
 
-/**
- * Compares what the ledger should say of a payment with what it says, and answers the difference. Pure: the caller
- * appends it on the condition that the payment's version is still the one that was read, and evaluates again if not.
- *
- * - The rate, the hold period and the affiliate's status are those of now, and stay fixed once a commission is written.
- * - Reversed so far is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than the
- *   commission; a reversal has the earning's due date, so that it nets in the same payout.
- */
-export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
-  const nothing: Evaluation = {
-    likelyCause: null,
-    customerUserId: null,
-    baseCents: payment.baseCents,
-    fx: null,
-    binding: null,
-    earning: null,
-    reversals: [],
-    revenue: [],
-    booked: [],
-  };
-  if (payment.environment === 'sandbox') return nothing;
-  if (payment.bindingId === null && payment.countedElsewhere) return nothing;
-
-  const user = chooseUser(payment);
-  const customerUserId = user?.customerUserId ?? null;
-  const alreadyAttributed = payment.bindingId !== null;
-  const unattributed = (likelyCause: LikelyCause): Evaluation => ({
-    ...nothing,
-    likelyCause,
-    customerUserId,
-  });
-
-  const binding = alreadyAttributed ? null : (user?.binding ?? null);
-  if (!alreadyAttributed && (binding === null || !mayAttribute(payment, binding))) {
-    return unattributed(identityCause(payment, user));
-  }
-  const base = baseOf(payment);
-  if ('missing' in base) return unattributed(base.missing);
-
-  let likelyCause = payment.likelyCause;
-  let earning: EarningEntry | null = null;
-  if (binding !== null && user !== undefined) {
-    const rateBps = binding.affiliateRateBps ?? payment.app.commissionRateBps;
-    const amountCents = commissionCents(base.cents, rateBps);
-    likelyCause =
-      binding.affiliateStatus === 'removed'
-        ? 'affiliate_removed'
-        : binding.affiliateStatus === 'paused'
-          ? 'affiliate_paused'
-          : amountCents === 0
-            ? 'rate_zero'
-            : null;
-    if (likelyCause === null) {
-      const dueAt = maturesAt(payment.occurredAt, payment.app.holdPeriodDays);
-      const rateSource = binding.affiliateRateBps === null ? 'app' : 'affiliate';
-      earning = { binding, customerUserId: user.customerUserId, rateBps, rateSource, amountCents, dueAt };
-    }
-  }
-
-  const earnedCents = payment.earning?.amountCents ?? earning?.amountCents ?? 0;
-  const revenue: RevenueEntry[] = [];
-  let netRevenueCents = payment.revenueCents;
-  if (netRevenueCents === null && base.cents > 0) {
-    revenue.push({ adjustmentId: null, amountCents: base.cents, occurredAt: payment.occurredAt });
-    netRevenueCents = base.cents;
-  }
-
-  const reversals: ReversalEntry[] = [];
-  const booked: { adjustmentId: AdjustmentId; bookedMinor: number }[] = [];
-  let bookedMinor = payment.adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
-  let reversedCents = payment.reversedCents;
-  let refundedCents = base.cents - (netRevenueCents ?? 0);
-  for (const change of adjustmentChanges(payment)) {
-    bookedMinor += change.toMinor - change.fromMinor;
-    booked.push({ adjustmentId: change.adjustmentId, bookedMinor: change.toMinor });
-    const { adjustmentId, eventId, occurredAt } = change;
-    const shouldReverse = share(earnedCents, bookedMinor, payment.amountMinor);
-    const shouldRefund = share(base.cents, bookedMinor, payment.amountMinor);
-    const reversalCents = reversedCents - shouldReverse;
-    const revenueCents = refundedCents - shouldRefund;
-    if (reversalCents !== 0)
-      reversals.push({
-        adjustmentId,
-        eventId,
-        occurredAt,
-        amountCents: reversalCents,
-        baseCents: revenueCents,
-      });
-    if (revenueCents !== 0) revenue.push({ adjustmentId, amountCents: revenueCents, occurredAt });
-    reversedCents = shouldReverse;
-    refundedCents = shouldRefund;
-  }
-  return {
-    likelyCause,
-    customerUserId,
-    baseCents: base.cents,
-    fx: base.fx,
-    binding,
-    earning,
-    reversals,
-    revenue,
-    booked,
-  };
+/** Returns an adjustment's amount in minor units of the payment's currency. Null when the two cannot be compared. */
+function inPaymentCurrency(payment: PaymentSnapshot, adjustment: AdjustmentSnapshot): number | null {
+  if (adjustment.currency === payment.currency) return adjustment.amountMinor;
+  if (adjustment.usdCents === null || payment.usdCents === null) return null;
+  return share(payment.amountMinor, adjustment.usdCents, payment.usdCents);
 }

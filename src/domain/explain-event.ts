@@ -12,7 +12,7 @@ import type {
 } from './ids.ts';
 import { CAUSE_EXPLANATIONS } from './likely-causes.ts';
 
-/** The delivery that brought an event: there is always one. */
+/** The delivery that reported the event. Every event has one. */
 export interface ExplainedDelivery {
   readonly deliveryId: DeliveryId;
   readonly provider: string;
@@ -25,7 +25,7 @@ export interface ExplainedDelivery {
   readonly bodyBytes: number | null;
 }
 
-/** The event as it was read; there is none when the body could not be read, or when it was told before. */
+/** The event as it was read. There is none when the body could not be read, or when the delivery is a duplicate. */
 export interface ExplainedEvent {
   readonly sourceEventId: string;
   readonly kind: EventKind;
@@ -44,18 +44,18 @@ export interface ExplainedEvent {
   readonly likelyCause: LikelyCause | null;
 }
 
-/** A touch that came after a device had its attribution. */
+/** A touch that came after the device had its attribution. */
 export interface LostTouch {
   readonly affiliateId: AffiliateId;
   readonly matchMethod: MatchMethod;
   readonly touchedAt: number;
 }
 
-/** A user that the payment's events name, and what is known of him. */
+/** A user whom the payment's events name. */
 export interface ExplainedUser {
   readonly customerUserId: string;
   readonly identified: boolean;
-  /** What devices told of that differs from this id in its spelling alone; looked up where nobody told of this one. */
+  /** Identified users whose ids differ only in spelling. Empty for a user who was identified. */
   readonly similarUserIds: readonly string[];
   readonly attribution: null | {
     readonly attributionId: AttributionId;
@@ -72,11 +72,11 @@ export interface ExplainedUser {
   };
 }
 
-/** The payment that the event tells of, by whatever event it was first told. */
+/** The payment that the event reports, also when another event reported it first. */
 export interface ExplainedPayment {
   readonly firstEventId: EventId;
   readonly occurredAt: number;
-  /** The app's, as of now. */
+  /** The app's current setting. */
   readonly attributionWindowDays: number;
   readonly likelyCause: LikelyCause | null;
   readonly isAttributed: boolean;
@@ -97,15 +97,15 @@ export interface ExplainedCommission {
   readonly dueAt: number;
 }
 
-/** Everything that is kept about one event. */
-export interface EventFile {
+/** Everything that is stored about one event. */
+export interface EventHistory {
   readonly eventId: EventId;
   readonly delivery: ExplainedDelivery;
   readonly event: ExplainedEvent | null;
-  /** For a duplicate: the event that told it first. */
-  readonly toldBefore: EventId | null;
+  /** For a duplicate: the event that reported it first. */
+  readonly duplicateOf: EventId | null;
   readonly payment: ExplainedPayment | null;
-  /** All rows of the payment's ledger, in the order in which they were written. */
+  /** All commissions of the payment, in the order in which they were written. */
   readonly commissions: readonly ExplainedCommission[];
 }
 
@@ -119,7 +119,7 @@ export const EXPLANATION_STEPS = [
 ] as const;
 type StepName = (typeof EXPLANATION_STEPS)[number];
 
-/** What one step decided, in a word that programs may read, in a sentence, and from what. */
+/** What one step decided: a stable word for programs, a sentence for people, and the facts behind it. */
 export interface ExplainedStep {
   readonly step: StepName;
   readonly decision: string;
@@ -127,69 +127,91 @@ export interface ExplainedStep {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-const MONEY_IN: ReadonlySet<EventKind> = new Set([
+const PAYMENT_KINDS: ReadonlySet<EventKind> = new Set([
   'purchase',
   'renewal',
   'trial_converted',
   'product_change',
 ]);
-const MONEY_BACK: ReadonlySet<EventKind> = new Set([
+const ADJUSTMENT_KINDS: ReadonlySet<EventKind> = new Set([
   'refund',
   'refund_reversed',
   'chargeback',
   'chargeback_reversed',
 ]);
 
-/** How a provider proves itself. */
+/** How a provider's requests are verified. */
 type ProofScheme = 'static_token' | 'hmac';
 
-function verify({ delivery }: EventFile, scheme: ProofScheme): ExplainedStep {
-  const { provider, receivedAt, secretSetAt, secretEnvironment } = delivery;
+/** Returns what each step decided about an event, in order. The last step is the one that ended the delivery. */
+export function explainEvent(history: EventHistory, scheme: ProofScheme): ExplainedStep[] {
+  const { event, duplicateOf } = history;
+  const verified = verify(history, scheme);
+  if (verified.decision === 'rejected') return [verified];
+  const stored = [verified, storeRaw(history)];
+  if (event !== null) {
+    return [
+      ...stored,
+      normalize(event),
+      dedupe(history, event),
+      attribute(history, event),
+      writeCommission(history, event),
+    ];
+  }
+  if (duplicateOf === null) return [...stored, withoutEvent(history)];
+  const normalized = step('normalize', 'read', 'The body was read as an event.', {});
+  return [...stored, normalized, duplicate(history)];
+}
+
+function step(
+  name: StepName,
+  decision: string,
+  explanation: string,
+  facts: Readonly<Record<string, unknown>>,
+): ExplainedStep {
+  return { step: name, decision, explanation, facts };
+}
+
+function verify({ delivery }: EventHistory, scheme: ProofScheme): ExplainedStep {
+  const { provider, receivedAt, secretSetAt, secretEnvironment, lastError } = delivery;
   const facts = { provider, scheme, receivedAt, secretSetAt, secretEnvironment };
   if (delivery.processingStatus === 'rejected') {
-    return {
-      step: 'verify',
-      decision: 'rejected',
-      explanation: `The request was refused: ${delivery.lastError ?? 'its proof does not match'}.`,
+    return step(
+      'verify',
+      'rejected',
+      `The request was refused: ${lastError ?? 'its proof does not match'}.`,
       facts,
-    };
+    );
   }
-  return {
-    step: 'verify',
-    decision: 'verified',
-    explanation:
-      scheme === 'static_token'
-        ? `The token in the Authorization header is the one that was set for ${provider}.`
-        : `The signature over time and body matches the secret that was set for ${provider}.`,
-    facts,
-  };
+  const explanation =
+    scheme === 'static_token'
+      ? `The token in the Authorization header matches the token that was set for ${provider}.`
+      : `The signature over timestamp and body matches the secret that was set for ${provider}.`;
+  return step('verify', 'verified', explanation, facts);
 }
 
-function storeRaw({ delivery: { deliveryId, bodySha256, bodyBytes } }: EventFile): ExplainedStep {
-  return {
-    step: 'store_raw',
-    decision: 'stored',
-    explanation: 'The request was kept byte for byte before anything was done with it.',
-    facts: { deliveryId, bodySha256, bodyBytes },
-  };
+function storeRaw({ delivery: { deliveryId, bodySha256, bodyBytes } }: EventHistory): ExplainedStep {
+  return step('store_raw', 'stored', 'The request was stored byte for byte before it was processed.', {
+    deliveryId,
+    bodySha256,
+    bodyBytes,
+  });
 }
 
-function normalize({ delivery, event, toldBefore }: EventFile): ExplainedStep {
-  const step = 'normalize';
-  if (event === null) {
-    const { processingStatus, lastError } = delivery;
-    if (toldBefore !== null) {
-      return { step, decision: 'read', explanation: 'The body was read as an event.', facts: {} };
-    }
-    return processingStatus === 'failed' || processingStatus === 'ignored'
-      ? {
-          step,
-          decision: processingStatus,
-          explanation: `The body ${processingStatus === 'failed' ? "can't be read" : 'means nothing here'}: ${lastError ?? 'no reason was kept'}.`,
-          facts: {},
-        }
-      : { step, decision: 'processing', explanation: CAUSE_EXPLANATIONS.processing, facts: { lastError } };
+/** The step `normalize` of a delivery without an event. */
+function withoutEvent({ delivery: { processingStatus, lastError } }: EventHistory): ExplainedStep {
+  const reason = lastError ?? 'no reason was stored';
+  switch (processingStatus) {
+    case 'failed':
+      return step('normalize', 'failed', `The body could not be read: ${reason}.`, {});
+    case 'ignored':
+      return step('normalize', 'ignored', `The event is ignored: ${reason}.`, {});
+    default:
+      return step('normalize', 'processing', CAUSE_EXPLANATIONS.processing, { lastError });
   }
+}
+
+function normalize(event: ExplainedEvent): ExplainedStep {
   const {
     kind,
     environment,
@@ -202,179 +224,130 @@ function normalize({ delivery, event, toldBefore }: EventFile): ExplainedStep {
     customerUserId,
   } = event;
   const amount = amountMinor === null ? '' : ` of ${amountMinor} minor units of ${currency ?? '?'}`;
-  const sandbox = environment === 'sandbox' ? ' It is of the sandbox, so it never earns.' : '';
-  return {
-    step,
-    decision: kind,
-    explanation: `The body was read as ${kind}${amount}.${sandbox}`,
-    facts: {
-      kind,
-      environment,
-      occurredAt,
-      productId,
-      store,
-      paymentRef,
-      currency,
-      amountMinor,
-      customerUserId,
-    },
-  };
+  const sandbox = environment === 'sandbox' ? ' It is a sandbox event, so it never earns a commission.' : '';
+  return step('normalize', kind, `The body was read as ${kind}${amount}.${sandbox}`, {
+    kind,
+    environment,
+    occurredAt,
+    productId,
+    store,
+    paymentRef,
+    currency,
+    amountMinor,
+    customerUserId,
+  });
 }
 
-function dedupe({ delivery, event, eventId, payment, toldBefore }: EventFile): ExplainedStep {
-  const step = 'dedupe';
-  if (event === null) {
-    return {
-      step,
-      decision: 'duplicate',
-      explanation: `${delivery.provider} told the same event before; this delivery changed nothing.`,
-      facts: { toldBefore },
-    };
+/** The step `dedupe` of a delivery whose event another delivery reported before. */
+function duplicate({ delivery, duplicateOf }: EventHistory): ExplainedStep {
+  const explanation = `${delivery.provider} reported the same event before. This delivery changed nothing.`;
+  return step('dedupe', 'duplicate', explanation, { toldBefore: duplicateOf });
+}
+
+function dedupe({ eventId, payment }: EventHistory, { kind, sourceEventId }: ExplainedEvent): ExplainedStep {
+  if (payment !== null && payment.firstEventId !== eventId && PAYMENT_KINDS.has(kind)) {
+    return step(
+      'dedupe',
+      'same_payment',
+      'Another event reported the same payment before. The payment counts once; the users that this event names count too.',
+      { sourceEventId, firstEventId: payment.firstEventId },
+    );
   }
-  const { sourceEventId } = event;
-  if (payment !== null && payment.firstEventId !== eventId && MONEY_IN.has(event.kind)) {
-    return {
-      step,
-      decision: 'same_payment',
-      explanation:
-        'Another event told of the same payment before. The payment counts once; what this one says of its user counts too.',
-      facts: { sourceEventId, firstEventId: payment.firstEventId },
-    };
-  }
-  return { step, decision: 'first', explanation: 'Nobody told this event before.', facts: { sourceEventId } };
+  return step('dedupe', 'first', 'The event was not reported before.', { sourceEventId });
 }
 
-function touchSentence({
-  affiliateName,
-  matchMethod,
-  lostTouches,
-}: NonNullable<ExplainedUser['attribution']>): string {
-  const how = {
-    claim_token: 'the claim token of a click',
-    code: 'a code',
-    deferred: 'a deferred match with a click from the same address',
-  }[matchMethod];
-  const lost =
-    lostTouches.length === 0
-      ? ''
-      : ` The first touch stays; ${lostTouches.length === 1 ? 'one that came later counts' : `${lostTouches.length} that came later count`} for nothing.`;
-  return `The device came through ${affiliateName} by ${how}.${lost}`;
-}
-
-function attribute(
-  { payment }: EventFile,
-  { kind, environment, paymentRef, likelyCause }: ExplainedEvent,
-): ExplainedStep {
-  const step = 'attribute';
+function attribute({ payment }: EventHistory, event: ExplainedEvent): ExplainedStep {
   const users = payment?.users ?? [];
-  const facts = { users };
-  if (environment === 'sandbox') {
-    return { step, decision: 'not_needed', explanation: 'Events of the sandbox are not attributed.', facts };
+  if (event.environment === 'sandbox') {
+    return step('attribute', 'not_needed', 'Sandbox events are not attributed.', { users });
   }
-  if (!MONEY_IN.has(kind) && !MONEY_BACK.has(kind)) {
-    return { step, decision: 'not_needed', explanation: 'The event moves no money.', facts: {} };
+  if (!PAYMENT_KINDS.has(event.kind) && !ADJUSTMENT_KINDS.has(event.kind)) {
+    return step('attribute', 'not_needed', 'The event moves no money.', {});
   }
-  if (payment === null) {
-    return MONEY_BACK.has(kind) && paymentRef !== null
-      ? {
-          step,
-          decision: 'waiting_for_payment',
-          explanation:
-            'The payment that this takes money back from is not known yet. It is kept and counts when the payment arrives.',
-          facts: { paymentRef },
-        }
-      : {
-          step,
-          decision: likelyCause ?? 'not_needed',
-          explanation:
-            likelyCause === null ? 'The event tells of no payment.' : CAUSE_EXPLANATIONS[likelyCause],
-          facts,
-        };
+  return payment === null ? attributeWithoutPayment(event) : attributePayment(payment, event);
+}
+
+function attributeWithoutPayment({ kind, paymentRef, likelyCause }: ExplainedEvent): ExplainedStep {
+  if (ADJUSTMENT_KINDS.has(kind) && paymentRef !== null) {
+    return step(
+      'attribute',
+      'waiting_for_payment',
+      'The payment of this refund or dispute is not known yet. The event is stored and counts when the payment arrives.',
+      { paymentRef },
+    );
   }
+  return likelyCause === null
+    ? step('attribute', 'not_needed', 'The event contains no payment.', { users: [] })
+    : step('attribute', likelyCause, CAUSE_EXPLANATIONS[likelyCause], { users: [] });
+}
+
+function attributePayment(payment: ExplainedPayment, event: ExplainedEvent): ExplainedStep {
+  const { users } = payment;
   const decided = users.find((user) => user.attribution?.decided === true);
   if (decided?.attribution) {
-    return {
-      step,
-      decision: 'attributed',
-      explanation: `${decided.customerUserId} is the user. ${touchSentence(decided.attribution)}`,
-      facts,
-    };
+    const explanation = `The user is ${decided.customerUserId}. ${touchSentence(decided.attribution)}`;
+    return step('attribute', 'attributed', explanation, { users });
   }
   if (payment.countedElsewhere) {
-    return {
-      step,
-      decision: 'counted_elsewhere',
-      explanation: 'The same payment was attributed under another of its names.',
-      facts,
-    };
+    const explanation = 'The same payment was attributed under another of its references.';
+    return step('attribute', 'counted_elsewhere', explanation, { users });
   }
-  // A payment has no cause before its first evaluation; its event has one from the beginning.
-  const cause = payment.likelyCause ?? likelyCause ?? 'processing';
-  return {
-    step,
-    decision: cause,
-    explanation: CAUSE_EXPLANATIONS[cause],
-    facts:
-      cause === 'outside_attribution_window'
-        ? { ...facts, paidAt: payment.occurredAt, attributionWindowDays: payment.attributionWindowDays }
-        : facts,
-  };
+  // A payment has no cause before its first evaluation. Its event has one from the beginning.
+  const cause = payment.likelyCause ?? event.likelyCause ?? 'processing';
+  const { occurredAt: paidAt, attributionWindowDays } = payment;
+  const facts = cause === 'outside_attribution_window' ? { users, paidAt, attributionWindowDays } : { users };
+  return step('attribute', cause, CAUSE_EXPLANATIONS[cause], facts);
 }
 
-function rateSentence({ rateBps, rateSource }: ExplainedCommission): string {
-  const whose = rateSource === 'affiliate' ? "the creator's own rate" : "the app's rate";
-  return rateSource === null
-    ? `${rateBps} basis points`
-    : `${rateBps} basis points, ${whose} when it was calculated`;
+const MATCH_DESCRIPTIONS: Readonly<Record<MatchMethod, string>> = {
+  claim_token: 'the claim token of a click',
+  code: 'a code',
+  deferred: 'a deferred match with a click from the same address',
+};
+
+function touchSentence(attribution: NonNullable<ExplainedUser['attribution']>): string {
+  const { affiliateName, matchMethod, lostTouches } = attribution;
+  const came = `The device came through ${affiliateName} by ${MATCH_DESCRIPTIONS[matchMethod]}.`;
+  if (lostTouches.length === 0) return came;
+  const later = lostTouches.length === 1 ? 'A later touch does' : `${lostTouches.length} later touches do`;
+  return `${came} The first touch counts. ${later} not.`;
 }
 
-function writeCommission({ eventId, payment, commissions }: EventFile, event: ExplainedEvent): ExplainedStep {
-  const step = 'write_commission';
+function writeCommission(
+  { eventId, payment, commissions }: EventHistory,
+  event: ExplainedEvent,
+): ExplainedStep {
   const { amountCents, fxUnits, fxWorthUsd, fxSource, likelyCause, currency, amountMinor } = event;
   const price = { currency, amountMinor, amountCents, fxUnits, fxWorthUsd, fxSource };
   const own = commissions.filter((row) => row.eventId === eventId);
+  const facts = { price, commissions: PAYMENT_KINDS.has(event.kind) ? commissions : own };
   const earning = own.find((row) => row.kind === 'earning');
-  const facts = { price, commissions: MONEY_IN.has(event.kind) ? commissions : own };
   if (earning !== undefined) {
-    const reversed =
-      commissions.length > own.length ? ' Money that went back later is in rows of its own.' : '';
-    return {
-      step,
-      decision: 'earned',
-      explanation: `${earning.amountCents} cents: ${rateSentence(earning)}, of ${earning.baseCents} cents.${reversed}`,
-      facts,
-    };
+    const later =
+      commissions.length > own.length ? ' Later refunds and disputes have rows of their own.' : '';
+    return step('write_commission', 'earned', `${earningSentence(earning)}${later}`, facts);
   }
   if (own.length > 0) {
     const sum = own.reduce((total, row) => total + row.amountCents, 0);
-    return {
-      step,
-      decision: 'reversed',
-      explanation: `${sum} cents: the part of the commission that belongs to the money that moved.`,
-      facts,
-    };
+    const explanation = `${sum} cents: the share of the commission for the amount that was refunded or returned.`;
+    return step('write_commission', 'reversed', explanation, facts);
   }
   const cause = payment?.likelyCause ?? likelyCause;
   if (event.environment === 'production' && cause !== null) {
-    return { step, decision: cause, explanation: CAUSE_EXPLANATIONS[cause], facts };
+    return step('write_commission', cause, CAUSE_EXPLANATIONS[cause], facts);
   }
-  return {
-    step,
-    decision: 'none',
-    explanation:
-      commissions.length > 0
-        ? 'The payment has its commission by another event; this one changes nothing of it.'
-        : 'Nothing is owed for this event.',
-    facts,
-  };
+  const explanation =
+    commissions.length > 0
+      ? 'The payment earned its commission through another event. This event changes nothing.'
+      : 'No commission is due for this event.';
+  return step('write_commission', 'none', explanation, facts);
 }
 
-/** What each step of the pipeline decided about an event, in order; it ends with the step that ended the delivery. */
-export function explainEvent(file: EventFile, scheme: ProofScheme): ExplainedStep[] {
-  const { event } = file;
-  const verified = verify(file, scheme);
-  if (verified.decision === 'rejected') return [verified];
-  const read = [verified, storeRaw(file), normalize(file)];
-  if (event === null) return file.toldBefore === null ? read : [...read, dedupe(file)];
-  return [...read, dedupe(file), attribute(file, event), writeCommission(file, event)];
+function earningSentence({ amountCents, rateBps, rateSource, baseCents }: ExplainedCommission): string {
+  const whose = rateSource === 'affiliate' ? "the creator's own rate" : "the app's rate";
+  const rate =
+    rateSource === null
+      ? `${rateBps} basis points`
+      : `${rateBps} basis points (${whose} at the time of the evaluation)`;
+  return `${amountCents} cents: ${rate} of ${baseCents} cents.`;
 }

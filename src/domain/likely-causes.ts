@@ -1,32 +1,32 @@
 import type { LikelyCause } from './evaluate-payment.ts';
 
-/** Why a paid event earned nothing, in a sentence for the founder that says what to change, if anything. */
+/** Why a paid event earned no commission: what happened, then what the founder can do. */
 export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
   missing_user_id:
-    "The provider's event names no user: have the app hand its own user id to the billing provider before the purchase; setupHint in the webhook settings names the field.",
+    "The provider's event contains no user id. Set the app's own user id at the billing provider before the purchase: setupHint in the webhook settings names the field.",
   anonymous_user_id:
-    "The event has only ids that the provider's SDK made up: have the app log the user in there with its own user id before the purchase; setupHint in the webhook settings says how.",
+    "The event contains only ids that the provider's SDK generated. Log the user in to the SDK with the app's own user id before the purchase: setupHint in the webhook settings says how.",
   user_never_identified:
-    'No device ever told of this user: call identify(userId) with the very string that the billing provider reports, and this payment is looked at again.',
+    'No device has reported this user. Call identify(userId) with exactly the string that the billing provider reports: this payment is then evaluated again.',
   user_id_mismatch:
-    'The app told of this user in another spelling (case, spaces or a prefix): give identify(userId) and the billing provider the same string, and this payment is looked at again.',
+    'The app reported this user with a different spelling (case, spaces or a prefix). Pass the same string to identify(userId) and to the billing provider: this payment is then evaluated again.',
   user_not_attributed:
-    'This user is known, but the device came through no creator: nothing to change, unless the call of install should have carried a claim token or a code.',
+    "The user is known, but the user's device came through no creator. No action is needed, unless the install call should have contained a claim token or a code.",
   outside_attribution_window:
-    "The user was tied to a creator only after this payment, which came before the creator's click or longer ago than the attribution window: call identify(userId) before the purchase, or raise attributionWindowDays in the app's settings for calls that come late.",
+    "The user was linked to a creator only after this payment, and the payment is older than the creator's click or than the attribution window. Call identify(userId) before the purchase, or raise attributionWindowDays in the app's settings if calls come late.",
   affiliate_paused:
-    "The creator was paused when this was calculated, and it stays without a commission: set the creator's status back to active, and later payments earn.",
+    "The creator was paused when this payment was evaluated, so it earns no commission. Set the creator's status to active: later payments then earn.",
   affiliate_removed:
-    "The creator was removed when this was calculated, and it stays without a commission: set the creator's status back to active, and later payments earn.",
+    "The creator was removed when this payment was evaluated, so it earns no commission. Set the creator's status to active: later payments then earn.",
   rate_zero:
-    "The commission came to zero, and stays so: raise the creator's own commission rate, or the app's where the creator has none, and later payments earn.",
+    "The commission was zero when this payment was evaluated, and stays zero. Raise the creator's commission rate, or the app's if the creator has none: later payments then earn.",
   missing_exchange_rate:
-    "No reference rate of the payment's currency is known for that day or the week before it: have the operator import exchange rates (admin rates import), and it goes on by itself.",
+    "There is no exchange rate for the payment's currency on its day or in the seven days before. Ask the operator to import exchange rates (admin rates import): the payment is then evaluated automatically.",
   price_unknown:
-    'The provider states no amount, and none is guessed here: look it up at the provider and settle it with the creator by hand; if the provider tells of it again with an amount, it counts by itself.',
+    'The provider reported no amount, and the service does not estimate one. Look up the amount at the provider and settle it with the creator manually. If the provider reports the payment again with an amount, it is evaluated automatically.',
   processing:
-    'This was received and is still being worked on: nothing to change, look again in a moment; if it stays so, the webhooks diagnostic has the error.',
+    'This event is still being processed. No action is needed: check again in a moment. If it does not finish, the webhooks diagnostic shows the error.',
 };
 
-/** All causes that there are. */
+/** All causes. */
 export const LIKELY_CAUSES = Object.keys(CAUSE_EXPLANATIONS) as readonly LikelyCause[];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { EXPLANATION_STEPS, explainEvent } from '../../src/domain/explain-event.ts';
 import type {
-  EventFile,
+  EventHistory,
   ExplainedCommission,
   ExplainedEvent,
   ExplainedPayment,
@@ -25,7 +25,7 @@ const AT = 1_790_000_000_000;
 const EVENT_ID = 'evt_this' as EventId;
 const OTHER_EVENT_ID = 'evt_other' as EventId;
 
-const delivery: EventFile['delivery'] = {
+const delivery: EventHistory['delivery'] = {
   deliveryId: 'del_1' as DeliveryId,
   provider: 'stripe',
   receivedAt: AT,
@@ -107,23 +107,23 @@ const reversal: ExplainedCommission = {
   amountCents: -60,
 };
 
-const file: EventFile = {
+const history: EventHistory = {
   eventId: EVENT_ID,
   delivery,
   event,
-  toldBefore: null,
+  duplicateOf: null,
   payment,
   commissions: [earning],
 };
 
 const lostTouch = { affiliateId: 'aff_2' as AffiliateId, matchMethod: 'code', touchedAt: AT } as const;
 
-function explain(over: Partial<EventFile> = {}, scheme: 'static_token' | 'hmac' = 'hmac') {
-  return explainEvent({ ...file, ...over }, scheme);
+function explain(over: Partial<EventHistory> = {}, scheme: 'static_token' | 'hmac' = 'hmac') {
+  return explainEvent({ ...history, ...over }, scheme);
 }
 
 /** The one step of that name; there must be exactly one. */
-function step(name: ExplainedStep['step'], over: Partial<EventFile> = {}): ExplainedStep {
+function step(name: ExplainedStep['step'], over: Partial<EventHistory> = {}): ExplainedStep {
   const found = explain(over).filter((explained) => explained.step === name);
   expect(found).toHaveLength(1);
   return found[0]!;
@@ -145,12 +145,12 @@ describe('the steps of an explanation', () => {
     ]);
   });
 
-  test.each<[string, Partial<EventFile>, readonly string[]]>([
+  test.each<[string, Partial<EventHistory>, readonly string[]]>([
     ['a request that was refused', { delivery: { ...delivery, processingStatus: 'rejected' } }, ['verify']],
     ['a body that was not read', { event: null }, ['verify', 'store_raw', 'normalize']],
     [
       'an event that was told before',
-      { event: null, toldBefore: OTHER_EVENT_ID },
+      { event: null, duplicateOf: OTHER_EVENT_ID },
       ['verify', 'store_raw', 'normalize', 'dedupe'],
     ],
   ])('%s ends with the step that ended it', (_, over, steps) => {
@@ -172,7 +172,9 @@ describe('how it was verified', () => {
         secretEnvironment: 'production',
       },
     });
-    expect(explain({}, 'hmac')[0]?.explanation).toMatch(/signature over time and body .* set for stripe/);
+    expect(explain({}, 'hmac')[0]?.explanation).toMatch(
+      /signature over timestamp and body .* set for stripe/,
+    );
   });
 
   test.each([
@@ -195,7 +197,7 @@ test('what was kept is named by its digest and length', () => {
   expect(step('store_raw')).toEqual({
     step: 'store_raw',
     decision: 'stored',
-    explanation: saying('kept byte for byte'),
+    explanation: saying('stored byte for byte'),
     facts: { deliveryId: 'del_1', bodySha256: 'ab12', bodyBytes: 77 },
   });
 });
@@ -229,14 +231,14 @@ describe('what it was read as', () => {
   test('the sandbox is pointed out', () => {
     const sandbox = { ...event, environment: 'sandbox' } as const;
     expect(step('normalize', { event: sandbox }).explanation).toMatch(
-      /EUR\. It is of the sandbox, .* never earns/,
+      /EUR\. It is a sandbox event, .* never earns/,
     );
   });
 
   test.each<[string, string | null, string]>([
-    ['failed', 'data.id is missing', "can't be read: data\\.id is missing\\."],
-    ['failed', null, "can't be read: no reason was kept\\."],
-    ['ignored', 'a thin event', 'means nothing here: a thin event\\.'],
+    ['failed', 'data.id is missing', 'could not be read: data\\.id is missing\\.'],
+    ['failed', null, 'could not be read: no reason was stored\\.'],
+    ['ignored', 'a thin event', 'event is ignored: a thin event\\.'],
   ])('a body that %s with the reason %p says so', (processingStatus, lastError, words) => {
     const over = { event: null, delivery: { ...delivery, processingStatus, lastError } };
     expect(step('normalize', over)).toEqual({
@@ -260,7 +262,7 @@ describe('what it was read as', () => {
   test('a body that another delivery told before was read, whatever its status says', () => {
     const over = {
       event: null,
-      toldBefore: OTHER_EVENT_ID,
+      duplicateOf: OTHER_EVENT_ID,
       delivery: { ...delivery, processingStatus: 'ignored' },
     };
     expect(step('normalize', over)).toEqual({
@@ -277,16 +279,16 @@ describe('whether it was told before', () => {
     expect(step('dedupe')).toEqual({
       step: 'dedupe',
       decision: 'first',
-      explanation: saying('Nobody told this event before'),
+      explanation: saying('The event was not reported before'),
       facts: { sourceEventId: 'evt_Fake1' },
     });
   });
 
   test('a duplicate names the event that it repeats', () => {
-    expect(step('dedupe', { event: null, toldBefore: OTHER_EVENT_ID })).toEqual({
+    expect(step('dedupe', { event: null, duplicateOf: OTHER_EVENT_ID })).toEqual({
       step: 'dedupe',
       decision: 'duplicate',
-      explanation: saying('stripe told the same event before; .* changed nothing'),
+      explanation: saying('stripe reported the same event before\\. .* changed nothing'),
       facts: { toldBefore: OTHER_EVENT_ID },
     });
   });
@@ -298,7 +300,7 @@ describe('whether it was told before', () => {
       expect(step('dedupe', over)).toEqual({
         step: 'dedupe',
         decision: 'same_payment',
-        explanation: saying('Another event told of the same payment.*counts once'),
+        explanation: saying('Another event reported the same payment.*counts once'),
         facts: { sourceEventId: 'evt_Fake1', firstEventId: OTHER_EVENT_ID },
       });
     },
@@ -322,7 +324,7 @@ describe('whom it is owed to', () => {
     expect(explained).toEqual({
       step: 'attribute',
       decision: 'attributed',
-      explanation: saying(`^user-1 is the user\\. The device came through First creator by .*\\.$`),
+      explanation: saying(`^The user is user-1\\. The device came through First creator by .*\\.$`),
       facts: { users },
     });
     expect(explained.explanation).toContain(words);
@@ -330,8 +332,8 @@ describe('whom it is owed to', () => {
   });
 
   test.each([
-    [[lostTouch], 'The first touch stays; one that came later counts for nothing.'],
-    [[lostTouch, lostTouch], 'The first touch stays; 2 that came later count for nothing.'],
+    [[lostTouch], 'The first touch counts. A later touch does not.'],
+    [[lostTouch, lostTouch], 'The first touch counts. 2 later touches do not.'],
   ])('touches that lost are counted: %#', (lostTouches, words) => {
     const users = [{ ...user, attribution: { ...attribution, lostTouches } }];
     expect(step('attribute', { payment: { ...payment, users } }).explanation).toContain(words);
@@ -343,7 +345,9 @@ describe('whom it is owed to', () => {
       { ...user, customerUserId: 'loser', attribution: { ...attribution, decided: false } },
       user,
     ];
-    expect(step('attribute', { payment: { ...payment, users } }).explanation).toMatch(/^user-1 is the user/);
+    expect(step('attribute', { payment: { ...payment, users } }).explanation).toMatch(
+      /^The user is user-1\./,
+    );
   });
 
   test('where no attribution decided, the payment says why', () => {
@@ -366,7 +370,7 @@ describe('whom it is owed to', () => {
     expect(step('attribute', { payment: { ...undecided, countedElsewhere: true } })).toEqual({
       step: 'attribute',
       decision: 'counted_elsewhere',
-      explanation: saying('attributed under another of its names'),
+      explanation: saying('attributed under another of its references'),
       facts: { users },
     });
   });
@@ -390,7 +394,7 @@ describe('whom it is owed to', () => {
     expect(step('attribute', { event: sandbox })).toEqual({
       step: 'attribute',
       decision: 'not_needed',
-      explanation: saying('sandbox are not attributed'),
+      explanation: saying('Sandbox events are not attributed'),
       facts: { users: [user] },
     });
   });
@@ -424,7 +428,7 @@ describe('whom it is owed to', () => {
     expect(step('attribute', { event: nameless, payment: null })).toEqual({
       step: 'attribute',
       decision: 'not_needed',
-      explanation: saying('tells of no payment'),
+      explanation: saying('contains no payment'),
       facts: { users: [] },
     });
   });
@@ -439,7 +443,7 @@ describe('whom it is owed to', () => {
     });
     expect(step('attribute', { payment: null })).toMatchObject({
       decision: 'not_needed',
-      explanation: saying('tells of no payment'),
+      explanation: saying('contains no payment'),
     });
   });
 });
@@ -455,12 +459,12 @@ describe('what was written', () => {
   };
 
   test.each([
-    ['app', "217 cents: 2000 basis points, the app's rate when it was calculated, of 1085 cents."],
+    ['app', "217 cents: 2000 basis points (the app's rate at the time of the evaluation) of 1085 cents."],
     [
       'affiliate',
-      "217 cents: 2000 basis points, the creator's own rate when it was calculated, of 1085 cents.",
+      "217 cents: 2000 basis points (the creator's own rate at the time of the evaluation) of 1085 cents.",
     ],
-    [null, '217 cents: 2000 basis points, of 1085 cents.'],
+    [null, '217 cents: 2000 basis points of 1085 cents.'],
   ] as const)(
     'an earning at a rate of the %s can be computed again from its sentence',
     (rateSource, sentence) => {
@@ -477,7 +481,9 @@ describe('what was written', () => {
   test('an earning points to the rows of money that went back later', () => {
     const commissions = [earning, reversal];
     const explained = step('write_commission', { commissions });
-    expect(explained.explanation).toMatch(/1085 cents\. Money that went back later is in rows of its own\.$/);
+    expect(explained.explanation).toMatch(
+      /1085 cents\. Later refunds and disputes have rows of their own\.$/,
+    );
     expect(explained.facts).toEqual({ price, commissions });
   });
 
@@ -488,7 +494,9 @@ describe('what was written', () => {
     expect(step('write_commission', over)).toEqual({
       step: 'write_commission',
       decision: 'reversed',
-      explanation: saying('^-100 cents: the part of the commission that belongs to the money that moved'),
+      explanation: saying(
+        '^-100 cents: the share of the commission for the amount that was refunded or returned',
+      ),
       facts: { price, commissions: own },
     });
   });
@@ -509,7 +517,7 @@ describe('what was written', () => {
     const sandbox = { ...event, environment: 'sandbox', likelyCause: 'price_unknown' } as const;
     expect(step('write_commission', { event: sandbox, commissions: [] })).toMatchObject({
       decision: 'none',
-      explanation: saying('Nothing is owed'),
+      explanation: saying('No commission is due'),
     });
   });
 
@@ -518,11 +526,11 @@ describe('what was written', () => {
     expect(step('write_commission', { commissions })).toEqual({
       step: 'write_commission',
       decision: 'none',
-      explanation: saying('has its commission by another event'),
+      explanation: saying('earned its commission through another event'),
       facts: { price, commissions },
     });
     expect(step('write_commission', { commissions: [] }).explanation).toContain(
-      'Nothing is owed for this event',
+      'No commission is due for this event',
     );
   });
 });

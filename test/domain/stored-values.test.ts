@@ -72,21 +72,21 @@ describe('an id', () => {
 
 describe('the cause of a missing commission says what to change:', () => {
   test.each<[(typeof LIKELY_CAUSES)[number], RegExp]>([
-    ['missing_user_id', /names no user.*own user id .*before the purchase/],
-    ['anonymous_user_id', /SDK made up.*log the user in.*before the purchase/],
+    ['missing_user_id', /contains no user id.*own user id .*before the purchase/],
+    ['anonymous_user_id', /SDK generated.*Log the user in.*before the purchase/],
     ['user_never_identified', /No device.*identify\(userId\)/],
-    ['user_id_mismatch', /another spelling.*identify\(userId\).*same string/],
-    ['user_not_attributed', /through no creator.*nothing to change.*claim token or a code/],
+    ['user_id_mismatch', /different spelling.*same string.*identify\(userId\)/],
+    ['user_not_attributed', /through no creator.*No action is needed.*claim token or a code/],
     [
       'outside_attribution_window',
-      /only after this payment.*longer ago than the attribution window.*identify\(userId\) before the purchase.*raise attributionWindowDays/,
+      /only after this payment.*older than .* the attribution window.*identify\(userId\) before the purchase.*raise attributionWindowDays/,
     ],
-    ['affiliate_paused', /creator was paused.*back to active.*later payments/],
-    ['affiliate_removed', /creator was removed.*back to active.*later payments/],
-    ['rate_zero', /came to zero.*raise.*rate/],
-    ['missing_exchange_rate', /No reference rate.*operator import exchange rates/],
-    ['price_unknown', /states no amount.*none is guessed.*by hand/],
-    ['processing', /still being worked on.*look again/],
+    ['affiliate_paused', /creator was paused.*status to active.*later payments/],
+    ['affiliate_removed', /creator was removed.*status to active.*later payments/],
+    ['rate_zero', /commission was zero.*Raise.*rate/],
+    ['missing_exchange_rate', /no exchange rate.*operator to import exchange rates/],
+    ['price_unknown', /reported no amount.*not estimate.*manually/],
+    ['processing', /still being processed.*check again/],
   ])('%s', (cause, words) => {
     expect(CAUSE_EXPLANATIONS[cause]).toMatch(words);
   });

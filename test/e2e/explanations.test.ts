@@ -59,7 +59,7 @@ describe('the explanation of an event', () => {
     ]);
     expect(steps[0]?.facts).toMatchObject({ provider: 'revenuecat', scheme: 'static_token' });
     expect(steps[4]?.explanation).toContain('Test creator by the claim token of a click');
-    expect(steps[4]?.explanation).toContain('one that came later counts for nothing');
+    expect(steps[4]?.explanation).toContain('A later touch does not.');
     expect(steps[4]?.facts).toMatchObject({
       users: [
         {
@@ -75,7 +75,7 @@ describe('the explanation of an event', () => {
       ],
     });
     expect(steps[5]?.explanation).toBe(
-      "200 cents: 2000 basis points, the app's rate when it was calculated, of 999 cents.",
+      "200 cents: 2000 basis points (the app's rate at the time of the evaluation) of 999 cents.",
     );
   });
 
@@ -87,7 +87,7 @@ describe('the explanation of an event', () => {
     const { body } = await founder.purchase(await founder.customer(slug), 10);
     await founder.ok('PATCH', path, { defaultCommissionRateBps: null });
     expect((await explain(body.eventId)).at(-1)?.explanation).toBe(
-      "500 cents: 5000 basis points, the creator's own rate when it was calculated, of 1000 cents.",
+      "500 cents: 5000 basis points (the creator's own rate at the time of the evaluation) of 1000 cents.",
     );
   });
 
@@ -103,7 +103,7 @@ describe('the explanation of an event', () => {
     expect(decisions(refunded).slice(4)).toEqual(['attribute: attributed', 'write_commission: reversed']);
     expect(refunded.at(-1)?.explanation).toMatch(/^-100 cents/);
     const earned = (await explain(paid.body.eventId)).at(-1);
-    expect(earned?.explanation).toContain('Money that went back later is in rows of its own.');
+    expect(earned?.explanation).toContain('Later refunds and disputes have rows of their own.');
     expect(earned?.facts['commissions']).toHaveLength(2);
   });
 

@@ -107,7 +107,7 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       const { body } = await invoice(null);
       return { eventId: body.eventId, repair: { nextOneEarns: async () => (await invoice(user)).body } };
     },
-    advice: /names no user: .*the app hand its own user id to the billing provider.*setupHint/,
+    advice: /contains no user id\. Set the app's own user id at the billing provider.*setupHint/,
     attribute: { facts: { users: [] } },
   },
   anonymous_user_id: {
@@ -116,7 +116,7 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       const { eventId } = await pay(founder, '$RCAnonymousID:0123456789abcdef0123456789abcdef');
       return { eventId, repair: { nextOneEarns: () => pay(founder, user) } };
     },
-    advice: /log the user in there with its own user id.*setupHint/,
+    advice: /Log the user in to the SDK with the app's own user id.*setupHint/,
     attribute: { facts: { users: [] } },
   },
   user_never_identified: {
@@ -126,7 +126,7 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       const { eventId } = await pay(founder, user);
       return { eventId, repair: { thisOneEarns: () => founder.identify(device, user) } };
     },
-    advice: /call identify\(userId\) with the very string .* looked at again/,
+    advice: /Call identify\(userId\) with exactly the string .* evaluated again/,
     attribute: { facts: { users: [{ identified: false, similarUserIds: [], attribution: null }] } },
   },
   user_id_mismatch: {
@@ -137,7 +137,8 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       const thisOneEarns = () => founder.identify(device, 'auth0|hazel@example.com');
       return { eventId, repair: { thisOneEarns } };
     },
-    advice: /another spelling \(case, spaces or a prefix\): give identify\(userId\) and the billing provider/,
+    advice:
+      /different spelling \(case, spaces or a prefix\)\. Pass the same string to identify\(userId\) and to the billing provider/,
     attribute: {
       facts: {
         users: [{ customerUserId: 'auth0|hazel@example.com', similarUserIds: ['Hazel@Example.com'] }],
@@ -154,7 +155,7 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       const install = { deviceId, affiliateCode: founder.slug, firstOpenAt: YESTERDAY() - DAY_MS };
       return { eventId, repair: { thisOneEarns: () => founder.ok('POST', '/sdk/install', install, sdkKey) } };
     },
-    advice: /came through no creator: nothing to change, unless .*install.* claim token or a code/,
+    advice: /came through no creator\. No action is needed, unless .*install.* claim token or a code/,
     attribute: { facts: { users: [{ identified: true, attribution: null }] } },
   },
   outside_attribution_window: {
@@ -175,7 +176,7 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       return { eventId, repair: { nextOneEarns } };
     },
     advice:
-      /before the creator's click or longer ago than .*: call identify\(userId\) before the purchase, or raise attributionWindowDays in the app's settings/,
+      /older than the creator's click or than .*\. Call identify\(userId\) before the purchase, or raise attributionWindowDays in the app's settings/,
     attribute: {
       facts: {
         paidAt: expect.any(Number),
@@ -186,12 +187,12 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
   },
   affiliate_paused: {
     produce: inactive('paused'),
-    advice: /creator was paused .*: set the creator's status back to active, and later payments earn/,
+    advice: /creator was paused .*\. Set the creator's status to active: later payments then earn/,
     attribute: { decision: 'attributed', explanation: CREATOR },
   },
   affiliate_removed: {
     produce: inactive('removed'),
-    advice: /creator was removed .*: set the creator's status back to active, and later payments earn/,
+    advice: /creator was removed .*\. Set the creator's status to active: later payments then earn/,
     attribute: { decision: 'attributed', explanation: CREATOR },
   },
   rate_zero: {
@@ -205,8 +206,7 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       };
       return { eventId, repair: { nextOneEarns } };
     },
-    advice:
-      /raise the creator's own commission rate, or the app's where the creator has none, and later payments/,
+    advice: /Raise the creator's commission rate, or the app's if the creator has none: later payments/,
     attribute: { decision: 'attributed', explanation: CREATOR },
     writeCommission: { facts: { price: { amountCents: 1_000 }, commissions: [] } },
   },
@@ -218,7 +218,8 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       const { body } = await founder.stripe(bodyOf(invoice));
       return { eventId: body.eventId, repair: { thisOneEarns: () => importEuro('2026-02-11') } };
     },
-    advice: /operator import exchange rates \(admin rates import\), and it goes on by itself/,
+    advice:
+      /operator to import exchange rates \(admin rates import\): the payment is then evaluated automatically/,
     attribute: { facts: { users: [{ identified: true, attribution: { affiliateName: 'Test creator' } }] } },
     writeCommission: { facts: { price: { currency: 'EUR', amountMinor: 1_000, amountCents: null } } },
   },
@@ -233,7 +234,7 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       return { eventId: body.eventId, repair: { nextOneEarns } };
     },
     advice:
-      /look it up at the provider and settle it .* by hand; if the provider tells of it again with an amount, it counts/,
+      /Look up the amount at the provider and settle it .* manually\. If the provider reports the payment again with an amount, it is evaluated/,
     attribute: {},
     writeCommission: { facts: { price: { amountMinor: null, amountCents: null } } },
   },
@@ -248,7 +249,7 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
       const { eventId } = await pay(founder, user);
       return { eventId, repair: { thisOneEarns: fixCommissions } };
     },
-    advice: /nothing to change, look again in a moment; .* the webhooks diagnostic has the error/,
+    advice: /No action is needed: check again in a moment\. .* the webhooks diagnostic shows the error/,
     attribute: { facts: { users: [{ identified: true, attribution: { decided: false } }] } },
   },
 };

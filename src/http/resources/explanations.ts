@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { findEventFile } from '../../db/explanations.ts';
+import { findEventHistory } from '../../db/explanations.ts';
 import { explainEvent, EXPLANATION_STEPS } from '../../domain/explain-event.ts';
 import { PROVIDER_NAMES, providers } from '../../providers/index.ts';
 import { foundOrThrow } from '../errors.ts';
@@ -36,9 +36,9 @@ export const explanationRoutes = [
     ids: { eventId: 'event' },
     response: { status: 200, schema: explanation },
     handler: async ({ deps, app, ids }) => {
-      const file = foundOrThrow(await findEventFile(deps.sql, app.id, ids.eventId));
-      const { eventId, source, delivery } = file;
-      const steps = explainEvent(file, providers[source].scheme).map((step) => ({
+      const history = foundOrThrow(await findEventHistory(deps.sql, app.id, ids.eventId));
+      const { eventId, source, delivery } = history;
+      const steps = explainEvent(history, providers[source].scheme).map((step) => ({
         ...step,
         facts: { ...step.facts },
       }));
