@@ -3,7 +3,7 @@ import { DAY_MS, MINUTE_MS } from './time.ts';
 const BYTE = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const IPV4 = new RegExp(`^${BYTE}(?:\\.${BYTE}){3}$`);
 
-/** Proxies write a port behind some addresses, and brackets around IPv6 then. */
+/** Removes the port that some proxies append, and the brackets around IPv6 addresses. */
 function withoutPort(text: string): string {
   const [, inBrackets, beforePort] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(text) ?? [];
   return inBrackets ?? beforePort ?? text;
@@ -13,7 +13,7 @@ function groupsOf(part: string): number[] {
   return part === '' ? [] : part.split(':').map((group) => parseInt(group, 16));
 }
 
-/** The eight groups of an IPv6 address as numbers, or null when it is none. */
+/** Returns the eight groups of an IPv6 address as numbers, or null for other text. */
 function ipv6Groups(text: string): number[] | null {
   const address = text.replace(/%.*/, '');
   if (!/^[\da-f:.]+$/i.test(address) || !URL.canParse(`http://[${address}]/`)) return null;
@@ -25,8 +25,9 @@ function ipv6Groups(text: string): number[] | null {
 }
 
 /**
- * What of a requester's address stays the same between a click and an install: an IPv4 address, or the first 64 bits of
- * an IPv6 one, since a device changes the others by itself. IPv4 inside IPv6 is IPv4. Null for what is no address.
+ * Returns the part of a requester's address that is stable between a click and an install: an IPv4 address, or the first 64
+ * bits of an IPv6 address, since devices change the other bits automatically. IPv4-mapped IPv6 counts as IPv4. Null when the
+ * text is not an address.
  */
 export function addressBlock(text: string): string | null {
   const address = withoutPort(text.trim());
@@ -41,12 +42,12 @@ export function addressBlock(text: string): string | null {
   return `${network.join(':')}::/64`;
 }
 
-/** The start of the UTC day that an instant is in, epoch ms. It names the key that addresses are hashed with then. */
+/** Returns the start of the UTC day of an instant, epoch ms. It identifies the key that hashes addresses on that day. */
 export function addressKeyDay(at: number): number {
   return Math.floor(at / DAY_MS) * DAY_MS;
 }
 
-/** The days whose keys can have hashed a click that lies at most `windowMinutes` before `now`, oldest first. */
+/** Returns the days whose keys may have hashed a click at most `windowMinutes` before `now`, oldest first. */
 export function addressKeyDays(now: number, windowMinutes: number): number[] {
   const days: number[] = [];
   const last = addressKeyDay(now);

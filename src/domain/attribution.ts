@@ -1,7 +1,7 @@
 import type { AffiliateId, ClickId, LinkId } from './ids.ts';
 import { DAY_MS, MINUTE_MS } from './time.ts';
 
-/** How far ahead of this service's clock a caller's clock may be, ms. */
+/** Maximum lead of a caller's clock over the service's clock, ms. */
 export const CLOCK_TOLERANCE_MS = 5 * MINUTE_MS;
 
 export const MATCH_METHODS = ['claim_token', 'code', 'deferred'] as const;
@@ -10,13 +10,13 @@ export type MatchMethod = (typeof MATCH_METHODS)[number];
 export const AFFILIATE_STATUSES = ['active', 'paused', 'removed'] as const;
 export type AffiliateStatus = (typeof AFFILIATE_STATUSES)[number];
 
-/** Something that may have brought a device: a click, or a code that was typed. */
+/** A click or an entered code that may have led to an install. */
 export interface Touch {
   readonly matchMethod: MatchMethod;
   readonly affiliateId: AffiliateId;
   readonly linkId: LinkId | null;
   readonly clickId: ClickId | null;
-  /** When it happened, epoch ms. For a code it is the first open itself. */
+  /** Time of the click, or of the first open for a code. Epoch ms. */
   readonly touchedAt: number;
 }
 
@@ -30,7 +30,7 @@ export interface ClaimedClick {
   readonly affiliateStatus: AffiliateStatus;
 }
 
-/** What a typed code names: a link, or an affiliate without a link. */
+/** The target of an entered code: a link, or an affiliate without a link. */
 export interface CodeTarget {
   readonly affiliateId: AffiliateId;
   readonly linkId: LinkId | null;
@@ -43,7 +43,7 @@ export interface CodeTarget {
 export interface DeferredClick {
   readonly affiliateId: AffiliateId;
   readonly linkId: LinkId;
-  /** The keyed hash of the address in hexadecimal digits: it tells clicks of two days apart. */
+  /** Keyed hash of the address in hexadecimal. The key differs for each day. */
   readonly addressHash: string;
   readonly clickedAt: number;
   readonly linkActive: boolean;
@@ -51,22 +51,22 @@ export interface DeferredClick {
 }
 
 /**
- * Whether a first open still belongs to a touch. Both ends of the window are in it. A phone's clock may be behind the
- * clock that wrote the click down, so an open that seems to come before its click counts as one at the same moment.
+ * Whether a first open is within the attribution window of a touch. The window includes both ends. A phone's clock may be
+ * behind the clock that recorded the click, so a first open before its click counts as simultaneous.
  */
 export function isInWindow(touchedAt: number, firstOpenAt: number, windowDays: number): boolean {
   return Math.max(0, firstOpenAt - touchedAt) <= windowDays * DAY_MS;
 }
 
-/** Whether an instant that a caller reports is further ahead than clocks differ. */
+/** Whether an instant reported by a caller is ahead of `now` by more than the clock tolerance. */
 export function isInFuture(at: number, now: number): boolean {
   return at > now + CLOCK_TOLERANCE_MS;
 }
 
 /**
- * The touch that an install is owed to, or null when there is none. The claim token decides and the code is its
- * fallback. A token belongs to the first device that redeemed it. A click counts although its link was switched off
- * since; a code of an inactive link does not. Nobody is attributed to a removed affiliate; a paused one is remembered.
+ * Returns the touch that an install is attributed to, or null. The claim token decides; the code is the fallback. A token
+ * belongs to the first device that redeemed it. A click counts even if its link is inactive by now; a code of an inactive
+ * link does not. No install is attributed to a removed affiliate; a paused affiliate is attributed as usual.
  */
 export function chooseTouch(install: {
   readonly deviceId: string;
@@ -93,16 +93,16 @@ export function chooseTouch(install: {
 }
 
 /**
- * How many links of one address a deferred match looks at. An address that clicked more of them is a crowd, such as a
- * proxy that everybody comes through.
+ * How many links of one address a deferred match considers. An address with clicks on more links has many users, such as a
+ * shared proxy.
  */
 export const DEFERRED_LINKS_LIMIT = 100;
 
 /**
- * The click that an install without token and code is owed to by its requester's address: the newest one inside the
- * deferred window, which counts from the click to the request and has both ends in it, 0 being off. Clicks of several
- * affiliates are no answer, since a guess would be somebody's money. Links that were switched off and affiliates that
- * were removed count for nothing; a paused affiliate's click does, as with a token.
+ * Returns the click that an install without token and code is matched to by its requester's address: the newest click
+ * within the deferred window. The window runs from the click to the request and includes both ends; 0 disables it. Returns
+ * `ambiguous` for clicks of several affiliates: a guess could pay the wrong one. Clicks on inactive links and of removed
+ * affiliates do not count. Clicks of paused affiliates do, as with a token.
  */
 export function chooseDeferredClick(match: {
   readonly clicks: readonly DeferredClick[];
@@ -125,8 +125,8 @@ export function chooseDeferredClick(match: {
 }
 
 /**
- * Whether an install that is reported again tells of the touch that won before. The time of a code does not count: it
- * is the install's own, and a client may measure it anew.
+ * Whether an install that is reported again contains the touch that won before. The time is not compared: for a code it is
+ * the time of the first open, which a client may report differently.
  */
 export function isSameTouch(winner: Omit<Touch, 'touchedAt'>, touch: Touch): boolean {
   return (

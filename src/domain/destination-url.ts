@@ -1,4 +1,4 @@
-/** Schemes that run code in a browser, read the reader's disk or lead nowhere. */
+/** Schemes that run code in a browser, read local files, or have no destination. */
 const REFUSED_SCHEMES = new Set([
   'about:',
   'blob:',
@@ -10,14 +10,14 @@ const REFUSED_SCHEMES = new Set([
   'view-source:',
 ]);
 
-/** Spaces and control characters: URL parsers drop some of them, so two parsers may read two schemes. */
-// oxlint-disable-next-line no-control-regex -- control characters are what it looks for
+/** Spaces and control characters. URL parsers drop some of them, so two parsers may read different schemes. */
+// oxlint-disable-next-line no-control-regex -- the expression matches control characters on purpose
 const UNPRINTABLE = /[\u0000-\u0020\u007f]/;
 
-/** Whether a link may send people there: a web address, or an address of an app's own scheme. */
+/** Whether `text` may be a link's destination: a web address, or an address with an app's own scheme. */
 export function isDestinationUrl(text: string): boolean {
   if (UNPRINTABLE.test(text) || !URL.canParse(text)) return false;
   const { protocol } = new URL(text);
-  // No web address without a host can be parsed; of another scheme something has to follow.
+  // A web address without a host does not parse. After any other scheme there must be more text.
   return !REFUSED_SCHEMES.has(protocol) && text.length > protocol.length;
 }

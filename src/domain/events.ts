@@ -1,4 +1,4 @@
-/** What a billing provider's webhook can mean, in this service's words (docs/contract.md, "Events"). */
+/** The kinds of events that billing providers report (docs/contract.md, "Events"). */
 export const EVENT_KINDS = [
   'purchase',
   'renewal',
@@ -26,72 +26,72 @@ export interface OriginalAmount {
   readonly currency: string;
   /** Whole minor units of `currency` (cents, yen, fils), never negative. */
   readonly amountMinor: number;
-  /** The same amount in USD cents where the provider states it, else null: it is then converted by reference rate. */
+  /** The same amount in US cents if the provider states it. Null if it must be converted at a reference rate. */
   readonly usdCents: number | null;
 }
 
-/** Money a customer paid. One store payment is one payment, however many events and providers speak of it. */
+/** Money that a customer paid. A store payment is one payment, however many events and providers report it. */
 export interface PaymentFact extends OriginalAmount {
-  /** Lower case; `stripe`, `app_store`, `play_store`, … Two providers name one store alike. */
+  /** Lower case: `stripe`, `app_store`, `play_store`, … All providers use the same name for a store. */
   readonly store: string;
   /** The payment's own reference at the store, e.g. a transaction or an invoice id. */
   readonly ref: string;
 }
 
 /**
- * Money that went back to a customer, or came back from a refund or dispute that was undone. One adjustment is one
- * state per `ref`: a later fact with a higher `rank` replaces an earlier one, whatever the order of arrival.
+ * A refund or dispute, or its reversal. There is one state per `ref`: the fact with the highest `rank` decides, in whatever
+ * order the facts arrive.
  */
 export interface AdjustmentFact extends OriginalAmount {
   readonly kind: 'refund' | 'chargeback';
   readonly store: string;
-  /** The refund's or dispute's own id, else the id of the event that told of it. */
+  /** The refund's or dispute's own id, otherwise the id of the event that reported it. */
   readonly ref: string;
   readonly paymentRef: string;
-  /** `applied`: the money left. `reversed`: it stayed or came back. */
+  /** `applied`: the money was returned to the customer. `reversed`: it stayed or came back. */
   readonly state: 'applied' | 'reversed';
   /** Orders the states of one adjustment: the highest known rank decides. */
   readonly rank: number;
   /**
-   * When set, this fact speaks of every earlier `applied` adjustment of the payment that is of its kind and has another
-   * ref (a refund reversal, or a chargeback won back, that names only the transaction).
+   * When set, the fact reverses every earlier `applied` adjustment of the payment with the same kind and another ref: a
+   * refund reversal or a won chargeback that names only the transaction.
    */
   readonly reversesAll?: boolean;
 }
 
-/** Another name for a payment: a refund that names a payment intent finds the invoice it paid. Names may chain. */
+/** Another reference of a payment: a refund that names a payment intent finds the invoice. Aliases may chain. */
 export interface PaymentAliasFact {
   readonly store: string;
   readonly aliasRef: string;
   readonly paymentRef: string;
 }
 
-/** A provider's own key (subscription, customer) that stands for an app user id learnt from another event. */
+/** A provider's key (subscription, customer) that another event ties to a user id of the app. */
 export interface UserLinkFact {
   readonly key: string;
   readonly customerUserId: string;
 }
 
-/** One webhook body, read. Everything in it is a fact; what it is worth is decided later (`evaluate.ts`). */
+/** The contents of one webhook body. These are facts; `evaluate-payment.ts` decides later what they are worth. */
 export interface NormalizedEvent {
   readonly sourceEventId: string;
   readonly kind: EventKind;
-  /** Null where the body does not say: the app's setting for the provider then decides. */
+  /** Null when the body does not state it: the app's setting for the provider then decides. */
   readonly environment: Environment | null;
   /** Business time, epoch ms. */
   readonly occurredAt: number;
   readonly productId: string | null;
-  /** Candidates for the app's own user id, best first, anonymous ids left out, no repeats. */
+  /** Candidates for the app's own user id, the most reliable first, without anonymous ids and duplicates. */
   readonly userIds: readonly string[];
-  /** True when the body had user ids and all of them were made by the provider's SDK. */
+  /** Whether the body has user ids and the provider's SDK generated all of them. */
   readonly onlyAnonymousUserIds: boolean;
-  /** Keys to look a user up by when `userIds` is empty, best first. */
+  /** Keys to find a user by when `userIds` is empty, the most reliable first. */
   readonly userKeys: readonly string[];
   readonly payment: PaymentFact | null;
   readonly adjustment: AdjustmentFact | null;
   readonly paymentAliases: readonly PaymentAliasFact[];
   readonly userLinks: readonly UserLinkFact[];
   readonly transfer: { readonly from: readonly string[]; readonly to: readonly string[] } | null;
-  /** A paid kind whose price the provider does not know (null is not zero). */
+  /** Whether the event is a payment whose price the provider does not state. Unknown is not zero. */
   readonly priceUnknown: boolean;
 }

@@ -1,16 +1,16 @@
 import { minorDecimals, roundHalfAwayFromZero } from './money.ts';
 
 /**
- * A reference rate that loses nothing: `units` of a currency are worth `worthUsd` dollars, both as decimal text. The
- * European Central Bank states dollars per euro and units per euro; their quotient has no last digit, so it is not taken
- * before the cents are computed.
+ * An exact reference rate: `units` of a currency are worth `worthUsd` dollars, both as decimal text. The European Central
+ * Bank states dollars per euro and units per euro. Their quotient may have infinitely many digits, so it is only computed
+ * together with the cents.
  */
 export interface ExchangeRate {
   readonly units: string;
   readonly worthUsd: string;
 }
 
-/** Who stated a rate: the European Central Bank, or the operator in a file of his own. */
+/** The source of a rate: the European Central Bank, or a file of the operator. */
 export type RatesSource = 'ecb' | 'operator';
 
 /** The rate of one currency on one day (`2026-11-20`). */
@@ -19,16 +19,16 @@ export interface ReferenceRate extends ExchangeRate {
   readonly day: string;
 }
 
-/** A file of rates, read completely. */
+/** The contents of a file of rates. */
 export interface RatesFile {
   readonly source: RatesSource;
   readonly rates: readonly ReferenceRate[];
 }
 
-/** How far back a rate may be taken from when the day of the payment has none, in days of UTC. */
+/** Maximum age of a rate when the payment's day has none, in UTC days. */
 export const RATE_MAX_AGE_DAYS = 7;
 
-/** Digits of a rate that is only shown. */
+/** Significant digits of a rate for display. */
 const SHOWN_DIGITS = 12;
 
 interface Quotient {
@@ -50,8 +50,8 @@ function usdPerUnit({ units, worthUsd }: ExchangeRate): Quotient {
 }
 
 /**
- * `amountMinor` of `currency` in USD cents, by one division and so with one rounding. Null when the result is more than
- * a JavaScript number counts exactly.
+ * Converts `amountMinor` of `currency` to US cents with one division and one rounding. Returns null when the result exceeds
+ * the safe integers of JavaScript.
  */
 export function convertToUsdCents(amountMinor: number, currency: string, rate: ExchangeRate): number | null {
   const { numerator, denominator } = usdPerUnit(rate);
@@ -62,7 +62,7 @@ export function convertToUsdCents(amountMinor: number, currency: string, rate: E
   return cents > BigInt(Number.MAX_SAFE_INTEGER) ? null : Number(cents);
 }
 
-/** Dollars for one unit as decimal text with twelve significant digits: to look at, not to compute with. */
+/** Returns dollars per unit as decimal text with twelve significant digits, for display only. */
 export function shownUsdPerUnit(rate: ExchangeRate): string {
   const { numerator, denominator } = usdPerUnit(rate);
   const magnitude = String(numerator).length - String(denominator).length;

@@ -1,6 +1,6 @@
 /**
- * Ids are TypeIDs: a prefix that names the resource, `_`, and a UUIDv7 in 26 characters of base32. They are branded so
- * that the compiler refuses to mix two kinds; the database refuses it too (one domain type per prefix).
+ * Ids are TypeIDs: a prefix that names the resource, `_`, and a UUIDv7 in 26 characters of base32. Branded types keep the
+ * compiler from accepting one kind for another, and one domain type per prefix does the same in the database.
  */
 export const ID_PREFIXES = {
   account: 'acct',
@@ -14,7 +14,7 @@ export const ID_PREFIXES = {
   commission: 'com',
   payout: 'pay',
   key: 'key',
-  /** Internal: never leave the service. */
+  /** Internal: these ids never leave the service. */
   secret: 'sec',
   payoutRequest: 'req',
   payment: 'pmt',
@@ -46,10 +46,10 @@ export type AdjustmentId = Id<'adjustment'>;
 export type BindingId = Id<'binding'>;
 export type ReprocessRunId = Id<'reprocessRun'>;
 
-/** 26 base32 characters, the first of them at most 7: a UUID has 128 bits, 26 characters could hold 130. */
+/** 26 base32 characters, the first at most 7: a UUID has 128 bits, and 26 characters can represent 130. */
 const BODY = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;
 
-/** Whether `text` is an id of that kind. Anything else is an id that does not exist: the caller answers 404. */
+/** Whether `text` is an id of that kind. The caller responds to any other text with 404, as to an unknown id. */
 export function isId<K extends IdKind>(idKind: K, text: string): text is Id<K> {
   const prefix = `${ID_PREFIXES[idKind]}_`;
   return text.startsWith(prefix) && BODY.test(text.slice(prefix.length));

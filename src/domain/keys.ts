@@ -1,13 +1,12 @@
 /**
- * The form of the keys that callers hold: a prefix that names the kind, 43 base62 characters that are 256 random bits,
- * and six that are the CRC32 of all before them. A scanner can recognise a leaked key without asking anybody, and a
- * mistyped one is refused without a look-up.
+ * The format of API keys: a prefix that names the kind, 43 base62 characters for 256 random bits, and six for the CRC32 of
+ * everything before them. So a scanner can recognize a leaked key offline, and a mistyped key is refused without a query.
  */
 export const KEY_PREFIXES = { account: 'tri_sk_live_', sdk: 'pk_live_' } as const;
 
 export type KeyKind = keyof typeof KEY_PREFIXES;
 
-/** How many random bytes a key is made of. */
+/** Number of random bytes in a key. */
 export const KEY_RANDOM_BYTES = 32;
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -15,7 +14,7 @@ const RANDOM_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const BODY = new RegExp(`^[0-9A-Za-z]{${RANDOM_LENGTH + CHECKSUM_LENGTH}}$`);
 
-/** CRC32 as zip and PNG use it, of a text of ASCII characters. */
+/** Returns the CRC32 of ASCII text, as used by zip and PNG. */
 export function crc32(ascii: string): number {
   let crc = 0xffffffff;
   for (let index = 0; index < ascii.length; index += 1) {
@@ -35,7 +34,7 @@ function checksum(text: string): string {
   return base62(BigInt(crc32(text)), CHECKSUM_LENGTH);
 }
 
-/** The key that 32 random bytes make. */
+/** Formats 32 random bytes as a key. Throws a RangeError for any other number of bytes. */
 export function formatKey(kind: KeyKind, random: Uint8Array): string {
   if (random.length !== KEY_RANDOM_BYTES)
     throw new RangeError(`a key needs ${KEY_RANDOM_BYTES} random bytes`);
@@ -45,7 +44,7 @@ export function formatKey(kind: KeyKind, random: Uint8Array): string {
   return text + checksum(text);
 }
 
-/** What kind of key `text` is by its form and checksum, or null when it can't be one that was ever given out. */
+/** Returns the kind of key by its format and checksum, or null when `text` cannot be a key of this service. */
 export function keyKind(text: string): KeyKind | null {
   const kind: KeyKind = text.startsWith(KEY_PREFIXES.account) ? 'account' : 'sdk';
   const prefix = KEY_PREFIXES[kind];
@@ -53,19 +52,19 @@ export function keyKind(text: string): KeyKind | null {
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH) ? kind : null;
 }
 
-/** A key as people may see it later: its kind, and the first and last four characters of the rest. */
+/** Returns the form of a key for display: its prefix, and the first and last four characters of the rest. */
 export function displayKey(kind: KeyKind, key: string): string {
   const prefix = KEY_PREFIXES[kind];
   return `${key.slice(0, prefix.length + 4)}…${key.slice(-4)}`;
 }
 
-/** What an account key may do; the names are the contract's. */
+/** Permissions of an account key, as named in the API. */
 export const PERMISSIONS = ['read', 'write', 'setup', 'payout'] as const;
 
 export type Permission = (typeof PERMISSIONS)[number];
 
-/** What a key may do when nobody says otherwise. */
+/** Permissions of a key that is created without a list. */
 export const DEFAULT_PERMISSIONS: readonly Permission[] = ['read', 'write'];
 
-/** How long an old key or secret stays valid beside its successor when nobody says otherwise, seconds. */
+/** Default time that an old key or secret stays valid after rotation, seconds. */
 export const DEFAULT_GRACE_SECONDS = 86_400;

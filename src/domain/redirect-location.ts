@@ -1,12 +1,12 @@
-/** What a redirect hands to the place it leads to. */
+/** What a redirect passes to its destination. */
 export interface HandedTouch {
-  /** Names the click; the app redeems it with its install. */
+  /** Identifies the click. The app redeems it with its install. */
   readonly claimToken: string;
-  /** The link's slug: a code that still works where the token is lost. */
+  /** The link's slug: a code that still works if the token is lost. */
   readonly slug: string;
 }
 
-/** The text before the first `mark`, and the rest with it. */
+/** Splits before the first `mark`. The second part begins with it, or is empty. */
 function cut(text: string, mark: string): readonly [string, string] {
   const at = text.indexOf(mark);
   return at === -1 ? [text, ''] : [text.slice(0, at), text.slice(at)];
@@ -24,7 +24,7 @@ function valueOf(parameter: string): string {
   return decode(cut(parameter, '=')[1].slice(1));
 }
 
-/** The parameters with those of the touch at the end, in the place of any that had their names. */
+/** Appends the parameters of the touch and removes others with the same names. */
 function withTouch(parameters: readonly string[], { claimToken, slug }: HandedTouch): string[] {
   const others = parameters.filter((parameter) => !['claim_token', 'via'].includes(nameOf(parameter)));
   return [...others, `claim_token=${encodeURIComponent(claimToken)}`, `via=${encodeURIComponent(slug)}`];
@@ -35,8 +35,8 @@ function isReferrer(parameter: string): boolean {
 }
 
 /**
- * The same inside `referrer`, the one parameter that Google Play hands to the app that it installs. A referrer is a
- * query of its own, encoded as one value.
+ * Adds the parameters of the touch inside `referrer`, the only parameter that Google Play passes to the installed app. A
+ * referrer is itself a query, encoded as one value.
  */
 function withReferrer(parameters: readonly string[], touch: HandedTouch): string[] {
   const referrer = parameters
@@ -56,9 +56,9 @@ function isPlayStore({ protocol, host, pathname }: URL): boolean {
 }
 
 /**
- * Where a redirect sends people: a link's destination, with `claim_token` and `via` added when the click counts. The rest
- * of the query and the fragment stay as they are, since the destination may read them in ways of its own. Only ASCII
- * characters come out, as a header needs it.
+ * Returns where a redirect leads: a link's destination, with `claim_token` and `via` added when the click counts. The rest
+ * of the query and the fragment do not change, since the destination may parse them in its own way. The result is ASCII, as
+ * headers require.
  */
 export function redirectLocation(destinationUrl: string, touch: HandedTouch | null): string {
   const url = new URL(destinationUrl);

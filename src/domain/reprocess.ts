@@ -1,7 +1,7 @@
 import type { Environment, EventKind, NormalizedEvent } from './events.ts';
 import type { Evaluation, LikelyCause, PaymentSnapshot } from './evaluate-payment.ts';
 
-/** What an event says, as it was stored, or as today's code reads it. */
+/** The contents of an event, as stored or as the current code reads it. */
 export interface EventReading {
   readonly sourceEventId: string;
   readonly kind: EventKind;
@@ -13,19 +13,19 @@ export interface EventReading {
   readonly paymentRef: string | null;
   readonly currency: string | null;
   readonly amountMinor: number | null;
-  /** In USD cents: what the provider says, else (stored only) what was converted. Compared where both are known. */
+  /** US cents stated by the provider, otherwise (stored events only) the converted amount. Compared if both are known. */
   readonly usdCents: number | null;
 }
 
 /**
- * One thing that a reprocessed delivery would change. `append`: it is missing and is added. `keep`: it differs, and what is
- * stored stays, for nothing that was written is ever edited.
+ * One change that a reprocessed delivery would make. `append`: the value is missing and is added. `keep`: the value differs,
+ * and the stored one stays, since stored facts are never edited.
  */
 export interface ReprocessChange {
   /**
-   * A row of facts (`event`, `payment`, `adjustment`, `users`, `userKeys`, `userLinks`, `aliases`, `transfers`), a field
-   * (`event.kind`, …), the delivery's `status`, what an evaluation appends (`commission`, `revenue`) or says (`cause`), or
-   * `refused` where the database refused it.
+   * Facts (`event`, `payment`, `adjustment`, `users`, `userKeys`, `userLinks`, `aliases`, `transfers`), a field
+   * (`event.kind`, …), the delivery's `status`, the result of an evaluation (`commission`, `revenue`, `cause`), or `refused`
+   * when the database refused the change.
    */
   readonly what: string;
   readonly stored: string | null;
@@ -36,7 +36,7 @@ export interface ReprocessChange {
   readonly affiliateId?: string;
 }
 
-/** The reading of an event as today's code reads its body. */
+/** Returns the comparable contents of an event as the current code reads its body. */
 export function readingOf(event: NormalizedEvent, environment: Environment): EventReading {
   const money = event.payment ?? event.adjustment;
   return {
@@ -66,7 +66,7 @@ const FIELDS = [
   'usdCents',
 ] as const satisfies readonly (keyof EventReading)[];
 
-/** Fields that say which money an event speaks of: where one of them differs, another event would be appended. */
+/** Fields that identify the money of an event. If one of them differs, appending would add different money. */
 const MONEY_FIELDS: ReadonlySet<string> = new Set([
   'kind',
   'store',
@@ -76,12 +76,12 @@ const MONEY_FIELDS: ReadonlySet<string> = new Set([
   'usdCents',
 ]);
 
-/** How today's reading of an event differs from the stored one. */
+/** The difference between the current reading of an event and the stored one. */
 export interface ReadingDifference {
   readonly changes: readonly ReprocessChange[];
   /**
-   * Whether what is missing may be appended. Not when the event is another one by today's reading, or speaks of other
-   * money than it was booked for: appending would count it twice.
+   * Whether missing facts may be appended. Not if the current code reads another event or other money than was booked:
+   * appending would count the money twice.
    */
   readonly mayAppend: boolean;
 }
@@ -90,16 +90,16 @@ function shown(value: string | number | null): string | null {
   return value === null ? null : String(value);
 }
 
-/** Compares the stored reading of an event with today's, field by field. */
+/** Compares the stored reading of an event with the current one, field by field. */
 export function compareReadings(stored: EventReading, today: EventReading): ReadingDifference {
-  const spokeOfMoney = stored.paymentRef !== null;
+  const hadMoney = stored.paymentRef !== null;
   const differing = FIELDS.filter(
     (field) =>
       stored[field] !== today[field] &&
       !(field === 'usdCents' && (stored.usdCents === null || today.usdCents === null)),
   );
   const isFilled = (field: keyof EventReading) =>
-    !spokeOfMoney && MONEY_FIELDS.has(field) && stored[field] === null;
+    !hadMoney && MONEY_FIELDS.has(field) && stored[field] === null;
   return {
     changes: differing
       .filter((field) => !isFilled(field))
@@ -111,12 +111,12 @@ export function compareReadings(stored: EventReading, today: EventReading): Read
       })),
     mayAppend: differing.every(
       (field) =>
-        field !== 'sourceEventId' && field !== 'environment' && !(spokeOfMoney && MONEY_FIELDS.has(field)),
+        field !== 'sourceEventId' && field !== 'environment' && !(hadMoney && MONEY_FIELDS.has(field)),
     ),
   };
 }
 
-/** Whether an evaluation finds the ledger of its payment as it should be. */
+/** Whether an evaluation changes nothing about its payment. */
 export function isSettled(payment: PaymentSnapshot, evaluation: Evaluation): boolean {
   return (
     payment.evaluatedAt !== null &&
@@ -134,7 +134,7 @@ function appended(what: string, today: string, amountCents: number): ReprocessCh
   return { what, stored: null, today, action: 'append', amountCents };
 }
 
-/** What an evaluation appends to the ledger of a payment whose cause for earning nothing was `storedCause`. */
+/** Returns the changes that an evaluation makes to the ledger of a payment whose stored cause is `storedCause`. */
 export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause | null): ReprocessChange[] {
   const { earning, reversals, revenue, likelyCause } = evaluation;
   return [
@@ -163,11 +163,11 @@ export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause |
   ];
 }
 
-/** Outcomes of a delivery, the least worth first: a reprocess raises a delivery's outcome and never lowers it. */
+/** Outcomes of a delivery, in ascending order. A reprocess run raises the outcome of a delivery and never lowers it. */
 const OUTCOMES = ['failed', 'ignored', 'duplicate', 'processed'] as const;
 export type DeliveryOutcomeStatus = (typeof OUTCOMES)[number];
 
-/** Whether `today` tells more of a delivery than `stored`. */
+/** Whether the outcome `today` is higher than `stored`. */
 export function isBetterOutcome(stored: string, today: DeliveryOutcomeStatus): boolean {
   return OUTCOMES.findIndex((outcome) => outcome === stored) < OUTCOMES.indexOf(today);
 }

@@ -1,6 +1,6 @@
 const SLUG = /^[A-Za-z0-9_-]{2,64}$/;
 
-/** Whether `text` has the form of a link's slug. Anything else is a slug that no link has. */
+/** Whether `text` has the format of a link's slug. */
 export function isSlug(text: string): boolean {
   return SLUG.test(text);
 }
@@ -13,9 +13,8 @@ export function isSubdomain(text: string): boolean {
 }
 
 /**
- * The link subdomain that a request's host names: its first label. Null for an address, for a host of one label, and for
- * the service's own public host, whose first label is nobody's subdomain. Any domain may follow the label, so the
- * operator decides by DNS alone which hosts are link hosts.
+ * Returns the link subdomain in a request's host: its first label. Null for an IP address, for a host with one label, and for
+ * the service's own public host. Any domain may follow the label, so DNS alone decides which hosts are link hosts.
  */
 export function subdomainOfHost(hostname: string, publicHostname: string): string | null {
   const host = hostname.toLowerCase().replace(/\.$/, '');
@@ -26,8 +25,8 @@ export function subdomainOfHost(hostname: string, publicHostname: string): strin
 }
 
 /**
- * A link subdomain made of an app's name: its letters and digits, then the suffix, which makes it unlike the subdomain
- * of another app with the same name.
+ * Returns a link subdomain for an app's name: its letters and digits, then the suffix, which distinguishes apps with the same
+ * name.
  */
 export function subdomainOf(name: string, suffix: string): string {
   const words = name
@@ -40,11 +39,11 @@ export function subdomainOf(name: string, suffix: string): string {
   return words === '' ? `app-${suffix}` : `${words}-${suffix}`;
 }
 
-/** Without vowels no words come out, and without 0, 1 and l no two look alike. */
+/** No vowels, so that slugs are not words; no 0, 1 and l, which look like other characters. */
 const SLUG_ALPHABET = '23456789bcdfghjkmnpqrstvwxz';
 
-/** A slug of eight characters, made of as many random bytes or more. */
+/** Returns a slug of eight characters from at least eight random bytes. */
 export function slugOf(random: Uint8Array): string {
-  // 256 is no multiple of 27, so some characters come a little more often: a slug is a name, not a secret.
+  // 256 is not a multiple of 27, so some characters are slightly more frequent. A slug is a name, not a secret.
   return [...random.subarray(0, 8)].map((byte) => SLUG_ALPHABET[byte % SLUG_ALPHABET.length]).join('');
 }

@@ -3,10 +3,10 @@ import { HOUR_MS } from './time.ts';
 export const TIMESERIES_INTERVALS = ['hour', 'day', 'week', 'month'] as const;
 export type TimeseriesInterval = (typeof TIMESERIES_INTERVALS)[number];
 
-/** How many points one answer has at most. */
+/** Maximum number of points in one response. */
 export const MAX_POINTS = 1_000;
 
-/** No hour, day, week or month is longer, wherever clocks are put back. */
+/** Upper bounds for the length of an interval in any time zone, including a change to standard time. */
 const LONGEST_MS: Readonly<Record<TimeseriesInterval, number>> = {
   hour: 1.5 * HOUR_MS,
   day: 26 * HOUR_MS,
@@ -15,8 +15,8 @@ const LONGEST_MS: Readonly<Record<TimeseriesInterval, number>> = {
 };
 
 /**
- * Whether a span has more points than an answer may have, whatever its time zone. Where this says no there may still be
- * too many: only the time zone knows.
+ * Whether a span has too many points in every time zone. If it returns false there may still be too many: that depends on
+ * the time zone.
  */
 export function hasTooManyPoints(from: number, to: number, interval: TimeseriesInterval): boolean {
   return (to - from) / LONGEST_MS[interval] > MAX_POINTS;
