@@ -148,7 +148,7 @@ export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause |
         ]),
     ...reversals.map((reversal) => appended('commission', 'reversal', reversal.amountCents)),
     ...revenue.map((entry) =>
-      appended('revenue', entry.adjustmentId === null ? 'payment' : 'money back', entry.amountCents),
+      appended('revenue', entry.adjustmentId === null ? 'payment' : 'refund or dispute', entry.amountCents),
     ),
     ...(likelyCause === storedCause
       ? []

@@ -236,7 +236,7 @@ describe('what an evaluation would append', () => {
       { ...append, what: 'commission', today: 'earning at 2000 bps', amountCents: 200, affiliateId: 'aff_1' },
       { ...append, what: 'commission', today: 'reversal', amountCents: -50 },
       { ...append, what: 'revenue', today: 'payment', amountCents: 1_000 },
-      { ...append, what: 'revenue', today: 'money back', amountCents: -250 },
+      { ...append, what: 'revenue', today: 'refund or dispute', amountCents: -250 },
       { ...append, what: 'cause', stored: 'processing', today: 'affiliate_paused' },
     ]);
     expect(ledgerChanges(nothing, null)).toEqual([]);
