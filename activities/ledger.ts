@@ -6,7 +6,7 @@ import {
   matureOverdue,
   settlePayoutRequest,
 } from '../src/db/ledger.ts';
-import { sealPayoutCsv } from '../src/db/payout-csv.ts';
+import { storePayoutCsvHash } from '../src/db/payout-csv.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { isId } from '../src/domain/ids.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
@@ -54,7 +54,7 @@ export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivit
       const requestId: PayoutRequestId = id;
       await settlePayoutRequest(sql, requestId);
       const request = await findPayoutRequest(sql, requestId);
-      if (request?.payoutId) await sealPayoutCsv(sql, request.appId, request.payoutId);
+      if (request?.payoutId) await storePayoutCsvHash(sql, request.appId, request.payoutId);
       onSettled(requestId);
       logger.info({
         payoutRequestId: requestId,

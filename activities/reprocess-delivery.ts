@@ -3,7 +3,7 @@ import type { SecretBox } from '../src/config/secret-box.ts';
 import { appendEventFacts } from '../src/db/events.ts';
 import type { AppendedFacts } from '../src/db/events.ts';
 import type { NewCommission } from '../src/db/payments.ts';
-import { amendOutcome, findReading } from '../src/db/reprocess.ts';
+import { raiseOutcome, findReading } from '../src/db/reprocess.ts';
 import type { DeliveryNames } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
@@ -124,7 +124,7 @@ export async function reprocessDelivery(
       parsed.outcome === 'event' ? ['failed' as const, null] : [parsed.outcome, parsed.reason];
     if (status === stored.processingStatus) return nothingBut();
     const change = statusChange(stored, status, reason);
-    if (change.action === 'append') await amendOutcome(sql, deliveryId, { status, reason }, null);
+    if (change.action === 'append') await raiseOutcome(sql, deliveryId, { status, reason }, null);
     return nothingBut(change);
   }
 
@@ -157,7 +157,7 @@ export async function reprocessDelivery(
   if (status !== stored.processingStatus) changes.push(statusChange(stored, status, ignoredReason));
   // An attempt that died may have written the commission already, so the statement checks whether the row names it.
   if (raised || appended !== null) {
-    await amendOutcome(
+    await raiseOutcome(
       sql,
       deliveryId,
       raised ? { status, reason: ignoredReason } : null,

@@ -9,7 +9,7 @@ import {
   advanceReprocessRun,
   findDependencies,
   findNextDeliveries,
-  findPlanned,
+  findPlannedDeliveries,
   findReprocessRun,
   finishReprocessRun,
   markApplied,
@@ -159,7 +159,7 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
       page = next.slice(0, planned);
       await recordPlans(sql, run, plans);
     }
-    const pending = await findPlanned(sql, run.id);
+    const pending = await findPlannedDeliveries(sql, run.id);
     for (const { deliveryId } of run.dryRun ? [] : pending.filter(({ isOpen }) => isOpen)) {
       await apply(run, deliveryId);
     }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   findReprocessRun,
-  listReplayChanges,
+  listReprocessChanges,
   listReprocessedCommissions,
   sumReprocessed,
 } from '../db/reprocess.ts';
@@ -49,7 +49,7 @@ async function waitUntilFinished(
     if (run === undefined) throw new CommandFailedError(`There is no reprocess run ${id}.`);
     const { seen, deliveries, changed, applied, lastError } = run;
     const progress = `${seen} of ${deliveries} deliveries evaluated, ${changed} differ, ${applied} applied.\n`;
-    if (run.isTakenUp && progress !== printed) stderr(progress);
+    if (run.isStarted && progress !== printed) stderr(progress);
     printed = progress;
     if (lastError !== null && lastError !== printedError) {
       stderr(
@@ -58,7 +58,7 @@ async function waitUntilFinished(
     }
     printedError = lastError;
     if (run.isFinished) return run;
-    if (!run.isTakenUp && Date.now() > deadline) {
+    if (!run.isStarted && Date.now() > deadline) {
       throw new CommandFailedError(
         `No service on this database has started the reprocess run. Start a service and check that its /readyz returns ok, then run: deliveries reprocess-report ${id}`,
       );
@@ -78,7 +78,7 @@ async function* readPages<T>(list: (after: T | null) => Promise<T[]>): AsyncGene
 }
 
 const readChanges = (sql: Sql, id: ReprocessRunId) =>
-  readPages<ReprocessFinding>(async (after) => await listReplayChanges(sql, id, after, PAGE_SIZE));
+  readPages<ReprocessFinding>(async (after) => await listReprocessChanges(sql, id, after, PAGE_SIZE));
 
 const readCommissions = (sql: Sql, id: ReprocessRunId) =>
   readPages<ReprocessedCommission>(

@@ -1,4 +1,4 @@
-import { markHealedIfNothingWaits } from '../db/bindings.ts';
+import { markHealedIfNothingToHeal } from '../db/bindings.ts';
 import type { BindingId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
 
@@ -7,5 +7,5 @@ export async function healBinding(
   { sql, workflows }: Pick<CommandDeps, 'sql' | 'workflows'>,
   bindingId: BindingId,
 ): Promise<void> {
-  if (!(await markHealedIfNothingWaits(sql, bindingId))) workflows.healBinding(bindingId);
+  if (!(await markHealedIfNothingToHeal(sql, bindingId))) workflows.healBinding(bindingId);
 }

@@ -6,7 +6,7 @@ import { newId } from './new-id.ts';
 import { instant, violatedConstraint } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** A key as it may be shown at any time. */
+/** A stored key, without its text. */
 export interface AccountKey {
   readonly id: KeyId;
   readonly accountId: AccountId;
@@ -17,37 +17,37 @@ export interface AccountKey {
   readonly revokedAt: number | null;
 }
 
-/** A key at the only moment when its text is known. */
+/** A key that was just created, with its text. The text is not stored. */
 export interface NewAccountKey extends AccountKey {
   readonly key: string;
 }
 
-/** Who calls, once its key was found valid. */
+/** The caller that a valid key identifies. */
 export interface AccountCaller {
   readonly keyId: KeyId;
   readonly accountId: AccountId;
   readonly permissions: readonly Permission[];
 }
 
-/** What is stored of a key. Keys are random, so a plain hash can't be searched for. */
+/** Returns the hash that is stored for a key. Keys are random, so a plain hash cannot be brute-forced. */
 export function keySha256(key: string): Buffer {
   return createHash('sha256').update(key).digest();
 }
 
-/** A key's text, which is told once, and what is stored of it. */
+/** A key's text, which is shown once, and what is stored. */
 export interface KeyMaterial {
   readonly key: string;
   readonly display: string;
   readonly sha256: Buffer;
 }
 
-/** The key that 32 random bytes make; new ones when none are given. */
+/** Creates a key from 32 bytes, random unless given. */
 export function makeKey(kind: KeyKind, random: Buffer = randomBytes(KEY_RANDOM_BYTES)): KeyMaterial {
   const key = formatKey(kind, random);
   return { key, display: displayKey(kind, key), sha256: keySha256(key) };
 }
 
-/** Whose key this is, or undefined when there is no such key or it is not valid at `now`. */
+/** Returns the caller that a key identifies. Undefined for an unknown key, or one that is not valid at `now`. */
 export async function findAccountCaller(
   sql: Sql,
   key: string,
@@ -60,7 +60,7 @@ export async function findAccountCaller(
        and (expires_at is null or expires_at > ${instant(now)})`;
 }
 
-/** Makes a key. Undefined when there is no such account. */
+/** Creates a key. Returns undefined for an unknown account. */
 export async function generateAccountKey(
   sql: Sql,
   accountId: AccountId,
@@ -86,7 +86,7 @@ export async function generateAccountKey(
   }
 }
 
-/** Makes a key for an account that is known to exist. */
+/** Creates a key for an existing account. Throws for an unknown one. */
 export async function createAccountKey(
   sql: Sql,
   accountId: AccountId,
@@ -97,7 +97,7 @@ export async function createAccountKey(
   return generated;
 }
 
-/** All keys of an account, oldest first; undefined when there is no such account. */
+/** Returns all keys of an account, oldest first. Undefined for an unknown account. */
 export async function listAccountKeys(sql: Sql, accountId: AccountId): Promise<AccountKey[] | undefined> {
   const rows = await sql<AccountKey | { readonly id: null }>`
     select k.id, k.account_id, k.display, k.permissions, k.created_at,
@@ -108,7 +108,7 @@ export async function listAccountKeys(sql: Sql, accountId: AccountId): Promise<A
   return rows.length === 0 ? undefined : rows.filter((row): row is AccountKey => row.id !== null);
 }
 
-/** Makes a key worthless at once. False when there is no such key; a key that was revoked before stays so. */
+/** Revokes a key at once. Returns false for an unknown key. Revoking twice changes nothing. */
 export async function revokeAccountKey(sql: Sql, id: KeyId): Promise<boolean> {
   const row = await sql.maybe`
     update account_keys set revoked_at = coalesce(revoked_at, now()) where id = ${id} returning id`;
@@ -116,8 +116,8 @@ export async function revokeAccountKey(sql: Sql, id: KeyId): Promise<boolean> {
 }
 
 /**
- * Makes a key with the same permissions and lets the old one end at `previousEndsAt`, never later than it would have.
- * Undefined when there is no such key, or when it is not valid any more: a dead key has no successor.
+ * Creates a key with the same permissions and lets the old one expire at `previousEndsAt`, or earlier if it already would.
+ * Returns undefined for an unknown key, and for one that is no longer valid.
  */
 export async function rotateAccountKey(
   sql: Sql,

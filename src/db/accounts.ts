@@ -8,7 +8,7 @@ export interface Account {
   readonly createdAt: number;
 }
 
-/** Makes an account. Names need not differ. */
+/** Creates an account. Names need not be unique. */
 export async function createAccount(sql: Sql, name: string): Promise<Account> {
   const id = newId('account');
   return await sql.one<Account>`
@@ -22,7 +22,7 @@ export async function createAccount(sql: Sql, name: string): Promise<Account> {
     select id, name, created_at from accounts where id = ${id}`;
 }
 
-/** All accounts, oldest first. */
+/** Returns all accounts, oldest first. */
 export async function listAccounts(sql: Sql): Promise<Account[]> {
   return await sql<Account>`select id, name, created_at from accounts order by created_at, id`;
 }

@@ -2,12 +2,12 @@ import { DAY_MS, MINUTE_MS } from '../domain/time.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** What an encrypted address key is for: it can't be moved to another day. */
+/** Returns the encryption context of an address key, which binds the ciphertext to its day. */
 export function addressKeyContext(dayStartsAt: number): string {
   return `address-key:${dayStartsAt}`;
 }
 
-/** The key that addresses are hashed with on one UTC day, as it is stored. */
+/** The stored key that addresses are hashed with on one UTC day. */
 export interface AddressKey {
   readonly dayStartsAt: number;
   readonly ciphertext: Uint8Array;
@@ -17,13 +17,13 @@ export interface AddressKey {
 const columns = (sql: Sql) => sql.fragment`
   day_starts_at, ciphertext, encryption_key_id`;
 
-/** The key of a day. Undefined when nobody clicked then, or when it was destroyed. */
+/** Returns the key of a day. Undefined if there was no click on that day, or if the key was deleted. */
 export async function findAddressKey(sql: Sql, dayStartsAt: number): Promise<AddressKey | undefined> {
   return await sql.maybe<AddressKey>`
     select ${columns(sql)} from address_keys where day_starts_at = ${instant(dayStartsAt)}`;
 }
 
-/** Stores a key as that of its day, unless the day has one. Whoever of several processes comes first, that key stays. */
+/** Stores the key of a day unless the day has one: of several processes, the first to store a key decides. */
 export async function addAddressKey(sql: Sql, key: AddressKey): Promise<void> {
   await sql`
     insert into address_keys (day_starts_at, ciphertext, encryption_key_id)
@@ -31,13 +31,13 @@ export async function addAddressKey(sql: Sql, key: AddressKey): Promise<void> {
     on conflict (day_starts_at) do nothing`;
 }
 
-/** How many hashes one statement forgets. */
+/** Number of hashes that one statement deletes. */
 const BATCH = 5_000;
 
 /**
- * Destroys what no deferred match can need any more at `now` (epoch ms): the hashes of clicks that lie further back than
- * the longest window any app has, and the keys of days whose last click does. Answers how many it were. For
- * housekeeping: it may run at any time, any number of times, and in several processes at once.
+ * Deletes what no deferred match can use after `now` (epoch ms): the hashes of clicks older than the longest window of any
+ * app, and the keys of days that ended before that window. Returns how many of each. It may run at any time, and in several
+ * processes at once.
  */
 export async function destroyExpiredAddressKeys(
   sql: Sql,

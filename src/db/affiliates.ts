@@ -2,7 +2,7 @@ import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId } from '../domain/ids.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
-import { retryUntilVisible } from './repeat-after-race.ts';
+import { retryUntilVisible } from './retries.ts';
 import type { Sql } from './sql.ts';
 
 export interface Affiliate {
@@ -31,8 +31,8 @@ export interface NewAffiliate {
 }
 
 /**
- * Makes affiliates of an app that is known to exist, and answers them in the order given. One that is there already,
- * by its id, is answered as it is. Each is a microsecond younger than the one before, so that lists keep the order.
+ * Creates affiliates of an existing app and returns them in the order given. An affiliate whose id exists is returned
+ * unchanged. Creation times increase by a microsecond, so that lists have the same order.
  */
 export async function createAffiliates(
   sql: Sql,
@@ -55,7 +55,7 @@ export async function createAffiliates(
         select * from added
         union all select * from affiliates where app_id = ${appId} and id in (select id from rows)) a
        order by created_at, id`;
-    // Another try of the same call has just written what is missing: it is visible to the next look.
+    // Another attempt of the same call has just inserted the missing rows. The next attempt sees them.
     return made.length === affiliates.length ? made : undefined;
   });
 }
@@ -65,11 +65,11 @@ export interface AffiliateChange {
   /** Null clears it. */
   readonly email?: string | null | undefined;
   readonly status?: AffiliateStatus | undefined;
-  /** Null clears it: the app's rate then holds. */
+  /** Null clears it: the app's rate then applies. */
   readonly defaultCommissionRateBps?: number | null | undefined;
 }
 
-/** Changes the named fields and leaves the others. Undefined when the app has no such affiliate. */
+/** Changes the given fields. Returns undefined when the app has no such affiliate. */
 export async function updateAffiliate(
   sql: Sql,
   appId: AppId,
@@ -89,7 +89,7 @@ export async function updateAffiliate(
     returning ${columns(sql)}`;
 }
 
-/** How often an affiliate's links were clicked, how many installs came of it, what all of it earned. */
+/** Joins an affiliate's clicks, installs and commissions of all time. */
 const totals = (sql: Sql, appId: AppId) => sql.fragment`
   left join lateral (
     select sum(clicks)::bigint as clicks, sum(installs)::bigint as installs,
@@ -98,14 +98,14 @@ const totals = (sql: Sql, appId: AppId) => sql.fragment`
      where app_id = ${appId} and scope = 'affiliate' and scope_id = p.id and bucket_at = '-infinity') t on true`;
 
 const listColumns = (sql: Sql) => sql.fragment`
-  p.id, p.name, p.email, p.status, p.default_commission_rate_bps,
-  p.created_at, coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
+  p.id, p.name, p.email, p.status, p.default_commission_rate_bps, p.created_at,
+  coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
   coalesce(t.commission_cents, 0) as commission_cents`;
 
 const withStatus = (sql: Sql, status: AffiliateStatus | null) =>
   status === null ? sql.fragment`` : sql.fragment`and a.status = ${status}`;
 
-/** The affiliates of an app, oldest first. */
+/** Returns a page of an app's affiliates, oldest first. */
 export async function listAffiliatesByCreated(
   sql: Sql,
   appId: AppId,
@@ -128,7 +128,7 @@ export async function listAffiliatesByCreated(
   return pageOf(rows, limit);
 }
 
-/** The affiliates of an app by name, without regard to case. */
+/** Returns a page of an app's affiliates by name, ignoring case. */
 export async function listAffiliatesByName(
   sql: Sql,
   appId: AppId,
@@ -152,8 +152,8 @@ export async function listAffiliatesByName(
 }
 
 /**
- * Those who earned most in all time; of those who earned the same the oldest first. Every affiliate has its row in the
- * roll-ups from the beginning, in the order of an index, so this reads no more rows than it answers.
+ * Returns the affiliates with the highest earnings of all time; of equal ones the oldest first. Every affiliate has its row
+ * in `rollups` from its creation, ordered by an index, so this reads no more rows than it returns.
  */
 export async function listTopEarners(
   sql: Sql,
@@ -161,17 +161,17 @@ export async function listTopEarners(
   filter: { readonly status: AffiliateStatus | null },
   limit: number,
 ): Promise<AffiliateListRow[]> {
-  const withItsStatus =
+  const ofStatus =
     filter.status === null ? sql.fragment`` : sql.fragment`and r.affiliate_status = ${filter.status}`;
   return await sql<AffiliateListRow>`
     with top as (
       select r.scope_id, r.rank_value as earned
         from rollups r
        where r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity' and r.shard = 0
-             ${withItsStatus}
+             ${ofStatus}
        order by r.rank_value desc, r.scope_id limit ${limit}
     ), p as (
-      -- One look for each: planned for any limit, a join would read all affiliates.
+      -- One index lookup per row: with a generic plan, a join would read all affiliates.
       select a.*, top.earned from top cross join lateral (select * from affiliates a where a.id = top.scope_id offset 0) a
     )
     select ${listColumns(sql)}

@@ -17,29 +17,27 @@ export interface App extends AppSettings {
 }
 
 const columns = (sql: Sql) => sql.fragment`
-  id, name, commission_rate_bps, attribution_window_days,
-  hold_period_days, deferred_window_minutes,
-  link_subdomain`;
+  id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain`;
 
-/** An app of that account. An app of another account is as good as none. */
+/** Returns an app of the account. Undefined for an unknown app and for an app of another account. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
   return await sql.maybe<App>`select ${columns(sql)} from apps where id = ${appId} and account_id = ${accountId}`;
 }
 
-/** All apps of an account, oldest first. */
+/** Returns all apps of an account, oldest first. */
 export async function listApps(sql: Sql, accountId: AccountId): Promise<Pick<App, 'id' | 'name'>[]> {
   return await sql<Pick<App, 'id' | 'name'>>`
     select id, name from apps where account_id = ${accountId} order by created_at, id`;
 }
 
-/** The ids of all apps of all accounts, for the operator's command line. */
+/** Returns the ids of all apps of all accounts. */
 export async function listAppIds(sql: Sql): Promise<AppId[]> {
   return (await sql<{ id: AppId }>`select id from apps order by id`).map((row) => row.id);
 }
 
 /**
- * Makes an app together with its first SDK key. Answers `subdomain_taken` when another app has the subdomain, and the
- * app as it is when it is there already, by its id.
+ * Creates an app and its first SDK key. Returns `subdomain_taken` when another app has the subdomain. An app whose id exists
+ * is returned unchanged.
  */
 export async function createApp(
   sql: Sql,
@@ -62,11 +60,11 @@ export async function createApp(
         select ${sdkKey.id}::text, id, ${sha256}::bytea, ${display}::text from added
       )
       select ${columns(sql)} from (select * from added union all select * from apps where id = ${id}) a`;
-  // Another try of the same call may have just made this very app: the next look sees whose the subdomain is.
+  // Another attempt of the same call may have just created this app. The second attempt sees whose the subdomain is.
   return (await add()) ?? (await add()) ?? 'subdomain_taken';
 }
 
-/** Changes the named settings and leaves the others. Nothing that was calculated before changes. */
+/** Changes the given settings. Commissions that were already calculated do not change. */
 export async function updateApp(
   sql: Sql,
   appId: AppId,

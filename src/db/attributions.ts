@@ -13,7 +13,7 @@ import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** Which touch a device belongs to. */
+/** The touch that a device is attributed to. */
 export interface Attribution {
   readonly attributionId: AttributionId;
   readonly affiliateId: AffiliateId;
@@ -22,22 +22,22 @@ export interface Attribution {
   readonly matchMethod: MatchMethod;
 }
 
-/** A user that was seen on a device before the device had an attribution. */
+/** A user who was identified on a device before the device had an attribution. */
 export interface RememberedUser {
   readonly customerUserId: string;
   /** Epoch ms. */
   readonly identifiedAt: number;
 }
 
-/** Everything that the choice of a touch depends on, read at one moment, and whom it will bind. */
+/** Everything that the choice of a touch depends on, and the users that it will bind, read by one statement. */
 export interface InstallCandidates {
   readonly windowDays: number;
   readonly deferredWindowMinutes: number;
-  /** What the device belongs to already. */
+  /** The device's attribution, if it has one. */
   readonly attribution: Attribution | null;
   readonly click: ClaimedClick | null;
   readonly code: CodeTarget | null;
-  /** Users of the device that have no binding yet; none where the device has its attribution. */
+  /** Users of the device without a binding. Empty if the device has its attribution. */
   readonly rememberedUsers: readonly RememberedUser[];
 }
 
@@ -62,7 +62,7 @@ interface CandidateRow {
   rememberedUsers: readonly RememberedUser[];
 }
 
-/** Looks up what an install names. An affiliate's id goes before a slug that happens to read the same. */
+/** Finds the click and the code that an install names. An affiliate's id takes precedence over an equal slug. */
 export async function findInstallCandidates(
   sql: Sql,
   install: {
@@ -140,8 +140,8 @@ export async function findInstallCandidates(
 }
 
 /**
- * The end of a statement that gives a device its attribution (`added`): it binds the users that were seen on the device
- * before, so that a process that dies leaves both or neither.
+ * The end of a statement that inserts a device's attribution (`added`): binds the remembered users in the same statement, so
+ * that a process that dies leaves both or neither.
  */
 function bindUsersOfAdded(sql: Sql, appId: AppId, users: readonly RememberedUser[]) {
   const pairs = users.map((user) => ({ id: newId('binding'), ...user }));
@@ -153,7 +153,7 @@ function bindUsersOfAdded(sql: Sql, appId: AppId, users: readonly RememberedUser
     on conflict (app_id, customer_user_id) do nothing`;
 }
 
-/** The install that a device gets its attribution by. */
+/** The install that attributes a device. */
 export interface AttributedInstall {
   readonly appId: AppId;
   readonly deviceId: string;
@@ -162,8 +162,9 @@ export interface AttributedInstall {
 }
 
 /**
- * Gives a device its attribution, unless it has one, with its remembered users, and the click to the device, unless
- * another device has it: then nothing happens. Who calls looks at the candidates again to see what came of it.
+ * Inserts a device's attribution, claims the click for the device, and binds the device's remembered users. Does nothing if
+ * the device has an attribution or another device has claimed the click. The caller reads the candidates again to see the
+ * result.
  */
 export async function attributeDevice(
   sql: Sql,
@@ -188,7 +189,7 @@ export async function attributeDevice(
     ${bindUsersOfAdded(sql, appId, rememberedUsers)}`;
 }
 
-/** Keeps a touch that came after its device had an attribution. A click that it names now belongs to the device. */
+/** Records a touch that came after the device had an attribution, and claims its click for the device. */
 export async function recordLosingTouch(
   sql: Sql,
   appId: AppId,
@@ -210,9 +211,9 @@ export async function recordLosingTouch(
 }
 
 /**
- * The unclaimed clicks that the redirect recorded under any of these address hashes: of each link the newest one, of one
- * link more than a deferred match looks at at most. Walks the index from link to link, so what it costs depends on how
- * many links the address clicked, neither on how often nor on how many clicks there are.
+ * Returns the unclaimed clicks of the redirect with any of these address hashes: the newest of each link, for at most one
+ * link more than a deferred match considers. The statement walks the index from link to link, so its cost depends only on
+ * the number of links with clicks from the address.
  */
 export async function findDeferredClicks(
   sql: Sql,
@@ -240,10 +241,9 @@ export async function findDeferredClicks(
 }
 
 /**
- * Gives a device that has no attribution the newest unclaimed click on the link of `match` that its address made since
- * `since`, epoch ms, and binds its remembered users. Of several installs at the same moment each gets another click or
- * none: one waits for the claim of the other. Nothing happens when there is none left, or when the device has an
- * attribution by then. Who calls looks again to see what came of it.
+ * Attributes a device to the newest unclaimed click of its address on the link of `match` since `since` (epoch ms), and binds
+ * its remembered users. Concurrent installs get different clicks or none: one waits for the claim of the other. Does
+ * nothing if no click is left or the device has an attribution. The caller reads the candidates again to see the result.
  */
 export async function attributeDeferred(
   sql: Sql,

@@ -1,15 +1,15 @@
 import type { Sql } from './sql.ts';
 
-/** How many unfinished deliveries are counted at most: beyond that the exact number says nothing more. */
+/** Upper bound of the count. The exact number of a larger backlog is not needed. */
 const COUNT_LIMIT = 10_000;
 
 export interface Backlog {
   readonly unfinishedDeliveries: number;
-  /** Of the oldest one; 0 when there is none. */
+  /** Age of the oldest one. 0 when there is none. */
   readonly oldestSeconds: number;
 }
 
-/** What was accepted and has no outcome yet. */
+/** Returns the number and age of accepted deliveries without an outcome. */
 export async function readBacklog(sql: Sql): Promise<Backlog> {
   return await sql.one<Backlog>`
     select count(*)::int as unfinished_deliveries,

@@ -1,29 +1,29 @@
 import type { AppId, AttributionId, BindingId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
-import { retryUntilVisible } from './repeat-after-race.ts';
+import { retryUntilVisible } from './retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** How many remembered users of one device are bound with one statement. */
+/** Number of remembered users of one device that one statement binds. */
 export const REMEMBERED_USERS_LIMIT = 200;
-/** Batches of one call: far more users than one device ever has, and an end for one that pretends. */
+/** Batches per call. Far more users than any real device has; the limit stops abuse. */
 const MAX_BATCHES = 5;
 
-/** A user's binding, seen from a device. */
+/** The binding of a user who was identified on a device. */
 export interface UserBinding {
   readonly bindingId: BindingId;
   readonly attributionId: AttributionId;
-  /** Whether this call made it. */
+  /** Whether this call created it. */
   readonly isNew: boolean;
 }
 
 /**
- * Remembers that a user was seen on a device, and binds the user to the device's attribution, unless the user has a
- * binding already: the first one committed stays, also when it leads to another device. The first time that the pair
- * was told stays, too. Undefined when the device has no attribution.
+ * Records that a user was identified on a device, and binds the user to the device's attribution unless the user has a
+ * binding: the first committed binding stays, even if it belongs to another device. The first identification time of the
+ * pair stays too. Returns undefined when the device has no attribution.
  *
- * One statement does both, so that a process that dies leaves both or neither. Where it sees no attribution, it looks
- * again after its commit: an install that commits meanwhile is seen then, and a later one sees the pair.
+ * One statement does both, so that a process that dies leaves both or neither. If it sees no attribution, it runs again
+ * after its commit: it then sees an install that committed meanwhile, and a later install sees the pair.
  */
 export async function bindUser(
   sql: Sql,
@@ -73,9 +73,9 @@ export async function bindUser(
 }
 
 /**
- * Binds all remembered users of a device that have no binding yet to the device's attribution. To be called after the
- * attribution was committed: a user remembered before that is seen here, one remembered later sees the attribution.
- * Answers the bindings of the device's users that have still to be healed, whoever made them.
+ * Binds all remembered users of a device without a binding to the device's attribution. Call it after the attribution was
+ * committed: it sees users remembered before, and users remembered later see the attribution. Returns the bindings of the
+ * device's users that are not healed yet, including those of other calls.
  */
 export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: string): Promise<BindingId[]> {
   const toHeal = new Set<BindingId>();
@@ -107,18 +107,18 @@ export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: stri
       union
       select b.id from bindings b join wanted w on w.id = b.id`;
     for (const { id } of bound) toHeal.add(id);
-    // Fewer than a batch: nobody else was waiting when this began.
+    // Fewer than a batch: these were all.
     if (waiting.length < REMEMBERED_USERS_LIMIT) break;
   }
   return [...toHeal];
 }
 
 /**
- * Whether a new binding has nothing to heal, and notes that at once: no earlier payment of the user waits for it, and he
- * gave none away. To be called after the binding was committed, so that a payment recorded meanwhile has either seen it
- * or is seen here.
+ * Marks a new binding as healed if there is nothing to heal: no earlier payment of the user waits for it, and the user
+ * transferred no purchases. Returns whether the binding is healed. Call it after the binding was committed, so that a
+ * payment recorded meanwhile either has seen the binding or is seen here.
  */
-export async function markHealedIfNothingWaits(sql: Sql, bindingId: BindingId): Promise<boolean> {
+export async function markHealedIfNothingToHeal(sql: Sql, bindingId: BindingId): Promise<boolean> {
   const row = await sql.one<{ healed: boolean }>`
     with marked as (
       update bindings b set healed_at = now()

@@ -1,6 +1,6 @@
 import type { AffiliateId, AppId, ClickId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
-import { retryUntilVisible } from './repeat-after-race.ts';
+import { retryUntilVisible } from './retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -12,7 +12,7 @@ export interface ClickFact {
   readonly userAgent: string | null;
   readonly isBot: boolean;
   readonly clickedAt: number;
-  /** This service's own keyed hash of the requester's address. Null keeps the click out of every deferred match. */
+  /** This service's keyed hash of the requester's address. Null excludes the click from deferred matches. */
   readonly addressHash: Buffer | null;
 }
 
@@ -23,9 +23,8 @@ export interface RecordedClick {
 }
 
 /**
- * Records a click on a link. A claim token that was seen before answers the click it was seen with, whatever has become
- * of the link since, and nothing is counted again. Undefined when no such link leads anywhere: it is unknown or
- * inactive, or its affiliate was removed.
+ * Records a click on a link. For a known claim token it returns the click of that token, whatever the state of the link,
+ * and counts nothing. Returns undefined when the link is unknown or inactive, or its affiliate was removed.
  */
 export async function recordClick(sql: Sql, click: ClickFact): Promise<RecordedClick | undefined> {
   const id = newId('click');
@@ -61,7 +60,7 @@ export async function recordClick(sql: Sql, click: ClickFact): Promise<RecordedC
     if (clickId !== null && affiliateId !== null && destinationUrl !== null) {
       return { found: { clickId, affiliateId, destinationUrl } };
     }
-    // With a link but without a click, another statement has just written the token: it is visible to the next look.
+    // A link without a click: another statement has just inserted the token. The next attempt sees it.
     return linkFound ? undefined : { found: undefined };
   });
   return found;

@@ -32,7 +32,7 @@ export interface CommissionListRow {
   readonly createdAt: number;
 }
 
-/** The commissions of an app, the latest purchase first. `from` and `to` are half-open and mean the purchase. */
+/** Returns a page of an app's commissions, the latest purchase first. The purchase is in `from ≤ t < to`. */
 export async function listCommissions(
   sql: Sql,
   appId: AppId,
@@ -52,7 +52,7 @@ export async function listCommissions(
     filter.from === null ? sql.fragment`` : sql.fragment`and c.occurred_at >= ${instant(filter.from)}`;
   const before =
     filter.to === null ? sql.fragment`` : sql.fragment`and c.occurred_at < ${instant(filter.to)}`;
-  // Purchases happen at whole milliseconds, so that is how their positions count.
+  // Purchase times are whole milliseconds, so the positions are too.
   const from =
     after === null
       ? sql.fragment``
@@ -63,8 +63,7 @@ export async function listCommissions(
        where c.app_id = ${appId} ${ofAffiliate} ${withStatus} ${notBefore} ${before} ${from}
        order by c.occurred_at desc, c.id desc limit ${limit + 1}
     )
-    select p.id, p.affiliate_id,
-           (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name, p.link_id,
+    select p.id, p.affiliate_id, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name, p.link_id,
            p.event_id, p.kind, p.reverses_commission_id, p.status,
            p.rate_bps, p.base_cents, p.amount_cents, p.source,
            p.customer_user_id, p.match_method, p.occurred_at,

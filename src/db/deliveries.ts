@@ -23,8 +23,8 @@ export interface WebhookSecretRow {
 }
 
 /**
- * The secrets that may prove a request to this app right now, newest first; null for an unknown app. An app without a
- * secret for the provider gives an empty list.
+ * Returns the secrets that are valid for requests to this app at `at`, newest first. Empty when the app has no secret for the
+ * provider, null for an unknown app.
  */
 export async function findActiveWebhookSecrets(
   sql: Sql,
@@ -55,7 +55,7 @@ export interface AcceptedDelivery {
   readonly body: Buffer;
 }
 
-/** Puts a verified delivery into the inbox, bytes and all. From here on it is never lost. Safe to send twice. */
+/** Stores a verified delivery with its bytes. After that it cannot be lost. Storing it twice changes nothing. */
 export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<void> {
   await sql`
     with row as (
@@ -70,9 +70,8 @@ export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<voi
 }
 
 /**
- * Records a refused request without its body. A flood is one row per app, provider and hour with a count; the row shows
- * the latest one. A request that a self-test announced is noted there alone and answers `self_test`: it was sent to be
- * refused.
+ * Records a refused request without its body: one row per app, provider and hour, with a count and the latest request. Returns
+ * `self_test` for a request that a self-test announced: it was sent to be refused, and is recorded only there.
  */
 export async function recordRefusedDelivery(
   sql: Sql,
@@ -113,12 +112,12 @@ export interface StoredDelivery {
   readonly proof: Proof;
   readonly bodySha256: Uint8Array;
   readonly body: Uint8Array;
-  /** Whether this service sent it to itself: then it is of the sandbox, whatever it says. */
+  /** Whether this service sent it to itself. It then counts as sandbox, whatever its body states. */
   readonly isSelfTest: boolean;
   readonly secret: WebhookSecretRow;
 }
 
-/** A delivery with its bytes and the secret version that accepted it. Undefined for an unknown or refused one. */
+/** Returns a delivery with its bytes and the secret that verified it. Undefined for an unknown or refused one. */
 export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<StoredDelivery | undefined> {
   const row = await sql.maybe<
     Omit<StoredDelivery, 'secret'> & {
@@ -141,7 +140,7 @@ export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<St
   return { ...delivery, secret: { id: secretId, environment, ciphertext, encryptionKeyId } };
 }
 
-/** Ends a delivery that moves no money. The first outcome stays; a repeat changes nothing. */
+/** Completes a delivery that moves no money. The first outcome stays. */
 export async function finishDelivery(
   sql: Sql,
   deliveryId: DeliveryId,
@@ -159,7 +158,7 @@ export async function finishDelivery(
      where id = ${deliveryId} and completed_at is null`;
 }
 
-/** Notes that a delivery is being worked on, and why its last try failed. */
+/** Records that a delivery is being processed, and why its last attempt failed. */
 export async function markDeliveryProcessing(
   sql: Sql,
   deliveryId: DeliveryId,
@@ -171,8 +170,8 @@ export async function markDeliveryProcessing(
 }
 
 /**
- * Takes accepted deliveries that have had no outcome and no helping hand for `olderThanMs`, oldest first. Taking one
- * puts it at the end of the line, so that a stuck one never starves the others.
+ * Claims accepted deliveries that have no outcome and were not claimed for `olderThanMs`, oldest first. A claimed delivery
+ * moves to the end of the queue, so that a stuck one cannot starve the others.
  */
 export async function claimUnfinishedDeliveries(
   sql: Sql,

@@ -1,7 +1,7 @@
 import type { AppId, BindingId } from '../domain/ids.ts';
 import type { Sql } from './sql.ts';
 
-/** Whose earlier payments have to be looked at again. */
+/** Returns the app and user of a binding. Undefined for an unknown binding. */
 export async function findBinding(
   sql: Sql,
   bindingId: BindingId,
@@ -10,14 +10,14 @@ export async function findBinding(
     select app_id, customer_user_id from bindings where id = ${bindingId}`;
 }
 
-/** Notes that all payments from before the binding were looked at. Later ones see the binding by themselves. */
+/** Records that all payments from before the binding were evaluated again. Later payments see the binding. */
 export async function markHealed(sql: Sql, bindingId: BindingId): Promise<void> {
   await sql`update bindings set healed_at = now() where id = ${bindingId} and healed_at is null`;
 }
 
 /**
- * Takes bindings whose healing was never finished (the process died, or Temporal was away), oldest first, at most
- * `limit`. Taking one puts it at the end of the line.
+ * Claims at most `limit` bindings whose healing did not finish (the process died or Temporal was unavailable), oldest first. A
+ * claimed binding moves to the end of the queue.
  */
 export async function claimBindingsToHeal(
   sql: Sql,

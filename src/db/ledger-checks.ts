@@ -1,8 +1,8 @@
 import { CURRENCY_DECIMALS } from '../domain/money.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
-import { hasItsCsvHash } from './payout-csv.ts';
+import { csvMatchesHash } from './payout-csv.ts';
 import { findRollupDifferences } from './rollups.ts';
-import { tookTooLong } from './sql.ts';
+import { isStatementTimeout } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 type Fragment = ReturnType<Sql['fragment']>;
@@ -319,7 +319,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
           select id from payouts where app_id = ${appId} and id > ${after} order by id limit ${PAYOUTS_PAGE}`;
         for (const { id } of page) {
           if (isOver()) throw new LedgerCheckTooLong('the CSV files of all payouts take too long');
-          if (await hasItsCsvHash(sql, appId, id, SWEEP_IS_LATE_MINUTES)) continue;
+          if (await csvMatchesHash(sql, appId, id, SWEEP_IS_LATE_MINUTES)) continue;
           violations += 1;
           if (broken.length < MOST_EXAMPLES) broken.push(id);
         }
@@ -449,7 +449,9 @@ export async function checkLedger(
       try {
         found = together(found, await find(sql, appId, isOver));
       } catch (error) {
-        throw tookTooLong(error) ? new LedgerCheckTooLong(`${name} takes too long`, { cause: error }) : error;
+        throw isStatementTimeout(error)
+          ? new LedgerCheckTooLong(`${name} takes too long`, { cause: error })
+          : error;
       }
     }
     results.push({ name, ok: found.violations === 0, description, ...found });

@@ -11,7 +11,7 @@ import type {
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
-/** Matures one commission whose hold period is over. Doing it twice, too early or after its payout changes nothing. */
+/** Matures one commission whose hold period is over. Returns false if it was not pending or is not due yet. */
 export async function matureCommission(sql: Sql, commissionId: CommissionId): Promise<boolean> {
   const row = await sql.maybe`
     update commissions set status = 'matured', matured_at = now()
@@ -20,7 +20,7 @@ export async function matureCommission(sql: Sql, commissionId: CommissionId): Pr
   return row !== undefined;
 }
 
-/** Matures overdue commissions, oldest due first, at most `limit`; answers how many. */
+/** Matures at most `limit` overdue commissions, oldest due first, and returns how many. */
 export async function matureOverdue(sql: Sql, limit: number): Promise<number> {
   const rows = await sql`
     update commissions set status = 'matured', matured_at = now()
@@ -48,8 +48,9 @@ const REQUEST_COLUMNS = (sql: Sql) => sql.fragment`
   expected_total_cents`;
 
 /**
- * Writes the request of an authorised call. With an idempotency key that the account has used before, it answers the
- * earlier request instead, whatever that one was for: the caller compares. Undefined when the affiliate is not the app's.
+ * Inserts the payout request of an authorized call. If the account has used the idempotency key for a payout request before,
+ * returns that request, whatever it was for: the caller compares. Returns `key_reused` if another call used the key, and
+ * undefined if the affiliate does not belong to the app.
  */
 export async function openPayoutRequest(
   sql: Sql,
@@ -61,7 +62,7 @@ export async function openPayoutRequest(
     readonly keyId: KeyId;
     readonly idempotencyKey: string | null;
     readonly expectedTotalCents: number | null;
-    /** How long the caller waits; afterwards nothing is paid for this request, also where nobody could close it. */
+    /** How long the caller waits. After that the request is never paid, even if the caller cannot close it. */
     readonly validForMs: number;
   },
 ): Promise<PayoutRequest | 'key_reused' | undefined> {
@@ -87,7 +88,7 @@ export async function openPayoutRequest(
   return other === undefined ? undefined : 'key_reused';
 }
 
-/** A request by its id. */
+/** Returns a payout request. Undefined for an unknown id. */
 export async function findPayoutRequest(
   sql: Sql,
   requestId: PayoutRequestId,
@@ -96,8 +97,8 @@ export async function findPayoutRequest(
 }
 
 /**
- * Closes a request whose caller gives up waiting, and lets go of its idempotency key, so that the caller may try again.
- * True: it was still open, nothing will be paid for it. False: it was settled before, read it again.
+ * Closes a request whose caller stops waiting, and frees its idempotency key for another attempt. Returns true if the request
+ * is closed: nothing will be paid for it. Returns false if it was settled before: read it again.
  */
 export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<boolean> {
   await sql`
@@ -110,7 +111,8 @@ export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): 
 }
 
 /**
- * Closes requests that have expired while they were open: their process died, or could not reach the database any more. Nothing is paid for them. Answers how many.
+ * Closes open requests that have expired, because their process died or could not reach the database. Nothing is paid for
+ * them. Returns how many.
  */
 export async function closeAbandonedRequests(sql: Sql): Promise<number> {
   const rows = await sql`
@@ -121,10 +123,13 @@ export async function closeAbandonedRequests(sql: Sql): Promise<number> {
 }
 
 /**
- * The money part of an export, one statement: takes the open request, takes every commission of the affiliate that is
- * matured or due, matures what is not, and, when the net is positive and the one that was expected, writes the payout
- * and its items and marks them paid. A request that is not open any more moves nothing, so doing it twice is doing it
- * once; a net of zero or less pays nothing and is carried forward.
+ * Settles an open payout request in one statement. A request that is no longer open moves nothing, so a second run pays
+ * nothing. A net of zero or less pays nothing and is carried forward. The parts of the statement:
+ *
+ * - `req` locks the open request. `due` locks all matured or due commissions of the affiliate, and `net` sums them.
+ * - `verdict` decides: `total_changed` if the caller expected another total, `paid` if the net is positive, else `empty`.
+ * - `payout` and `items` insert the payout. `moved` marks its commissions paid, and matures due ones in any case.
+ * - The final update stores the result in the request.
  */
 export async function settlePayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<void> {
   await sql`
@@ -181,7 +186,7 @@ export interface StoredPayout {
   readonly csvSha256: Uint8Array | null;
 }
 
-/** A payout of the app, or undefined. */
+/** Returns a payout of the app. Undefined for an unknown payout and for one of another app. */
 export async function findPayout(
   sql: Sql,
   appId: AppId,
@@ -200,7 +205,7 @@ export interface PayoutItem {
   readonly occurredAt: number;
 }
 
-/** The items of a payout in their stored order. */
+/** Returns the items of a payout in their stored order. */
 export async function listPayoutItems(sql: Sql, payoutId: PayoutId): Promise<PayoutItem[]> {
   return await sql<PayoutItem>`
     select i.commission_id, i.amount_cents, c.event_id, c.occurred_at
@@ -209,7 +214,7 @@ export async function listPayoutItems(sql: Sql, payoutId: PayoutId): Promise<Pay
      order by i.position`;
 }
 
-/** Keeps the hash of a payout's CSV. The first one stays; the database refuses another. */
-export async function keepCsvHash(sql: Sql, payoutId: PayoutId, sha256: Buffer): Promise<void> {
+/** Stores the hash of a payout's CSV. The first hash stays: the database refuses another. */
+export async function storeCsvHash(sql: Sql, payoutId: PayoutId, sha256: Buffer): Promise<void> {
   await sql`update payouts set csv_sha256 = ${sha256} where id = ${payoutId} and csv_sha256 is null`;
 }

@@ -30,10 +30,10 @@ export interface NewLink {
   readonly campaign: string | null;
 }
 
-/** Why the state of the app allows no such link. `duplicate_slug`: another one of the same call has the slug. */
+/** Why a link cannot be created. `duplicate_slug`: another link of the same call has the slug. */
 export type LinkRefusal = 'unknown_affiliate' | 'slug_taken' | 'duplicate_slug';
 
-/** Makes links where the state of the app allows it, and answers for each what is there after that. */
+/** Inserts links where possible, and returns for each the stored link or the refusal. */
 async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Promise<(Link | LinkRefusal)[]> {
   const rows = await sql<{ refusal: LinkRefusal | null } & { [K in keyof Link]: Link[K] | null }>`
     with rows as (
@@ -63,8 +63,8 @@ async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Prom
 }
 
 /**
- * Makes links and answers for each, in the order given, the link or why there is none. A slug belongs to the first that
- * may have it, without regard to case. A link that is there already, by its id, is answered as it is.
+ * Creates links and returns for each, in the order given, the link or the refusal. A slug belongs to the first link that
+ * takes it, ignoring case. A link whose id exists is returned unchanged.
  */
 export async function createLinks(
   sql: Sql,
@@ -72,7 +72,7 @@ export async function createLinks(
   links: readonly NewLink[],
 ): Promise<(Link | LinkRefusal)[]> {
   const outcomes = await addLinks(sql, appId, links);
-  // Another try of the same call may have just taken the slug, for this very link: the next look sees whose it is.
+  // Another attempt of the same call may have just inserted this link. The second attempt sees whose the slug is.
   return outcomes.includes('slug_taken') ? await addLinks(sql, appId, links) : outcomes;
 }
 
@@ -83,7 +83,7 @@ export interface LinkChange {
   readonly active?: boolean | undefined;
 }
 
-/** Changes the named fields and leaves the others. Undefined when the app has no such link. */
+/** Changes the given fields. Returns undefined when the app has no such link. */
 export async function updateLink(
   sql: Sql,
   appId: AppId,
@@ -100,18 +100,18 @@ export async function updateLink(
     returning ${columns(sql)}`;
 }
 
-/** What the redirect needs to know of a link. */
+/** What the redirect needs of a link. */
 export interface RedirectTarget {
   readonly appId: AppId;
-  /** As it was made, in its own case. */
+  /** The slug as it was created, with its own case. */
   readonly slug: string;
   readonly destinationUrl: string;
-  /** Whether a click counts: the link is active and its affiliate was not removed. */
+  /** Whether a click counts: the link is active and its affiliate is not removed. */
   readonly counts: boolean;
   readonly deferredWindowMinutes: number;
 }
 
-/** Where a link of the app with that subdomain leads. The slug is compared without case. */
+/** Returns the destination of a link of the app with that subdomain. The slug's case is ignored. */
 export async function findRedirectTarget(
   sql: Sql,
   linkSubdomain: string,
@@ -130,7 +130,7 @@ const listColumns = (sql: Sql) => sql.fragment`
   p.id, p.slug, p.destination_url, p.campaign, p.active, p.affiliate_id,
   p.created_at, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name`;
 
-/** The links of an app, oldest first. */
+/** Returns a page of an app's links, oldest first. */
 export async function listLinks(
   sql: Sql,
   appId: AppId,
@@ -161,15 +161,15 @@ export async function listLinks(
 }
 
 /**
- * How many links of each shard are looked at for the most clicked ones. At least as many as are ever asked for: where
- * fewer are found, no other link has clicks.
+ * Number of links per shard that are considered for the most clicked ones. At least the largest `limit`: if fewer are found,
+ * no other link has clicks.
  */
 const LINKS_OF_A_SHARD = 50;
 
 /**
- * The links with the most clicks, of an app or of one affiliate; links without any follow, the oldest first. A link's
- * clicks lie in eight shards, so those are added up of the links that lead in any shard. What leads in none is passed
- * over: it can only be missed while its clicks are fewer than those of the fiftieth links of all shards together.
+ * Returns the links with the most clicks, of an app or of one affiliate. Links without clicks follow, the oldest first. A
+ * link's clicks are in eight shards, so the statement sums the shards of all links that lead in any shard. A link that leads
+ * in none is not considered: it has fewer clicks than the fiftieth links of all shards together.
  */
 export async function listTopLinks(
   sql: Sql,
@@ -202,7 +202,7 @@ export async function listTopLinks(
        where l.app_id = ${appId} ${owned} and l.id <> all(array(select id from clicked))
        order by l.created_at, l.id limit ${limit} - (select count(*) from clicked)
     ), chosen as (select * from clicked union all select * from others)
-    -- One look for each: planned for any limit, a join would read all links.
+    -- One index lookup per row: with a generic plan, a join would read all links.
     select ${listColumns(sql)}, chosen.clicks
       from chosen cross join lateral (select * from links l where l.id = chosen.id offset 0) p
      order by chosen.clicks desc, case when chosen.clicks = 0 then p.created_at end, p.id`;

@@ -2,7 +2,7 @@ import type { AffiliateId, AppId } from '../domain/ids.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** How far people came, in all time. */
+/** Funnel counts of all time. */
 export interface Funnel {
   readonly clicks: number;
   readonly installs: number;
@@ -11,7 +11,7 @@ export interface Funnel {
   readonly paidUsers: number;
 }
 
-/** Commissions net of reversals, in USD cents. What is not in one of the three is not in `lifetimeCents` either. */
+/** Commissions net of reversals, in US cents. `lifetimeCents` is the sum of the other three. */
 export interface EarningTotals {
   readonly pendingCents: number;
   readonly maturedCents: number;
@@ -31,7 +31,7 @@ const sums = (sql: Sql) => sql.fragment`
   coalesce(t.matured_cents, 0) as matured_cents, coalesce(t.paid_cents, 0) as paid_cents,
   coalesce(t.commission_cents, 0) as lifetime_cents`;
 
-/** All that an app or an affiliate ever had, from the few rows that keep it summed up. */
+/** The all-time sums of an app or an affiliate, from `rollups`. */
 const allTime = (sql: Sql, appId: AppId, scope: 'app' | 'affiliate', scopeId: string) => sql.fragment`
   (select sum(clicks)::bigint as clicks, sum(installs)::bigint as installs, sum(identified)::bigint as identified,
           sum(paid_users)::bigint as paid_users, sum(revenue_cents)::bigint as revenue_cents,
@@ -40,22 +40,22 @@ const allTime = (sql: Sql, appId: AppId, scope: 'app' | 'affiliate', scopeId: st
      from rollups
     where app_id = ${appId} and scope = ${scope} and scope_id = ${scopeId} and bucket_at = '-infinity') t`;
 
-/** What an app had in all time, as of one snapshot: lifetime is pending and matured and paid. */
+/** Returns an app's sums of all time, from one snapshot. */
 export async function readAppTotals(sql: Sql, appId: AppId): Promise<AppTotals> {
   return await sql.one<AppTotals>`select ${sums(sql)} from ${allTime(sql, appId, 'app', appId)}`;
 }
 
 export interface AffiliateTotals extends Funnel, EarningTotals {
-  /** The earliest due date of an earning that is not paid yet; null when there is none. */
+  /** The earliest due date of an unpaid earning. Null when there is none. */
   readonly nextPayoutAt: number | null;
-  /** What an export would have to pay at `asOf` where that is below zero, else 0. It is taken off the next payout. */
+  /** The net of an export at `asOf` if it is negative, otherwise 0. It reduces the next payout. */
   readonly carriedBalanceCents: number;
 }
 
 /**
- * What an affiliate had in all time, and what stands between it and its next payout, as of one snapshot. Undefined when
- * the app has no such affiliate. What is due but has not matured yet is looked for among all that is overdue in the app:
- * timers mature it within seconds, so that is next to nothing.
+ * Returns an affiliate's sums of all time, its next due date and its negative balance, from one snapshot. Undefined when the
+ * app has no such affiliate. Due commissions that are still pending are searched among all such commissions of the app:
+ * timers mature them within seconds, so there are few.
  */
 export async function readAffiliateTotals(
   sql: Sql,

@@ -1,18 +1,18 @@
 import type { Sql } from './sql.ts';
 
-/** Where a row stands in its list: what the list is sorted by, then the id. */
+/** The position of a row in its list: the sort key, then the id. */
 export interface Position<K extends number | string> {
   readonly sortKey: K;
   readonly id: string;
 }
 
-/** One page of a list. `next` is where the page after it goes on, null when there is none. */
+/** One page of a list. The next page continues after `next`, which is null on the last page. */
 export interface Page<T, K extends number | string = number | string> {
   readonly rows: readonly T[];
   readonly next: Position<K> | null;
 }
 
-/** The page that `rows` make; the statement asked for one row more than `limit`. */
+/** Builds a page from `rows`. The statement must have read one row more than `limit`. */
 export function pageOf<K extends number | string, T extends Position<K>>(
   rows: readonly T[],
   limit: number,
@@ -23,8 +23,8 @@ export function pageOf<K extends number | string, T extends Position<K>>(
 }
 
 /**
- * The instant that a position names. Positions count microseconds, as Postgres does: with milliseconds, rows of the same
- * one would be skipped or come twice.
+ * Returns the instant of a position. Positions count microseconds, as Postgres does: with milliseconds, rows of the same
+ * millisecond would be skipped or repeated.
  */
 export function positionInstant(sql: Sql, microseconds: number) {
   return sql.fragment`timestamptz 'epoch' + ${microseconds}::bigint * interval '1 microsecond'`;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { number, string } from '@json2csv/formatters';
 import { Parser } from '@json2csv/plainjs';
 import type { AppId, PayoutId } from '../domain/ids.ts';
-import { findPayout, keepCsvHash, listPayoutItems } from './ledger.ts';
+import { findPayout, storeCsvHash, listPayoutItems } from './ledger.ts';
 import type { PayoutItem, StoredPayout } from './ledger.ts';
 import type { Sql } from './sql.ts';
 
@@ -99,7 +99,7 @@ export async function buildPayoutCsv(
  * Whether a payout's CSV still has the hash that was kept with it. A payout younger than `minutes` may have none yet: its
  * workflow is about to keep it.
  */
-export async function hasItsCsvHash(
+export async function csvMatchesHash(
   sql: Sql,
   appId: AppId,
   payoutId: PayoutId,
@@ -112,7 +112,7 @@ export async function hasItsCsvHash(
 }
 
 /** Builds the CSV of a new payout and keeps its hash with it. Doing it twice keeps the same. */
-export async function sealPayoutCsv(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<void> {
+export async function storePayoutCsvHash(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<void> {
   const csv = await buildPayoutCsv(sql, appId, payoutId);
-  if (csv !== undefined) await keepCsvHash(sql, payoutId, csv.sha256);
+  if (csv !== undefined) await storeCsvHash(sql, payoutId, csv.sha256);
 }

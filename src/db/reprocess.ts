@@ -64,7 +64,7 @@ export interface ReprocessRun {
   readonly applied: number;
   /** Why the last try of a page failed; it is tried again. */
   readonly lastError: string | null;
-  readonly isTakenUp: boolean;
+  readonly isStarted: boolean;
   readonly isFinished: boolean;
   readonly isCancelled: boolean;
 }
@@ -74,7 +74,7 @@ export async function findReprocessRun(sql: Sql, id: ReprocessRunId): Promise<Re
   return await sql.maybe<ReprocessRun>`
     select id, app_id, dry_run, delivery_id,
            greatest(deliveries, seen) as deliveries, seen, changed, applied, last_error,
-           relayed_at is not null as is_taken_up, finished_at is not null as is_finished, cancelled as is_cancelled
+           relayed_at is not null as is_started, finished_at is not null as is_finished, cancelled as is_cancelled
       from reprocess_runs where id = ${id}`;
 }
 
@@ -178,7 +178,7 @@ export interface PlannedDelivery extends ReprocessedDelivery {
 const PLANNED_LIMIT = 100;
 
 /** The plans of the page at which a reprocess is, in their order. */
-export async function findPlanned(sql: Sql, id: ReprocessRunId): Promise<PlannedDelivery[]> {
+export async function findPlannedDeliveries(sql: Sql, id: ReprocessRunId): Promise<PlannedDelivery[]> {
   return await sql<PlannedDelivery>`
     select c.delivery_id, c.received_at,
            c.appends and c.applied_at is null and c.refusal is null as is_open
@@ -298,7 +298,7 @@ export interface ReprocessFinding extends ReprocessedDelivery {
 }
 
 /** A page of what a reprocess found, in the order in which the deliveries came. */
-export async function listReplayChanges(
+export async function listReprocessChanges(
   sql: Sql,
   id: ReprocessRunId,
   after: ReprocessedDelivery | null,
@@ -362,7 +362,7 @@ export async function findReading(sql: Sql, deliveryId: DeliveryId): Promise<Eve
  * of its event where the delivery names none yet. An event that tells once more of a payment has no cause of its own: the
  * payment may have come from elsewhere meanwhile. Nothing is written where nothing is new.
  */
-export async function amendOutcome(
+export async function raiseOutcome(
   sql: Sql,
   deliveryId: DeliveryId,
   outcome: { status: string; reason: string | null } | null,

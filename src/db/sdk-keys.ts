@@ -1,7 +1,7 @@
 import type { AppId, KeyId } from '../domain/ids.ts';
 import { keySha256 } from './account-keys.ts';
 import type { KeyMaterial } from './account-keys.ts';
-import { repeatAfterRace } from './repeat-after-race.ts';
+import { retryAfterConflict } from './retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -31,7 +31,7 @@ export async function rotateSdkKey(
   previousEndsAt: number,
 ): Promise<number> {
   // The insert reads what the update returned, so it comes after it, and the row that was current is out of its way.
-  await repeatAfterRace(
+  await retryAfterConflict(
     'sdk_keys_one_current',
     () => sql`
       with ended as (

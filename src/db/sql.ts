@@ -77,7 +77,7 @@ export function isConnectionFailure(error: unknown): boolean {
 }
 
 /** Whether a statement was given up on because it reached the connection's time limit (`statementTimeoutMs`). */
-export function tookTooLong(error: unknown): boolean {
+export function isStatementTimeout(error: unknown): boolean {
   return error instanceof DatabaseUnavailable && codeOf(error.cause) === '57014';
 }
 

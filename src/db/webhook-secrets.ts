@@ -2,7 +2,7 @@ import type { Environment } from '../domain/events.ts';
 import type { AppId } from '../domain/ids.ts';
 import type { ProcessingStatus } from './deliveries.ts';
 import { newId } from './new-id.ts';
-import { repeatAfterRace } from './repeat-after-race.ts';
+import { retryAfterConflict } from './retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -30,7 +30,7 @@ export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Prom
   const { appId, provider, environment, ciphertext, encryptionKeyId, at, previousEndsAt, keyIds } = secret;
   const id = newId('secret');
   // The insert reads what the update returned, so it comes after it, and the row that was current is out of its way.
-  const row = await repeatAfterRace(
+  const row = await retryAfterConflict(
     'webhook_secrets_one_current',
     () => sql.one<{ hadPrevious: boolean }>`
       with ended as (

@@ -6,8 +6,8 @@ import { newId } from '../../src/db/new-id.ts';
 import {
   findDependencies,
   findNextDeliveries,
-  findPlanned,
-  listReplayChanges,
+  findPlannedDeliveries,
+  listReprocessChanges,
   listReprocessedCommissions,
   requestReprocessing,
 } from '../../src/db/reprocess.ts';
@@ -243,10 +243,10 @@ test('a reprocess reads no more than a page of deliveries and what they build on
      where n.reprocess_run_id = ${id} and n.name = 'event 10001'`;
   sent = [];
   expect(await findNextDeliveries(sql, { id, deliveryId: null }, 20)).toHaveLength(20);
-  expect(await findPlanned(sql, id)).toHaveLength(10);
+  expect(await findPlannedDeliveries(sql, id)).toHaveLength(10);
   // Its own name leads to the one of which both speak, and that to the other, which came before it.
   expect(await findDependencies(sql, id, middle, ['event 10001'], 50)).toHaveLength(1);
-  expect(await listReplayChanges(sql, id, middle, 20)).toHaveLength(20);
+  expect(await listReprocessChanges(sql, id, middle, 20)).toHaveLength(20);
   expect(await listReprocessedCommissions(sql, id, null, 20)).toEqual([]);
   expect(sent).toHaveLength(5);
   expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);

@@ -1,13 +1,13 @@
 import type { ReprocessActivities } from '../../activities/reprocess.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { listReplayChanges, requestReprocessing } from '../../src/db/reprocess.ts';
+import { listReprocessChanges, requestReprocessing } from '../../src/db/reprocess.ts';
 import type { ReprocessRequest } from '../../src/db/reprocess.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, ReprocessRunId } from '../../src/domain/ids.ts';
 import type { ReprocessProgress } from '../../src/domain/workflow-contracts.ts';
 
 export interface Reprocessed extends ReprocessProgress {
-  readonly found: Awaited<ReturnType<typeof listReplayChanges>>;
+  readonly found: Awaited<ReturnType<typeof listReprocessChanges>>;
 }
 
 /** Orders a reprocess of an app's deliveries, of all unless told otherwise. */
@@ -39,7 +39,7 @@ export async function carryOut(
 ): Promise<Reprocessed> {
   let progress = await activities.reprocessPage(id);
   while (!progress.done) progress = await activities.reprocessPage(id);
-  return { ...progress, found: await listReplayChanges(sql, id, null, 1_000) };
+  return { ...progress, found: await listReprocessChanges(sql, id, null, 1_000) };
 }
 
 /** The sum of what was found of commissions and of revenue, in cents. */
