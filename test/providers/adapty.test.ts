@@ -102,26 +102,29 @@ function parse(overrides: AdaptyOverrides): ParseResult {
   return adapty.parse(bodyOf(adaptyEvent(overrides)));
 }
 
-describe('what a body means', () => {
-  test('every fixture has an expectation', () => {
+describe('reading a body', () => {
+  test('every fixture of the provider has an expectation', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('adapty'));
   });
 
   // @promise adapty-events
-  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+  test.each(Object.entries(EVENTS))('the fixture %s is read as expected', (name, event) => {
     expect(adapty.parse(fixture('adapty', name))).toEqual({ outcome: 'event', event });
   });
 
-  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, [reason, event]) => {
-    const result = adapty.parse(fixture('adapty', name));
-    expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
-  });
+  test.each(Object.entries(IGNORED))(
+    'the fixture %s is ignored with a reason and its event',
+    (name, [reason, event]) => {
+      const result = adapty.parse(fixture('adapty', name));
+      expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
+    },
+  );
 
   test.each([
     ['trial_renewal_cancelled', 'cancellation'],
     ['trial_renewal_reactivated', 'other'],
     ['trial_expired', 'expiration'],
-  ])('%s with a price in it moves no money', (type, kind) => {
+  ])('an event of type %s moves no money even with a price', (type, kind) => {
     expect(eventOf(parse({ type, usd: 11.49 }))).toMatchObject({ kind, payment: null, priceUnknown: false });
   });
 
@@ -131,7 +134,7 @@ describe('what a body means', () => {
     'subscription_deferred',
     'billing_issue_detected',
     'entered_grace_period',
-  ])('%s with a price in it counts for nothing', (type) => {
+  ])('an event of type %s is ignored even with a price', (type) => {
     expect(parse({ type, usd: 11.49 })).toMatchObject({
       outcome: 'ignored',
       reason: expect.stringContaining('report a state'),
@@ -140,7 +143,7 @@ describe('what a body means', () => {
   });
 
   test.each(['adapty_server_side_product', 'adapty_dashboard_product', 'adapty_promotion'])(
-    'access granted as %s earns nothing and takes nothing back',
+    'access granted as %s is neither a payment nor a refund',
     (productId) => {
       const nothing = { payment: null, adjustment: null, priceUnknown: false };
       expect(eventOf(parse({ productId, type: 'subscription_renewed' }))).toMatchObject(nothing);
@@ -149,7 +152,7 @@ describe('what a body means', () => {
   );
 
   test.each(['subscription_started', 'trial_converted', 'non_subscription_purchase'])(
-    '%s without a known price is of unknown price, which is not free',
+    '%s without a price has an unknown price, not a price of zero',
     (type) => {
       expect(eventOf(parse({ type, usd: null }))).toMatchObject({ payment: null, priceUnknown: true });
       expect(eventOf(parse({ type, extra: { price_usd: undefined } })).priceUnknown).toBe(true);
@@ -157,12 +160,12 @@ describe('what a body means', () => {
     },
   );
 
-  test('a price below zero is no payment where money should have come in', () => {
+  test('a purchase with a negative price is not a payment and has an unknown price', () => {
     expect(eventOf(parse({ usd: -9.99 }))).toMatchObject({ payment: null, priceUnknown: true });
   });
 
   // @promise proceeds-not-base
-  test('the running total of a profile, the list price and the proceeds are never the amount', () => {
+  test('the amount is the price, never the total of a profile, the list price or the proceeds', () => {
     const extra = {
       original_price_usd: 100,
       proceeds_usd: 1,
@@ -172,7 +175,7 @@ describe('what a body means', () => {
     expect(eventOf(parse({ usd: 11.49, extra })).payment).toMatchObject(usd(1149));
   });
 
-  test('a price in USD stands in where the local price is missing', () => {
+  test('the price in USD is used where the local price is missing', () => {
     expect(eventOf(parse({ usd: 8.12, currency: 'EUR', localPrice: null })).payment).toMatchObject(usd(812));
     expect(eventOf(parse({ usd: 8.12, currency: 'euros' })).payment).toMatchObject(usd(812));
   });
@@ -180,19 +183,19 @@ describe('what a body means', () => {
   test.each<[string, string | null, NormalizedEvent['environment']]>([
     ['Production', 'Production', 'production'],
     ['Sandbox', 'Sandbox', 'sandbox'],
-    ['an environment of another name', 'Xcode', 'sandbox'],
+    ['an environment with another name', 'Xcode', 'sandbox'],
     ['no environment', null, null],
-  ])('%s reads as it must', (_, environment, expected) => {
+  ])('%s is read as the right environment', (_, environment, expected) => {
     expect(eventOf(parse({ environment })).environment).toBe(expected);
   });
 
-  test('a user of a profile that shares the access is never the buyer', () => {
+  test('a user of a profile that shares the access is not the buyer', () => {
     const body = adaptyEvent({ userId: null });
     expect(JSON.stringify(body)).toContain('user-of-a-relative');
     expect(eventOf(adapty.parse(bodyOf(body)))).toMatchObject({ userIds: [], onlyAnonymousUserIds: false });
   });
 
-  test('times are read with and without a colon in the offset, to any fraction, in any zone', () => {
+  test('a time is read with or without a colon in its offset, with any fraction and in any zone', () => {
     const noon = Date.UTC(2026, 2, 2, 12);
     for (const [text, ms] of [
       ['2026-03-02T12:00:00.181999+0000', noon + 181],
@@ -205,20 +208,20 @@ describe('what a body means', () => {
     }
   });
 
-  test('a purchase counts although its product is not named', () => {
+  test('a purchase without a product counts', () => {
     expect(eventOf(parse({ usd: 8.12, extra: { vendor_product_id: undefined } }))).toMatchObject({
       productId: null,
       payment: usd(812),
     });
   });
 
-  test('a purchase without its own time counts from the event', () => {
+  test('a purchase without a purchase time counts from the time of its event', () => {
     const told = STORE_START + 7;
     expect(eventOf(parse({ occurredAt: told, extra: { purchase_date: null } })).occurredAt).toBe(told);
     expect(eventOf(parse({ occurredAt: told, extra: { purchase_date: 'soon' } })).occurredAt).toBe(told);
   });
 
-  test('the time of the event may stand among its properties alone', () => {
+  test('the time of an event may be in its properties only', () => {
     const { event_datetime: _, ...rest } = adaptyEvent({
       type: 'subscription_expired',
       occurredAt: STORE_START,
@@ -226,7 +229,7 @@ describe('what a body means', () => {
     expect(eventOf(adapty.parse(bodyOf(rest))).occurredAt).toBe(STORE_START);
   });
 
-  test('new fields and new values of known fields change nothing', () => {
+  test('new fields and new values of known fields do not change the event', () => {
     const known = { eventId: 'E-1', transactionId: 'T-1' };
     const plain = eventOf(parse(known));
     const odd = eventOf(parse({ ...known, extra: { surprise: [{}], cancellation_reason: 'boredom' } }));
@@ -234,8 +237,8 @@ describe('what a body means', () => {
   });
 });
 
-describe('the check of the set-up', () => {
-  test('what the older check says is read back in the answer, and nothing else ever is', () => {
+describe('the setup check', () => {
+  test('the response echoes the text of the older setup check and of no other body', () => {
     const responseTo = (body: object) => adapty.setupCheck?.responseTo(bodyOf({ ...body }));
     expect(adapty.setupCheck?.responseField).toBe('adapty_check_response');
     expect(responseTo({ adapty_check: 'lantern' })).toBe('lantern');
@@ -248,7 +251,7 @@ describe('the check of the set-up', () => {
   });
 });
 
-describe('bodies that are not what they should be', () => {
+describe('malformed bodies', () => {
   const personal = 'hazel@example.com';
   test.each<[string, Buffer, string]>([
     ['no bytes', Buffer.alloc(0), 'not JSON'],
@@ -280,28 +283,28 @@ describe('bodies that are not what they should be', () => {
       bodyOf(adaptyEvent({ extra: { price_usd: personal } })),
       'event_properties.price_usd',
     ],
-    ['a price beyond all measure', bodyOf(adaptyEvent({ usd: 1e20 })), 'price_usd is too large'],
+    ['a price too large for an amount', bodyOf(adaptyEvent({ usd: 1e20 })), 'price_usd is too large'],
     [
-      'a price beyond all measure in the currency of the purchase',
+      'a price too large for an amount in the currency of the purchase',
       bodyOf(adaptyEvent({ currency: 'EUR', localPrice: 1e20 })),
       'event_properties.price_local is too large',
     ],
-    ['a refund beyond all measure', bodyOf(adaptyRefund({ usd: 1e20 })), 'price_usd is too large'],
+    ['a refund too large for an amount', bodyOf(adaptyRefund({ usd: 1e20 })), 'price_usd is too large'],
     ['a payment without a reference', bodyOf(adaptyEvent({ transactionId: null })), 'transaction_id'],
     ['a payment without a store', bodyOf(adaptyEvent({ extra: { store: null } })), 'event_properties.store'],
     ['a refund without a reference', bodyOf(adaptyRefund({ transactionId: null })), 'transaction_id'],
-  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+  ])('%s fails with a reason that names the problem and no personal data', (_, body, reason) => {
     const result = adapty.parse(body);
     expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
     expect(JSON.stringify(result)).not.toContain(personal);
   });
 
-  test('a renamed type that is free text is not repeated in the reason', () => {
+  test('an event type that is free text is not quoted in the reason', () => {
     const result = parse({ type: 'hazel@example.com bought 3' });
     expect(JSON.stringify({ ...result, event: null })).not.toContain('hazel');
   });
 
-  test('an unknown type without id or time is ignored, not failed', () => {
+  test('an event of an unknown type without id or time is ignored, not failed', () => {
     expect(adapty.parse(bodyOf({ event_type: 'x' }))).toMatchObject({ outcome: 'ignored', event: null });
   });
 });

@@ -5,7 +5,7 @@ import { textOf } from '../support/text-of.ts';
 
 const page = textOf('docs/providers.md');
 
-test('each provider has a page, which names its user id field', () => {
+test('each provider has a page that names its user id field', () => {
   const fields: Record<keyof typeof providers, readonly string[]> = {
     revenuecat: ['RevenueCat', 'app_user_id'],
     adapty: ['Adapty', 'customer_user_id'],
@@ -19,7 +19,7 @@ test('each provider has a page, which names its user id field', () => {
   }
 });
 
-test('every test that the page about providers names is there', () => {
+test('every test that docs/provider-conformance.md names exists', () => {
   const named = namedTestsIn(textOf('docs/provider-conformance.md'));
   expect(named.length).toBeGreaterThan(150);
   const missing = named.filter(([file, words]) => !textOf(file).includes(words));

@@ -49,7 +49,7 @@ async function referenceAccepts(attempt: Attempt): Promise<boolean> {
   }
 }
 
-describe('the proof', () => {
+describe('verification', () => {
   beforeEach(() => {
     // The library reads the clock of the process; nothing else is replaced.
     jest.useFakeTimers({ now: AT * 1000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
@@ -58,13 +58,13 @@ describe('the proof', () => {
     jest.useRealTimers();
   });
 
-  test('the scheme gives the known signature, over bytes that no parser has touched', async () => {
+  test('the known signature over the raw bytes is accepted', async () => {
     expect(signPaddle(BODY, SECRET, AT)).toBe(`ts=${AT};h1=${MAC}`);
     expect(accepts({ header: `ts=${AT};h1=${MAC}` })).toBe(true);
     expect(await referenceAccepts({ header: `ts=${AT};h1=${MAC}` })).toBe(true);
   });
 
-  test("the vector of Paddle's PHP library is accepted: the second of two signatures is the valid one", async () => {
+  test("the vector of Paddle's PHP library, whose second signature is valid, is accepted", async () => {
     const attempt = {
       header: 'ts=1696195954;h1=dummy;h1=d96299976a6eb066f484d7fde011ac56fc32b38fc9940bc419d6e537fdc6ef02',
       body: 'hello-world',
@@ -83,7 +83,7 @@ describe('the proof', () => {
     ['an id of a destination', 'ntfset_01fake', false],
     ['a prefix alone', 'pdl_ntfset_', false],
     ['something before the key', ` ${SECRET}`, false],
-  ])('a founder who sets %s as the secret is told whether it can be one', (_, secret, canBeOne) => {
+  ])('setting %s as the secret reports whether it can be one', (_, secret, canBeOne) => {
     const fault = paddle.secretProblem?.(secret);
     if (canBeOne) expect(fault).toBeNull();
     else
@@ -111,7 +111,7 @@ describe('the proof', () => {
 
   // paddle-node-sdk 3.10.0 keeps only the last signature it reads, while Paddle sends one for each secret that is valid
   // during a rotation, in an order nobody promises. Its PHP library tries them all, and so do we.
-  test('a valid signature first in the list is accepted, though Paddle’s library for Node refuses it', async () => {
+  test('a valid signature that is first in the list is accepted, although Paddle’s library for Node refuses it', async () => {
     const attempt = { header: `ts=${AT};h1=${MAC};h1=${other}` };
     expect(accepts(attempt)).toBe(true);
     expect(await referenceAccepts(attempt)).toBe(false);
@@ -122,7 +122,7 @@ describe('the proof', () => {
     ['a time one second beyond the tolerance', { header: fresh, receivedAt: (AT + 6) * 1000 }],
     ['only an unknown scheme', { header: `ts=${AT};h2=${MAC}` }],
     ['a body changed by one byte', { header: fresh, body: BODY.replace('evt', 'ewt') }],
-    ['a body printed anew', { header: fresh, body: JSON.stringify(JSON.parse(BODY)) }],
+    ['a body that was parsed and printed again', { header: fresh, body: JSON.stringify(JSON.parse(BODY)) }],
     ['another time', { header: `ts=${AT + 1};h1=${MAC}` }],
     ['another secret', { header: fresh, secret: 'pdl_ntfset_other_secret' }],
     ['a secret without its prefix', { header: fresh, secret: 'test_secret' }],
@@ -153,12 +153,12 @@ describe('the proof', () => {
     ['a time with something behind it', `ts=${AT}x;h1=${MAC}`],
     ['a time with a fraction', `ts=${AT}.0;h1=${MAC}`],
     ['a signature with something behind it', `${fresh}=x`],
-  ])('%s leaves doubt, so it is refused here though Paddle’s library reads it', async (_, header) => {
+  ])('%s is ambiguous and is refused, although Paddle’s library accepts it', async (_, header) => {
     expect(accepts({ header })).toBe(false);
     expect(await referenceAccepts({ header })).toBe(true);
   });
 
-  test('an empty or blank secret, and a clock that is no number, prove nothing', () => {
+  test('an empty or blank secret and a clock that is NaN prove nothing', () => {
     expect(accepts({ header: signPaddle(BODY, '', AT), secret: '' })).toBe(false);
     expect(accepts({ header: signPaddle(BODY, ' ', AT), secret: ' ' })).toBe(false);
     expect(accepts({ header: fresh, receivedAt: Number.NaN })).toBe(false);
@@ -167,7 +167,7 @@ describe('the proof', () => {
   const secrets = fc.string({ minLength: 1, maxLength: 40 }).map((text) => `pdl_ntfset_${text}`);
   const times = fc.integer({ min: 1, max: 4_000_000_000 });
 
-  test('whatever is signed here is accepted here and there while it is fresh', async () => {
+  test('a fresh signature is accepted by Tributary and by Paddle’s library', async () => {
     const age = fc.integer({ min: -10_000, max: 5_000 });
     await fc.assert(
       fc.asyncProperty(fc.json(), secrets, times, age, async (body, secret, at, ms) => {
@@ -178,7 +178,7 @@ describe('the proof', () => {
     );
   });
 
-  test('what is refused here is refused there: age, secret, body and signature decide alike', async () => {
+  test('the same changes of age, secret, body and signature are refused here and by the library', async () => {
     const age = fc.oneof(fc.integer({ min: -1000, max: 1000 }), fc.integer({ min: 4_990, max: 5_010 }));
     const change = fc.constantFrom('none', 'body', 'secret', 'signature', 'scheme', 'time', 'second');
     await fc.assert(
@@ -368,22 +368,25 @@ function parse(overrides: PaddleTransactionOverrides): ParseResult {
   return paddle.parse(bodyOf(paddleTransaction(overrides)));
 }
 
-describe('what a body means', () => {
-  test('every fixture has an expectation', () => {
+describe('reading a body', () => {
+  test('every fixture of the provider has an expectation', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('paddle'));
   });
 
   // @promise paddle-events
-  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+  test.each(Object.entries(EVENTS))('the fixture %s is read as expected', (name, event) => {
     expect(paddle.parse(fixture('paddle', name))).toEqual({ outcome: 'event', event });
   });
 
-  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, [reason, event]) => {
-    const result = paddle.parse(fixture('paddle', name));
-    expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
-  });
+  test.each(Object.entries(IGNORED))(
+    'the fixture %s is ignored with a reason and its event',
+    (name, [reason, event]) => {
+      const result = paddle.parse(fixture('paddle', name));
+      expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
+    },
+  );
 
-  test("Paddle's own library reads every fixture, so they have the shape that it sends", () => {
+  test("Paddle's own library reads every fixture", () => {
     for (const name of fixtureNames('paddle')) {
       const body: unknown = JSON.parse(fixture('paddle', name).toString());
       const event = Webhooks.fromJson(body as Parameters<typeof Webhooks.fromJson>[0]);
@@ -391,27 +394,30 @@ describe('what a body means', () => {
     }
   });
 
-  test('a body names no environment, so the secret that proved it decides; a simulation never counts as live', () => {
+  test('a body names no environment, and a simulation is always a sandbox event', () => {
     expect(eventOf(parse({})).environment).toBeNull();
     expect(eventOf(parse({ simulated: true })).environment).toBe('sandbox');
     const refund = bodyOf(paddleAdjustment({ simulated: true }));
     expect(eventOf(paddle.parse(refund)).environment).toBe('sandbox');
   });
 
-  test.each(['web', 'api', 'subscription_charge', 'something_new'])('origin %s is a purchase', (origin) => {
-    expect(eventOf(parse({ origin, amount: 500 }))).toMatchObject({
-      kind: 'purchase',
-      payment: dollars(500),
-    });
-  });
+  test.each(['web', 'api', 'subscription_charge', 'something_new'])(
+    'a transaction with the origin %s is a purchase',
+    (origin) => {
+      expect(eventOf(parse({ origin, amount: 500 }))).toMatchObject({
+        kind: 'purchase',
+        payment: dollars(500),
+      });
+    },
+  );
 
   // @promise gross-base
-  test('tax is part of the price, and Paddle’s fee is no matter', () => {
+  test('the price includes tax, and Paddle’s fee does not change it', () => {
     expect(eventOf(parse({ amount: 1200, tax: 200 })).payment).toMatchObject(dollars(1200));
   });
 
   test.each(['JPY', 'KRW', 'CLP', 'VND'])(
-    '%s has no minor unit, and its text is taken as it is',
+    'an amount in %s, which has no minor unit, is read unchanged',
     (currency) => {
       const payout = { amount: 1107, currency: 'USD' };
       expect(eventOf(parse({ amount: 1650, currency, payout })).payment).toMatchObject({
@@ -422,18 +428,18 @@ describe('what a body means', () => {
     },
   );
 
-  test('an older body without a grand total counts with its total', () => {
+  test('an older body without a grand total counts its total', () => {
     const { data } = paddleTransaction({ amount: 1234 }) as { data: { details: object } };
     const details = { ...data.details, totals: { total: '1234', tax: '0', currency_code: 'USD' } };
     expect(eventOf(parse({ extra: { details } })).payment).toMatchObject(dollars(1234));
   });
 
-  test('a total below zero, which only moves credit, is no payment', () => {
+  test('a negative total, which only moves credit, is not a payment', () => {
     const details = { totals: { total: '-500', grand_total: '0' }, payout_totals: null };
     expect(eventOf(parse({ extra: { details } }))).toMatchObject({ kind: 'other', payment: null });
   });
 
-  test('a payout in USD that cannot be read is converted like any other currency', () => {
+  test('an amount whose payout in USD cannot be read has no USD value', () => {
     const details = {
       totals: { total: '900', grand_total: '900' },
       payout_totals: { currency_code: 'USD', grand_total: 9.9 },
@@ -445,30 +451,30 @@ describe('what a body means', () => {
     });
   });
 
-  test('a transaction that was not billed counts from its event', () => {
+  test('a transaction without a billing time counts from the time of its event', () => {
     const event = eventOf(parse({ occurredAt: START, extra: { billed_at: null } }));
     expect(event.occurredAt).toBe(START);
   });
 
-  test('a user id that the app keeps as a number is the same id as a text', () => {
+  test('a numeric user id is the same as its text', () => {
     expect(eventOf(parse({ extra: { custom_data: { app_user_id: 4711 } } })).userIds).toEqual(['4711']);
     expect(eventOf(parse({ extra: { custom_data: { app_user_id: 47.11 } } })).userIds).toEqual([]);
     expect(eventOf(parse({ extra: { custom_data: 'user-hazel' } })).userIds).toEqual([]);
   });
 
-  test('a new field or a new value of a known field changes nothing', () => {
+  test('a new field or a new value of a known field does not change the event', () => {
     const known = { eventId: 'evt_1', transactionId: 'txn_1', subscriptionId: 'sub_1' };
     expect(eventOf(parse({ ...known, extra: { surprise: [{}], status: 'odd' } }))).toEqual(
       eventOf(parse(known)),
     );
   });
 
-  test('data of the app that PHP wrote as an empty list names nobody and breaks nothing', () => {
+  test('custom data that PHP wrote as an empty list names no user', () => {
     const event = eventOf(parse({ amount: 500, extra: { custom_data: [] } }));
     expect(event).toMatchObject({ userIds: [], payment: dollars(500) });
   });
 
-  test.each(['lantern.lit', 'subscription.lit'])('%s, a type nobody has heard of, is ignored', (type) => {
+  test.each(['lantern.lit', 'subscription.lit'])('an event of the unknown type %s is ignored', (type) => {
     for (const body of [paddleEvent(type, { id: 7 }), { ...paddleEvent(type, {}), data: null }]) {
       const result = paddle.parse(bodyOf(body));
       expect(result).toMatchObject({ outcome: 'ignored', reason: expect.stringContaining(type) });
@@ -476,12 +482,12 @@ describe('what a body means', () => {
   });
 });
 
-describe('money going back', () => {
+describe('refunds and reversals', () => {
   const adjust = (overrides: Parameters<typeof paddleAdjustment>[0]) =>
     paddle.parse(bodyOf(paddleAdjustment(overrides)));
 
   // @promise refund-own-id
-  test('one refund keeps its own id through all its events, and its last state outranks the others', () => {
+  test('a refund has one id in all its events, and its last state outranks the others', () => {
     const same = { adjustmentId: 'adj_1', transactionId: 'txn_1', amount: 300 };
     const approved = eventOf(adjust(same)).adjustment;
     const again = eventOf(adjust({ ...same, type: 'adjustment.updated' })).adjustment;
@@ -491,12 +497,12 @@ describe('money going back', () => {
     expect(undone).toMatchObject({ ref: 'adj_1', state: 'reversed', rank: 2 });
   });
 
-  test('a chargeback that is reversed in its own status comes back, too', () => {
+  test('a chargeback with the status reversed is given back', () => {
     const event = eventOf(adjust({ action: 'chargeback', status: 'reversed' }));
     expect(event).toMatchObject({ kind: 'chargeback_reversed', adjustment: { kind: 'chargeback', rank: 2 } });
   });
 
-  test('the fee of a chargeback is no part of what went back', () => {
+  test('the fee of a chargeback is not part of its amount', () => {
     const event = eventOf(
       adjust({
         action: 'chargeback',
@@ -509,7 +515,7 @@ describe('money going back', () => {
   });
 
   test.each([
-    ['a refund that waits for approval', { status: 'pending_approval' }, 'refund is not approved yet'],
+    ['a refund that is pending approval', { status: 'pending_approval' }, 'refund is not approved yet'],
     ['a refund that was rejected', { status: 'rejected' }, 'refund was rejected'],
     ['a refund of an unknown status', { status: 'pondered' }, 'refund is not approved yet'],
     [
@@ -518,16 +524,16 @@ describe('money going back', () => {
       'chargeback is not approved yet',
     ],
     [
-      'a chargeback not yet won back',
+      'a chargeback reversal that is not approved',
       { action: 'chargeback_reverse', status: 'pending_approval' },
       'not reversed yet',
     ],
     ['a credit', { action: 'credit' }, 'reduces later charges'],
-    ['a credit taken back', { action: 'credit_reverse' }, 'reduces later charges'],
-    ['a warning of a chargeback', { action: 'chargeback_warning' }, 'moves no money'],
-    ['a warning that is gone', { action: 'chargeback_warning_reverse' }, 'moves no money'],
-    ['an action nobody has heard of', { action: 'lantern_out' }, 'lantern_out do not affect'],
-  ])('%s takes nothing back', (_, overrides, words) => {
+    ['a reversed credit', { action: 'credit_reverse' }, 'reduces later charges'],
+    ['a chargeback warning', { action: 'chargeback_warning' }, 'moves no money'],
+    ['a chargeback warning that was withdrawn', { action: 'chargeback_warning_reverse' }, 'moves no money'],
+    ['an unknown action', { action: 'lantern_out' }, 'lantern_out do not affect'],
+  ])('%s takes no money back', (_, overrides, words) => {
     expect(adjust(overrides)).toMatchObject({
       outcome: 'ignored',
       reason: expect.stringContaining(words),
@@ -535,18 +541,18 @@ describe('money going back', () => {
     });
   });
 
-  test('a refund of nothing is read as it is', () => {
+  test('a refund of zero is read as zero', () => {
     expect(eventOf(adjust({ amount: 0 })).adjustment).toMatchObject({ amountMinor: 0, state: 'applied' });
   });
 });
 
-describe('what Paddle pays out', () => {
+describe('the payout', () => {
   const paidOut = (payout_totals: object | null) => {
     const details = { totals: { total: '900', grand_total: '900' }, payout_totals };
     return eventOf(parse({ currency: 'EUR', extra: { details } })).payment?.usdCents;
   };
 
-  test('is the USD value of a charge in another currency, where it is in USD', () => {
+  test('a payout in USD is the USD value of a charge in another currency', () => {
     expect(paidOut({ currency_code: 'USD', grand_total: '990', total: '995' })).toBe(990);
     expect(paidOut({ currency_code: 'USD', total: '995' })).toBe(995);
   });
@@ -557,11 +563,11 @@ describe('what Paddle pays out', () => {
     ['below zero', { currency_code: 'USD', grand_total: '-990' }],
     ['without an amount', { currency_code: 'USD' }],
     ['that is not known yet', null],
-  ])('%s says nothing of the USD value', (_, totals) => {
+  ])('a payout %s states no USD value', (_, totals) => {
     expect(paidOut(totals)).toBeNull();
   });
 
-  test('does not change a charge in USD', () => {
+  test('a payout does not change a charge in USD', () => {
     const payout = { amount: 990, currency: 'USD' };
     expect(eventOf(parse({ amount: 1200, payout })).payment).toMatchObject(dollars(1200));
   });
@@ -572,7 +578,7 @@ describe('subscriptions', () => {
     paddle.parse(bodyOf(paddleSubscription({ type, subscriptionId: 'sub_1', extra: { ...extra } })));
 
   test.each(['activated', 'created', 'imported', 'past_due', 'paused', 'resumed', 'updated'])(
-    'subscription.%s moves no money, but tells whose subscription it is',
+    'subscription.%s moves no money and names the user of the subscription',
     (name) => {
       expect(subscribed(`subscription.${name}`)).toMatchObject({
         outcome: 'ignored',
@@ -586,18 +592,18 @@ describe('subscriptions', () => {
     ['subscription.updated', 'cancel', 'event'],
     ['subscription.updated', 'pause', 'ignored'],
     ['subscription.past_due', 'cancel', 'ignored'],
-  ])('%s with the change %j to come is %s', (type, action, outcome) => {
+  ])('%s with the scheduled change %j has the outcome %s', (type, action, outcome) => {
     expect(subscribed(type, { scheduled_change: { action } }).outcome).toBe(outcome);
   });
 
-  test('nothing sold is no product', () => {
+  test('a transaction without items has no product', () => {
     const result = subscribed('subscription.trialing', { items: [] });
     expect(eventOf(result)).toMatchObject({ kind: 'trial_started', productId: null });
     expect(eventOf(subscribed('subscription.trialing', { items: null })).productId).toBeNull();
   });
 });
 
-describe('bodies that are not what they should be', () => {
+describe('malformed bodies', () => {
   const personal = 'hazel@example.com';
   const totals = (total: unknown) => ({ extra: { details: { totals: { total } } } });
   test.each<[string, Buffer, string]>([
@@ -612,7 +618,7 @@ describe('bodies that are not what they should be', () => {
     ['an amount that is a number', bodyOf(paddleTransaction(totals(1200))), 'data.details.totals.total'],
     ['an amount with decimals', bodyOf(paddleTransaction(totals('12.00'))), 'data.details.totals.total'],
     ['an amount in words', bodyOf(paddleTransaction(totals(personal))), 'data.details.totals.total'],
-    ['an amount beyond all measure', bodyOf(paddleTransaction(totals('9'.repeat(16)))), 'totals.total'],
+    ['an amount too large', bodyOf(paddleTransaction(totals('9'.repeat(16)))), 'totals.total'],
     ['a currency in words', bodyOf(paddleTransaction({ currency: 'dollars' })), 'data.currency_code'],
     [
       'a refund without its transaction',
@@ -625,7 +631,7 @@ describe('bodies that are not what they should be', () => {
       'data.totals.total is missing or not an amount of zero or more',
     ],
     ['a subscription without an id', bodyOf(paddleSubscription({ extra: { id: '' } })), 'data.id'],
-  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+  ])('%s fails with a reason that names the problem and no personal data', (_, body, reason) => {
     const result = paddle.parse(body);
     expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
     expect(JSON.stringify(result)).not.toContain(personal);

@@ -13,18 +13,18 @@ const FAULT = { id: 'the body is missing or not an id of 1 to 255 characters' };
 const LATEST_MS = Date.UTC(9997, 11, 31, 23, 59, 59, 999);
 
 describe('bytes', () => {
-  test('of a JSON object in UTF-8 are read', () => {
+  test('a JSON object in UTF-8 is read', () => {
     const body = Buffer.from('{"a":"5 €"}');
     expect(read.readJsonObject(body)).toEqual({ ok: true, value: { a: '5 €' } });
   });
 
   test.each([
     ['in another encoding', Buffer.from([0x7b, 0x22, 0xe9, 0x22, 0x7d]), 'the body is not UTF-8 text'],
-    ['that are no JSON', Buffer.from('{"a":'), 'the body is not JSON'],
+    ['that is not JSON', Buffer.from('{"a":'), 'the body is not JSON'],
     ['of a list', Buffer.from('[1]'), 'the body is not a JSON object'],
     ['of a text', Buffer.from('"a"'), 'the body is not a JSON object'],
     ['of null', Buffer.from('null'), 'the body is not a JSON object'],
-  ])('%s are not, and the reason quotes nothing', (_, body, reason) => {
+  ])('a body %s is refused, and the reason quotes nothing', (_, body, reason) => {
     expect(read.readJsonObject(body)).toEqual({ ok: false, reason });
   });
 });
@@ -37,7 +37,7 @@ describe('the reason of a failure', () => {
     e: z.int(),
   });
 
-  test('names each field by its path and what was expected, and no values', () => {
+  test('a reason names each wrong field and what was expected, and no values', () => {
     const wrong = { a: 'x', b: { c: 'hazel@example.com' }, d: [true, 7], e: 1 };
     expect(readAs(schema, wrong)).toBe('b.c is missing or not a number; d.1 is missing or not a boolean');
     expect(readAs(schema, { ...wrong, b: null, d: 1 }, 'data')).toBe(
@@ -47,19 +47,19 @@ describe('the reason of a failure', () => {
     expect(readAs(schema, null, 'data')).toBe('data is missing or not an object');
   });
 
-  test('names three fields at most', () => {
+  test('a reason names three fields at most', () => {
     expect(readAs(schema, {})).toBe(
       'a is missing or not a string; b is missing or not an object; d is missing or not an array',
     );
   });
 
-  test('leaves open what form was expected where it is more than a type', () => {
+  test('a reason does not describe an expected form that is more than a type', () => {
     expect(readAs(z.string().min(9), 'hazel')).toBe('the body is missing or not of the expected form');
   });
 });
 
 describe('an id', () => {
-  test.each([['a'], ['x'.repeat(255)], ['GPA.7777-7777..3'], [' é ']])('%j is one', (text) => {
+  test.each([['a'], ['x'.repeat(255)], ['GPA.7777-7777..3'], [' é ']])('%j is an id', (text) => {
     expect(readAs(read.id, text)).toBe(text);
     expect(readAs(read.optionalId, text)).toBe(text);
     expect(readAs(read.ids, ['', text, 7])).toEqual([text]);
@@ -74,18 +74,18 @@ describe('an id', () => {
     ['a text with a NUL', 'a\u0000'],
     ['a text with a line end', 'a\nb'],
     ['a text with half a character', 'a\ud800'],
-  ])('%s is none', (_, value) => {
+  ])('%s is not an id', (_, value) => {
     expect(readAs(read.id, value)).toBe(FAULT.id);
     expect(readAs(read.optionalId, value)).toBeNull();
     expect(readAs(read.ids, [value])).toEqual([]);
   });
 
-  test('a list of ids that is no list has none', () => {
+  test('a value that is not a list has no ids', () => {
     expect(readAs(read.ids, undefined)).toEqual([]);
     expect(readAs(read.ids, 'abc')).toEqual([]);
   });
 
-  test("the app's own ids may be numbers, if those can be told apart", () => {
+  test('a user id may be a safe integer', () => {
     const idOf = (value: unknown) => read.userMetadata.parse({ app_user_id: value }).app_user_id;
     expect(idOf('user-1')).toBe('user-1');
     expect(idOf(4711)).toBe('4711');
@@ -96,20 +96,20 @@ describe('an id', () => {
   });
 });
 
-test('a part that is missing, null, a list or a text reads as an empty one', () => {
+test('an object that is missing, null, a list or text is read as empty', () => {
   const schema = read.part({ a: read.optionalText });
   expect(readAs(schema, { a: 'x' })).toEqual({ a: 'x' });
   for (const value of [undefined, null, [], ['x'], 'x', 7])
     expect(readAs(schema, value)).toEqual({ a: null });
 });
 
-test('a list that is missing or something else has no items', () => {
+test('a list that is missing or of another type is read as empty', () => {
   const schema = read.items(read.id);
   expect(readAs(schema, ['a', 'b'])).toEqual(['a', 'b']);
   for (const value of [undefined, null, {}, 'x']) expect(readAs(schema, value)).toEqual([]);
 });
 
-test('text is text, and a flag is up only when it says true', () => {
+test('a text is read as text, and a flag only from true', () => {
   expect([readAs(read.optionalText, 'x'), readAs(read.optionalText, 7)]).toEqual(['x', null]);
   for (const value of ['true', 1, null, undefined, false]) expect(readAs(read.flag, value)).toBe(false);
   expect(readAs(read.flag, true)).toBe(true);
@@ -125,7 +125,7 @@ describe('an instant', () => {
     [0.5, null],
     ['1772443800000', null],
     [undefined, null],
-  ])('of %p milliseconds is %p', (value, expected) => {
+  ])('the epoch milliseconds %p are read as %p', (value, expected) => {
     expect(readAs(read.optionalEpochMs, value)).toBe(expected);
     expect(readAs(read.epochMs, value)).toBe(expected ?? 'the body is missing or not a time in milliseconds');
   });
@@ -139,7 +139,7 @@ describe('an instant', () => {
     [-1, null],
     [0.5, null],
     [undefined, null],
-  ])('of %p seconds is %p ms', (value, expected) => {
+  ])('the epoch seconds %p are read as %p ms', (value, expected) => {
     expect(readAs(read.optionalEpochSeconds, value)).toBe(expected);
     expect(readAs(read.epochSeconds, value)).toBe(expected ?? 'the body is missing or not a time in seconds');
   });
@@ -169,7 +169,7 @@ describe('an instant', () => {
     ['12026-03-02T12:00:00Z', null],
     [NOON, null],
     [undefined, null],
-  ])('as the text %p is %p', (value, expected) => {
+  ])('the time text %p is read as %p', (value, expected) => {
     expect(readAs(read.optionalTimeText, value)).toBe(expected);
     expect(readAs(read.timeText, value)).toBe(
       expected ?? 'the body is missing or not a time with its time zone',
@@ -177,7 +177,7 @@ describe('an instant', () => {
   });
 });
 
-test('a currency is three letters, read in capitals', () => {
+test('a currency of three letters is read in upper case', () => {
   expect([readAs(read.currencyCode, 'eur'), readAs(read.currencyCode, 'USD')]).toEqual(['EUR', 'USD']);
   for (const value of ['euro', 'eu', 'e1r', ' eur', 7, null, ['eur']]) {
     expect(readAs(read.currencyCode, value)).toBe('the body is missing or not a currency code');
@@ -201,14 +201,14 @@ test.each<[unknown, number | null]>([
   ['1e3', null],
   [1149, null],
   [undefined, null],
-])('the amount %p in minor units is %p', (value, expected) => {
+])('the minor-unit text %p is read as %p', (value, expected) => {
   expect(readAs(read.optionalMinorText, value)).toBe(expected);
   expect(readAs(read.minorText, value)).toBe(
     expected ?? 'the body is missing or not the text of a whole amount',
   );
 });
 
-test('candidates keep their order and lose nulls and repeats', () => {
+test('distinct candidates keep their order, without nulls and repeats', () => {
   expect(read.distinct(['b', null, 'a', 'b', null, 'c'])).toEqual(['b', 'a', 'c']);
 });
 
@@ -223,6 +223,6 @@ test.each([
   ['_a', '(unreadable name)'],
   ['4 a', '(unreadable name)'],
   ['', '(unreadable name)'],
-])('the type %j is named as %j in a reason', (type, named) => {
+])('the event type %j appears as %j in a reason', (type, named) => {
   expect(read.typeName(type)).toBe(named);
 });

@@ -22,14 +22,14 @@ import {
 const ALL = Object.values(providers);
 
 // @promise webhook-provider-names, provider-names
-test('there are five providers, each under its own name', () => {
+test('five providers are listed by their names', () => {
   expect(PROVIDER_NAMES).toEqual(['revenuecat', 'adapty', 'superwall', 'stripe', 'paddle']);
   expect(PROVIDER_NAMES.every((name) => isProviderName(name))).toBe(true);
   expect(['Stripe', 'toString', '__proto__', ''].some((name) => isProviderName(name))).toBe(false);
   for (const [name, provider] of Object.entries(providers)) expect(provider.name).toBe(name);
 });
 
-test('two are proved by a token that is made here, three by a signature whose key the provider makes', () => {
+test('RevenueCat and Adapty send a token; Superwall, Stripe and Paddle sign', () => {
   const schemes = Object.fromEntries(ALL.map(({ name, scheme }) => [name, scheme]));
   expect(schemes).toEqual({
     revenuecat: 'static_token',
@@ -48,7 +48,7 @@ test('every provider folder is listed in the table', () => {
 });
 
 // @promise user-id-field
-test('every hint says where the URL goes, which secret counts and where the app puts its user id', () => {
+test('every setup hint names the URL, the secret and the user id', () => {
   for (const { setupHint } of ALL) {
     expect(setupHint).toContain('this URL');
     expect(setupHint).toMatch(/secret/);
@@ -57,14 +57,14 @@ test('every hint says where the URL goes, which secret counts and where the app 
 });
 
 describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (_, provider) => {
-  test('no body makes reading throw or money unsound', () => {
+  test('no body makes the parser throw or return unsafe money', () => {
     fc.assert(
       fc.property(anyBody(provider), (body) => readsSoundly(provider, body)),
       { numRuns: 400 },
     );
   });
 
-  test('no headers, body, clock or secret make the check throw', () => {
+  test('no headers, body, clock or secret make the verification throw', () => {
     const text = fc.oneof(fc.string(), anyText, fc.constantFrom('v1,', 't=1', '1', 'ts=1;h1='));
     const value = fc.oneof(text, fc.array(text), fc.constant(undefined));
     const names = fc.constantFrom(...provider.proofHeaders);
@@ -89,7 +89,7 @@ function underOtherNames(headers: Readonly<Record<string, string>>): Record<stri
   );
 }
 
-describe('the kept proof', () => {
+describe('the stored proof', () => {
   const body = bodyOf({ some: 'body' });
   const at = 1_772_443_800;
   const hasher = {
@@ -107,7 +107,7 @@ describe('the kept proof', () => {
   ];
   // @promise token-keyed-hash
   test.each(cases)(
-    'of %s is enough to check the delivery again, and no other secret passes',
+    'the stored proof of %s verifies the delivery again with its secret only',
     (name, secret, headers) => {
       const provider = providers[name];
       const request = { headers: { ...headers, host: 'example.com' }, body, receivedAt: at * 1000 };
@@ -122,7 +122,7 @@ describe('the kept proof', () => {
   );
 });
 
-test('a header that came twice is no part of the kept proof', () => {
+test('a repeated header is not part of the stored proof', () => {
   const headers = { authorization: ['token', 'token'], 'stripe-signature': ['t=1,v1=x'] };
   const hasher = { tokenHash: (token: string) => `hashed ${token.length}`, matchesTokenHash: () => false };
   const request = { headers, body: bodyOf({}), receivedAt: 0 };
@@ -131,7 +131,7 @@ test('a header that came twice is no part of the kept proof', () => {
 });
 
 // @promise payment-by-store-reference
-test('one store purchase is one payment, whichever provider tells of it', () => {
+test('one store purchase is one payment, whichever provider reports it', () => {
   const same = { usd: 9.99, transactionId: '70000000000999' };
   const told = [
     providers.revenuecat.parse(bodyOf(revenuecatEvent({ ...same, store: 'PLAY_STORE' }))),
@@ -143,24 +143,27 @@ test('one store purchase is one payment, whichever provider tells of it', () => 
   for (const other of others) expect(other).toEqual(first);
 });
 
-describe('the time that a request says it was signed at', () => {
+describe('the time of a signature', () => {
   const body = Buffer.from('{}');
   const at = 1_790_000_000_000;
 
-  test.each(['superwall', 'stripe', 'paddle'] as const)('%s states it in its headers', (name) => {
-    const headers = PROOFS[name](body, fakeSecret(name) ?? '', at);
-    const { signedAt } = providers[name];
-    expect(signedAt?.({ headers, body, receivedAt: 0 })).toBe(at);
-    const spoiled = Object.entries(headers).map(([key, value]) => [
-      key,
-      value.replaceAll('1790000000', 'soon'),
-    ]);
-    for (const none of [{}, Object.fromEntries(spoiled), { ...headers, ...listsOf(headers) }]) {
-      expect(signedAt?.({ headers: none, body, receivedAt: 0 })).toBeNull();
-    }
-  });
+  test.each(['superwall', 'stripe', 'paddle'] as const)(
+    '%s states the time of a signature in its headers',
+    (name) => {
+      const headers = PROOFS[name](body, fakeSecret(name) ?? '', at);
+      const { signedAt } = providers[name];
+      expect(signedAt?.({ headers, body, receivedAt: 0 })).toBe(at);
+      const spoiled = Object.entries(headers).map(([key, value]) => [
+        key,
+        value.replaceAll('1790000000', 'soon'),
+      ]);
+      for (const none of [{}, Object.fromEntries(spoiled), { ...headers, ...listsOf(headers) }]) {
+        expect(signedAt?.({ headers: none, body, receivedAt: 0 })).toBeNull();
+      }
+    },
+  );
 
-  test.each(['revenuecat', 'adapty'] as const)('%s does not sign', (name) => {
+  test.each(['revenuecat', 'adapty'] as const)('%s states no time of a signature', (name) => {
     expect(providers[name].signedAt).toBeUndefined();
   });
 

@@ -116,21 +116,24 @@ function parse(overrides: RevenuecatOverrides): ParseResult {
   return revenuecat.parse(bodyOf(revenuecatEvent(overrides)));
 }
 
-describe('what a body means', () => {
-  test('every fixture has an expectation', () => {
+describe('reading a body', () => {
+  test('every fixture of the provider has an expectation', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('revenuecat'));
   });
 
   // @promise revenuecat-events
-  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+  test.each(Object.entries(EVENTS))('the fixture %s is read as expected', (name, event) => {
     expect(revenuecat.parse(fixture('revenuecat', name))).toEqual({ outcome: 'event', event });
   });
 
-  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, result) => {
-    expect(revenuecat.parse(fixture('revenuecat', name))).toEqual(result);
-  });
+  test.each(Object.entries(IGNORED))(
+    'the fixture %s is ignored with a reason and its event',
+    (name, result) => {
+      expect(revenuecat.parse(fixture('revenuecat', name))).toEqual(result);
+    },
+  );
 
-  test('a type nobody has heard of is ignored and keeps its user', () => {
+  test('an event of an unknown type is ignored and keeps its user', () => {
     const result = parse({ type: 'BRAND_NEW_THING', extra: { flavour: { odd: [1, null] } } });
     expect(result).toMatchObject({
       outcome: 'ignored',
@@ -139,17 +142,17 @@ describe('what a body means', () => {
     });
   });
 
-  test('an unknown type without id or time is ignored, not failed', () => {
+  test('an event of an unknown type without id or time is ignored, not failed', () => {
     const body = bodyOf({ event: { type: 'x' } });
     expect(revenuecat.parse(body)).toMatchObject({ outcome: 'ignored', event: null });
   });
 
-  test('a type that is free text is not repeated in the reason', () => {
+  test('an event type that is free text is not quoted in the reason', () => {
     const result = parse({ type: 'hazel@example.com bought 3' });
     expect(JSON.stringify({ ...result, event: null })).not.toContain('hazel');
   });
 
-  test('new fields and new values of known fields change nothing', () => {
+  test('new fields and new values of known fields do not change the event', () => {
     const known = { eventId: 'E-1', transactionId: 'T-1' };
     const plain = eventOf(parse(known));
     const odd = eventOf(
@@ -162,7 +165,7 @@ describe('what a body means', () => {
     ['a first purchase', {}],
     ['a one-off purchase', { type: 'NON_RENEWING_PURCHASE' }],
     ['a renewal', { type: 'RENEWAL' }],
-  ])('%s without a known price is of unknown price, which is not free', (_, overrides) => {
+  ])('%s without a price has an unknown price, not a price of zero', (_, overrides) => {
     expect(eventOf(parse({ ...overrides, usd: null }))).toMatchObject({ payment: null, priceUnknown: true });
     expect(eventOf(parse({ ...overrides, usd: null, localPrice: 5, currency: 'EUR' }))).toMatchObject({
       payment: null,
@@ -172,7 +175,7 @@ describe('what a body means', () => {
     expect(eventOf(parse({ ...overrides, extra: { price: undefined } })).priceUnknown).toBe(true);
   });
 
-  test('a trial is free even where its price is not stated', () => {
+  test('a trial without a price is free', () => {
     expect(eventOf(parse({ periodType: 'TRIAL', usd: null }))).toMatchObject({
       kind: 'trial_started',
       payment: null,
@@ -191,7 +194,7 @@ describe('what a body means', () => {
       'trial_converted',
     ],
     ['a free first purchase in a trial', { periodType: 'trial', usd: 0 }, 'trial_started'],
-  ])('%s is of the kind that it is', (_, overrides, kind) => {
+  ])('%s has the expected kind', (_, overrides, kind) => {
     expect(eventOf(parse(overrides)).kind).toBe(kind);
   });
 
@@ -199,7 +202,7 @@ describe('what a body means', () => {
     ['granted for a time', { periodType: 'PROMOTIONAL' }],
     ['granted in the dashboard', { store: 'PROMOTIONAL' }],
     ['shared by a relative', { extra: { is_family_share: true } }],
-  ])('access that was %s is paid by nobody, whatever price is stated', (_, overrides) => {
+  ])('access that was %s is not a payment, whatever price is stated', (_, overrides) => {
     const nothing = { payment: null, adjustment: null, priceUnknown: false };
     expect(eventOf(parse({ ...overrides, usd: 9.99 }))).toMatchObject({ kind: 'purchase', ...nothing });
     expect(eventOf(parse({ ...overrides, usd: null }))).toMatchObject(nothing);
@@ -210,30 +213,30 @@ describe('what a body means', () => {
     });
   });
 
-  test('a purchase without its own time counts from the event', () => {
+  test('a purchase without a purchase time counts from the time of its event', () => {
     const event = eventOf(parse({ occurredAt: STORE_START, extra: { purchased_at_ms: null } }));
     expect(event.occurredAt).toBe(STORE_START);
   });
 
   test.each(['EXPIRATION', 'PRODUCT_CHANGE', 'UNCANCELLATION', 'BILLING_ISSUE', 'TEST'])(
-    'the meaning of %s does not hang on its price, which may be anything',
+    'an event of type %s is read whatever its price is',
     (type) => {
       expect(parse({ type, extra: { price: 'none' } }).outcome).toBe('event');
     },
   );
 
-  test('a test event moves no money, though its price is below zero', () => {
+  test('a test event with a negative price moves no money', () => {
     expect(eventOf(parse({ type: 'TEST', usd: -3.5 }))).toMatchObject({ kind: 'test', adjustment: null });
   });
 
-  test('a type nobody has heard of is ignored though its price cannot be read', () => {
+  test('an event of an unknown type is ignored even if its price cannot be read', () => {
     expect(parse({ type: 'BRAND_NEW_THING', extra: { price: 'none' } })).toMatchObject({
       outcome: 'ignored',
       event: { kind: 'other' },
     });
   });
 
-  test('a price in USD stands in where the local price is missing', () => {
+  test('the price in USD is used where the local price is missing', () => {
     const expected = usd(812);
     expect(eventOf(parse({ usd: 8.12, currency: 'EUR', localPrice: null })).payment).toMatchObject(expected);
     expect(eventOf(parse({ usd: 8.12, currency: null })).payment).toMatchObject(expected);
@@ -241,7 +244,7 @@ describe('what a body means', () => {
   });
 
   test.each(['APP_STORE', 'MAC_APP_STORE', 'PLAY_STORE', 'STRIPE', 'MARS_STORE'])(
-    'the store %s is named in lower case',
+    'the store %s is read in lower case',
     (store) => {
       expect(eventOf(parse({ store })).payment?.store).toBe(store.toLowerCase());
     },
@@ -251,27 +254,27 @@ describe('what a body means', () => {
     ['PRODUCTION', { environment: 'PRODUCTION' }, 'production'],
     ['SANDBOX', { environment: 'SANDBOX' }, 'sandbox'],
     ['a test store', { store: 'TEST_STORE' }, 'sandbox'],
-    ['an environment of another name', { environment: 'STAGING' }, 'sandbox'],
+    ['an environment with another name', { environment: 'STAGING' }, 'sandbox'],
     ['no environment', { environment: null }, null],
-  ])('%s reads as it must', (_, overrides, environment) => {
+  ])('%s is read as the right environment', (_, overrides, environment) => {
     expect(eventOf(parse(overrides)).environment).toBe(environment);
   });
 
-  test('user ids come best first, without repeats and without those the SDK made up', () => {
+  test('user ids are listed in order of preference, without repeats and ids of the SDK', () => {
     const anonymous = '$RCAnonymousID:00fa4e';
     const overrides = { userId: anonymous, originalUserId: 'first', aliases: ['second', 'first', anonymous] };
     expect(eventOf(parse(overrides)).userIds).toEqual(['first', 'second']);
     expect(eventOf(parse({ ...overrides, userId: 'now' })).userIds).toEqual(['now', 'first', 'second']);
   });
 
-  test('a body without any user id does not count as anonymous', () => {
+  test('a body without any user id is not anonymous', () => {
     const extra = { app_user_id: null, original_app_user_id: '', aliases: null };
     expect(eventOf(parse({ extra }))).toMatchObject({ userIds: [], onlyAnonymousUserIds: false });
   });
 });
 
-describe('money going back', () => {
-  test('any price below zero is a refund, whatever the event is called', () => {
+describe('refunds and reversals', () => {
+  test('an event of any type with a negative price is a refund', () => {
     for (const type of ['CANCELLATION', 'RENEWAL', 'EXPIRATION', 'REFUND', 'BRAND_NEW_THING']) {
       const event = eventOf(parse({ type, usd: -3.5, transactionId: 'T-9', eventId: 'E-9' }));
       expect(event).toMatchObject({
@@ -283,12 +286,12 @@ describe('money going back', () => {
   });
 
   // @promise revenuecat-refund-time
-  test('a refund counts when it was told, not when the purchase was made', () => {
+  test('a refund counts from the time of its event, not of the purchase', () => {
     const body = bodyOf(revenuecatRefund({ occurredAt: storeTime(9), purchasedAt: STORE_START }));
     expect(eventOf(revenuecat.parse(body)).occurredAt).toBe(storeTime(9));
   });
 
-  test('a refund whose USD price is unknown still goes back in the currency of the purchase', () => {
+  test('a refund without a USD price is stated in the currency of the purchase', () => {
     const body = bodyOf(revenuecatRefund({ usd: null, currency: 'EUR', localPrice: 4.5 }));
     expect(eventOf(revenuecat.parse(body)).adjustment).toMatchObject({
       currency: 'EUR',
@@ -297,12 +300,12 @@ describe('money going back', () => {
     });
   });
 
-  test('switching off renewal takes nothing back', () => {
+  test('disabling auto-renewal takes no money back', () => {
     const event = eventOf(parse({ type: 'CANCELLATION', usd: 0, extra: { cancel_reason: 'UNSUBSCRIBE' } }));
     expect(event).toMatchObject({ kind: 'cancellation', adjustment: null, priceUnknown: false });
   });
 
-  test('a refund of a trial or of shared access takes nothing back and leaves no question', () => {
+  test('a refund of a trial or of shared access takes no money back and has no unknown price', () => {
     const cancelled = { type: 'CANCELLATION', usd: 0, extra: { cancel_reason: 'CUSTOMER_SUPPORT' } };
     const nothing = { kind: 'refund', adjustment: null, priceUnknown: false };
     expect(eventOf(parse({ ...cancelled, periodType: 'TRIAL' }))).toMatchObject(nothing);
@@ -310,7 +313,7 @@ describe('money going back', () => {
     expect(eventOf(parse(shared))).toMatchObject(nothing);
   });
 
-  test('a refund takes back what it states, above zero or below', () => {
+  test('a refund takes back its stated amount, whatever its sign', () => {
     for (const price of [3.5, -3.5]) {
       expect(eventOf(parse({ type: 'REFUND', usd: price })).adjustment).toMatchObject(usd(350));
       const extra = { cancel_reason: 'customer_support' };
@@ -318,7 +321,7 @@ describe('money going back', () => {
     }
   });
 
-  test('support is a reason for a refund only where something was cancelled', () => {
+  test('the reason CUSTOMER_SUPPORT makes only a cancellation a refund', () => {
     const extra = { cancel_reason: 'CUSTOMER_SUPPORT' };
     expect(eventOf(parse({ type: 'EXPIRATION', usd: 3.5, extra }))).toMatchObject({
       kind: 'expiration',
@@ -326,30 +329,30 @@ describe('money going back', () => {
     });
   });
 
-  test('a refund reversal is none, though its price is below zero', () => {
+  test('a refund reversal with a negative price is not a refund', () => {
     const event = eventOf(parse({ type: 'REFUND_REVERSED', usd: -3.5 }));
     expect(event).toMatchObject({ kind: 'refund_reversed', adjustment: { state: 'reversed', ...usd(350) } });
   });
 
-  test('a refund reversal without an amount keeps its currency where one is stated', () => {
+  test('a refund reversal without an amount keeps a stated currency', () => {
     const adjustmentOf = (overrides: RevenuecatOverrides) =>
       eventOf(parse({ type: 'REFUND_REVERSED', usd: null, ...overrides })).adjustment;
     expect(adjustmentOf({ currency: 'EUR' })).toMatchObject({ currency: 'EUR', amountMinor: 0, usdCents: 0 });
     expect(adjustmentOf({ currency: null })).toMatchObject({ currency: 'USD', amountMinor: 0, usdCents: 0 });
   });
 
-  test('a transfer leaves out the ids that the SDK made up', () => {
+  test('a transfer leaves out ids of the SDK', () => {
     const ids = ['$RCAnonymousID:1', 'user-hazel'];
     const result = revenuecat.parse(bodyOf(revenuecatTransfer({ from: ids, to: ids.toReversed() })));
     expect(eventOf(result).transfer).toEqual({ from: ['user-hazel'], to: ['user-hazel'] });
   });
 
-  test('a transfer built without lists still reads', () => {
+  test('a transfer without lists of users is read', () => {
     const result = revenuecat.parse(bodyOf(revenuecatTransfer({ from: [], to: [] })));
     expect(eventOf(result).transfer).toEqual({ from: [], to: [] });
   });
 
-  test('a refund reversal without an amount still undoes the refunds of its transaction', () => {
+  test('a refund reversal without an amount undoes the refunds of its transaction', () => {
     const event = eventOf(parse({ type: 'REFUND_REVERSED', usd: null, transactionId: 'T-5' }));
     expect(event.adjustment).toMatchObject({
       state: 'reversed',
@@ -360,7 +363,7 @@ describe('money going back', () => {
   });
 });
 
-describe('bodies that are not what they should be', () => {
+describe('malformed bodies', () => {
   const personal = 'hazel@example.com';
   test.each<[string, Buffer, string]>([
     ['no bytes', Buffer.alloc(0), 'not JSON'],
@@ -387,7 +390,7 @@ describe('bodies that are not what they should be', () => {
     ['an id beyond all measure', bodyOf(revenuecatEvent({ eventId: 'x'.repeat(256) })), 'event.id'],
     ['a time in the wrong unit', bodyOf(revenuecatEvent({ occurredAt: 1e18 })), 'event.event_timestamp_ms'],
     ['a price that is a text', bodyOf(revenuecatEvent({ extra: { price: personal } })), 'event.price'],
-    ['a price beyond all measure', bodyOf(revenuecatEvent({ usd: 1e20 })), 'event.price'],
+    ['a price too large for an amount', bodyOf(revenuecatEvent({ usd: 1e20 })), 'event.price'],
     ...['CANCELLATION', 'REFUND', 'REFUND_REVERSED', 'RENEWAL', 'NON_RENEWING_PURCHASE'].map(
       (type): [string, Buffer, string] => [
         `a ${type} whose price is a text`,
@@ -396,7 +399,7 @@ describe('bodies that are not what they should be', () => {
       ],
     ),
     [
-      'a price beyond all measure in the currency of the purchase',
+      'a price too large for an amount in the currency of the purchase',
       bodyOf(revenuecatEvent({ currency: 'EUR', localPrice: 1e20 })),
       'event.price_in_purchased_currency is too large',
     ],
@@ -405,7 +408,7 @@ describe('bodies that are not what they should be', () => {
       bodyOf(revenuecatEvent({ purchasedAt: 1e18 })),
       'event.purchased_at_ms',
     ],
-    ['a refund beyond all measure', bodyOf(revenuecatRefund({ usd: 1e20 })), 'event.price is too large'],
+    ['a refund too large for an amount', bodyOf(revenuecatRefund({ usd: 1e20 })), 'event.price is too large'],
     [
       'a refund reversal beyond all measure',
       bodyOf(revenuecatEvent({ type: 'REFUND_REVERSED', usd: 1e20 })),
@@ -427,7 +430,7 @@ describe('bodies that are not what they should be', () => {
       bodyOf(revenuecatRefund({ transactionId: null })),
       'event.transaction_id',
     ],
-  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+  ])('%s fails with a reason that names the problem and no personal data', (_, body, reason) => {
     const result = revenuecat.parse(body);
     expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
     expect(JSON.stringify(result)).not.toContain(personal);

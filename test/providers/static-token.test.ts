@@ -18,7 +18,7 @@ describe.each([
   ['Adapty', adapty],
 ])('the token of %s', (_, provider) => {
   // @promise webhook-static-token
-  test('the value typed into the dashboard is accepted exactly as typed', () => {
+  test('the value from the dashboard is accepted exactly as entered', () => {
     expect(verifies(provider, SECRET)).toBe(true);
     expect(verifies(provider, 'lantern', 'lantern')).toBe(true);
   });
@@ -43,7 +43,7 @@ describe.each([
   });
 
   // @promise webhook-static-token
-  test('a value changed in one character is refused', () => {
+  test('a token with one changed character is refused', () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.nat(), fc.string(), (secret, place, other) => {
         const at = place % secret.length;
@@ -53,13 +53,13 @@ describe.each([
     );
   });
 
-  test('no header makes the check throw', () => {
+  test('no header makes the verification throw', () => {
     const header = fc.oneof(anyText, fc.array(fc.string()));
     fc.assert(fc.property(header, (value) => !verifies(provider, value)));
   });
 });
 
-test('texts and bytes compare equal exactly when they are', () => {
+test('secureCompare returns true for equal texts and bytes only', () => {
   fc.assert(
     fc.property(fc.string(), fc.string(), (left, right) => {
       expect(secureCompare(left, right)).toBe(left === right);

@@ -64,7 +64,7 @@ describe('the amount of a price', () => {
     expect(money.storeAmount(stated(over))).toEqual({ ok: true, value });
   });
 
-  test('beyond what a number counts exactly fails with the name of its field', () => {
+  test('an amount beyond the safe integers fails with the name of its field', () => {
     expect(money.storeAmount(stated({ usd: 1e20 }))).toEqual({
       ok: false,
       reason: 'event.price is too large to be an amount of money',
@@ -83,12 +83,12 @@ test.each([
   [undefined, undefined, false],
   [0, 0, false],
   [1, -1, false],
-])('of %p USD and %p in the currency of the purchase money goes back: %p', (usd, local, expected) => {
+])('the price of %p USD and %p in the local currency is negative: %p', (usd, local, expected) => {
   expect(money.isNegative({ usd, local })).toBe(expected);
 });
 
-describe('what a customer paid', () => {
-  test('is the amount and the purchase', () => {
+describe('a store payment', () => {
+  test('a payment has the amount and the purchase', () => {
     expect(money.storePayment(stated(), TRANSACTION)).toEqual({
       ok: true,
       value: {
@@ -105,19 +105,19 @@ describe('what a customer paid', () => {
     ['a price of zero', { usd: 0 }, false],
     ['a price of zero USD beside one in another currency', { usd: 0, local: 8.99, currency: 'EUR' }, false],
     ['a price of less than half a cent', { usd: 0.004 }, false],
-  ])('%s is no payment, and needs no purchase; unknown: %#', (_, over, priceUnknown) => {
+  ])('%s is not a payment and needs no purchase: %#', (_, over, priceUnknown) => {
     const value = { payment: null, priceUnknown };
     expect(money.storePayment(stated(over), NO_TRANSACTION)).toEqual({ ok: true, value });
   });
 
-  test('fails without its purchase, or with an amount beyond all measure', () => {
+  test('fails without its purchase, or with an amount too large', () => {
     expect(money.storePayment(stated(), NO_TRANSACTION)).toEqual(NO_TRANSACTION);
     expect(money.storePayment(stated({ usd: 1e20 }), TRANSACTION)).toMatchObject({ ok: false });
   });
 });
 
-describe('what went back to a customer', () => {
-  test('is a refund of the purchase under the id of the event', () => {
+describe('a store refund', () => {
+  test('a refund names the purchase and has the id of its event', () => {
     expect(money.storeRefund(stated({ usd: -9.99 }), TRANSACTION, 'E-1')).toEqual({
       ok: true,
       value: {
@@ -137,19 +137,19 @@ describe('what went back to a customer', () => {
     });
   });
 
-  test('of no known amount takes nothing back and is marked, with or without its purchase', () => {
+  test('a refund without an amount takes no money back and is marked, with or without its purchase', () => {
     const value = { adjustment: null, priceUnknown: true };
     expect(money.storeRefund(stated({ usd: null }), NO_TRANSACTION, 'E-1')).toEqual({ ok: true, value });
     expect(money.storeRefund(stated({ usd: 0 }), TRANSACTION, 'E-1')).toEqual({ ok: true, value });
   });
 
-  test('fails without its purchase, or with an amount beyond all measure', () => {
+  test('fails without its purchase, or with an amount too large', () => {
     expect(money.storeRefund(stated({ usd: -1 }), NO_TRANSACTION, 'E-1')).toEqual(NO_TRANSACTION);
     expect(money.storeRefund(stated({ usd: -1e20 }), TRANSACTION, 'E-1')).toMatchObject({ ok: false });
   });
 });
 
-test('a store is named in lower case, and a currency that cannot be read is no currency', () => {
+test('a store is read in lower case, and an invalid currency as none', () => {
   expect(money.storeName.parse('PLAY_STORE')).toBe('play_store');
   expect(money.priceCurrency.parse('eur')).toBe('EUR');
   for (const value of ['euros', 7, null]) expect(money.priceCurrency.parse(value)).toBeNull();

@@ -63,8 +63,8 @@ function referenceAccepts({
   }
 }
 
-describe('the proof', () => {
-  test('the published scheme gives the known signature', () => {
+describe('verification', () => {
+  test('the known signature of the published scheme is accepted', () => {
     expect(signStripe(BODY, SECRET, AT)).toBe(`t=${AT},v1=${MAC}`);
     expect(accepts({ header: `t=${AT},v1=${MAC}` })).toBe(true);
   });
@@ -94,7 +94,10 @@ describe('the proof', () => {
     ],
     ['only an unknown scheme', { header: `t=${AT},v0=${MAC}` }],
     ['a body changed by one byte', { header: `t=${AT},v1=${MAC}`, body: BODY.replace('evt', 'ewt') }],
-    ['a body printed anew', { header: `t=${AT},v1=${MAC}`, body: JSON.stringify(JSON.parse(BODY)) }],
+    [
+      'a body that was parsed and printed again',
+      { header: `t=${AT},v1=${MAC}`, body: JSON.stringify(JSON.parse(BODY)) },
+    ],
     ['another time', { header: `t=${AT + 1},v1=${MAC}` }],
     ['another secret', { header: `t=${AT},v1=${MAC}`, secret: 'whsec_other_secret' }],
     ['a secret without its prefix', { header: `t=${AT},v1=${MAC}`, secret: 'test_secret' }],
@@ -126,7 +129,7 @@ describe('the proof', () => {
     ['two times', `t=${AT - 1},t=${AT},v1=${MAC}`],
     ['a time with something behind it', `t=${AT}x,v1=${MAC}`],
     ['a time with a fraction', `t=${AT}.0,v1=${MAC}`],
-  ])('%s leaves doubt, so it is refused here though Stripe’s library reads it', (_, header) => {
+  ])('%s is ambiguous and is refused, although Stripe’s library accepts it', (_, header) => {
     expect(accepts({ header })).toBe(false);
   });
 
@@ -136,20 +139,20 @@ describe('the proof', () => {
     ['an id of an endpoint', 'we_fake', false],
     ['a prefix alone', 'whsec_', false],
     ['something before the secret', ` ${SECRET}`, false],
-  ])('a founder who sets %s as the secret is told whether it can be one', (_, secret, canBeOne) => {
+  ])('setting %s as the secret reports whether it can be one', (_, secret, canBeOne) => {
     const fault = stripe.secretProblem?.(secret);
     if (canBeOne) expect(fault).toBeNull();
     else expect(fault).toMatch(/not a webhook's signing secret.*whsec_.*API key.*does not work here/);
   });
 
-  test('a clock that is no number refuses', () => {
+  test('a request is refused when the clock is NaN', () => {
     expect(accepts({ header: `t=${AT},v1=${MAC}`, receivedAt: Number.NaN })).toBe(false);
   });
 
   const secrets = fc.string({ minLength: 1, maxLength: 40 }).map((text) => `whsec_${text}`);
   const times = fc.integer({ min: 1, max: 4_000_000_000 });
 
-  test('whatever Stripe’s library signs is accepted while it is fresh', () => {
+  test('a fresh signature of Stripe’s library is accepted', () => {
     fc.assert(
       fc.property(anyText, secrets, times, (payload, secret, timestamp) => {
         const header = reference.generateTestHeaderString({ payload, secret, timestamp });
@@ -159,7 +162,7 @@ describe('the proof', () => {
     );
   });
 
-  test('whatever is signed here, Stripe’s library turns into an event', () => {
+  test('Stripe’s library accepts the signatures of the samples', () => {
     fc.assert(
       fc.property(fc.json(), secrets, (text, secret) => {
         const payload = JSON.stringify({ id: 'evt_1', object: 'event', text });
@@ -170,7 +173,7 @@ describe('the proof', () => {
     );
   });
 
-  test('what is refused here is refused there: age, secret, body and signature decide alike', () => {
+  test('the same changes of age, secret, body and signature are refused here and by the library', () => {
     const age = fc.oneof(fc.integer({ min: -1000, max: 1000 }), fc.integer({ min: 298_000, max: 303_000 }));
     const change = fc.constantFrom('none', 'body', 'secret', 'signature', 'scheme', 'time');
     fc.assert(
@@ -205,7 +208,7 @@ describe('the proof', () => {
     );
   });
 
-  test('no header makes the check throw', () => {
+  test('no header makes the verification throw', () => {
     fc.assert(
       fc.property(fc.oneof(fc.string(), fc.array(fc.string())), (header) => {
         expect(accepts({ header })).toBe(false);
@@ -213,7 +216,7 @@ describe('the proof', () => {
     );
   });
 
-  test('the header reader serves other spellings of the same scheme', () => {
+  test('the header parser reads other separators and keys of the same scheme', () => {
     const scheme = { separator: ';', timeKey: 'ts', signatureKey: 'h1' } as const;
     expect(parseTimestampedHeader('ts=17;h1=aa;h1=bb;h2=cc', scheme)).toEqual({
       time: '17',
@@ -233,7 +236,7 @@ describe('the proof', () => {
   );
 
   // Third parties report this scheme of RevenueCat's; it is not built, since its own pages do not mention it.
-  test('the signature that RevenueCat is said to offer is the same scheme under another header', () => {
+  test('the signature that third parties report for RevenueCat is the same scheme under another header', () => {
     const scheme = {
       header: 'x-revenuecat-webhook-signature',
       separator: ',',
@@ -434,39 +437,42 @@ function parse(payload: Parameters<typeof bodyOf>[0]): ParseResult {
   return stripe.parse(bodyOf(payload));
 }
 
-describe('what a body means', () => {
-  test('every fixture has an expectation', () => {
+describe('reading a body', () => {
+  test('every fixture of the provider has an expectation', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('stripe'));
   });
 
   // @promise stripe-reference, stripe-events
-  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+  test.each(Object.entries(EVENTS))('the fixture %s is read as expected', (name, event) => {
     expect(stripe.parse(fixture('stripe', name))).toEqual({ outcome: 'event', event });
   });
 
-  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, [reason, event]) => {
-    const result = stripe.parse(fixture('stripe', name));
-    expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
-  });
+  test.each(Object.entries(IGNORED))(
+    'the fixture %s is ignored with a reason and its event',
+    (name, [reason, event]) => {
+      const result = stripe.parse(fixture('stripe', name));
+      expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
+    },
+  );
 
-  test('a type nobody has heard of is ignored', () => {
+  test('an event of an unknown type is ignored', () => {
     const result = parse(stripeEvent('lantern.lit', { id: 'x', object: 'lantern' }));
     expect(result).toMatchObject({ outcome: 'ignored', reason: expect.stringContaining('lantern.lit') });
   });
 
-  test('new fields and new values of known fields change nothing', () => {
+  test('new fields and new values of known fields do not change the event', () => {
     const known = { eventId: 'evt_1', invoiceId: 'in_1', subscriptionId: 'sub_1', customerId: 'cus_1' };
     const extra = { surprise: [{}], collection_method: 'by_pigeon', number: 7, payment_settings: null };
     expect(parse(stripeInvoicePaid({ ...known, extra }))).toEqual(parse(stripeInvoicePaid(known)));
   });
 
-  test('a body without livemode leaves the environment open', () => {
+  test('a body without livemode names no environment', () => {
     const payload = { ...stripeInvoicePaid(), livemode: undefined };
     expect(eventOf(parse(payload)).environment).toBeNull();
   });
 });
 
-describe('money coming in', () => {
+describe('payments', () => {
   test.each([
     ['subscription_create', 'purchase'],
     ['subscription_cycle', 'renewal'],
@@ -476,24 +482,24 @@ describe('money coming in', () => {
     ['quote_accept', 'purchase'],
     ['automatic_pending_invoice_item_invoice', 'purchase'],
     ['a_reason_of_the_future', 'purchase'],
-  ])('an invoice with the reason %s is a %s', (billingReason, kind) => {
+  ])('an invoice with the billing reason %s is a %s', (billingReason, kind) => {
     expect(eventOf(parse(stripeInvoicePaid({ billingReason }))).kind).toBe(kind);
   });
 
-  test('an invoice counts when it was paid, not when the event was made', () => {
+  test('an invoice counts from its payment, not from the time of its event', () => {
     const extra = { status_transitions: { paid_at: 1_700_000_123 } };
     expect(eventOf(parse(stripeInvoicePaid({ extra }))).occurredAt).toBe(1_700_000_123_000);
     const without = stripeInvoicePaid({ occurredAt: START + 999, extra: { status_transitions: null } });
     expect(eventOf(parse(without)).occurredAt).toBe(START);
   });
 
-  test('an invoice marked as paid elsewhere is no payment', () => {
+  test('an invoice marked as paid outside Stripe is not a payment', () => {
     const legacy = { chargeId: 'ch_1', paymentIntentId: 'pi_1' };
     const payload = stripeInvoicePaid({ legacy, extra: { paid_out_of_band: true } });
     expect(eventOf(parse(payload))).toMatchObject({ kind: 'other', payment: null });
   });
 
-  test('the user is looked for in the subscription, then in the lines, then in the invoice', () => {
+  test('the user of an invoice comes from the subscription, then the lines, then the invoice', () => {
     const line = { metadata: { app_user_id: 'line' }, subscription: 'sub_line' };
     const extra = {
       parent: { subscription_details: { metadata: { app_user_id: 'parent' } } },
@@ -517,11 +523,14 @@ describe('money coming in', () => {
     ['Trial period for Lantern Plus', 'manual', 'other'],
     ['Trial period for Lantern Plus', 'subscription_cycle', 'renewal'],
     ['Trial period for Lantern Plus', 'subscription_update', 'product_change'],
-  ])('a free invoice with the line %j and the reason %s is a %s', (description, billingReason, kind) => {
-    const lines = { data: [{ description: '1 × something else' }, { description }] };
-    const event = eventOf(parse(stripeInvoicePaid({ amount: 0, billingReason, extra: { lines } })));
-    expect(event).toMatchObject({ kind, payment: null });
-  });
+  ])(
+    'a free invoice with the line %j and the billing reason %s is a %s',
+    (description, billingReason, kind) => {
+      const lines = { data: [{ description: '1 × something else' }, { description }] };
+      const event = eventOf(parse(stripeInvoicePaid({ amount: 0, billingReason, extra: { lines } })));
+      expect(event).toMatchObject({ kind, payment: null });
+    },
+  );
 
   test.each<[string, object, string | null]>([
     ['as it is named today', { pricing: { price_details: { product: 'prod_1' } } }, 'prod_1'],
@@ -534,7 +543,7 @@ describe('money coming in', () => {
       'prod_1',
     ],
     ['nowhere', { price: null, plan: null }, null],
-  ])('the product stands %s', (_, line, productId) => {
+  ])('the product is read from %s', (_, line, productId) => {
     const lines = { data: [{ description: 'tax' }, line, { price: { product: 'prod_last' } }] };
     const event = eventOf(parse(stripeInvoicePaid({ extra: { lines } })));
     expect(event.productId).toBe(productId ?? 'prod_last');
@@ -551,11 +560,11 @@ describe('money coming in', () => {
       },
       'sub_3',
     ],
-  ])('an invoice finds its subscription by %s', (_, extra, key) => {
+  ])('the subscription of an invoice is read from %s', (_, extra, key) => {
     expect(eventOf(parse(stripeInvoicePaid({ extra }))).userKeys[0]).toBe(key);
   });
 
-  test('a charge or a payment intent hands on the user and the names that it knows, and no money', () => {
+  test('a charge or payment intent states its user and aliases, and no money', () => {
     const metadata = { app_user_id: 'user-1' };
     const charge = stripeCharge({ chargeId: 'ch_1', paymentIntentId: 'pi_1', extra: { metadata } });
     const intent = stripeEvent('payment_intent.succeeded', {
@@ -579,7 +588,7 @@ describe('money coming in', () => {
   });
 
   test.each(['charge.succeeded', 'payment_intent.succeeded', 'charge.refunded'])(
-    'a %s that cannot be read is ignored all the same: its money is counted elsewhere',
+    'a %s that cannot be read is ignored, since its money is counted elsewhere',
     (type) => {
       const result = parse(stripeEvent(type, { id: 7 }));
       expect(result).toMatchObject({
@@ -589,32 +598,32 @@ describe('money coming in', () => {
     },
   );
 
-  test('an id that names itself is no other name', () => {
+  test('a payment is not an alias of itself', () => {
     const legacy = { chargeId: 'in_1', paymentIntentId: 'pi_1' };
     const event = eventOf(parse(stripeInvoicePaid({ invoiceId: 'in_1', legacy })));
     expect(event.paymentAliases).toEqual([alias('pi_1', 'in_1')]);
   });
 
-  test('a session that costs nothing is no payment, whatever its status', () => {
+  test('a session without cost is not a payment, whatever its status', () => {
     expect(eventOf(parse(stripeCheckoutSession({ amount: 0 })))).toMatchObject({
       kind: 'other',
       payment: null,
     });
   });
 
-  test('a session names its user by reference first, then by metadata', () => {
+  test('a session names its user by client reference first, then by metadata', () => {
     const extra = { metadata: { app_user_id: 'second' } };
     const event = eventOf(parse(stripeCheckoutSession({ userId: 'first', extra })));
     expect(event.userIds).toEqual(['first', 'second']);
   });
 
-  test('a session without invoice and payment intent is its own reference', () => {
+  test('a session without invoice and payment intent is identified by its own id', () => {
     const payload = stripeCheckoutSession({ sessionId: 'cs_1', paymentIntentId: null });
     expect(eventOf(parse(payload)).payment?.ref).toBe('cs_1');
   });
 
   // @promise stripe-reference
-  test('a session and the invoice it made are one payment', () => {
+  test('a session and its invoice are one payment', () => {
     const session = eventOf(parse(stripeCheckoutSession({ invoiceId: 'in_1', amount: 500 })));
     const invoice = eventOf(
       parse(stripeInvoicePaid({ invoiceId: 'in_1', amount: 500, billingReason: 'manual' })),
@@ -622,30 +631,30 @@ describe('money coming in', () => {
     expect(session.payment).toEqual(invoice.payment);
   });
 
-  test('a session that only stores a card is ignored', () => {
+  test('a session that only saves a card is ignored', () => {
     expect(parse(stripeCheckoutSession({ mode: 'setup' }))).toMatchObject({
       outcome: 'ignored',
       reason: expect.stringContaining('takes no payment'),
     });
   });
 
-  test('a subscription’s session without a user links nothing', () => {
+  test('a subscription session without a user links no user', () => {
     const payload = stripeCheckoutSession({ mode: 'subscription', userId: null });
     expect(eventOf(parse(payload)).userLinks).toEqual([]);
   });
 
-  test('a charge without a payment intent has no other name', () => {
+  test('a charge without a payment intent has no alias', () => {
     const result = parse(stripeCharge({ paymentIntentId: null }));
     expect(result).toMatchObject({ outcome: 'ignored', event: { paymentAliases: [] } });
   });
 
-  test('an invoice payment by other means names no payment intent', () => {
+  test('an invoice payment without a payment intent has no alias', () => {
     const extra = { payment: { type: 'payment_record', payment_record: 'pr_1' } };
     expect(eventOf(parse(stripeInvoicePaymentPaid({ extra }))).paymentAliases).toEqual([]);
   });
 });
 
-describe('money going back', () => {
+describe('refunds and reversals', () => {
   test.each([
     ['pending', 'ignored'],
     ['requires_action', 'ignored'],
@@ -653,11 +662,11 @@ describe('money going back', () => {
     ['succeeded', 'event'],
     ['failed', 'event'],
     ['canceled', 'event'],
-  ])('a refund that is %s is %s', (status, outcome) => {
+  ])('a refund with the status %s has the outcome %s', (status, outcome) => {
     expect(parse(stripeRefund({ status })).outcome).toBe(outcome);
   });
 
-  test('a failed refund outranks its success, so the order of arrival does not matter', () => {
+  test('a failed refund outranks its success in any order of arrival', () => {
     const id = 're_1';
     const success = eventOf(parse(stripeRefund({ id }))).adjustment;
     const failure = eventOf(parse(stripeRefund({ id, type: 'refund.failed', status: 'failed' }))).adjustment;
@@ -670,11 +679,11 @@ describe('money going back', () => {
     ['prevented', 'ignored'],
     ['won', 'event'],
     ['lost', 'event'],
-  ])('a dispute closed as %s is %s', (status, outcome) => {
+  ])('a dispute closed as %s has the outcome %s', (status, outcome) => {
     expect(parse(stripeDispute({ type: 'charge.dispute.closed', status })).outcome).toBe(outcome);
   });
 
-  test('a dispute’s end outranks everything that happened on the way', () => {
+  test('the end of a dispute outranks its earlier events', () => {
     const steps = [
       stripeDispute({}),
       stripeDispute({ type: 'charge.dispute.funds_withdrawn' }),
@@ -684,12 +693,12 @@ describe('money going back', () => {
     expect(steps.map((step) => eventOf(parse(step)).adjustment?.rank)).toEqual([1, 1, 2, 3]);
   });
 
-  test('a dispute that is opened without a status takes the money', () => {
+  test('a dispute that is opened without a status takes money back', () => {
     const opened = eventOf(parse(stripeDispute({ extra: { status: null } })));
     expect(opened.adjustment).toMatchObject({ kind: 'chargeback', state: 'applied', rank: 1 });
   });
 
-  test('news of a dispute that move no money are ignored', () => {
+  test('an event of a dispute that moves no money is ignored', () => {
     expect(parse(stripeDispute({ type: 'charge.dispute.updated' })).outcome).toBe('ignored');
   });
 });
@@ -697,19 +706,19 @@ describe('money going back', () => {
 describe('subscriptions', () => {
   const updated = { type: 'customer.subscription.updated', status: 'active' };
 
-  test('a cancellation at a date counts like one at the end of the period', () => {
+  test('a cancellation at a date is a cancellation like one at the end of the period', () => {
     const set = stripeSubscription({ ...updated, cancelAt: START, previousAttributes: { cancel_at: null } });
     expect(eventOf(parse(set)).kind).toBe('cancellation');
     const moved = stripeSubscription({ ...updated, cancelAt: START, previousAttributes: { cancel_at: 5 } });
     expect(parse(moved).outcome).toBe('ignored');
   });
 
-  test('taking a cancellation back is not a cancellation', () => {
+  test('withdrawing a cancellation is not a cancellation', () => {
     const previousAttributes = { cancel_at_period_end: true, cancel_at: 5 };
     expect(parse(stripeSubscription({ ...updated, previousAttributes })).outcome).toBe('ignored');
   });
 
-  test('a new subscription without a trial waits for its invoice', () => {
+  test('a new subscription without a trial is ignored, since its invoice counts', () => {
     expect(parse(stripeSubscription({ status: 'active' }))).toMatchObject({
       outcome: 'ignored',
       reason: expect.stringContaining('is paid by its invoice'),
@@ -738,30 +747,36 @@ describe('subscriptions', () => {
     ['nothing that is stated now', [item('price_1')], [], false],
     ['prices that are not named', [item(null)], [item('price_1')], false],
     ['one price that is not named', [item('price_1'), item(null)], [item('price_1')], false],
-  ])('made of %s is a change of product only if it is one: %#', (_, before, data, changes) => {
-    const previousAttributes = { items: { data: before } };
-    const payload = stripeSubscription({ ...updated, previousAttributes, extra: { items: { data } } });
-    const { outcome } = parse(payload);
-    expect(outcome).toBe(changes ? 'event' : 'ignored');
-    if (changes) expect(eventOf(parse(payload)).kind).toBe('product_change');
-  });
+  ])(
+    'a subscription update with %s is a product change only if the products differ: %#',
+    (_, before, data, changes) => {
+      const previousAttributes = { items: { data: before } };
+      const payload = stripeSubscription({ ...updated, previousAttributes, extra: { items: { data } } });
+      const { outcome } = parse(payload);
+      expect(outcome).toBe(changes ? 'event' : 'ignored');
+      if (changes) expect(eventOf(parse(payload)).kind).toBe('product_change');
+    },
+  );
 
   test.each([
     ['the end of the period was not asked for before', { cancel_at_period_end: true }, true, false],
     ['it is not asked for now', { cancel_at_period_end: false }, false, false],
     ['it is asked for now', { cancel_at_period_end: false }, true, true],
-  ])('is a cancellation only from now on: %s', (_, previousAttributes, cancelAtPeriodEnd, expected) => {
-    const { outcome } = parse(stripeSubscription({ ...updated, previousAttributes, cancelAtPeriodEnd }));
-    expect(outcome === 'event').toBe(expected);
-  });
+  ])(
+    'an update is a cancellation only when it sets one: %s',
+    (_, previousAttributes, cancelAtPeriodEnd, expected) => {
+      const { outcome } = parse(stripeSubscription({ ...updated, previousAttributes, cancelAtPeriodEnd }));
+      expect(outcome === 'event').toBe(expected);
+    },
+  );
 
-  test('a date that was set and taken away again is no cancellation', () => {
+  test('an update that removes the cancellation date is not a cancellation', () => {
     const previousAttributes = { cancel_at: null };
     expect(parse(stripeSubscription({ ...updated, previousAttributes })).outcome).toBe('ignored');
   });
 });
 
-describe('bodies that are not what they should be', () => {
+describe('malformed bodies', () => {
   const personal = 'hazel@example.com';
   test.each<[string, Buffer, string]>([
     ['no bytes', Buffer.alloc(0), 'not JSON'],
@@ -799,7 +814,7 @@ describe('bodies that are not what they should be', () => {
       bodyOf(stripeDispute({ extra: { amount: undefined } })),
       'data.object.amount',
     ],
-  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+  ])('%s fails with a reason that names the problem and no personal data', (_, body, reason) => {
     const result = stripe.parse(body);
     expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
     expect(JSON.stringify(result)).not.toContain(personal);

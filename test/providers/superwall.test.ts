@@ -93,7 +93,7 @@ function referenceAccepts(attempt: Attempt): boolean {
   }
 }
 
-describe('the proof', () => {
+describe('verification', () => {
   beforeEach(() => {
     // The library reads the clock of the process; nothing else is replaced.
     jest.useFakeTimers({ now: PING.at * 1000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
@@ -104,10 +104,10 @@ describe('the proof', () => {
 
   test.each<[string, Vector]>([
     ['the one of its documentation', PING],
-    ['the one of its library', LIBRARY],
-    ['the one of a provider whose key is a text', TEXT_KEY],
-    ['the same without the prefix of the secret', { ...LIBRARY, secret: LIBRARY.secret.slice(6) }],
-  ])('the published vector is accepted and made alike here: %s', (_, { secret, id, at, body, signature }) => {
+    ['the vector of its library', LIBRARY],
+    ['the vector of a provider whose key is text', TEXT_KEY],
+    ['the vector with a secret without its prefix', { ...LIBRARY, secret: LIBRARY.secret.slice(6) }],
+  ])('a published vector is accepted and reproduced: %s', (_, { secret, id, at, body, signature }) => {
     const attempt = { id, time: String(at), signature, body, secret, receivedAt: at * 1000 };
     expect(accepts(attempt)).toBe(true);
     expect(referenceAccepts(attempt)).toBe(true);
@@ -138,14 +138,11 @@ describe('the proof', () => {
     ['only an unknown version', { signature: `v1a,${mac} v2,${mac}` }],
     ['a signature without its version', { signature: mac }],
     ['a body changed by one byte', { body: PING.body.replace('ping', 'pong') }],
-    ['a body printed anew', { body: JSON.stringify(JSON.parse(PING.body), null, 1) }],
+    ['a body that was parsed and printed again', { body: JSON.stringify(JSON.parse(PING.body), null, 1) }],
     ['another id', { id: `${PING.id}x` }],
     ['another time', { time: String(PING.at + 1) }],
     ['another secret', { secret: LIBRARY.secret }],
-    [
-      'the secret as text instead of what it stands for',
-      { secret: Buffer.from(PING.secret).toString('base64') },
-    ],
+    ['the text of the secret as the key', { secret: Buffer.from(PING.secret).toString('base64') }],
     ['a secret that is not base64', { secret: 'whsec_not base64!' }],
     ['a missing id', { id: undefined }],
     ['a missing time', { time: undefined }],
@@ -178,7 +175,7 @@ describe('the proof', () => {
     ['a padded time that is right', { time: ` ${PING.at}` }],
     ['a signature with something behind a comma', { signature: `${PING.signature},x` }],
     ['an id in a list of one', { id: [PING.id] }],
-  ])('%s leaves doubt, so it is refused here though the library reads it', (_, attempt) => {
+  ])('%s is ambiguous and is refused, although the library of Svix accepts it', (_, attempt) => {
     expect(accepts(attempt)).toBe(false);
     expect(referenceAccepts(attempt)).toBe(true);
   });
@@ -186,7 +183,7 @@ describe('the proof', () => {
   test.each([
     ['an empty id', '', ''],
     ['a missing id', undefined, 'null'],
-  ])('%s is refused, though it was signed like that', (_, id, signedId) => {
+  ])('%s is refused, although its signature matches', (_, id, signedId) => {
     const signature = signSvix(PING.body, PING.secret, PING.at, signedId)['svix-signature'];
     expect(accepts({ id, signature })).toBe(false);
   });
@@ -199,13 +196,13 @@ describe('the proof', () => {
     ['something before the key', `whsec_!${PING.secret.slice(6)}`, false],
     ['something behind the key', `${PING.secret}!`, false],
     ['a password', 'not base64 at all', false],
-  ])('a founder who sets %s as the secret is told whether it can be one', (_, secret, canBeOne) => {
+  ])('setting %s as the secret reports whether it can be one', (_, secret, canBeOne) => {
     const fault = superwall.secretProblem?.(secret);
     if (canBeOne) expect(fault).toBeNull();
     else expect(fault).toMatch(/not a Svix signing secret.*whsec_/);
   });
 
-  test('a secret that stands for no key, and a clock that is no number, prove nothing', () => {
+  test('a secret without a key and a clock that is NaN prove nothing', () => {
     const unkeyed = signSvix(PING.body, 'whsec_', PING.at, PING.id)['svix-signature'];
     for (const secret of ['whsec_', '', ' ', 'whsec_='])
       expect(accepts({ secret, signature: unkeyed })).toBe(false);
@@ -219,7 +216,7 @@ describe('the proof', () => {
   const times = fc.integer({ min: 1000, max: 4_000_000_000 });
   const bodies = fc.json();
 
-  test('whatever the library of Svix signs is accepted while it is fresh', () => {
+  test('a fresh signature of the library of Svix is accepted', () => {
     fc.assert(
       fc.property(bodies, secrets, ids, times, (body, secret, id, at) => {
         const signature = new Webhook(secret).sign(id, new Date(at * 1000), body);
@@ -229,7 +226,7 @@ describe('the proof', () => {
     );
   });
 
-  test('what is refused here is refused there: age, secret, body, id, time and signature decide alike', () => {
+  test('the same changes of age, secret, body, id, time and signature are refused here and by the library', () => {
     const age = fc.oneof(
       fc.integer({ min: -1000, max: 1000 }),
       fc.integer({ min: 298_000, max: 303_000 }),
@@ -390,22 +387,25 @@ function parse(overrides: SuperwallOverrides): ParseResult {
   return superwall.parse(bodyOf(superwallEvent(overrides)));
 }
 
-describe('what a body means', () => {
-  test('every fixture has an expectation', () => {
+describe('reading a body', () => {
+  test('every fixture of the provider has an expectation', () => {
     expect([...Object.keys(EVENTS), ...Object.keys(IGNORED)].toSorted()).toEqual(fixtureNames('superwall'));
   });
 
   // @promise superwall-events
-  test.each(Object.entries(EVENTS))('%s reads as written', (name, event) => {
+  test.each(Object.entries(EVENTS))('the fixture %s is read as expected', (name, event) => {
     expect(superwall.parse(fixture('superwall', name))).toEqual({ outcome: 'event', event });
   });
 
-  test.each(Object.entries(IGNORED))('%s is kept, but counts for nothing', (name, [reason, event]) => {
-    const result = superwall.parse(fixture('superwall', name));
-    expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
-  });
+  test.each(Object.entries(IGNORED))(
+    'the fixture %s is ignored with a reason and its event',
+    (name, [reason, event]) => {
+      const result = superwall.parse(fixture('superwall', name));
+      expect(result).toEqual({ outcome: 'ignored', reason: expect.stringContaining(reason), event });
+    },
+  );
 
-  test('any price below zero is a refund, whatever the event is called', () => {
+  test('an event of any type with a negative price is a refund', () => {
     for (const type of ['cancellation', 'renewal', 'expiration', 'initial_purchase', 'something_new']) {
       const event = eventOf(parse({ type, usd: -3.5, transactionId: 'T-9', eventId: 'E-9' }));
       expect(event).toMatchObject({
@@ -416,24 +416,24 @@ describe('what a body means', () => {
     }
   });
 
-  test('a refund counts when it was told, not when the purchase was made', () => {
+  test('a refund counts from the time of its event, not of the purchase', () => {
     const body = bodyOf(superwallRefund({ occurredAt: storeTime(9), purchasedAt: STORE_START }));
     expect(eventOf(superwall.parse(body)).occurredAt).toBe(storeTime(9));
   });
 
-  test('shared access earns nothing, whatever price its event states or leaves out', () => {
+  test('shared access is not a payment, whatever price its event states', () => {
     for (const price of [9.99, null]) {
       const event = eventOf(parse({ usd: price, extra: { isFamilyShare: true } }));
       expect(event).toMatchObject({ kind: 'purchase', payment: null, priceUnknown: false });
     }
   });
 
-  test('a refund of shared access takes nothing back', () => {
+  test('a refund of shared access takes no money back', () => {
     const body = bodyOf(superwallRefund({ extra: { isFamilyShare: true } }));
     expect(eventOf(superwall.parse(body))).toMatchObject({ kind: 'refund', adjustment: null });
   });
 
-  test('a cancellation by customer support without a price is no refund', () => {
+  test('a cancellation by customer support without a price is not a refund', () => {
     const event = eventOf(
       parse({ type: 'cancellation', usd: 0, extra: { cancelReason: 'CUSTOMER_SUPPORT' } }),
     );
@@ -441,14 +441,14 @@ describe('what a body means', () => {
   });
 
   test.each(['initial_purchase', 'renewal', 'non_renewing_purchase'])(
-    '%s without a known price is of unknown price, which is not free',
+    '%s without a price has an unknown price, not a price of zero',
     (type) => {
       expect(eventOf(parse({ type, usd: null }))).toMatchObject({ payment: null, priceUnknown: true });
       expect(eventOf(parse({ type, usd: 0 }))).toMatchObject({ payment: null, priceUnknown: false });
     },
   );
 
-  test('a trial of unknown price is free, and leaves no question', () => {
+  test('a trial without a price is free and has no unknown price', () => {
     expect(eventOf(parse({ periodType: 'TRIAL', usd: null }))).toMatchObject({
       kind: 'trial_started',
       payment: null,
@@ -456,23 +456,23 @@ describe('what a body means', () => {
     });
   });
 
-  test('a first purchase that is of no period is a purchase', () => {
+  test('a first purchase without a period type is a purchase', () => {
     expect(eventOf(parse({ usd: 9.99, extra: { periodType: undefined } }))).toMatchObject({
       kind: 'purchase',
       payment: usd(999),
     });
   });
 
-  test('only a first purchase starts a trial', () => {
+  test('only an initial purchase starts a trial', () => {
     const event = eventOf(parse({ type: 'non_renewing_purchase', periodType: 'TRIAL', usd: 0 }));
     expect(event.kind).toBe('purchase');
   });
 
-  test('a test event reads, whatever stands for its price', () => {
+  test('a test event is read whatever its price is', () => {
     expect(eventOf(parse({ type: 'test', extra: { price: 'none' } })).kind).toBe('test');
   });
 
-  test('a trial that costs something is a purchase', () => {
+  test('a paid trial is a purchase', () => {
     expect(eventOf(parse({ periodType: 'TRIAL', usd: 0.99 }))).toMatchObject({
       kind: 'purchase',
       payment: usd(99),
@@ -482,13 +482,13 @@ describe('what a body means', () => {
   test.each<[string, string | null, NormalizedEvent['environment']]>([
     ['PRODUCTION', 'PRODUCTION', 'production'],
     ['SANDBOX', 'SANDBOX', 'sandbox'],
-    ['an environment of another name', 'STAGING', 'sandbox'],
+    ['an environment with another name', 'STAGING', 'sandbox'],
     ['no environment', null, null],
-  ])('%s reads as it must', (_, environment, expected) => {
+  ])('%s is read as the right environment', (_, environment, expected) => {
     expect(eventOf(parse({ environment })).environment).toBe(expected);
   });
 
-  test("the user named before the purchase comes first, the app's own attribute second", () => {
+  test('the original user id comes first and the user attribute second', () => {
     const userAttributes = { app_user_id: 'by-attribute', name: 'Hazel' };
     const ids = (userId: string | null) => eventOf(parse({ userId, extra: { userAttributes } })).userIds;
     expect(ids('by-identify')).toEqual(['by-identify', 'by-attribute']);
@@ -498,31 +498,31 @@ describe('what a body means', () => {
     ).toEqual(['4711']);
   });
 
-  test('an alias of the SDK is nobody in either of its spellings', () => {
+  test('an alias of the SDK names no user, in upper or lower case', () => {
     for (const userId of ['$SuperwallAlias:00FA4E', '$superwallAlias:00FA4E']) {
       expect(eventOf(parse({ userId }))).toMatchObject({ userIds: [], onlyAnonymousUserIds: true });
     }
   });
 
-  test('a body without any user id does not count as anonymous', () => {
+  test('a body without any user id is not anonymous', () => {
     expect(eventOf(parse({ userId: null }))).toMatchObject({ userIds: [], onlyAnonymousUserIds: false });
   });
 
-  test('an event without a time of its own counts from when it was sent', () => {
+  test('an event without a time counts from the time it was sent', () => {
     const event = eventOf(
       parse({ type: 'expiration', usd: 0, occurredAt: STORE_START, extra: { ts: undefined } }),
     );
     expect(event.occurredAt).toBe(STORE_START + 1500);
   });
 
-  test('new fields and new values of known fields change nothing', () => {
+  test('new fields and new values of known fields do not change the event', () => {
     const known = { eventId: 'E-1', transactionId: 'T-1' };
     const odd = parse({ ...known, periodType: 'LUNAR', extra: { surprise: [{}], exchangeRate: 'x' } });
     expect(eventOf(odd)).toEqual(eventOf(parse(known)));
   });
 });
 
-describe('bodies that are not what they should be', () => {
+describe('malformed bodies', () => {
   const personal = 'hazel@example.com';
   test.each<[string, Buffer, string]>([
     ['no bytes', Buffer.alloc(0), 'not JSON'],
@@ -545,16 +545,16 @@ describe('bodies that are not what they should be', () => {
       bodyOf(superwallEvent({ type: 'cancellation', extra: { price: '-9.99' } })),
       'data.price',
     ],
-    ['a price beyond all measure', bodyOf(superwallEvent({ usd: 1e20 })), 'data.price is too large'],
+    ['a price too large for an amount', bodyOf(superwallEvent({ usd: 1e20 })), 'data.price is too large'],
     [
-      'a price beyond all measure in the currency of the purchase',
+      'a price too large for an amount in the currency of the purchase',
       bodyOf(superwallEvent({ usd: 9.99, extra: { priceInPurchasedCurrency: 1e20, currencyCode: 'EUR' } })),
       'data.priceInPurchasedCurrency is too large',
     ],
     ['a payment without a reference', bodyOf(superwallEvent({ transactionId: null })), 'data.transactionId'],
     ['a payment without a store', bodyOf(superwallEvent({ extra: { store: null } })), 'data.store'],
     ['a refund without a reference', bodyOf(superwallRefund({ transactionId: null })), 'data.transactionId'],
-  ])('%s fails with a reason that names the fault and nobody', (_, body, reason) => {
+  ])('%s fails with a reason that names the problem and no personal data', (_, body, reason) => {
     const result = superwall.parse(body);
     expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
     expect(JSON.stringify(result)).not.toContain(personal);

@@ -33,7 +33,7 @@ async function failureOf(url: string, limits = {}): Promise<Error> {
 }
 
 describe('fetching rates', () => {
-  test('gives the bytes that were sent, also after a redirect', async () => {
+  test('a download returns the bytes that were sent, also after a redirect', async () => {
     const url = await serve((request, response) => {
       if (request.url?.startsWith('/rates') === true) response.writeHead(302, { location: '/moved' }).end();
       else response.end(Buffer.from([0, 255, 1]));
@@ -41,19 +41,19 @@ describe('fetching rates', () => {
     expect(await fetchRatesFile(url)).toEqual(Buffer.from([0, 255, 1]));
   });
 
-  test.each([404, 403, 410])('%d is final: the address is wrong', async (status) => {
+  test.each([404, 403, 410])('the status %d is final, since the URL is wrong', async (status) => {
     const failure = await failureOf(await serve((_, response) => response.writeHead(status).end('gone')));
     expect(failure).toBeInstanceOf(RatesAddressWrong);
     expect(failure.message).toMatch(new RegExp(`^127\\.0\\.0\\.1:\\d+ responded with ${status}\\.$`));
   });
 
-  test.each([429, 500, 503])('%d may pass', async (status) => {
+  test.each([429, 500, 503])('the status %d can be retried', async (status) => {
     const failure = await failureOf(await serve((_, response) => response.writeHead(status).end()));
     expect(failure).not.toBeInstanceOf(RatesAddressWrong);
     expect(failure.message).toContain(`responded with ${status}.`);
   });
 
-  test('a body that does not end is cut off at the limit', async () => {
+  test('a download is aborted at the size limit', async () => {
     let sent = 0;
     const url = await serve((_, response) => {
       const more = () => {
@@ -68,14 +68,14 @@ describe('fetching rates', () => {
   });
 
   test.each([
-    ['no answer', () => {}],
-    ['half an answer', (_: unknown, response: { write: (text: string) => void }) => response.write('Date,')],
-  ])('%s in time is given up', async (_title, listener) => {
+    ['no response', () => {}],
+    ['half a response', (_: unknown, response: { write: (text: string) => void }) => response.write('Date,')],
+  ])('%s within the time limit fails the download', async (_title, listener) => {
     const failure = await failureOf(await serve(listener), { timeoutMs: 300 });
     expect(failure.message).toMatch(/did not send the rates within 0\.3 s\.$/);
   });
 
-  test('nobody there is said with the reason', async () => {
+  test('a refused connection is reported with its error code', async () => {
     const url = await serve(() => {});
     await new Promise((resolve) => {
       server?.close(resolve);

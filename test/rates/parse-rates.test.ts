@@ -13,7 +13,7 @@ const linesOf = (text: string, today = TODAY) =>
   );
 
 describe("the European Central Bank's files", () => {
-  test('the daily one: the euro itself and each currency, every number as it stands there', () => {
+  test('the daily file has rates for the euro and each currency, with the digits of the file', () => {
     expect(parseRates(fixture('eurofxref.csv'), TODAY).source).toBe('ecb');
     expect(linesOf(fixture('eurofxref.csv'))).toEqual([
       'EUR 2026-02-27 1 = 1.0558',
@@ -25,7 +25,7 @@ describe("the European Central Bank's files", () => {
     ]);
   });
 
-  test('the historical one: many days, and no rate where there is none', () => {
+  test('the historical file has many days, and skips missing rates', () => {
     const lines = linesOf(fixture('eurofxref-hist.csv'));
     expect(lines).toHaveLength(4 + 4 + 4 + 6);
     expect(lines).toContain('TRL 2004-12-31 1836200 = 1.3621');
@@ -35,7 +35,7 @@ describe("the European Central Bank's files", () => {
     ]);
   });
 
-  test('line ends of Windows, a byte order mark and empty lines at the end change nothing', () => {
+  test('Windows line ends, a byte order mark and trailing empty lines do not change the result', () => {
     const text = fixture('eurofxref.csv');
     expect(linesOf(`\uFEFF${text.replaceAll('\n', '\r\n')}\r\n \n`)).toEqual(linesOf(text));
   });
@@ -44,22 +44,26 @@ describe("the European Central Bank's files", () => {
     ['no USD', 'Date,JPY\n2026-02-27,162.34', 'line 1: the column USD is missing.'],
     ['a column twice', 'Date,USD,JPY,JPY\n2026-02-27,1,2,3', 'line 1: "JPY" is not a valid column.'],
     ['a column EUR', 'Date,USD,EUR\n2026-02-27,1,2', 'line 1: "EUR" is not a valid column.'],
-    ['a column that is no code', 'Date,USD,Yen\n2026-02-27,1,2', 'line 1: "Yen" is not a valid column.'],
-    ['a rate too few', 'Date,USD,JPY\n2026-02-27,1', 'line 2: it must have 2 rates, but has 1.'],
-    ['a rate too many', 'Date,USD\n2026-02-27,1,2', 'line 2: it must have 1 rates, but has 2.'],
-    ['a dollar without a rate', 'Date,USD\n2026-02-27,N/A', /^line 2: the rate of USD must be a decimal/],
+    [
+      'a column that is not a currency code',
+      'Date,USD,Yen\n2026-02-27,1,2',
+      'line 1: "Yen" is not a valid column.',
+    ],
+    ['a missing rate', 'Date,USD,JPY\n2026-02-27,1', 'line 2: it must have 2 rates, but has 1.'],
+    ['an extra rate', 'Date,USD\n2026-02-27,1,2', 'line 2: it must have 1 rates, but has 2.'],
+    ['no rate for USD', 'Date,USD\n2026-02-27,N/A', /^line 2: the rate of USD must be a decimal/],
     ['a rate of zero', 'Date,USD,JPY\n2026-02-27,1,0.000', /^line 2: the rate of JPY must be a decimal/],
     ['a rate below zero', 'Date,USD,JPY\n2026-02-27,1,-3', /^line 2: the rate of JPY/],
-    ['a rate that is no number', 'Date,USD,JPY\n2026-02-27,1,1e3', /^line 2: the rate of JPY/],
-    ['no number at all', 'Date,USD,JPY,GBP\n2026-02-27,1,,2', /^line 2: the rate of JPY/],
+    ['a rate that is not a decimal', 'Date,USD,JPY\n2026-02-27,1,1e3', /^line 2: the rate of JPY/],
+    ['an empty rate', 'Date,USD,JPY,GBP\n2026-02-27,1,,2', /^line 2: the rate of JPY/],
     ['a day twice', 'Date,USD\n2026-02-27,1\n27 February 2026,1', 'line 3: 2026-02-27 appears twice.'],
-    ['an empty line between', 'Date,USD\n\n2026-02-27,1', /^line 2: the date must be like/],
-    ['a day that no calendar has', 'Date,USD\n2026-02-29,1', /^line 2: the date must be like/],
-    ['a month that no calendar has', 'Date,USD\n27 Brumaire 2026,1', /^line 2: the date must be like/],
+    ['an empty line in the middle', 'Date,USD\n\n2026-02-27,1', /^line 2: the date must be like/],
+    ['a day that does not exist', 'Date,USD\n2026-02-29,1', /^line 2: the date must be like/],
+    ['a month that does not exist', 'Date,USD\n27 Brumaire 2026,1', /^line 2: the date must be like/],
     ['a date in another order', 'Date,USD\n02/27/2026,1', /^line 2: the date must be like/],
     ['a year before 1970', 'Date,USD\n0000-01-01,1', /^line 2: the date must be like/],
     [
-      'a rate of tomorrow',
+      'a rate of the next day',
       'Date,USD\n2026-03-03,1',
       'line 2: 2026-03-03 is in the future, today is 2026-03-02 (UTC).',
     ],
@@ -67,12 +71,12 @@ describe("the European Central Bank's files", () => {
     ['no rates', 'Date,USD\n', 'it has a header but no rates.'],
     ['another header', 'TIME_PERIOD,OBS_VALUE\n2026-02-27,1', /^line 1: the header must be/],
     ['a web page', '  <!DOCTYPE html><html></html>', 'it is HTML or XML, not CSV.'],
-  ])('%s is refused, and the line is named', (_title, text, message) => {
+  ])('a file with %s is refused with the number of the line', (_title, text, message) => {
     expect(() => parseRates(text, TODAY)).toThrow(RatesFileError);
     expect(() => parseRates(text, TODAY)).toThrow(message);
   });
 
-  test('a rate of today is taken', () => {
+  test('a rate of the current day is accepted', () => {
     expect(linesOf('Date,USD\n2 March 2026,1.05')).toEqual(['EUR 2026-03-02 1 = 1.05']);
   });
 });
@@ -80,7 +84,7 @@ describe("the European Central Bank's files", () => {
 describe("the operator's own file", () => {
   const own = (...lines: string[]) => ['date,currency,usd_rate', ...lines].join('\n');
 
-  test('dollars for one unit, any currency of three capital letters', () => {
+  test('the file has dollars per unit for any currency of three capital letters', () => {
     const text = own('2026-02-27,ARS,0.00068', '2026-02-26,ARS, 0.00069', '2026-02-27,EUR,1.06');
     expect(parseRates(text, TODAY).source).toBe('operator');
     expect(linesOf(text)).toEqual([
@@ -102,15 +106,15 @@ describe("the operator's own file", () => {
     ['a decimal comma', own('2026-02-27,ARS,0,00068'), /^line 2: it must have three cells/],
     ['quotes', own('2026-02-27,"ARS",1'), 'line 2: the currency must be three capital letters.'],
     ['zero', own('2026-02-27,ARS,0'), /^line 2: the rate of ARS must be a decimal above zero/],
-    ['a rate of tomorrow', own('2026-03-03,ARS,1'), /^line 2: 2026-03-03 is in the future/],
+    ['a rate of the next day', own('2026-03-03,ARS,1'), /^line 2: 2026-03-03 is in the future/],
     ['too many digits', own('2026-02-27,ARS,0.1234567890123'), /^line 2: the rate of ARS/],
-  ])('%s is refused, and the line is named', (_title, text, message) => {
+  ])('a file with %s is refused with the number of the line', (_title, text, message) => {
     expect(() => parseRates(text, TODAY)).toThrow(RatesFileError);
     expect(() => parseRates(text, TODAY)).toThrow(message);
   });
 });
 
-test('whatever a file holds, it is read or refused in one sentence', () => {
+test('any file is read or refused in one sentence', () => {
   const cell = fc.oneof(
     fc.constantFrom(
       'Date',

@@ -18,18 +18,21 @@ function damaged(at: number): Buffer {
 
 describe('a ZIP archive with one file', () => {
   // Both were written by Python's zipfile; in the streamed one the sizes stand behind the data.
-  test.each(['eurofxref.zip', 'eurofxref-streamed.zip'])('%s gives its bytes', (name) => {
-    expect(isZip(fixture(name))).toBe(true);
-    expect(unzipSingle(fixture(name), 1_000).equals(csv)).toBe(true);
-  });
+  test.each(['eurofxref.zip', 'eurofxref-streamed.zip'])(
+    'the archive %s is unpacked to its bytes',
+    (name) => {
+      expect(isZip(fixture(name))).toBe(true);
+      expect(unzipSingle(fixture(name), 1_000).equals(csv)).toBe(true);
+    },
+  );
 
-  test('is found although a comment follows it', () => {
+  test('an archive with a comment at its end is unpacked', () => {
     const end = Buffer.from(archive);
     end.writeUInt16LE(5, end.length - 2);
     expect(unzipSingle(Buffer.concat([end, Buffer.from('hello')]), 1_000).equals(csv)).toBe(true);
   });
 
-  test('is refused when it unpacks to more than is allowed', () => {
+  test('an archive is refused when its file exceeds the size limit', () => {
     expect(() => unzipSingle(archive, csv.length)).not.toThrow();
     expect(() => unzipSingle(archive, csv.length - 1)).toThrow(/has more than \d+ bytes/);
     const lying = Buffer.from(archive);
@@ -37,7 +40,7 @@ describe('a ZIP archive with one file', () => {
     expect(() => unzipSingle(lying, csv.length - 1)).toThrow(RatesFileError);
   });
 
-  test('is refused with a sentence wherever it is damaged or cut off', () => {
+  test('an archive that is damaged or truncated anywhere is refused in one sentence', () => {
     const directory = archive.indexOf(Buffer.from([0x50, 0x4b, 1, 2]));
     for (let at = 0; at < archive.length; at += 1) {
       expect(() => unzipSingle(archive.subarray(0, at), 1_000)).toThrow(RatesFileError);
@@ -48,20 +51,20 @@ describe('a ZIP archive with one file', () => {
     }
   });
 
-  test('with two files or none is refused', () => {
+  test('an archive with two files or none is refused', () => {
     const two = Buffer.from(archive);
     two.writeUInt16LE(2, two.length - 22 + 10);
     expect(() => unzipSingle(two, 1_000)).toThrow('the ZIP archive must hold exactly one file.');
   });
 });
 
-describe('a file of rates', () => {
-  test('is the same zipped and plain', () => {
+describe('a rates file', () => {
+  test('a rates file is read the same as ZIP and as CSV', () => {
     expect(readRatesFile(archive, NOW)).toEqual(readRatesFile(csv, NOW));
     expect(readRatesFile(csv, NOW).rates).toHaveLength(6);
   });
 
-  test('that is no text, or too long, is refused', () => {
+  test('a rates file that is not text, or too large, is refused', () => {
     expect(() => readRatesFile(Buffer.from([0xff, 0xfe, 0x44]), NOW)).toThrow('it is not UTF-8 text.');
     expect(() => readRatesFile(Buffer.alloc(MAX_RATES_BYTES + 1, ' '), NOW)).toThrow(/has more than/);
   });
