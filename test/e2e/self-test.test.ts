@@ -48,7 +48,7 @@ interface Report {
   readonly app: readonly Step[];
 }
 
-type Away = Pick<TestService, 'sql' | 'ownUrl'>;
+type ServiceAddress = Pick<TestService, 'sql' | 'ownUrl'>;
 
 let service: TestService;
 
@@ -59,7 +59,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** Sets a provider's secret for production, as a founder would; answers it, whoever made it. */
+/** Sets a provider's secret for production, as a founder would. Returns the secret, given or generated. */
 async function setSecret(founder: Founder, name: ProviderName, secret = fakeSecret(name)): Promise<string> {
   const path = `/apps/${founder.app.id}/webhooks/${name}/secret`;
   const given = { environment: 'production', ...(secret === null ? {} : { secret }) };
@@ -67,10 +67,10 @@ async function setSecret(founder: Founder, name: ProviderName, secret = fakeSecr
   return put.secret ?? secret ?? '';
 }
 
-/** A founder who talks to the service past its public address, with webhooks of these providers set up. */
+/** Creates a founder with an app whose webhooks of these providers are set up. Requests bypass the public address. */
 async function founderOf(
   names: readonly ProviderName[],
-  at: Away = service,
+  at: ServiceAddress = service,
 ): Promise<{ founder: Founder; secrets: Map<ProviderName, string> }> {
   const { accountId, key } = await createFounder(at);
   const founder = new Founder(at.ownUrl ?? '', key, accountId);
@@ -95,7 +95,7 @@ const failedOf = (report: Report, name: ProviderName) =>
 
 const appStep = (report: Report, name: string) => report.app.find(({ step }) => step === name);
 
-const everyStepButTime = PROVIDER_STEPS.filter((step) => step !== 'in_time').toSorted();
+const ALL_STEPS_EXCEPT_TIME = PROVIDER_STEPS.filter((step) => step !== 'in_time').toSorted();
 
 interface Sale {
   readonly userId: string;
@@ -103,7 +103,7 @@ interface Sale {
   readonly transactionId: string;
 }
 
-/** A purchase of 10.00 USD in production, in each provider's words. */
+/** Builds a production purchase of 10.00 USD in each provider's format. */
 const SALES: Readonly<Record<ProviderName, (sale: Sale) => Payload>> = {
   revenuecat: (sale) => revenuecatEvent({ ...sale, usd: 10 }),
   adapty: (sale) => adaptyEvent({ ...sale, usd: 10 }),
@@ -114,13 +114,13 @@ const SALES: Readonly<Record<ProviderName, (sale: Sale) => Payload>> = {
     paddleTransaction({ ...sale, transactionId: `txn_${transactionId}`, amount: 1_000 }),
 };
 
-describe('an app that is set up right', () => {
+describe('a correctly configured app', () => {
   // @promise post-self-test
-  test('passes every step of all five providers, with advice for what is new', async () => {
+  test('a correctly configured app passes every step of all five providers, with advice for a new app', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);
     const report = await selfTest(founder);
     for (const name of PROVIDER_NAMES) {
-      expect(Object.keys(stepsOf(report, name)).toSorted()).toEqual(everyStepButTime);
+      expect(Object.keys(stepsOf(report, name)).toSorted()).toEqual(ALL_STEPS_EXCEPT_TIME);
       const wrong = Object.values(stepsOf(report, name)).filter(({ ok }) => !ok);
       expect(wrong).toEqual([expect.objectContaining({ step: 'real_deliveries', level: 'advice' })]);
     }
@@ -134,7 +134,7 @@ describe('an app that is set up right', () => {
     ]);
   });
 
-  test('says nothing more once people come and the provider itself has delivered', async () => {
+  test('the self-test gives no more advice once users arrive and the provider has delivered', async () => {
     const { founder, secrets } = await founderOf(['revenuecat']);
     const userId = await founder.customer(founder.slug, Date.now() - DAY_MS);
     const sale = bodyOf(SALES.revenuecat({ userId, occurredAt: Date.now(), transactionId: randomUUID() }));
@@ -145,7 +145,7 @@ describe('an app that is set up right', () => {
   });
 
   // @promise self-test-limits
-  test('two at once do not disturb each other, and one account can not start a flood of them', async () => {
+  test('two simultaneous self-tests do not affect each other, and one account cannot start many', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);
     const path = `/apps/${founder.app.id}/self-test`;
     const answers = await Promise.all(Array.from({ length: 8 }, () => founder.call<Report>('POST', path)));
@@ -161,7 +161,7 @@ describe('an app that is set up right', () => {
 describe('no money', () => {
   // @promise self-test-no-money
   test.each(PROVIDER_NAMES)(
-    '%s: what was announced as a self-test earns nothing, even a sale of production to an attributed user',
+    '%s: a delivery announced as a self-test earns nothing, even a production sale to an attributed user',
     async (name) => {
       const { founder, secrets } = await founderOf([name]);
       const secret = secrets.get(name) ?? '';
@@ -189,7 +189,7 @@ describe('no money', () => {
     },
   );
 
-  test('an announcement counts for its app and provider alone, and is never taken back', async () => {
+  test('an announcement applies to its app and provider only, and cannot be removed', async () => {
     const { founder, secrets } = await founderOf(['revenuecat']);
     const other = await founderOf(['revenuecat']);
     const userId = await founder.customer();
@@ -211,7 +211,7 @@ describe('no money', () => {
   });
 
   // @promise self-test-no-money
-  test('leaves no commission, no revenue and no sum, whatever the rates and the users are', async () => {
+  test('a self-test creates no commission and no revenue, and changes no overview', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);
     await founder.customer();
     const before = await founder.ok('GET', `/apps/${founder.app.id}/overview`);
@@ -227,7 +227,7 @@ describe('no money', () => {
   });
 
   // @promise self-test-no-money
-  test('the database itself refuses production for it, and a payment of production for a sandbox event', async () => {
+  test('the database refuses a production event for a self-test, and a production payment for a sandbox event', async () => {
     const { founder } = await founderOf(['paddle']);
     await selfTest(founder);
     const appId = founder.app.id as AppId;
@@ -269,9 +269,9 @@ describe('no money', () => {
   });
 });
 
-describe('what a founder sees of it', () => {
+describe('the results for founders', () => {
   // @promise self-test-marked
-  test('is marked among the deliveries, and is nobody’s last delivery, user or attack', async () => {
+  test('a self-test is marked in the deliveries, and is not a last delivery, a user or an unattributed event', async () => {
     const { founder, secrets } = await founderOf(['revenuecat']);
     const at = (path: string) => founder.ok<Record<string, never>>('GET', `/apps/${founder.app.id}/${path}`);
     expect(await selfTest(founder)).toMatchObject({ ok: true });
@@ -292,7 +292,7 @@ describe('what a founder sees of it', () => {
 
     const body = bodyOf(revenuecatEvent({ userId: 'real', environment: 'SANDBOX' }));
     await founder.webhook('revenuecat', body, { authorization: secrets.get('revenuecat') ?? '' });
-    await founder.webhook('revenuecat', body, { authorization: 'of somebody else' });
+    await founder.webhook('revenuecat', body, { authorization: 'of another sender' });
     await selfTest(founder);
     const listed = (await at('diagnostics/webhooks')) as unknown as { items: { selfTest: boolean }[] };
     expect(listed.items.filter(({ selfTest: own }) => !own)).toEqual([
@@ -312,7 +312,7 @@ describe('what a founder sees of it', () => {
     });
   });
 
-  test('a right signature of another time sends the founder to the clock, not to the secret', async () => {
+  test('a correct signature with an old time makes the self-test report the clock, not the secret', async () => {
     const { founder, secrets } = await founderOf(['stripe']);
     const body = Buffer.from('{}');
     const old = PROOFS.stripe(body, secrets.get('stripe') ?? '', Date.now() - HOUR_MS);
@@ -323,7 +323,7 @@ describe('what a founder sees of it', () => {
     });
   });
 
-  test('without any provider it fails, and says how to configure one; a provider that is not used is no failure', async () => {
+  test('the self-test fails without any provider, and an unused provider is not a failure', async () => {
     const { founder } = await founderOf([]);
     const report = await selfTest(founder);
     expect(report.ok).toBe(false);
@@ -343,14 +343,14 @@ describe('what a founder sees of it', () => {
 });
 
 describe('a secret', () => {
-  // Set before the API refused such a one.
+  // Inserted directly, since the API refuses such a secret.
   // @promise self-test-wrong-secret
   test.each([
     ['stripe', 'sk_test_an_api_key'],
     ['paddle', 'pdl_live_apikey_01'],
     ['superwall', '%%%'],
   ] as const)(
-    'of %s that can be none of its webhooks is told as such, and nothing is sent',
+    'a secret of %s that cannot be a webhook secret is reported, and nothing is sent',
     async (name, secret) => {
       const { founder } = await founderOf([]);
       const sealed = createSecretBox([TEST_SECRETS_KEY]).encrypt(secret, `${founder.app.id}:${name}`);
@@ -365,7 +365,7 @@ describe('a secret', () => {
   );
 
   // @promise self-test-wrong-secret
-  test('that can not be opened is told as such, and nothing is sent', async () => {
+  test('a secret that cannot be decrypted is reported, and nothing is sent', async () => {
     const { founder } = await founderOf([]);
     await service.sql`
       insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
@@ -384,7 +384,7 @@ describe('a secret', () => {
 
 type Handler = (incoming: IncomingMessage, body: Buffer, response: ServerResponse) => void;
 
-describe('in front of the service', () => {
+describe('a proxy in front of the service', () => {
   let front: TestService;
   let behind = '';
   let handler: Handler;
@@ -399,8 +399,8 @@ describe('in front of the service', () => {
     });
   });
 
-  /** Passes a request on, with what was changed. */
-  const passOn =
+  /** Forwards a request with the given changes. */
+  const forward =
     (change: {
       readonly body?: (body: Buffer) => Buffer;
       readonly without?: string;
@@ -444,11 +444,11 @@ describe('in front of the service', () => {
   });
 
   const names = ['revenuecat', 'stripe', 'paddle'] as const;
-  const rest = everyStepButTime.filter((step) => step !== 'public_address');
+  const rest = ALL_STEPS_EXCEPT_TIME.filter((step) => step !== 'public_address');
 
-  test('a proxy that changes nothing passes, and is what everything went through', async () => {
+  test('a proxy that changes nothing passes, and every request goes through it', async () => {
     const { founder } = await founderOf(names, front);
-    handler = passOn({});
+    handler = forward({});
     expect(await selfTest(founder)).toMatchObject({ ok: true });
     expect(seen).toHaveLength(4 * names.length);
   });
@@ -457,13 +457,13 @@ describe('in front of the service', () => {
   test.each<[string, Handler, RegExp, RegExp]>([
     [
       'a proxy that changes the body',
-      passOn({ body: (body) => Buffer.from(`${body.toString()}\n`) }),
+      forward({ body: (body) => Buffer.from(`${body.toString()}\n`) }),
       /Something changes the body/,
       /byte for byte/,
     ],
     [
-      'a proxy that gives refusals another face',
-      passOn({ status: (status) => (status === 401 ? 403 : status) }),
+      'a proxy that replaces refusals',
+      forward({ status: (status) => (status === 401 ? 403 : status) }),
       /something replaces the service's response with a 403/,
       /pass responses through unchanged/,
     ],
@@ -475,54 +475,60 @@ describe('in front of the service', () => {
       /PUBLIC_URL/,
     ],
     [
-      'a page of somebody else',
+      'a page of another server',
       (_, __, response) => response.writeHead(200).end('<html>hello</html>'),
       /Something other than this service responds .* with status 200/,
       /PUBLIC_URL/,
     ],
     [
-      'a connection that is cut',
+      'a connection that is closed',
       (incoming) => incoming.socket.destroy(),
       /cannot be reached from the service itself/,
       /PUBLIC_URL/,
     ],
-  ])('%s is found, the rest is tested past it, and no secret goes there', async (_, how, detail, fix) => {
-    const { founder, secrets } = await founderOf(names, front);
-    handler = how;
-    const report = await selfTest(founder);
-    expect(report.ok).toBe(false);
-    for (const name of names) {
-      expect(failedOf(report, name)).toEqual(['public_address']);
-      const { public_address: address, ...others } = stepsOf(report, name);
-      expect(address?.detail).toMatch(detail);
-      expect(address?.fix).toMatch(fix);
-      expect(Object.keys(others).toSorted()).toEqual(rest);
-    }
-    expect(seen.length).toBeGreaterThan(0);
-    const everything = JSON.stringify(seen);
-    expect(everything).not.toContain(secrets.get('revenuecat'));
-    expect(everything).not.toMatch(/stripe-signature|paddle-signature|authorization/);
-  });
+  ])(
+    '%s is reported, the other steps run past it, and no secret is sent there',
+    async (_, how, detail, fix) => {
+      const { founder, secrets } = await founderOf(names, front);
+      handler = how;
+      const report = await selfTest(founder);
+      expect(report.ok).toBe(false);
+      for (const name of names) {
+        expect(failedOf(report, name)).toEqual(['public_address']);
+        const { public_address: address, ...others } = stepsOf(report, name);
+        expect(address?.detail).toMatch(detail);
+        expect(address?.fix).toMatch(fix);
+        expect(Object.keys(others).toSorted()).toEqual(rest);
+      }
+      expect(seen.length).toBeGreaterThan(0);
+      const everything = JSON.stringify(seen);
+      expect(everything).not.toContain(secrets.get('revenuecat'));
+      expect(everything).not.toMatch(/stripe-signature|paddle-signature|authorization/);
+    },
+  );
 
   // @promise self-test-proxy
   test.each([
     ['revenuecat', 'authorization'],
     ['stripe', 'stripe-signature'],
-  ] as const)('a proxy that drops the proof of %s is found, and the header named', async (name, header) => {
-    const { founder } = await founderOf([name], front);
-    handler = passOn({ without: header });
-    const report = await selfTest(founder);
-    expect(failedOf(report, name)).toEqual(['accepted']);
-    expect(stepsOf(report, name)['accepted']).toMatchObject({
-      detail: expect.stringContaining(
-        'its proof was refused (401). Sent directly to the service, it is accepted',
-      ),
-      fix: expect.stringContaining(header),
-    });
-  });
+  ] as const)(
+    'a proxy that removes the proof of %s is reported with the name of the header',
+    async (name, header) => {
+      const { founder } = await founderOf([name], front);
+      handler = forward({ without: header });
+      const report = await selfTest(founder);
+      expect(failedOf(report, name)).toEqual(['accepted']);
+      expect(stepsOf(report, name)['accepted']).toMatchObject({
+        detail: expect.stringContaining(
+          'its proof was refused (401). Sent directly to the service, it is accepted',
+        ),
+        fix: expect.stringContaining(header),
+      });
+    },
+  );
 
   // @promise self-test-limits
-  test('an address that never answers costs its time once, and everything ends within the limit', async () => {
+  test('an address that never responds is waited for only once, and the self-test ends within its limit', async () => {
     const { founder } = await founderOf(names, front);
     handler = () => {};
     const startedAt = performance.now();
@@ -533,9 +539,9 @@ describe('in front of the service', () => {
     server.closeAllConnections();
   }, 40_000);
 
-  test('when the time is over, what was not looked at is said to be so', async () => {
+  test('the providers that were not checked in time are reported', async () => {
     const { founder } = await founderOf(names, front);
-    handler = passOn({});
+    handler = forward({});
     const report = await runSelfTest(
       {
         sql: front.sql,
@@ -552,13 +558,13 @@ describe('in front of the service', () => {
   });
 });
 
-describe('without anybody who does the work', () => {
+describe('a service that cannot process deliveries', () => {
   // @promise self-test-pending
   test.each<[string, Parameters<typeof startTestService>[0], RegExp]>([
     ['no worker', { settings: { role: 'api' } }, /that a worker runs/],
     ['no Temporal server', { temporalAddress: '127.0.0.1:1' }, /GET \/readyz reports: temporal: /],
   ])(
-    '%s: the answer is pending, and the operator is told where to look',
+    '%s: the response is pending, and the fix names what the operator has to check',
     async (_, options, where) => {
       const idle = await startTestService(options);
       try {
@@ -579,12 +585,12 @@ describe('without anybody who does the work', () => {
 });
 
 describe('the app as a whole', () => {
-  test('users that never match, and currencies without a rate, are named', async () => {
+  test('users that never match and currencies without a rate are reported', async () => {
     const { founder, secrets } = await founderOf(['revenuecat']);
     await founder.customer();
     const authorization = secrets.get('revenuecat') ?? '';
     const inKroner = revenuecatEvent({
-      userId: 'of-nobody',
+      userId: 'an-unknown-user',
       occurredAt: Date.now(),
       usd: 1,
       currency: 'SEK',
@@ -596,7 +602,7 @@ describe('the app as a whole', () => {
     expect(appStep(named, 'exchange_rates')).toMatchObject({ ok: true });
 
     await setSecret(founder, 'stripe', 'whsec_plainly_fake');
-    const yen = bodyOf(stripeInvoicePaid({ userId: 'of-nobody', amount: 500, currency: 'jpy' }));
+    const yen = bodyOf(stripeInvoicePaid({ userId: 'an-unknown-user', amount: 500, currency: 'jpy' }));
     await founder.webhook('stripe', yen, PROOFS.stripe(yen, 'whsec_plainly_fake'));
     expect(appStep(await selfTest(founder), 'exchange_rates')).toMatchObject({
       ok: false,
@@ -634,7 +640,7 @@ describe('the command line', () => {
   };
 
   // @promise self-test-command
-  test('shows a table of steps, or JSON; what it does now goes to standard error', async () => {
+  test('the command prints a table of steps or JSON, and its progress to standard error', async () => {
     const { founder } = await founderOf(['stripe', 'paddle']);
     const table = await admin(['--app', founder.app.id]);
     expect(table).toMatchObject({
@@ -652,14 +658,14 @@ describe('the command line', () => {
   });
 
   // @promise self-test-command
-  test('has exit status 1 when something is to be mended, with the fix', async () => {
+  test('the command exits with status 1 and prints the fix when a step fails', async () => {
     const { founder } = await founderOf([]);
     const { status, out } = await admin(['--app', founder.app.id]);
     expect(status).toBe(1);
     expect(out).toMatch(/│ app\s+│ providers\s+│ FIX\s+│ No billing provider is configured/);
   });
 
-  test('reaches a service on another machine by its public address alone', async () => {
+  test('the command reaches a service on another machine at its public address', async () => {
     const { founder } = await founderOf(['stripe']);
     expect(await admin(['--app', founder.app.id], { ownUrl: 'http://127.0.0.1:1' })).toMatchObject({
       status: 0,
@@ -667,21 +673,24 @@ describe('the command line', () => {
   });
 
   test.each([
-    ['none is there', null, /^The service is not running\. Start it with npm start/],
+    ['there is no service', null, /^The service is not running\. Start it with npm start/],
     [
-      'nobody answers',
+      'no service responds',
       { ownUrl: 'http://127.0.0.1:1', publicUrl: 'http://127.0.0.1:1' },
       /^The service does not respond at http:\/\/127\.0\.0\.1:1\. Start it/,
     ],
-  ])('says in a sentence that the service does not run when %s', async (_, over, sentence) => {
-    const { founder } = await founderOf(['stripe']);
-    const { status, out, err } = await admin(['--app', founder.app.id], over);
-    expect({ status, out }).toEqual({ status: 1, out: '' });
-    expect(err).toMatch(sentence);
-    expect(err.trimEnd().split('\n')).toHaveLength(1);
-  });
+  ])(
+    'the command reports in one sentence that the service does not run when %s',
+    async (_, over, sentence) => {
+      const { founder } = await founderOf(['stripe']);
+      const { status, out, err } = await admin(['--app', founder.app.id], over);
+      expect({ status, out }).toEqual({ status: 1, out: '' });
+      expect(err).toMatch(sentence);
+      expect(err.trimEnd().split('\n')).toHaveLength(1);
+    },
+  );
 
-  test('does not know an app that is not there', async () => {
+  test('the command reports an app that does not exist', async () => {
     expect(await admin(['--app', newId('app')])).toMatchObject({
       status: 1,
       err: expect.stringMatching(/^There is no app /),

@@ -22,7 +22,7 @@ function sourceEventId(nth: number): string {
   return `ada00000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}`;
 }
 
-/** The fixture of that number as it should read, but for what is given. */
+/** Returns the expected event of a fixture, by its number. */
 const reads = (nth: number, kind: NormalizedEvent['kind'], rest?: Partial<NormalizedEvent>) =>
   readsAs(sourceEventId(nth), nth, kind, rest);
 
@@ -216,9 +216,9 @@ describe('reading a body', () => {
   });
 
   test('a purchase without a purchase time counts from the time of its event', () => {
-    const told = STORE_START + 7;
-    expect(eventOf(parse({ occurredAt: told, extra: { purchase_date: null } })).occurredAt).toBe(told);
-    expect(eventOf(parse({ occurredAt: told, extra: { purchase_date: 'soon' } })).occurredAt).toBe(told);
+    const eventAt = STORE_START + 7;
+    expect(eventOf(parse({ occurredAt: eventAt, extra: { purchase_date: null } })).occurredAt).toBe(eventAt);
+    expect(eventOf(parse({ occurredAt: eventAt, extra: { purchase_date: 'soon' } })).occurredAt).toBe(eventAt);
   });
 
   test('the time of an event may be in its properties only', () => {

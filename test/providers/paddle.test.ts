@@ -38,7 +38,7 @@ function accepts({ header, body = BODY, secret = SECRET, receivedAt = AT * 1000 
   return paddle.verify({ headers, body: Buffer.from(body), receivedAt }, secret);
 }
 
-/** What Paddle's own library says to the same request, at the same time. */
+/** Whether Paddle's own library accepts the same request at the same time. */
 async function referenceAccepts(attempt: Attempt): Promise<boolean> {
   const { header = '', body = BODY, secret = SECRET, receivedAt = AT * 1000 } = attempt;
   jest.setSystemTime(receivedAt);
@@ -51,7 +51,7 @@ async function referenceAccepts(attempt: Attempt): Promise<boolean> {
 
 describe('verification', () => {
   beforeEach(() => {
-    // The library reads the clock of the process; nothing else is replaced.
+    // The library reads the clock of the process. Nothing else is replaced.
     jest.useFakeTimers({ now: AT * 1000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
   });
   afterEach(() => {
@@ -109,8 +109,8 @@ describe('verification', () => {
     expect(await referenceAccepts(attempt)).toBe(true);
   });
 
-  // paddle-node-sdk 3.10.0 keeps only the last signature it reads, while Paddle sends one for each secret that is valid
-  // during a rotation, in an order nobody promises. Its PHP library tries them all, and so do we.
+  // paddle-node-sdk 3.10.0 checks only the last signature, while Paddle sends one for each secret that is valid during a
+  // rotation, in no guaranteed order. Paddle's PHP library checks all of them, and so does Tributary.
   test('a valid signature that is first in the list is accepted, although Paddle’s library for Node refuses it', async () => {
     const attempt = { header: `ts=${AT};h1=${MAC};h1=${other}` };
     expect(accepts(attempt)).toBe(true);
@@ -135,7 +135,7 @@ describe('verification', () => {
     ['a signature cut short', { header: fresh.slice(0, -1) }],
     ['a signature too long', { header: `${fresh}0` }],
     ['a signature in upper case', { header: `ts=${AT};h1=${MAC.toUpperCase()}` }],
-    ['a time in words', { header: `ts=now;h1=${MAC}` }],
+    ['a time that is text', { header: `ts=now;h1=${MAC}` }],
     ['an empty time', { header: `ts=;h1=${MAC}` }],
     ['a negative time', { header: `ts=-${AT};h1=${MAC}` }],
     ["Stripe's separator", { header: `ts=${AT},h1=${MAC}` }],
@@ -147,7 +147,7 @@ describe('verification', () => {
     expect(await referenceAccepts(attempt)).toBe(false);
   });
 
-  // The library reads a time as far as it is a number, the last of several, and a signature up to a second `=`.
+  // The library reads the leading digits of a time, the last of several times, and a signature up to a second `=`.
   test.each([
     ['two times', `ts=${AT - 1};ts=${AT};h1=${MAC}`],
     ['a time with something behind it', `ts=${AT}x;h1=${MAC}`],
@@ -224,10 +224,10 @@ describe('verification', () => {
   });
 });
 
-/** The first fixture is told of one day after this, and so on. Transactions are billed a second before. */
+/** The first fixture is one day after this, the second two days, and so on. Transactions are billed one second earlier. */
 const START = 1_772_443_800_000;
 
-/** The fixture of that number as it should read, but for what is given. Bodies of Paddle name no environment. */
+/** Returns the expected event of a fixture, by its number. Paddle's bodies name no environment. */
 function reads(
   nth: number,
   kind: NormalizedEvent['kind'],
@@ -252,7 +252,7 @@ const subscription = {
   userLinks: [{ key: 'sub_FakeLantern01', customerUserId: 'user-hazel' }],
 };
 
-/** A transaction of the subscription. */
+/** Returns the expected event of a transaction of the subscription. */
 function sold(
   nth: number,
   kind: NormalizedEvent['kind'],
@@ -617,9 +617,13 @@ describe('malformed bodies', () => {
     ['a transaction without an id', bodyOf(paddleTransaction({ extra: { id: null } })), 'data.id'],
     ['an amount that is a number', bodyOf(paddleTransaction(totals(1200))), 'data.details.totals.total'],
     ['an amount with decimals', bodyOf(paddleTransaction(totals('12.00'))), 'data.details.totals.total'],
-    ['an amount in words', bodyOf(paddleTransaction(totals(personal))), 'data.details.totals.total'],
+    ['an amount that is text', bodyOf(paddleTransaction(totals(personal))), 'data.details.totals.total'],
     ['an amount too large', bodyOf(paddleTransaction(totals('9'.repeat(16)))), 'totals.total'],
-    ['a currency in words', bodyOf(paddleTransaction({ currency: 'dollars' })), 'data.currency_code'],
+    [
+      'a currency that is not a code',
+      bodyOf(paddleTransaction({ currency: 'dollars' })),
+      'data.currency_code',
+    ],
     [
       'a refund without its transaction',
       bodyOf(paddleAdjustment({ extra: { transaction_id: 7 } })),

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import * as z from 'zod';
 import * as read from '../../src/providers/shared/read-body.ts';
 
-/** What a field reads as; the reason when it does not. */
+/** Returns what a field reads as, or the reason why it fails. */
 function readAs<T>(schema: z.ZodType<T>, value: unknown, at?: string): unknown {
   const result = read.readAs(schema, value, at);
   return result.ok ? result.value : result.reason;

@@ -73,7 +73,7 @@ describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (
     const secrets = fc.oneof(text, fc.constantFrom('whsec_', 'whsec_====', 'whsec_a', 'Basic x'));
     fc.assert(
       fc.property(headers, fc.uint8Array(), clock, secrets, (given, bytes, receivedAt, secret) => {
-        // A prototype's names are no headers.
+        // The names of a prototype are not headers.
         const request = { headers: { ...given }, body: Buffer.from(bytes), receivedAt };
         const isToken = provider.scheme === 'static_token' && given['authorization'] === secret;
         expect(provider.verify(request, secret)).toBe(isToken && secret.trim() !== '');
@@ -82,8 +82,8 @@ describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (
   });
 });
 
-/** The headers of Svix by the names that Standard Webhooks gives them. */
-function underOtherNames(headers: Readonly<Record<string, string>>): Record<string, string> {
+/** Returns Svix's headers under the names of Standard Webhooks. */
+function underStandardNames(headers: Readonly<Record<string, string>>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name.replace('svix', 'webhook'), value]),
   );
@@ -101,7 +101,7 @@ describe('the stored proof', () => {
     ['revenuecat', 'token', { authorization: 'token' }],
     ['adapty', 'token', { authorization: 'token' }],
     ['superwall', svixSecret, signSvix(body, svixSecret, at)],
-    ['superwall', svixSecret, underOtherNames(signSvix(body, svixSecret, at))],
+    ['superwall', svixSecret, underStandardNames(signSvix(body, svixSecret, at))],
     ['stripe', 'whsec_x', { 'stripe-signature': signStripe(body, 'whsec_x', at) }],
     ['paddle', 'pdl_x', { 'paddle-signature': signPaddle(body, 'pdl_x', at) }],
   ];
@@ -114,7 +114,7 @@ describe('the stored proof', () => {
       expect(provider.verify(request, secret)).toBe(true);
       const proof = proofOf(provider, request, hasher);
       expect(JSON.stringify(proof)).not.toContain('example.com');
-      // Of a token only its keyed hash is kept; of a signing secret nothing is ever sent.
+      // Only the keyed hash of a token is stored, and a signing secret is never sent.
       expect(JSON.stringify(proof)).not.toContain(`"${secret}"`);
       expect(checkProof(provider, proof, request, secret, hasher)).toBe(true);
       expect(checkProof(provider, proof, request, `${secret}zz`, hasher)).toBe(false);
@@ -133,12 +133,12 @@ test('a repeated header is not part of the stored proof', () => {
 // @promise payment-by-store-reference
 test('one store purchase is one payment, whichever provider reports it', () => {
   const same = { usd: 9.99, transactionId: '70000000000999' };
-  const told = [
+  const results = [
     providers.revenuecat.parse(bodyOf(revenuecatEvent({ ...same, store: 'PLAY_STORE' }))),
     providers.adapty.parse(bodyOf(adaptyEvent({ ...same, store: 'play_store' }))),
     providers.superwall.parse(bodyOf(superwallEvent({ ...same, store: 'PLAY_STORE' }))),
   ];
-  const [first, ...others] = told.map((result) => eventOf(result).payment);
+  const [first, ...others] = results.map((result) => eventOf(result).payment);
   expect(first).toMatchObject({ store: 'play_store', ref: '70000000000999', usdCents: 999 });
   for (const other of others) expect(other).toEqual(first);
 });
@@ -167,7 +167,7 @@ describe('the time of a signature', () => {
     expect(providers[name].signedAt).toBeUndefined();
   });
 
-  /** Each header sent twice. */
+  /** Returns each header as if it was sent twice. */
   function listsOf(headers: Readonly<Record<string, string>>): Record<string, string[]> {
     return Object.fromEntries(Object.entries(headers).map(([key, value]) => [key, [value, value]]));
   }

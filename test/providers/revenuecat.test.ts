@@ -23,7 +23,7 @@ function sourceEventId(nth: number): string {
   return `FA4E0000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}`;
 }
 
-/** The fixture of that number as it should read, but for what is given. */
+/** Returns the expected event of a fixture, by its number. */
 const reads = (nth: number, kind: NormalizedEvent['kind'], rest?: Partial<NormalizedEvent>) =>
   readsAs(sourceEventId(nth), nth, kind, rest);
 

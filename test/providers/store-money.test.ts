@@ -60,7 +60,7 @@ describe('the amount of a price', () => {
     ['zero', { usd: 0, local: 0, currency: 'USD' }, null],
     ['less than half a cent', { usd: 0.004 }, null],
     ['nothing', { usd: null }, null],
-  ])('%s', (_, over, value) => {
+  ])('the price case "%s" is read as the expected amount', (_, over, value) => {
     expect(money.storeAmount(stated(over))).toEqual({ ok: true, value });
   });
 
@@ -105,12 +105,12 @@ describe('a store payment', () => {
     ['a price of zero', { usd: 0 }, false],
     ['a price of zero USD beside one in another currency', { usd: 0, local: 8.99, currency: 'EUR' }, false],
     ['a price of less than half a cent', { usd: 0.004 }, false],
-  ])('%s is not a payment and needs no purchase: %#', (_, over, priceUnknown) => {
+  ])('%s is not a payment and needs no purchase', (_, over, priceUnknown) => {
     const value = { payment: null, priceUnknown };
     expect(money.storePayment(stated(over), NO_TRANSACTION)).toEqual({ ok: true, value });
   });
 
-  test('fails without its purchase, or with an amount too large', () => {
+  test('a payment fails without its purchase, or with an amount too large', () => {
     expect(money.storePayment(stated(), NO_TRANSACTION)).toEqual(NO_TRANSACTION);
     expect(money.storePayment(stated({ usd: 1e20 }), TRANSACTION)).toMatchObject({ ok: false });
   });
@@ -143,7 +143,7 @@ describe('a store refund', () => {
     expect(money.storeRefund(stated({ usd: 0 }), TRANSACTION, 'E-1')).toEqual({ ok: true, value });
   });
 
-  test('fails without its purchase, or with an amount too large', () => {
+  test('a refund fails without its purchase, or with an amount too large', () => {
     expect(money.storeRefund(stated({ usd: -1 }), NO_TRANSACTION, 'E-1')).toEqual(NO_TRANSACTION);
     expect(money.storeRefund(stated({ usd: -1e20 }), TRANSACTION, 'E-1')).toMatchObject({ ok: false });
   });

@@ -47,7 +47,7 @@ function accepts({ header, body = BODY, secret = SECRET, receivedAt = AT * 1000 
   return stripe.verify({ headers, body: Buffer.from(body), receivedAt }, secret);
 }
 
-/** What Stripe's own library says to the same request. */
+/** Whether Stripe's own library accepts the same request. */
 function referenceAccepts({
   header = '',
   body = BODY,
@@ -125,7 +125,7 @@ describe('verification', () => {
   });
 
   test.each([
-    ['a header sent twice and joined on the way', `t=${AT},v1=${MAC}, t=${AT},v1=${MAC}`],
+    ['a header that was sent twice and joined', `t=${AT},v1=${MAC}, t=${AT},v1=${MAC}`],
     ['two times', `t=${AT - 1},t=${AT},v1=${MAC}`],
     ['a time with something behind it', `t=${AT}x,v1=${MAC}`],
     ['a time with a fraction', `t=${AT}.0,v1=${MAC}`],
@@ -235,7 +235,7 @@ describe('verification', () => {
     },
   );
 
-  // Third parties report this scheme of RevenueCat's; it is not built, since its own pages do not mention it.
+  // Third parties report this scheme for RevenueCat. It is not implemented, since RevenueCat's own pages do not mention it.
   test('the signature that third parties report for RevenueCat is the same scheme under another header', () => {
     const scheme = {
       header: 'x-revenuecat-webhook-signature',
@@ -257,10 +257,10 @@ describe('verification', () => {
   });
 });
 
-/** The first fixture is a day later than this, and so on. */
+/** The first fixture is one day after this, the second two days, and so on. */
 const START = 1_772_443_800_000;
 
-/** The fixture of that number as it should read, but for what is given. */
+/** Returns the expected event of a fixture, by its number. */
 function reads(
   nth: number,
   kind: NormalizedEvent['kind'],
@@ -729,26 +729,26 @@ describe('subscriptions', () => {
   test.each<[string, readonly object[], readonly object[], boolean]>([
     ['another price', [item('price_1')], [item('price_2')], true],
     ['another quantity', [item('price_1', 1)], [item('price_1', 2)], true],
-    ['one item more', [item('price_1')], [item('price_1'), item('price_2')], true],
+    ['an additional item', [item('price_1')], [item('price_1'), item('price_2')], true],
     ['another plan', [{ plan: { id: 'plan_1' } }], [{ plan: { id: 'plan_2' } }], true],
     [
-      'the same in another order',
+      'the same items in another order',
       [item('price_1'), item('price_2')],
       [item('price_2'), item('price_1')],
       false,
     ],
     [
-      'the same with a new period',
+      'the same items in a new period',
       [item('price_1', 1)],
       [{ ...item('price_1', 1), current_period_end: 5 }],
       false,
     ],
-    ['nothing that was stated before', [], [item('price_1')], false],
-    ['nothing that is stated now', [item('price_1')], [], false],
-    ['prices that are not named', [item(null)], [item('price_1')], false],
-    ['one price that is not named', [item('price_1'), item(null)], [item('price_1')], false],
+    ['no previous items', [], [item('price_1')], false],
+    ['no current items', [item('price_1')], [], false],
+    ['prices without ids', [item(null)], [item('price_1')], false],
+    ['one price without an id', [item('price_1'), item(null)], [item('price_1')], false],
   ])(
-    'a subscription update with %s is a product change only if the products differ: %#',
+    'a subscription update with %s is a product change only if the products differ',
     (_, before, data, changes) => {
       const previousAttributes = { items: { data: before } };
       const payload = stripeSubscription({ ...updated, previousAttributes, extra: { items: { data } } });
@@ -759,9 +759,9 @@ describe('subscriptions', () => {
   );
 
   test.each([
-    ['the end of the period was not asked for before', { cancel_at_period_end: true }, true, false],
-    ['it is not asked for now', { cancel_at_period_end: false }, false, false],
-    ['it is asked for now', { cancel_at_period_end: false }, true, true],
+    ['it was already set', { cancel_at_period_end: true }, true, false],
+    ['the update does not set it', { cancel_at_period_end: false }, false, false],
+    ['the update sets it', { cancel_at_period_end: false }, true, true],
   ])(
     'an update is a cancellation only when it sets one: %s',
     (_, previousAttributes, cancelAtPeriodEnd, expected) => {

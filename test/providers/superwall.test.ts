@@ -29,7 +29,7 @@ interface Vector {
   readonly signature: string;
 }
 
-/** Published with the scheme. */
+/** The vector of the scheme's documentation. */
 const PING: Vector = {
   secret: 'whsec_plJ3nmyCDGBKInavdOK15jsl',
   id: 'msg_loFOjxBNrRLzqYUf',
@@ -45,7 +45,7 @@ const LIBRARY: Vector = {
   signature: 'v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=',
 };
 
-/** Of another provider of the same scheme, whose key is the text itself. */
+/** The vector of another provider of the scheme, whose key is the text itself. */
 const TEXT_KEY: Vector = {
   secret: `whsec_${Buffer.from('polar_whs_example_secret').toString('base64')}`,
   id: 'msg_test_1',
@@ -64,7 +64,7 @@ interface Attempt {
   readonly prefix?: 'svix' | 'webhook';
 }
 
-/** What is not said is as in the first vector; undefined takes a header away. */
+/** Fields that are not given are those of the first vector; undefined removes a header. */
 function request(attempt: Attempt) {
   const { prefix = 'svix', body = PING.body, secret = PING.secret, receivedAt = PING.at * 1000 } = attempt;
   const given = { id: PING.id, time: String(PING.at), signature: PING.signature, ...attempt };
@@ -81,7 +81,7 @@ function accepts(attempt: Attempt): boolean {
   return superwall.verify({ headers, body: Buffer.from(body), receivedAt }, secret);
 }
 
-/** What the library of Svix says to the same request, at the same time. */
+/** Whether the library of Svix accepts the same request at the same time. */
 function referenceAccepts(attempt: Attempt): boolean {
   const { headers, body, secret, receivedAt } = request(attempt);
   jest.setSystemTime(receivedAt);
@@ -95,7 +95,7 @@ function referenceAccepts(attempt: Attempt): boolean {
 
 describe('verification', () => {
   beforeEach(() => {
-    // The library reads the clock of the process; nothing else is replaced.
+    // The library reads the clock of the process. Nothing else is replaced.
     jest.useFakeTimers({ now: PING.at * 1000, doNotFake: ['nextTick', 'setImmediate', 'setTimeout'] });
   });
   afterEach(() => {
@@ -103,7 +103,7 @@ describe('verification', () => {
   });
 
   test.each<[string, Vector]>([
-    ['the one of its documentation', PING],
+    ['the vector of its documentation', PING],
     ['the vector of its library', LIBRARY],
     ['the vector of a provider whose key is text', TEXT_KEY],
     ['the vector with a secret without its prefix', { ...LIBRARY, secret: LIBRARY.secret.slice(6) }],
@@ -167,8 +167,8 @@ describe('verification', () => {
     expect(referenceAccepts(attempt)).toBe(false);
   });
 
-  // The library reads a time as far as it is a number, and a signature up to its next comma. Both are forms that Svix
-  // never sends; here a time has to be whole seconds and nothing else.
+  // The library reads the leading digits of a time, and a signature up to the next comma. Svix sends neither form, and
+  // Tributary accepts only a time in whole seconds.
   test.each<[string, Attempt]>([
     ['a time with something behind it', { time: `${PING.at}x` }],
     ['a time with a fraction', { time: `${PING.at}.5` }],
@@ -286,7 +286,7 @@ describe('verification', () => {
         const text = original[what];
         const at = place % text.length;
         const changed = text.slice(0, at) + by + text.slice(at + 1);
-        // The list of signatures may end in a space, which adds an empty one.
+        // The list of signatures may end with a space, which adds an empty signature.
         fc.pre(changed !== text && changed.trim() !== text);
         const stillThere = what === 'signature' && changed.split(' ').includes(text);
         expect(accepts({ [what]: changed })).toBe(stillThere);
@@ -299,7 +299,7 @@ function sourceEventId(nth: number, name: string): string {
   return `5e000000-0000-4000-8000-0000000000${String(nth).padStart(2, '0')}:${name}`;
 }
 
-/** The fixture of that number as it should read, but for what is given. */
+/** Returns the expected event of a fixture, by its number. */
 const reads = (nth: number, name: string, kind: NormalizedEvent['kind'], rest?: Partial<NormalizedEvent>) =>
   readsAs(sourceEventId(nth, name), nth, kind, rest);
 

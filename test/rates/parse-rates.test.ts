@@ -6,7 +6,7 @@ import { parseRates, RatesFileError } from '../../src/rates/parse-rates.ts';
 const TODAY = '2026-03-02';
 const fixture = (name: string) => readFileSync(new URL(`../fixtures/rates/${name}`, import.meta.url), 'utf8');
 
-/** The rates as short lines: currency, day, units, worth in dollars. */
+/** Returns the rates as short lines: currency, day, units, value in dollars. */
 const linesOf = (text: string, today = TODAY) =>
   parseRates(text, today).rates.map(
     ({ currency, day, units, worthUsd }) => `${currency} ${day} ${units} = ${worthUsd}`,

@@ -9,7 +9,7 @@ const fixture = (name: string) => readFileSync(new URL(`../fixtures/rates/${name
 const csv = fixture('eurofxref.csv');
 const archive = fixture('eurofxref.zip');
 
-/** The archive with one byte turned over, counted from its beginning. */
+/** Returns the archive with the byte at an offset inverted. */
 function damaged(at: number): Buffer {
   const copy = Buffer.from(archive);
   copy[at] = (copy[at] ?? 0) ^ 0xff;
@@ -17,7 +17,7 @@ function damaged(at: number): Buffer {
 }
 
 describe('a ZIP archive with one file', () => {
-  // Both were written by Python's zipfile; in the streamed one the sizes stand behind the data.
+  // Both were written by Python's zipfile. In the streamed one the sizes are after the data.
   test.each(['eurofxref.zip', 'eurofxref-streamed.zip'])(
     'the archive %s is unpacked to its bytes',
     (name) => {

@@ -20,20 +20,20 @@ export const PROOFS = Object.fromEntries(
 
 const ROOT = new URL('../fixtures/providers/', import.meta.url);
 
-/** The names of a provider's fixtures, without their ending. */
+/** Returns the names of a provider's fixtures, without the extension. */
 export function fixtureNames(provider: string): readonly string[] {
   const files = readdirSync(new URL(`${provider}/`, ROOT));
   return files.map((file) => file.replace(/\.json$/, '')).toSorted();
 }
 
-/** A fixture's bytes, as they would arrive. */
+/** Returns the bytes of a fixture. */
 export function fixture(provider: string, name: string): Buffer {
   return readFileSync(new URL(`${provider}/${name}.json`, ROOT));
 }
 
-/** An event that says this and nothing else. Written apart from the code that it is compared with. */
+/** Returns an event with these fields and no others. It does not use the code that it is compared with. */
 export function expectedEvent(
-  says: Pick<NormalizedEvent, 'sourceEventId' | 'kind' | 'occurredAt'> & Partial<NormalizedEvent>,
+  fields: Pick<NormalizedEvent, 'sourceEventId' | 'kind' | 'occurredAt'> & Partial<NormalizedEvent>,
 ): NormalizedEvent {
   return {
     environment: 'production',
@@ -47,32 +47,32 @@ export function expectedEvent(
     userLinks: [],
     transfer: null,
     priceUnknown: false,
-    ...says,
+    ...fields,
   };
 }
 
-/** The event that a body was read as; throws with the reason when it was not. */
+/** Returns the event of a parse result. Throws the reason when there is none. */
 export function eventOf(result: ParseResult): NormalizedEvent {
   if (result.outcome !== 'event') throw new Error(`${result.outcome}: ${result.reason}`);
   return result.event;
 }
 
-/** The same amount in cents and in USD, as an event states it. */
+/** Returns an amount in USD cents as an event states it. */
 export function usd(usdCents: number) {
   return { currency: 'USD', amountMinor: usdCents, usdCents };
 }
 
-/** The first fixture's purchase in a store is made one day after this; each further fixture is a day later. */
+/** The first store fixture's purchase is one day after this, and each further fixture one day later. */
 export const STORE_START = 1_772_443_800_000;
-/** Events of a store are told of four seconds after the purchase. */
-export const STORE_TOLD = 4000;
+/** A store's event is four seconds after the purchase, ms. */
+export const STORE_EVENT_DELAY = 4000;
 
-/** When the purchase of the fixture of that number was made. */
+/** Returns the purchase time of a store fixture, by its number. */
 export function storeTime(nth: number): number {
   return STORE_START + nth * DAY_MS;
 }
 
-/** The store fixture of that number as it should read, but for what is given. */
+/** Returns the expected event of a store fixture, by its number. */
 export function readsAs(
   sourceEventId: string,
   nth: number,
@@ -82,14 +82,14 @@ export function readsAs(
   return expectedEvent({
     sourceEventId,
     kind,
-    occurredAt: storeTime(nth) + STORE_TOLD,
+    occurredAt: storeTime(nth) + STORE_EVENT_DELAY,
     productId: 'lantern.plus.monthly',
     userIds: ['user-hazel'],
     ...rest,
   });
 }
 
-/** The money of a store fixture counts from the purchase, not from the message. */
+/** Returns the expected payment of a store fixture. It counts from the purchase, not from the event. */
 export function paidInStore(
   nth: number,
   amount: Pick<NonNullable<NormalizedEvent['payment']>, 'currency' | 'amountMinor' | 'usdCents'>,
@@ -99,10 +99,10 @@ export function paidInStore(
   return { occurredAt: storeTime(nth), payment };
 }
 
-/** What all refunds of a store have in common. */
+/** The common fields of all store refunds. */
 export const STORE_REFUND = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
 
-/** A secret of the form that the provider gives out, plainly fake. Null where this service makes it. */
+/** Returns a fake secret in the provider's form, or null where the service generates the secret. */
 export function fakeSecret(provider: ProviderName): string | null {
   switch (provider) {
     case 'revenuecat':
