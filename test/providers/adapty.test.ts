@@ -218,7 +218,9 @@ describe('reading a body', () => {
   test('a purchase without a purchase time counts from the time of its event', () => {
     const eventAt = STORE_START + 7;
     expect(eventOf(parse({ occurredAt: eventAt, extra: { purchase_date: null } })).occurredAt).toBe(eventAt);
-    expect(eventOf(parse({ occurredAt: eventAt, extra: { purchase_date: 'soon' } })).occurredAt).toBe(eventAt);
+    expect(eventOf(parse({ occurredAt: eventAt, extra: { purchase_date: 'soon' } })).occurredAt).toBe(
+      eventAt,
+    );
   });
 
   test('the time of an event may be in its properties only', () => {
