@@ -5,7 +5,7 @@ import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/w
 import { projectRoot } from '../src/config/project-root.ts';
 import { replayHistory } from '../temporal/replay.ts';
 
-// Replays log every state of their worker, and the one that has to fail logs that it did.
+// Replays log every state of their worker, and the replay that must fail logs its failure.
 Runtime.install({
   logger: new DefaultLogger('ERROR'),
   telemetryOptions: { logging: { filter: makeTelemetryFilterString({ core: 'ERROR', other: 'ERROR' }) } },
@@ -18,7 +18,7 @@ const workflowBundle = { code: await readFile(path.join(projectRoot, 'dist/workf
 const read = async (name: string) =>
   JSON.parse(await readFile(path.join(folder, name), 'utf8')) as { events: { eventType: string }[] };
 
-/** Every workflow and branch that has to have a recorded history. */
+/** Every workflow and branch that must have a recorded history. */
 const BRANCHES = [
   'delivery-happy',
   'delivery-duplicate',
@@ -36,15 +36,15 @@ const BRANCHES = [
 ];
 
 describe('recorded histories', () => {
-  test('there is one of every workflow and branch', () => {
+  test('every workflow and branch has a recorded history', () => {
     expect(files.map((name) => path.basename(name, '.json')).toSorted()).toEqual(BRANCHES.toSorted());
   });
 
-  test.each(files)("%s replays against today's code", async (name) => {
+  test.each(files)("the history %s replays against today's code", async (name) => {
     await replayHistory(workflowBundle, await read(name));
   });
 
-  test('a history that the code does not agree with is refused', async () => {
+  test('a history that does not match the code fails to replay', async () => {
     const history = await read('delivery-fallback.json');
     const at = history.events.findIndex((event) => event.eventType === 'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED');
     const scheduled = history.events[at] as {
@@ -54,7 +54,7 @@ describe('recorded histories', () => {
     await expect(replayHistory(workflowBundle, history)).rejects.toThrow();
   });
 
-  test('no history holds anything but ids: no user id, no body, no key', async () => {
+  test('histories contain no user ids, bodies or keys', async () => {
     for (const name of files) {
       const text = await readFile(path.join(folder, name), 'utf8');
       const payloads = [...text.matchAll(/"data":\s*"([A-Za-z0-9+/=]+)"/g)].map(([, data]) =>

@@ -7,7 +7,7 @@ import { createSecretBox, SecretUnreadable } from '../../src/config/secret-box.t
 
 describe('the environment', () => {
   // @promise limit-defaults, variable-defaults
-  test('may be empty', () => {
+  test('an empty environment has the documented defaults', () => {
     expect(readConfig({ PORT: '', DATABASE_URL: ' ' })).toEqual({
       host: '127.0.0.1',
       port: 3000,
@@ -26,7 +26,7 @@ describe('the environment', () => {
   });
 
   // @promise variable-defaults
-  test('may name several keys, and a public address with a slash', () => {
+  test('SECRETS_KEY may hold several keys, and PUBLIC_URL may end in a slash', () => {
     const keys = [randomBytes(32), randomBytes(32)];
     const SECRETS_KEY = keys.map((key) => key.toString('base64')).join(', ');
     const config = readConfig({ SECRETS_KEY, PUBLIC_URL: 'https://api.example.com/base/', TRUST_PROXY: '2' });
@@ -35,7 +35,7 @@ describe('the environment', () => {
     expect(config.trustProxy).toBe(2);
   });
 
-  test('may name where exchange rates are, or that none are to be fetched', () => {
+  test('RATES_URL names where exchange rates are fetched from, or switches fetching off', () => {
     const RATES_URL = 'http://127.0.0.1:8080/rates.csv?key=1';
     expect(readConfig({ RATES_URL }).ratesUrl).toBe(RATES_URL);
     expect(readConfig({ RATES_URL: 'off' }).ratesUrl).toBeNull();
@@ -56,7 +56,7 @@ describe('the environment', () => {
     ['RATES_URL', 'file:///etc/rates.csv'],
     ['LOG_LEVEL', 'loud'],
     ['METRICS_PORT', '0'],
-  ])('%s=%s is refused with a sentence that names it', (name, value) => {
+  ])('%s=%s is refused with a sentence that names the variable', (name, value) => {
     expect(() => readConfig({ [name]: value })).toThrow(ConfigError);
     expect(() => readConfig({ [name]: value })).toThrow(new RegExp(`${name} must .*\\.`));
   });
@@ -66,7 +66,7 @@ describe('the secret box', () => {
   const [one, two] = [randomBytes(32), randomBytes(32)];
 
   // @promise ciphertext-bound
-  test('opens what it closed, in its context only, and never twice the same', () => {
+  test('a secret decrypts only unchanged and in its own context, and encrypts differently each time', () => {
     const box = createSecretBox([one]);
     const sealed = box.encrypt('sëcret', 'app:stripe');
     expect(box.decrypt(sealed.ciphertext, sealed.encryptionKeyId, 'app:stripe')).toBe('sëcret');
@@ -83,7 +83,7 @@ describe('the secret box', () => {
   });
 
   // @promise first-key-encrypts
-  test('the first key closes, all open; without the key nothing does', () => {
+  test('the first key encrypts and every key decrypts; without its key a secret is unreadable', () => {
     const sealed = createSecretBox([one]).encrypt('x', 'c');
     const rotated = createSecretBox([two, one]);
     expect(rotated.decrypt(sealed.ciphertext, sealed.encryptionKeyId, 'c')).toBe('x');
@@ -94,7 +94,7 @@ describe('the secret box', () => {
   });
 
   // @promise token-hash-keyed
-  test('a token matches its hash also after another key became the first', () => {
+  test('a token matches its hash after another key has become the first', () => {
     const hash = createSecretBox([one]).tokenHash('token');
     expect(createSecretBox([two, one]).matchesTokenHash('token', hash)).toBe(true);
     expect(createSecretBox([two, one]).matchesTokenHash('Token', hash)).toBe(false);
@@ -104,13 +104,13 @@ describe('the secret box', () => {
     }
   });
 
-  test('needs keys of 32 bytes', () => {
+  test('the secret box requires at least one key, of 32 bytes', () => {
     expect(() => createSecretBox([])).toThrow(RangeError);
     expect(() => createSecretBox([randomBytes(16)])).toThrow(RangeError);
   });
 });
 
-test('a log line shows neither keys nor people, also inside an error of the database', () => {
+test('a log line contains neither keys nor personal data, also inside a database error', () => {
   const lines: string[] = [];
   const sink = new Writable({
     write(chunk: Buffer, _, done) {

@@ -22,7 +22,7 @@ beforeAll(async () => {
   founder = await setUpFounder(service);
 });
 afterAll(async () => {
-  proxy.mend();
+  proxy.restore();
   await service.close();
   await proxy.close();
   await database.drop();
@@ -40,7 +40,7 @@ describe('while Postgres is out of reach', () => {
     const ready = await founder.call('GET', '/readyz');
     expect(ready.status).toBe(503);
     expect(ready.text).toContain('Postgres');
-    proxy.mend();
+    proxy.restore();
     await eventually(
       'the service is ready again',
       async () => (await founder.call('GET', '/readyz')).status === 200,
@@ -56,7 +56,7 @@ describe('while Postgres is out of reach', () => {
       founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }))).catch(() => undefined),
     );
     setTimeout(() => proxy.cut(), 15);
-    setTimeout(() => proxy.mend(), 1_500);
+    setTimeout(() => proxy.restore(), 1_500);
     await Promise.all(answers);
     await eventually(
       'no accepted delivery is left without an outcome',

@@ -1,6 +1,6 @@
 /**
- * Started by the tests as a process of its own, to be killed: takes the data folder it is given, starts what it is
- * told to and says where that is.
+ * A process that the tests start and kill. It claims the data folder of its first argument, starts Postgres when the
+ * second says so, and prints the address.
  */
 import { prepareDataDir } from '../../src/embedded/data-dir.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';

@@ -22,7 +22,7 @@ async function admin(dataDir: string, ...args: string[]) {
 }
 
 // @promise command-line-on-data-folder
-test('the command line starts the database of the data folder for the moment, sets it up, and finds a running one', async () => {
+test('the command line starts and sets up the database of the data folder, or uses the one that runs', async () => {
   const dataDir = await temporaryFolder();
   const account = await admin(dataDir, 'accounts', 'create', '--name', 'Ann');
   const listed = [expect.objectContaining(account as object)];
@@ -42,12 +42,12 @@ test('the command line starts the database of the data folder for the moment, se
   await held.release();
 }, 60_000);
 
-test('a running service is found by its data folder or by the environment, with the keys of its secrets', async () => {
+test('the command line finds a service by its data folder or by the environment, with its secrets keys', async () => {
   const dataDir = await temporaryFolder();
   expect(await findService(readConfig({ DATA_DIR: dataDir }))).toBeNull();
 
   const held = await prepareDataDir(dataDir);
-  const [kept] = held.secretsKeys;
+  const [key] = held.secretsKeys;
   await writeServiceFile(dataDir, {
     pid: process.pid,
     apiUrl: 'https://api.example.com',
@@ -58,7 +58,7 @@ test('a running service is found by its data folder or by the environment, with 
   const ofFolder = {
     publicUrl: 'https://api.example.com',
     ownUrl: 'http://127.0.0.1:4000',
-    secretsKeys: [kept],
+    secretsKeys: [key],
   };
   expect(await findService(readConfig({ DATA_DIR: dataDir }))).toEqual(ofFolder);
   expect(await findService(readConfig({ DATA_DIR: dataDir, DATABASE_URL: 'postgres://here/db' }))).toEqual(

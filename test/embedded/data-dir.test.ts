@@ -20,7 +20,7 @@ const service = {
 };
 
 // @promise secrets-key-embedded
-test('the secrets key is made once, kept, and readable by its owner only', async () => {
+test('the secrets key is generated once and stored in a file that only its owner can read', async () => {
   const path = await temporaryFolder();
   const first = await prepareDataDir(path);
   await first.release();
@@ -31,7 +31,7 @@ test('the secrets key is made once, kept, and readable by its owner only', async
   expect((await stat(join(path, 'secrets-key'))).mode & 0o777).toBe(0o600);
 });
 
-test('a new secrets key may stand in front of the one before, as in SECRETS_KEY', async () => {
+test('the secrets key file may hold several keys, separated by commas as in SECRETS_KEY', async () => {
   const path = await temporaryFolder();
   const keys = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
   await writeFile(join(path, 'secrets-key'), `${keys.map((key) => key.toString('base64')).join(',')}\n`);
@@ -40,7 +40,7 @@ test('a new secrets key may stand in front of the one before, as in SECRETS_KEY'
   expect(held.secretsKeys).toEqual(keys);
 });
 
-test('a damaged secrets key is refused and the folder is free again', async () => {
+test('a damaged secrets key is refused, and the data folder is released', async () => {
   const path = await temporaryFolder();
   await writeFile(join(path, 'secrets-key'), 'too short');
   await expect(prepareDataDir(path)).rejects.toThrow(
@@ -49,7 +49,7 @@ test('a damaged secrets key is refused and the folder is free again', async () =
   expect(await dataDirHolders(path)).toEqual([]);
 });
 
-test('a folder that another service holds is refused in one sentence, until that one is killed', async () => {
+test('a data folder that another service holds is refused in one sentence, until that service is killed', async () => {
   const path = await temporaryFolder();
   const other = await startChild(path, 'nothing');
   const refusal = prepareDataDir(path);
@@ -59,14 +59,14 @@ test('a folder that another service holds is refused in one sentence, until that
   await (await prepareDataDir(path)).release();
 });
 
-test('of many that want a folder at once after a crash exactly one gets it', async () => {
+test('exactly one of ten concurrent claims on a data folder succeeds after a crash', async () => {
   const path = await temporaryFolder();
   await writeFile(join(path, `lock.${deadPid()}.0123456789abcdef.x`), '');
   const results = await Promise.allSettled(Array.from({ length: 10 }, () => prepareDataDir(path)));
   expect(results.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
 });
 
-test('a claim whose pid another process has now blocks nobody and is cleared away', async () => {
+test('a claim of an earlier process with the pid of a running one is removed and blocks no start', async () => {
   const path = await temporaryFolder();
   await writeFile(join(path, 'lock.1.0123456789abcdef.x'), '');
   const dataDir = await prepareDataDir(path);
@@ -75,7 +75,7 @@ test('a claim whose pid another process has now blocks nobody and is cleared awa
   expect(await readdir(path)).toEqual(['secrets-key']);
 });
 
-test('the service file is found while its service holds the folder, and not after', async () => {
+test('the service file is found only while its service holds the data folder', async () => {
   const path = await temporaryFolder();
   const dataDir = await prepareDataDir(path);
   await writeServiceFile(path, service);

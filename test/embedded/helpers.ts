@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import postgres from 'postgres';
 
-/** A new, empty folder that is gone when the test file ends (see `cleanUp`). */
+/** Creates an empty folder; `cleanUp` removes it at the end of the test file. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'tributary-test-')));
   folders.push(folder);
@@ -20,7 +20,7 @@ export async function cleanUp(): Promise<void> {
   for (const folder of folders.splice(0)) await rm(folder, { recursive: true, force: true });
 }
 
-/** A process that holds the data folder and, if asked to, runs its Postgres; resolves once it does. */
+/** Starts a process that holds the data folder and, for `postgres`, runs its Postgres. Resolves once it does. */
 export async function startChild(
   dataDir: string,
   what: 'nothing' | 'postgres',
@@ -39,7 +39,7 @@ export async function startChild(
   return { child, started: String(started), kill };
 }
 
-/** One statement on a connection of its own. */
+/** Runs one statement on a new connection. */
 export async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
   const sql = postgres(url, { max: 1, onnotice: () => undefined });
   try {
@@ -49,7 +49,7 @@ export async function query(url: string, statement: string): Promise<Record<stri
   }
 }
 
-/** The pid of a process that has just ended. */
+/** Returns the pid of a process that has just ended. */
 export function deadPid(): number {
   return Number(execFileSync('/bin/sh', ['-c', 'echo $$'], { encoding: 'utf8' }));
 }

@@ -12,7 +12,7 @@ afterAll(cleanUp);
 const onProgress = (): void => undefined;
 
 // @promise empty-temporal-set-up
-test('a local Temporal starts, gets the search attributes it lacks, and stops', async () => {
+test('a local Temporal server starts, receives the missing search attributes, and stops', async () => {
   const server = await startLocalTemporal({ onProgress });
   const connection = await Connection.connect({ address: server.address });
   try {
@@ -32,7 +32,7 @@ test('a local Temporal starts, gets the search attributes it lacks, and stops', 
   );
 });
 
-test('a server that outlived its service makes way for the next one', async () => {
+test('a Temporal server that outlived its service is ended by the next start', async () => {
   const dataDir = await temporaryFolder();
   const left = await startLocalTemporal({ dataDir, onProgress });
   const pid = Number(await readFile(join(dataDir, 'temporal.pid'), 'utf8'));
@@ -43,7 +43,7 @@ test('a server that outlived its service makes way for the next one', async () =
   await next.stop();
 });
 
-test('a pid in the folder that is not a server of ours is left alone', async () => {
+test('a process that is not a Temporal server is not ended when temporal.pid names it', async () => {
   const dataDir = await temporaryFolder();
   await writeFile(join(dataDir, 'temporal.pid'), String(process.ppid));
   const server = await startLocalTemporal({ dataDir, onProgress });
@@ -51,7 +51,7 @@ test('a pid in the folder that is not a server of ours is left alone', async () 
   await server.stop();
 });
 
-test('a port that was asked for and is taken is named', async () => {
+test('a requested Temporal port that is in use is named in the error', async () => {
   const server = await startLocalTemporal({ onProgress });
   const port = Number(server.address.split(':')[1]);
   await expect(startLocalTemporal({ onProgress, port })).rejects.toThrow(

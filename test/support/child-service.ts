@@ -7,17 +7,17 @@ import { TEST_SECRETS_KEY, temporalAddress } from './service.ts';
 export interface ChildService {
   readonly url: string;
   readonly process: ChildProcess;
-  /** Everything the process has written to standard error. */
+  /** Returns everything that the process has written to standard error. */
   readonly stderr: () => string;
-  /** SIGKILL, and the end of the process. */
+  /** Sends SIGKILL and waits until the process has ended. */
   readonly kill: () => Promise<void>;
-  /** SIGTERM, and the exit status. */
+  /** Sends SIGTERM and returns the exit status. */
   readonly stop: () => Promise<number | null>;
 }
 
 const START_TIMEOUT_MS = 30_000;
 
-/** The built service as a process of its own, on the given database and the run's Temporal server. */
+/** Starts the built service as a child process, on that database and the test run's Temporal server. */
 export async function startChildService(
   databaseUrl: string,
   env: Record<string, string> = {},

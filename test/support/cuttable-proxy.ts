@@ -3,13 +3,13 @@ import type { AddressInfo, Socket } from 'node:net';
 
 export interface CuttableProxy {
   readonly url: string;
-  /** Ends all connections and refuses new ones. */
+  /** Ends all connections and refuses new ones, until `restore`. */
   readonly cut: () => void;
-  readonly mend: () => void;
+  readonly restore: () => void;
   readonly close: () => Promise<void>;
 }
 
-/** A TCP proxy in front of a database, to take it out of reach and bring it back. */
+/** Starts a TCP proxy in front of a database, which tests use to make the database unreachable. */
 export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
   const target = new URL(targetUrl);
   const sockets = new Set<Socket>();
@@ -46,7 +46,7 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
   return {
     url: url.toString(),
     cut,
-    mend: () => {
+    restore: () => {
       isCut = false;
     },
     close: async () => {

@@ -15,7 +15,7 @@ import type { Service, ServiceSettings } from '../../src/service.ts';
 import { createTestDatabase } from './database.ts';
 import type { TestDatabase } from './database.ts';
 
-/** Plainly fake: 32 bytes of a fixed value. */
+/** A key for tests: 32 bytes of one fixed value. */
 export const TEST_SECRETS_KEY = Buffer.alloc(32, 7);
 
 export const temporalAddress = (): string => process.env['TEST_TEMPORAL_ADDRESS'] ?? '';
@@ -25,7 +25,7 @@ export interface TestService extends Service {
   readonly database: TestDatabase;
   readonly taskQueue: string;
   readonly temporal: Client;
-  /** Stops the service, keeps database and task queue, and starts it anew; `meanwhile` happens in between. */
+  /** Stops the service and starts it again on the same database and task queue; runs `meanwhile` in between. */
   readonly restart: (meanwhile?: () => Promise<void>) => Promise<TestService>;
   readonly close: () => Promise<void>;
 }
@@ -36,7 +36,7 @@ export interface TestServiceOptions {
   readonly temporalAddress?: string;
 }
 
-/** A whole service in this process: its own database and task queue on the run's shared servers. */
+/** Starts a whole service in this process, with its own database and task queue on the test run's servers. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const database = await createTestDatabase();
   const taskQueue = `test-${randomBytes(6).toString('hex')}`;
@@ -84,7 +84,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   return await start();
 }
 
-/** An account with a key of every permission. */
+/** Creates an account with a key of every permission. */
 export async function createFounder(
   service: Pick<Service, 'sql'>,
 ): Promise<{ accountId: AccountId; key: string }> {
