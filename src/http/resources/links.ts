@@ -80,8 +80,6 @@ export function linkPresenter({ publicUrl }: Pick<HttpDeps, 'publicUrl'>, { link
   };
 }
 
-export type LinkPresenter = ReturnType<typeof linkPresenter>;
-
 /** How many generated slugs may be taken before a row fails. */
 const SLUG_ATTEMPTS = 5;
 
