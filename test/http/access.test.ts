@@ -23,73 +23,75 @@ const accountRoutes = routes
   .map((route) => [`${route.method} ${route.path}`, route] as const);
 const appRoutes = accountRoutes.filter(([, route]) => route.path.includes('/:appId'));
 
-/** A request that the route takes, for that app, with ids that nothing has. */
+/** Returns a valid request of the route for that app, with unknown ids. */
 function requestFor(route: Route, appId: string) {
   return requestOf(route, ({ name, kind }) => (name === 'appId' ? appId : newId(kind)));
 }
 
 describe.each(accountRoutes)('%s', (_, route) => {
   // @promise sdk-key-elsewhere, key-401
-  test('answers 401 to no key, a broken one, an unknown one and an SDK key', async () => {
+  test('a missing, malformed, unknown or SDK key is a 401', async () => {
     const unknown = `${app.key.slice(0, 20)}${app.key.slice(20)}`.replace(/.$/, (last) =>
       last === 'a' ? 'b' : 'a',
     );
     const texts = new Set<string>();
     for (const key of [undefined, 'x', unknown, app.sdkKey]) {
       const { path, body } = requestFor(route, app.appId);
-      const answer = await api.call(route.method, path, {
+      const response = await api.call(route.method, path, {
         body,
         ...(key === undefined ? {} : { key }),
       });
-      expect(answer.status).toBe(401);
-      expect(answer.headers.get('www-authenticate')).toBe('Bearer');
-      texts.add(answer.text.replace(/"requestId":"[^"]*"/, ''));
+      expect(response.status).toBe(401);
+      expect(response.headers.get('www-authenticate')).toBe('Bearer');
+      texts.add(response.text.replace(/"requestId":"[^"]*"/, ''));
     }
     expect(texts.size).toBe(1);
   });
 
   // @promise missing-permission, error-403-permission, permission-before-lookup, order-401-403-400
-  test('answers 403 to a key without the permission, before anything is looked up or read', async () => {
+  test('a key without the permission is a 403 before any look-up and before the body is read', async () => {
     const others = PERMISSIONS.filter((permission) => permission !== route.permission);
     const { key } = await newAccount(api, others);
     const body = route.body === null ? {} : { body: '{ this is no JSON' };
-    const answer = await api.call(route.method, requestFor(route, 'no-id').path, { key, ...body });
-    expect(answer).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+    const response = await api.call(route.method, requestFor(route, 'no-id').path, { key, ...body });
+    expect(response).toMatchObject({ status: 403, body: { code: 'forbidden' } });
   });
 });
 
 describe.each(appRoutes)('%s', (_, route) => {
   // @promise foreign-resource-404, error-404-unknown, malformed-app-id-not-found
   // @promise foreign-id-same-bytes
-  test("answers another account's app like an unknown one, byte for byte but for the request id", async () => {
+  test("another account's app returns the same bytes as an unknown one, except the request id", async () => {
     const other = await newAccount(api);
     const unknown = await newApp(api).then(({ appId }) => appId.replace(/.{4}$/, '0000'));
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       [app.appId, unknown, 'app_x', 'x'].map((appId) => {
         const { path, body } = requestFor(route, appId);
         return api.call(route.method, path, { key: other.key, body });
       }),
     );
-    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([404]));
-    expect(new Set(answers.map((answer) => answer.text.replace(/"requestId":"[^"]*"/, ''))).size).toBe(1);
-    const headers = answers.map((answer) =>
-      JSON.stringify([...answer.headers].filter(([name]) => name !== 'x-request-id' && name !== 'date')),
+    expect(new Set(responses.map((response) => response.status))).toEqual(new Set([404]));
+    expect(new Set(responses.map((response) => response.text.replace(/"requestId":"[^"]*"/, ''))).size).toBe(
+      1,
+    );
+    const headers = responses.map((response) =>
+      JSON.stringify([...response.headers].filter(([name]) => name !== 'x-request-id' && name !== 'date')),
     );
     expect(new Set(headers).size).toBe(1);
   });
 
   if (route.body !== null) {
     // @promise order-400-404
-    test('answers 400 to a broken body before it looks for the app', async () => {
-      const answer = await api.call(route.method, requestFor(route, 'x').path, { key: app.key, body: '[' });
-      expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+    test('an invalid body is a 400 before the app is looked up', async () => {
+      const response = await api.call(route.method, requestFor(route, 'x').path, { key: app.key, body: '[' });
+      expect(response).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
     });
   }
 });
 
-describe.each([['revoked'], ['expired']])('a key that was %s', (how) => {
+describe.each([['revoked'], ['expired']])('%s keys', (how) => {
   // @promise key-revoked-or-expired
-  test.each(accountRoutes)('is a 401 for %s', async (_, route) => {
+  test.each(accountRoutes)('%s with a key that is no longer valid is a 401', async (_, route) => {
     const { accountId, key } = await newAccount(api);
     const at = new Date(api.clock.now);
     expect((await api.call('GET', '/apps', { key })).status).not.toBe(401);
@@ -102,12 +104,12 @@ describe.each([['revoked'], ['expired']])('a key that was %s', (how) => {
 });
 
 // @promise no-account-over-api, accounts-by-command-line
-test('accounts and their keys can not be made over the API, whatever the key may do', async () => {
+test('the API creates no accounts and no account keys, whatever the permissions of the key', async () => {
   const { accountId, key } = await newAccount(api);
   for (const path of ['/accounts', `/accounts/${accountId}`, `/accounts/${accountId}/keys`]) {
     for (const bearer of [key, app.sdkKey]) {
-      const answer = await api.call('POST', path, { key: bearer, body: { name: 'x' } });
-      expect(answer).toMatchObject({ status: 404, body: { code: 'not_found' } });
+      const response = await api.call('POST', path, { key: bearer, body: { name: 'x' } });
+      expect(response).toMatchObject({ status: 404, body: { code: 'not_found' } });
     }
   }
 });
@@ -116,12 +118,12 @@ const sdkRoutes = routes.filter((route) => route.auth === 'sdk').map((route) => 
 
 describe.each(sdkRoutes)('%s', (_, route) => {
   // @promise account-key-on-sdk
-  test('answers 401 to no key, a broken one and an account key', async () => {
+  test('a missing, malformed or account key is a 401', async () => {
     const { path, body } = requestFor(route, app.appId);
     for (const key of [undefined, 'pk_live_x', app.key]) {
-      const answer = await api.call(route.method, path, { body, ...(key === undefined ? {} : { key }) });
-      expect(answer).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
-      expect(answer.body['detail']).toContain('SDK key');
+      const response = await api.call(route.method, path, { body, ...(key === undefined ? {} : { key }) });
+      expect(response).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+      expect(response.body['detail']).toContain('SDK key');
     }
   });
 });

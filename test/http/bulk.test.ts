@@ -29,9 +29,9 @@ const link = (affiliateId: string, slug?: string) => ({
   ...(slug === undefined ? {} : { slug }),
 });
 
-describe('affiliates in bulk', () => {
+describe('POST affiliates/bulk', () => {
   // @promise post-affiliates-bulk
-  test('a hundred are made, in the order given, also in the list', async () => {
+  test('a hundred affiliates are created in the given order, also in the list', async () => {
     const own = await newApp(api);
     const names = Array.from({ length: 100 }, (_, index) => `Creator ${index}`);
     const { status, body } = await bulk(
@@ -53,7 +53,7 @@ describe('affiliates in bulk', () => {
   });
 
   // @promise bulk-schema-rejects-batch, error-400-bulk-row, bulk-names-row
-  test('one row that breaks the schema rejects the call, names the row, and nothing is made', async () => {
+  test('one invalid affiliate rejects the whole call, is named in the error, and no affiliate is created', async () => {
     const own = await newApp(api);
     const { status, body } = await bulk('affiliates', [{ name: 'Ann' }, { name: '', email: 'no' }], own);
     expect(status).toBe(400);
@@ -66,18 +66,18 @@ describe('affiliates in bulk', () => {
 
   // @promise bulk-at-most-100, bulk-limit, bulk-rows
   test.each([
-    ['no rows', []],
-    ['101 rows', Array.from({ length: 101 }, () => ({ name: 'Ann' }))],
-    ['rows that are no list', { name: 'Ann' }],
-    ['no rows at all', undefined],
+    ['an empty `rows`', []],
+    ['a call with 101 rows', Array.from({ length: 101 }, () => ({ name: 'Ann' }))],
+    ['`rows` that is not an array', { name: 'Ann' }],
+    ['a missing `rows`', undefined],
   ])('%s is a 400', async (_name, rows) => {
     expect((await bulk('affiliates', rows)).status).toBe(400);
   });
 });
 
-describe('links in bulk', () => {
+describe('POST links/bulk', () => {
   // @promise post-links-bulk, bulk-response, bulk-row-fails-alone, bulk-state-rejects-one
-  test('a row that the state refuses fails alone, with its index and why', async () => {
+  test('a link that the state of the app does not allow fails alone, with its index and reason', async () => {
     const own = await newApp(api);
     const affiliateId = await newAffiliate(api, own);
     const foreign = await newAffiliate(api, app);
@@ -114,7 +114,7 @@ describe('links in bulk', () => {
   });
 
   // @promise bulk-schema-rejects-batch
-  test('one row that breaks the schema rejects the call', async () => {
+  test('one invalid link rejects the whole call', async () => {
     const affiliateId = await newAffiliate(api, app);
     const { status, body } = await bulk('links', [
       link(affiliateId, 'fine'),
@@ -125,15 +125,15 @@ describe('links in bulk', () => {
     expect((await bulk('links', [link(affiliateId, 'fine')])).body.created).toHaveLength(1);
   });
 
-  test('of two calls at once with the same slugs each slug is made once', async () => {
+  test('two simultaneous calls with the same slugs create each slug once', async () => {
     const own = await newApp(api);
     const affiliateId = await newAffiliate(api, own);
     const slugs = Array.from({ length: 40 }, (_, index) => `slug-${index}`);
     const rows = slugs.map((slug) => link(affiliateId, slug));
-    const answers = await Promise.all([bulk('links', rows, own), bulk('links', rows.toReversed(), own)]);
-    const made = answers.flatMap(({ body }) => body.created.map(({ slug }) => slug));
-    expect(made.toSorted()).toEqual(slugs.toSorted());
-    expect(answers.flatMap(({ body }) => body.failed.map(({ code }) => code))).toEqual(
+    const responses = await Promise.all([bulk('links', rows, own), bulk('links', rows.toReversed(), own)]);
+    const created = responses.flatMap(({ body }) => body.created.map(({ slug }) => slug));
+    expect(created.toSorted()).toEqual(slugs.toSorted());
+    expect(responses.flatMap(({ body }) => body.failed.map(({ code }) => code))).toEqual(
       slugs.map(() => 'slug_taken'),
     );
   });

@@ -13,7 +13,7 @@ let ann: string;
 let bob: string;
 let annsLink: { id: string; slug: string };
 let bobsLink: { id: string; slug: string };
-/** Each test has an address that nobody clicked from. */
+/** Each test has an address without clicks. */
 let address: string;
 
 beforeAll(async () => {
@@ -43,7 +43,7 @@ const subdomain = async () =>
   (await api.call<{ linkSubdomain: string }>('GET', `/apps/${app.appId}`, { key: app.key })).body
     .linkSubdomain;
 
-/** A click through the redirect; answers its token. */
+/** Clicks through the redirect. Returns the claim token. */
 async function click(
   slug = annsLink.slug,
   from = address,
@@ -71,9 +71,9 @@ const claimed = () => api.sql<{ claimToken: string; device: string }>`
 
 const NONE = { status: 404, body: { code: 'no_attributable_click' } };
 
-describe('an install without token and code that asks for a deferred match', () => {
+describe('a deferred match', () => {
   // @promise deferred-by-address-hash, match-method-deferred
-  test('gets the newest click of its address, and the decision is kept', async () => {
+  test('a deferred match claims the newest click of the address, and the decision is stored', async () => {
     await click();
     api.clock.now += 1_000;
     const newest = await click();
@@ -83,10 +83,10 @@ describe('an install without token and code that asks for a deferred match', () 
     const first = await install({ deviceId });
     expect(first).toMatchObject({ status: 200, body: { affiliateId: ann, matchMethod: 'deferred' } });
     expect(await claimed()).toEqual([{ claimToken: newest, device: deviceId }]);
-    const kept = await api.sql`
+    const stored = await api.sql`
       select t.id, t.match_method, t.touched_at, t.first_open_at, t.link_id, c.claim_token
         from attributions t join clicks c on c.id = t.click_id where t.device_id = ${deviceId}`;
-    expect(kept).toEqual([
+    expect(stored).toEqual([
       {
         id: first.body.attributionId,
         matchMethod: 'deferred',
@@ -98,7 +98,7 @@ describe('an install without token and code that asks for a deferred match', () 
     ]);
   });
 
-  test('a repeat answers the same and takes no second click', async () => {
+  test('a repeated install returns the same attribution and claims no second click', async () => {
     await click();
     await click();
     const deviceId = randomUUID();
@@ -110,7 +110,7 @@ describe('an install without token and code that asks for a deferred match', () 
     expect(await install()).toMatchObject(NONE);
   });
 
-  test('binds the user that was identified before', async () => {
+  test('a deferred match binds the user that was identified before the install', async () => {
     await click();
     const [deviceId, customerUserId] = [randomUUID(), randomUUID()];
     const body = { deviceId, customerUserId, identifiedAt: api.clock.now };
@@ -122,13 +122,13 @@ describe('an install without token and code that asks for a deferred match', () 
   });
 
   // @promise deferred-ipv6-network
-  test('finds a click by the network of an IPv6 address', async () => {
+  test('an IPv6 address matches by its network', async () => {
     await click(annsLink.slug, '2001:db8:1:2::a');
     expect(await install({}, '2001:db8:1:3::a')).toMatchObject(NONE);
     expect((await install({}, '2001:db8:1:2:9::b')).status).toBe(200);
   });
 
-  test('a later token of the same device is a touch that lost', async () => {
+  test('a later token of the same device is recorded as a losing touch', async () => {
     await click();
     const deviceId = randomUUID();
     const first = await install({ deviceId });
@@ -140,9 +140,9 @@ describe('an install without token and code that asks for a deferred match', () 
   });
 });
 
-describe('gets nothing', () => {
+describe('no deferred match', () => {
   // @promise deferred-candidates, deferred-none
-  test('from another address, in another app, and without asking', async () => {
+  test('a click from another address, in another app, or without `deferred` is not matched', async () => {
     await click();
     expect(await install({}, '198.51.100.1')).toMatchObject(NONE);
     expect(await install({}, 'unknown')).toMatchObject(NONE);
@@ -153,7 +153,7 @@ describe('gets nothing', () => {
     expect(await claimed()).toEqual([]);
   });
 
-  test('by an address that only the client claims to have', async () => {
+  test('an address that only the client states is not matched', async () => {
     await click();
     expect(await install({}, `${address}, 198.51.100.1`)).toMatchObject(NONE);
     const direct = await startTestApi({ sql: api.sql, now: () => api.clock.now, trustProxy: 0 });
@@ -168,7 +168,7 @@ describe('gets nothing', () => {
   });
 
   // @promise deferred-by-address-hash
-  test('of clicks that POST /clicks recorded, whatever hash they came with', async () => {
+  test('a click of POST /clicks is not matched, whatever its `ipHash`', async () => {
     await click(bobsLink.slug, '198.51.100.1');
     const [row] = await api.sql<{ hash: string }>`
       select encode(address_hash, 'hex') as hash from deferred_clicks where app_id = ${app.appId}`;
@@ -181,7 +181,7 @@ describe('gets nothing', () => {
     expect((await install({}, '198.51.100.1')).body).toMatchObject({ affiliateId: bob });
   });
 
-  test('of a bot, of HEAD, and of a link that was off', async () => {
+  test('a click by a bot, by HEAD, or on an inactive link is not matched', async () => {
     await click(annsLink.slug, address, { 'user-agent': 'Mozilla/5.0 (compatible; Googlebot/2.1)' });
     await followLink(api.url, `/l/${await subdomain()}/${annsLink.slug}`, {
       method: 'HEAD',
@@ -198,7 +198,7 @@ describe('gets nothing', () => {
   });
 
   // @promise deferred-candidates
-  test('of a link that was switched off since, or of an affiliate who was removed', async () => {
+  test('a click is not matched after its link is switched off or its affiliate removed', async () => {
     await click();
     await click(bobsLink.slug);
     const turn = (active: boolean) =>
@@ -215,14 +215,14 @@ describe('gets nothing', () => {
   });
 
   // @promise deferred-candidates
-  test('of a click that its token has claimed', async () => {
+  test('a click that its token has claimed is not matched', async () => {
     const claimToken = await click();
     expect((await install({ claimToken })).body).toMatchObject({ matchMethod: 'claim_token' });
     expect(await install()).toMatchObject(NONE);
   });
 
   // @promise deferred-off
-  test('where deferred matches are off, also for clicks from before', async () => {
+  test('no click is matched while deferred matches are off, not even an earlier one', async () => {
     await click();
     await settings({ deferredWindowMinutes: 0 });
     expect(await install()).toMatchObject(NONE);
@@ -238,19 +238,22 @@ describe('the deferred window', () => {
     ['one minute', 1],
     ['an hour', 60],
     ['a day', 1440],
-  ])('of %s has both of its ends in it, to the millisecond, also over midnight', async (_, minutes) => {
-    await settings({ deferredWindowMinutes: minutes });
-    const midnight = Math.ceil(api.clock.now / DAY_MS) * DAY_MS;
-    api.clock.now = midnight - 1;
-    await click();
-    api.clock.now += minutes * MINUTE_MS + 1;
-    expect(await install()).toMatchObject(NONE);
-    api.clock.now -= 1;
-    await destroyExpiredAddressKeys(api.sql, api.clock.now);
-    expect((await install()).body).toMatchObject({ affiliateId: ann, matchMethod: 'deferred' });
-  });
+  ])(
+    'a deferred window of %s includes both ends, to the millisecond, also across midnight',
+    async (_, minutes) => {
+      await settings({ deferredWindowMinutes: minutes });
+      const midnight = Math.ceil(api.clock.now / DAY_MS) * DAY_MS;
+      api.clock.now = midnight - 1;
+      await click();
+      api.clock.now += minutes * MINUTE_MS + 1;
+      expect(await install()).toMatchObject(NONE);
+      api.clock.now -= 1;
+      await destroyExpiredAddressKeys(api.sql, api.clock.now);
+      expect((await install()).body).toMatchObject({ affiliateId: ann, matchMethod: 'deferred' });
+    },
+  );
 
-  test('counts to the request, not to the first open that a phone reports', async () => {
+  test('the deferred window ends at the request, not at the reported first open', async () => {
     await click();
     api.clock.now += 61 * MINUTE_MS;
     expect(await install({ firstOpenAt: api.clock.now - 60 * MINUTE_MS })).toMatchObject(NONE);
@@ -258,7 +261,7 @@ describe('the deferred window', () => {
     expect((await install({ firstOpenAt: 1 })).status).toBe(200);
   });
 
-  test('is the one that the app has now', async () => {
+  test('the deferred window is the current one of the app', async () => {
     await click();
     api.clock.now += 90 * MINUTE_MS;
     expect(await install()).toMatchObject(NONE);
@@ -266,7 +269,7 @@ describe('the deferred window', () => {
     expect((await install()).status).toBe(200);
   });
 
-  test('ends for good when the hashes are destroyed', async () => {
+  test('a longer deferred window does not bring back destroyed hashes', async () => {
     await click();
     await destroyExpiredAddressKeys(api.sql, api.clock.now + 2 * DAY_MS);
     expect(await install()).toMatchObject(NONE);
@@ -275,21 +278,21 @@ describe('the deferred window', () => {
 
 describe('clicks of two affiliates', () => {
   // @promise deferred-ambiguous
-  test('are a 409, and nothing is claimed until one of them is out of the window', async () => {
+  test('clicks of two affiliates are a 409 and none is claimed, until one is outside the window', async () => {
     await click();
     api.clock.now += 1;
     await click(bobsLink.slug);
     const deviceId = randomUUID();
-    const answers = await Promise.all([install({ deviceId }), install(), install()]);
-    for (const answer of answers)
-      expect(answer).toMatchObject({ status: 409, body: { code: 'ambiguous_match' } });
+    const responses = await Promise.all([install({ deviceId }), install(), install()]);
+    for (const response of responses)
+      expect(response).toMatchObject({ status: 409, body: { code: 'ambiguous_match' } });
     expect(await claimed()).toEqual([]);
     expect(await api.sql`select from attributions where app_id = ${app.appId}`).toEqual([]);
     api.clock.now += 60 * MINUTE_MS;
     expect((await install({ deviceId })).body).toMatchObject({ affiliateId: bob, matchMethod: 'deferred' });
   });
 
-  test('are told apart by a token or a code', async () => {
+  test('a token or a code decides between clicks of two affiliates', async () => {
     await click();
     const claimToken = await click(bobsLink.slug);
     expect((await install({ claimToken })).body).toMatchObject({
@@ -304,7 +307,7 @@ describe('clicks of two affiliates', () => {
     expect((await install()).status).toBe(409);
   });
 
-  test('are ambiguous too when one of them clicked on another day', async () => {
+  test('clicks of two affiliates on two days are ambiguous, too', async () => {
     await settings({ deferredWindowMinutes: 1440 });
     api.clock.now = Math.ceil(api.clock.now / DAY_MS) * DAY_MS - 1;
     await click();
@@ -314,8 +317,8 @@ describe('clicks of two affiliates', () => {
   });
 });
 
-describe('with a token or a code', () => {
-  test('that attributes nothing, the deferred match is the last resort of an install that asks for it', async () => {
+describe('a token or a code with a deferred match', () => {
+  test('a deferred match is the last resort if the token or code attributes nothing', async () => {
     await click();
     const [claimToken, affiliateCode] = [randomUUID(), 'nobody'];
     expect(await install({ claimToken, deferred: false })).toMatchObject(NONE);
@@ -327,87 +330,87 @@ describe('with a token or a code', () => {
     expect(await install({ claimToken })).toMatchObject(NONE);
   });
 
-  test('that attributes, no click of the address is taken', async () => {
+  test('a token or code that attributes the install claims no click of the address', async () => {
     await click();
     expect((await install({ affiliateCode: bobsLink.slug })).body).toMatchObject({ affiliateId: bob });
     expect((await install()).body).toMatchObject({ affiliateId: ann });
   });
 });
 
-describe('at the same moment', () => {
+describe('simultaneous installs', () => {
   const many = <T>(count: number, run: (n: number) => Promise<T>) =>
     Promise.all(Array.from({ length: count }, (_, n) => run(n)));
 
-  test('installs of one address get a click each, and the others none', async () => {
+  test('simultaneous installs from one address claim one click each until none is left', async () => {
     await many(12, () => click());
-    const answers = await many(20, () => install());
-    const statuses = answers.map((answer) => answer.status).toSorted((a, b) => a - b);
+    const responses = await many(20, () => install());
+    const statuses = responses.map((response) => response.status).toSorted((a, b) => a - b);
     expect(statuses).toEqual([...Array<number>(12).fill(200), ...Array<number>(8).fill(404)]);
     const clicks = await claimed();
     expect(clicks).toHaveLength(12);
     expect(new Set(clicks.map(({ device }) => device)).size).toBe(12);
   });
 
-  test('and so do they when every click was on another link', async () => {
+  test('simultaneous installs claim one click each if every click is on another link', async () => {
     const links = await many(30, () => newLink(api, app, ann));
     for (const { slug } of links) await click(slug);
-    const answers = await many(40, () => install());
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(30);
-    expect(answers.filter(({ status }) => status === 404)).toHaveLength(10);
+    const responses = await many(40, () => install());
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(30);
+    expect(responses.filter(({ status }) => status === 404)).toHaveLength(10);
     expect(await claimed()).toHaveLength(30);
   });
 
-  test('none of them gets a click from before the window when another takes the last one inside', async () => {
+  test('an install that loses the last click of the window claims none from before it', async () => {
     for (let round = 0; round < 15; round += 1) {
       const from = `198.51.100.${round}`;
       await click(annsLink.slug, from);
       api.clock.now += 61 * MINUTE_MS;
       await click(annsLink.slug, from);
-      const answers = await many(3, () => install({}, from));
-      expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 404, 404]);
+      const responses = await many(3, () => install({}, from));
+      expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 404, 404]);
     }
   });
 
-  test('calls of one device get one attribution and take one click', async () => {
+  test('simultaneous calls of one device create one attribution and claim one click', async () => {
     await many(5, () => click());
     const deviceId = randomUUID();
-    const answers = await many(20, () => install({ deviceId }));
-    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-    expect(answers[0]).toMatchObject({ status: 200, body: { matchMethod: 'deferred' } });
+    const responses = await many(20, () => install({ deviceId }));
+    expect(new Set(responses.map(({ text }) => text)).size).toBe(1);
+    expect(responses[0]).toMatchObject({ status: 200, body: { matchMethod: 'deferred' } });
     expect(await claimed()).toHaveLength(1);
   });
 
-  test('a token and the address can not both have one click, whichever is first', async () => {
+  test('a token and a deferred match never claim the same click, whichever is first', async () => {
     for (let round = 0; round < 15; round += 1) {
       const claimToken = await click();
-      const answers = await Promise.all([
+      const responses = await Promise.all([
         install({ claimToken, deferred: false }),
         install(),
         install(),
         install({ claimToken, deferred: false }),
       ]);
-      expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-      expect(answers.filter(({ status }) => status === 404)).toHaveLength(3);
+      expect(responses.filter(({ status }) => status === 200)).toHaveLength(1);
+      expect(responses.filter(({ status }) => status === 404)).toHaveLength(3);
     }
   });
 
-  test('a device that asks with its token and by its address ends with one attribution', async () => {
+  test('simultaneous calls of one device with its token and by its address create one attribution', async () => {
     for (let round = 0; round < 15; round += 1) {
       const from = `198.51.100.${round}`;
       const claimToken = await click(annsLink.slug, from);
       await click(annsLink.slug, from);
       const deviceId = randomUUID();
-      const answers = await Promise.all([
+      const responses = await Promise.all([
         install({ deviceId, claimToken }, from),
         install({ deviceId }, from),
       ]);
-      expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-      expect(answers[0]?.status).toBe(200);
+      expect(new Set(responses.map(({ text }) => text)).size).toBe(1);
+      expect(responses[0]?.status).toBe(200);
     }
   });
 });
 
-test('an address that clicked more links than a person would is ambiguous, and is answered soon', async () => {
+test('an address with clicks on very many links is ambiguous, and the response is fast', async () => {
   await api.sql`
     insert into links (id, app_id, affiliate_id, slug, destination_url)
     select 'lnk_' || lpad(n::text, 21, '0') || substr(md5(${app.appId}), 1, 5), ${app.appId}, ${ann}, 'crowd-' || n, 'https://example.com'
@@ -416,12 +419,12 @@ test('an address that clicked more links than a person would is ambiguous, and i
   const [row] = await api.sql<{ hash: Uint8Array }>`
     select address_hash as hash from deferred_clicks where app_id = ${app.appId}`;
   const crowd = (count: number) => api.sql`
-    with made as (
+    with created as (
       insert into clicks (id, app_id, affiliate_id, link_id, claim_token, is_bot, clicked_at)
       select 'clk_' || substr(id, 5), app_id, affiliate_id, id, gen_random_uuid(), false, ${new Date(api.clock.now)}
         from links where app_id = ${app.appId} and slug like 'crowd-%' order by id limit ${count}
       on conflict do nothing returning id, app_id, link_id, clicked_at)
-    insert into deferred_clicks select id, app_id, link_id, ${Buffer.from(row?.hash ?? [])}::bytea, clicked_at from made`;
+    insert into deferred_clicks select id, app_id, link_id, ${Buffer.from(row?.hash ?? [])}::bytea, clicked_at from created`;
   await crowd(99);
   expect((await install()).status).toBe(200);
   await click();
@@ -429,7 +432,7 @@ test('an address that clicked more links than a person would is ambiguous, and i
   expect((await install()).status).toBe(409);
 });
 
-test('afterwards every roll-up equals the facts, and no claimed click waits for an install', async () => {
+test('after these tests every roll-up equals the facts, and no hash of a claimed click is left', async () => {
   expect(await findRollupDifferences(api.sql)).toEqual([]);
   const waiting = await api.sql`
     select from deferred_clicks d join clicks c on c.id = d.click_id where c.claimed_by_device is not null or c.is_bot`;

@@ -44,13 +44,13 @@ interface EventRow {
   readonly occurredAt?: number;
 }
 
-/** Events with their deliveries, written past the webhooks, all in one go. Answers their ids. */
+/** Writes events and their deliveries directly to the database. Returns the event ids. */
 async function insertEvents(owner: TestApp, rows: readonly EventRow[]): Promise<string[]> {
   const secretId = newId('secret');
   await api.sql`
     insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, expires_at)
     values (${secretId}, ${owner.appId}, 'stripe', 'production', ''::bytea, 'none', now())`;
-  const made = rows.map((row) => ({
+  const created = rows.map((row) => ({
     userId: 'user',
     environment: 'production',
     kind: 'purchase',
@@ -62,7 +62,7 @@ async function insertEvents(owner: TestApp, rows: readonly EventRow[]): Promise<
   }));
   await api.sql`
     with rows as (
-      select * from jsonb_to_recordset(${api.sql.json(made)})
+      select * from jsonb_to_recordset(${api.sql.json(created)})
         r ("userId" text, environment text, kind text, "likelyCause" text, "occurredAt" bigint, "eventId" text, "deliveryId" text)
     ), added as (
       insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, body_sha256,
@@ -75,21 +75,21 @@ async function insertEvents(owner: TestApp, rows: readonly EventRow[]): Promise<
     select "eventId", ${owner.appId}, "deliveryId", 'stripe', 'of-' || "eventId", kind, environment,
            to_timestamp("occurredAt" / 1000.0), to_timestamp("occurredAt" / 1000.0 + 1), "userId", 999, "likelyCause"
       from rows`;
-  return made.map(({ eventId }) => eventId);
+  return created.map(({ eventId }) => eventId);
 }
 
 async function identify(owner: TestApp, customerUserId: string): Promise<void> {
-  const answer = await api.call('POST', '/sdk/identify', {
+  const response = await api.call('POST', '/sdk/identify', {
     key: owner.sdkKey,
     body: { deviceId: randomUUID(), customerUserId, identifiedAt: api.clock.now },
   });
-  // No install, so no attribution; the pair is remembered all the same.
-  expect(answer.status).toBe(404);
+  // Without an install there is no attribution, but the pair is stored.
+  expect(response.status).toBe(404);
 }
 
-describe('identity', () => {
+describe('GET diagnostics/identity', () => {
   // @promise get-identity-diagnostic, identity-no-data
-  test('says no_data while either side has no user id', async () => {
+  test('the verdict is no_data while either side has no user id', async () => {
     const nothing = {
       verdict: 'no_data',
       overlapCount: 0,
@@ -110,7 +110,7 @@ describe('identity', () => {
   });
 
   // @promise get-identity-diagnostic, identity-diagnostic
-  test('says no_overlap with the latest ids of both sides, and ok once one matches, in the sandbox, too', async () => {
+  test('the verdict is no_overlap with the latest ids of both sides, and ok after one match, also in the sandbox', async () => {
     const own = await newApp(api);
     await insertEvents(own, [{ userId: 'b-1' }, { userId: 'b-2' }, { userId: 'b-1' }]);
     await identify(own, 'u-1');
@@ -134,7 +134,7 @@ describe('identity', () => {
   });
 
   // @promise identity-diagnostic, identity-samples
-  test('shows twenty of a side at most, fewer when asked, and says when there are more', async () => {
+  test('the response has at most twenty ids per side, fewer on request, and states whether there are more', async () => {
     const own = await newApp(api);
     await insertEvents(
       own,
@@ -151,13 +151,13 @@ describe('identity', () => {
     expect((await identityOf(own)).billingOnlySamples[0]).toBe('b-20');
   });
 
-  test('finds a match that lies beyond what it looks at, from either side', async () => {
+  test('a match is found beyond the latest user ids, from either side', async () => {
     const own = await newApp(api);
     const many = (prefix: string) =>
       Array.from({ length: 1_001 }, (_, index) => ({ userId: `${prefix}-${index}` }));
     await insertEvents(own, [{ userId: 'old' }, ...many('b')]);
     await identify(own, 'old');
-    // The billing event is too old to be looked at, the user told of lately was paid for.
+    // The billing event is older than the latest ones, but its user was reported lately.
     await api.sql`
       insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, occurred_at, only_anonymous_user)
       select ${newId('payment')}, app_id, 'sandbox', 'stripe', 'p', id, 'USD', 1, now(), false
@@ -167,7 +167,7 @@ describe('identity', () => {
       select app_id, 'old', id, environment, 0 from payments where app_id = ${own.appId}`;
     expect(await identityOf(own)).toMatchObject({ verdict: 'ok', overlapCount: 1, truncated: true });
 
-    // The other way round: told of long ago, billed lately.
+    // The other way round: reported long ago, billed lately.
     const other = await newApp(api);
     await api.sql`
       insert into identities (app_id, device_id, customer_user_id, identified_at, created_at)
@@ -177,7 +177,7 @@ describe('identity', () => {
     expect(await identityOf(other)).toMatchObject({ verdict: 'ok', overlapCount: 1, truncated: true });
   });
 
-  test('takes an attributed user who paid as a match, however long ago that was', async () => {
+  test('an attributed user who paid counts as a match, however old the payment', async () => {
     const own = await newApp(api);
     const at = Date.UTC(2026, 0, 1);
     await insertEarning(api, own, {
@@ -195,14 +195,17 @@ describe('identity', () => {
     expect(await identityOf(own)).toMatchObject({ verdict: 'ok', overlapCount: 1, truncated: true });
   });
 
-  test.each([['?limit=0'], ['?limit=x'], ['?limit=101']])('%s is a 400', async (query) => {
-    expect((await get(`identity${query}`, app)).status).toBe(400);
-  });
+  test.each([['?limit=0'], ['?limit=x'], ['?limit=101']])(
+    'an identity diagnostic with %s is a 400',
+    async (query) => {
+      expect((await get(`identity${query}`, app)).status).toBe(400);
+    },
+  );
 });
 
-describe('unattributed', () => {
+describe('GET diagnostics/unattributed', () => {
   // @promise get-unattributed, unattributed-row, unattributed-without-sandbox
-  test('lists paid events that earned nothing, the latest first, each with its cause and what to change', async () => {
+  test('the list has paid events without a commission, latest first, each with its cause and what to change', async () => {
     const own = await newApp(api);
     const at = Date.UTC(2026, 0, 1);
     const ids = await insertEvents(own, [
@@ -234,7 +237,7 @@ describe('unattributed', () => {
   });
 
   // @promise cause-sentence
-  test('has a sentence of its own for every cause', async () => {
+  test('every cause has its own explanation', async () => {
     const own = await newApp(api);
     await insertEvents(
       own,
@@ -243,13 +246,13 @@ describe('unattributed', () => {
     const { body } = await get('unattributed?limit=100', own);
     expect(new Set(body.items.map((row) => row['likelyCause']))).toEqual(new Set(LIKELY_CAUSES));
     const sentences = new Set(body.items.map((row) => String(row['explanation'])));
-    // A paused creator and a removed one differ in a word.
+    // The explanations of a paused and a removed affiliate differ in one word.
     expect(sentences.size).toBe(LIKELY_CAUSES.length);
     for (const sentence of sentences) expect(sentence).toMatch(/^[A-Z].*\.$/);
   });
 
   // @promise diagnostics-paged
-  test('is walked page by page, each event exactly once while new ones come', async () => {
+  test('pages have each unattributed event exactly once while new events arrive', async () => {
     const own = await newApp(api);
     const at = Date.UTC(2026, 0, 1);
     const times = [0, 1, 1, 1, 2, 3, 3];
@@ -272,10 +275,10 @@ describe('unattributed', () => {
   });
 });
 
-describe('webhooks', () => {
+describe('GET diagnostics/webhooks', () => {
   // @promise delivery-row, no-undocumented-field, get-deliveries, delivery-diagnostic
   // @promise delivery-fields
-  test('lists deliveries, the latest first, with what came of each and no body', async () => {
+  test('the list has deliveries, latest first, with their outcome and without their body', async () => {
     const own = await newApp(api);
     const [eventId = ''] = await insertEvents(own, [{}]);
     const { id } = await api.sql.one<{ id: string }>`
@@ -319,7 +322,7 @@ describe('webhooks', () => {
   });
 
   // @promise diagnostics-paged
-  test('is walked page by page, each delivery exactly once', async () => {
+  test('pages have each delivery exactly once', async () => {
     const own = await newApp(api);
     const before = await insertEvents(
       own,
@@ -341,7 +344,7 @@ describe('webhooks', () => {
   });
 
   // @promise diagnostics-paged
-  test('a cursor of the one diagnostic is none of the other', async () => {
+  test('a cursor of one diagnostic is a 400 for the other', async () => {
     const own = await newApp(api);
     await insertEvents(own, [{ likelyCause: 'rate_zero' }, { likelyCause: 'rate_zero' }]);
     const { nextCursor } = (await get('webhooks?limit=1', own)).body;
@@ -356,7 +359,7 @@ describe('webhooks', () => {
     ['webhooks?cursor=x'],
     ['unattributed?limit=101'],
     ['unattributed?cursor='],
-  ])('%s is a 400', async (path) => {
+  ])('GET diagnostics/%s is a 400', async (path) => {
     expect((await get(path, app)).status).toBe(400);
   });
 });

@@ -34,9 +34,9 @@ const countAffiliates = async (owner = app) =>
   (await api.sql.one<{ n: number }>`select count(*)::int as n from affiliates where app_id = ${owner.appId}`)
     .n;
 
-describe('the same key and body', () => {
+describe('a repeated call', () => {
   // @promise idempotency-24-h
-  test('answers the same status and body, does nothing again, and says so', async () => {
+  test('a repeated call returns the stored status and body, does nothing else, and is marked as replayed', async () => {
     const key = randomUUID();
     const before = await countAffiliates();
     const first = await post(affiliatesPath(), { name: 'Ann' }, key);
@@ -49,7 +49,7 @@ describe('the same key and body', () => {
     expect(await countAffiliates()).toBe(before + 1);
   });
 
-  test('is asked to come again while the key that closed its answer is gone from SECRETS_KEY', async () => {
+  test('a repeated call is a 503 while SECRETS_KEY lacks the key of the stored response', async () => {
     const key = randomUUID();
     const before = await countAffiliates();
     expect((await post(affiliatesPath(), { name: 'Ann' }, key)).status).toBe(201);
@@ -61,7 +61,7 @@ describe('the same key and body', () => {
 
   // @promise stored-response-encrypted
   test.each([
-    ['POST /apps', () => '/apps', { name: 'Another app' }],
+    ['a new app', () => '/apps', { name: 'Another app' }],
     ['a rotated SDK key', () => `/apps/${app.appId}/sdk-key/rotate`, {}],
     [
       'affiliates in bulk',
@@ -69,7 +69,7 @@ describe('the same key and body', () => {
       { rows: [{ name: 'A' }, { name: 'B' }] },
     ],
   ])(
-    '%s: keys that are shown once are shown again, and nothing else of them is stored',
+    'a repeat for %s returns the same keys, which are stored only encrypted or hashed',
     async (_name, path, body) => {
       const key = randomUUID();
       const first = await post(path(), body, key);
@@ -81,7 +81,7 @@ describe('the same key and body', () => {
     },
   );
 
-  test('a refusal by state is the stored answer, too', async () => {
+  test('a 409 is stored as well', async () => {
     const affiliateId = await newAffiliate(api, app);
     const body = { affiliateId, destinationUrl: 'https://example.com', slug: 'idem' };
     await api.call('POST', `/apps/${app.appId}/links`, { key: app.key, body });
@@ -94,25 +94,25 @@ describe('the same key and body', () => {
     expect(second.headers.get('content-type')).toBe('application/problem+json');
   });
 
-  test('a malformed request takes no key: mended, it is run', async () => {
+  test('a malformed request does not use the key, so the corrected one runs', async () => {
     const key = randomUUID();
     expect((await post(affiliatesPath(), { name: '' }, key)).status).toBe(400);
     expect((await post(affiliatesPath(), { name: 'Mended' }, key)).status).toBe(201);
   });
 });
 
-describe('every POST of an account', () => {
+describe('every POST with an account key', () => {
   const posts = routes.filter(({ method, auth }) => method === 'POST' && auth === 'account');
   const keeping = posts.filter(({ operationId }) => operationId !== 'exportPayout');
 
   // @promise idempotency-key
-  test('is one of these, or the export, which keeps its keys for ever', () => {
+  test('every POST with an account key stores its responses, or is the export', () => {
     expect(posts).toHaveLength(keeping.length + 1);
   });
 
   // @promise idempotency-key
   test.each(keeping.map((route) => [route.path, route] as const))(
-    '%s honours the key',
+    'POST %s honours the idempotency key',
     async (_path, route) => {
       const owner = await newApp(api);
       const affiliate = await newAffiliate(api, owner);
@@ -127,9 +127,9 @@ describe('every POST of an account', () => {
   );
 });
 
-describe('the same key for something else', () => {
+describe('the same key for another request', () => {
   // @promise idempotency-conflict
-  test('another body, path or app is a 409, and nothing is made', async () => {
+  test('the same key with another body, path or app is a 409 and creates nothing', async () => {
     const key = randomUUID();
     const other = await newApp(api, app);
     await post(affiliatesPath(), { name: 'Ann' }, key);
@@ -147,16 +147,14 @@ describe('the same key for something else', () => {
   });
 
   // @promise idempotency-per-account
-  test('another account has keys of its own', async () => {
+  test('two accounts can use the same key', async () => {
     const key = randomUUID();
-    const stranger = await newApp(api, await newAccount(api));
+    const other = await newApp(api, await newAccount(api));
     await post(affiliatesPath(), { name: 'Ann' }, key);
-    expect(
-      (await post(`/apps/${stranger.appId}/affiliates`, { name: 'Bob' }, key, stranger.key)).status,
-    ).toBe(201);
+    expect((await post(`/apps/${other.appId}/affiliates`, { name: 'Bob' }, key, other.key)).status).toBe(201);
   });
 
-  test('an export and another call do not share a key', async () => {
+  test('a key of an export is a 409 for another call, and the reverse', async () => {
     const affiliateId = await newAffiliate(api, app);
     const exportPath = `/apps/${app.appId}/affiliates/${affiliateId}/payouts/export`;
     const ofExport = randomUUID();
@@ -176,31 +174,31 @@ describe('the same key for something else', () => {
     });
   });
 
-  test.each([['with space'], ['x'.repeat(256)], ['ä']])('a key that is none is a 400: %s', async (key) => {
+  test.each([['with space'], ['x'.repeat(256)], ['ä']])('the malformed key %s is a 400', async (key) => {
     expect((await post(affiliatesPath(), { name: 'Ann' }, Buffer.from(key).toString('latin1'))).status).toBe(
       400,
     );
   });
 });
 
-test('of many calls at once with one key one runs; the others get its answer or are told to wait', async () => {
+test('of simultaneous calls with one key one runs, and the others get its response or a 409', async () => {
   const key = randomUUID();
   const before = await countAffiliates();
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, () => post(affiliatesPath(), { name: 'Once' }, key)),
   );
   expect(await countAffiliates()).toBe(before + 1);
-  const made = answers.filter(({ status }) => status === 201);
-  expect(new Set(made.map(({ text }) => text)).size).toBe(1);
-  for (const answer of answers.filter(({ status }) => status !== 201)) {
-    expect(answer).toMatchObject({ status: 409, body: { code: 'idempotency_key_in_use' } });
-    expect(answer.headers.get('retry-after')).toBe('1');
+  const created = responses.filter(({ status }) => status === 201);
+  expect(new Set(created.map(({ text }) => text)).size).toBe(1);
+  for (const response of responses.filter(({ status }) => status !== 201)) {
+    expect(response).toMatchObject({ status: 409, body: { code: 'idempotency_key_in_use' } });
+    expect(response.headers.get('retry-after')).toBe('1');
   }
-  expect((await post(affiliatesPath(), { name: 'Once' }, key)).text).toBe(made[0]?.text);
+  expect((await post(affiliatesPath(), { name: 'Once' }, key)).text).toBe(created[0]?.text);
 });
 
-describe('a call that was cut off', () => {
-  /** A database that goes away right after the statement that `after` matches was carried out. */
+describe('an interrupted call', () => {
+  /** Returns a database connection that fails right after the statement that `after` matches. */
   function failingAfter(sql: Sql, after: RegExp): { sql: Sql; failed: () => number } {
     let failures = 0;
     const cut = (strings: TemplateStringsArray) => {
@@ -222,11 +220,16 @@ describe('a call that was cut off', () => {
   }
 
   test.each([
-    ['after the affiliate was made', /insert into affiliates/, 'affiliates', { name: 'Cut' }],
-    ['after the link was made', /insert into links/, 'links', null],
-    ['before its answer was kept', /update idempotency_keys set response/, 'affiliates', { name: 'Kept' }],
-    ['after the key was rotated', /insert into sdk_keys/, 'sdk-key/rotate', {}],
-  ])('%s is run again to the same end', async (_name, after, what, given) => {
+    ['after it created an affiliate', /insert into affiliates/, 'affiliates', { name: 'Cut' }],
+    ['after it created a link', /insert into links/, 'links', null],
+    [
+      'before its response was stored',
+      /update idempotency_keys set response/,
+      'affiliates',
+      { name: 'Stored' },
+    ],
+    ['after it rotated a key', /insert into sdk_keys/, 'sdk-key/rotate', {}],
+  ])('a call that is interrupted %s runs again with the same result', async (_name, after, what, given) => {
     const connection = connect({ url: api.database.url });
     const { sql, failed } = failingAfter(connection, after);
     const own = await newApp(api);
@@ -253,7 +256,7 @@ describe('a call that was cut off', () => {
                (select count(*)::int from links where app_id = ${own.appId}) as links,
                (select count(*)::int from sdk_keys where app_id = ${own.appId}) as keys`;
     const before = await counts();
-    // A process that died can't let go of its key: it is free when the claim's time is up.
+    // A process that died can't release its key, so the key is free when the claim expires.
     await api.sql`update idempotency_keys set claimed_until = now() where claimed_until > now()`;
     const again = await fetch(api.url + path, request);
     expect(again.status).toBeLessThan(300);
@@ -279,7 +282,7 @@ describe('a call that was cut off', () => {
     ['links', () => `/apps/${app.appId}/links/bulk`, [{ slug: 'slow-1' }, { slug: 'slow-2' }]],
     ['sdk_keys', () => `/apps/${app.appId}/sdk-key/rotate`, {}],
   ])(
-    'and still writes its row in %s when it is taken over: both tries answer the same',
+    'a call that still writes to %s after another one took over returns the same response',
     async (table, path, given) => {
       const link = { affiliateId: await newAffiliate(api, app), destinationUrl: 'https://example.com' };
       const body = Array.isArray(given)
@@ -305,7 +308,7 @@ describe('a call that was cut off', () => {
     },
   );
 
-  test('before a key was rotated gives the old key its whole grace from when it is rotated', async () => {
+  test('a repeat of an interrupted rotation gives the old key its whole grace period', async () => {
     const connection = connect({ url: api.database.url });
     let isAway = true;
     const away = ((strings: TemplateStringsArray, ...values: unknown[]) => {
@@ -337,7 +340,7 @@ describe('a call that was cut off', () => {
     await cut.close();
   });
 
-  test('and never lets go of its key is taken over only when its time is up', async () => {
+  test('a call that never releases its key is taken over only when its claim expires', async () => {
     const key = randomUUID();
     await post(affiliatesPath(), { name: 'Slow' }, key);
     await api.sql`update idempotency_keys set response = null, response_key_id = null where idempotency_key = ${key}`;
@@ -351,7 +354,7 @@ describe('a call that was cut off', () => {
 });
 
 // @promise idempotency-24-h
-test('a key is free again after a day, and its row goes', async () => {
+test('a key is free again after a day, and its row is deleted', async () => {
   const key = randomUUID();
   await post(affiliatesPath(), { name: 'Ann' }, key);
   const { hours } = await api.sql.one<{ hours: number }>`
@@ -360,7 +363,7 @@ test('a key is free again after a day, and its row goes', async () => {
   await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
   const second = await post(affiliatesPath(), { name: 'Bob' }, key);
   expect(second).toMatchObject({ status: 201, body: { name: 'Bob' } });
-  // While another call takes it anew, nobody gets the answer of the day before.
+  // While another call claims the key, no call gets the response of the day before.
   await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
   const taking = api.sql`
     with taken as (

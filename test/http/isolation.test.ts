@@ -9,7 +9,7 @@ import type { IdPlace } from '../support/route-requests.ts';
 import { fingerprintOf, newTenant } from '../support/tenant.ts';
 import type { Tenant } from '../support/tenant.ts';
 
-// Every case here is made of the table of routes and the description of the API: a new route is in it by itself.
+// Every case is generated from the route table and the OpenAPI document, so a new route is included automatically.
 
 let api: TestApi;
 let mine: Tenant;
@@ -28,17 +28,17 @@ const accountRoutes = routes
   .filter((route) => route.auth === 'account')
   .map((route) => [`${route.method} ${route.path}`, route] as const);
 
-/** What would tell two answers apart, were it not for the id that was asked for and the request's own id. */
-function comparable({ status, text, headers }: ApiResponse, asked: string): readonly unknown[] {
-  const withoutIds = text.replace(/"requestId":"[^"]*"/, '').replaceAll(asked, 'ASKED');
+/** Returns the parts of a response that may differ only by the requested id and the request id. */
+function comparable({ status, text, headers }: ApiResponse, requestedId: string): readonly unknown[] {
+  const withoutIds = text.replace(/"requestId":"[^"]*"/, '').replaceAll(requestedId, 'REQUESTED');
   return [status, withoutIds, headers.get('content-type')];
 }
 
-function expectNothingOfTheirs(answer: ApiResponse): void {
-  for (const mark of theirs.marks) expect(answer.text).not.toContain(mark);
+function expectNothingOfTheirs(response: ApiResponse): void {
+  for (const mark of theirs.marks) expect(response.text).not.toContain(mark);
 }
 
-/** Runs calls and asks that not one row of the other account was changed, made or removed by them. */
+/** Runs calls and expects that they change, create and delete no row of the other account. */
 async function leavingTheirsAlone(work: () => Promise<void>): Promise<void> {
   const before = await fingerprintOf(api, theirs);
   await work();
@@ -48,26 +48,26 @@ async function leavingTheirsAlone(work: () => Promise<void>): Promise<void> {
 describe.each(accountRoutes)('%s', (_, route) => {
   const ownIds = ({ kind }: IdPlace) => mine.ids[kind];
 
-  test('is open to the account itself, so that the refusals below mean something', async () => {
+  test('the account itself can call the route', async () => {
     const { path, body } = requestOf(route, ownIds);
     const { status } = await api.call(route.method, path, { key: mine.key, body });
     expect([400, 401, 403, 404, 405, 413, 415, 500]).not.toContain(status);
   });
 
   // @promise foreign-id-inside-app
-  test('with a key of another account answers as if nothing were there, and does nothing', async () => {
-    const stranger = await newAccount(api);
+  test('a key of another account gets the response for an unknown resource, and changes nothing', async () => {
+    const otherAccount = await newAccount(api);
     const { path, body } = requestOf(route, ({ kind }) => theirs.ids[kind]);
     if (!route.path.includes('/:appId')) {
-      const answer = await api.call(route.method, path, { key: stranger.key, body });
-      expectNothingOfTheirs(answer);
+      const response = await api.call(route.method, path, { key: otherAccount.key, body });
+      expectNothingOfTheirs(response);
       return;
     }
     await leavingTheirsAlone(async () => {
-      for (const { key } of [stranger, mine]) {
-        const answer = await api.call(route.method, path, { key, body });
-        expect(answer.status).toBe(404);
-        expectNothingOfTheirs(answer);
+      for (const { key } of [otherAccount, mine]) {
+        const response = await api.call(route.method, path, { key, body });
+        expect(response.status).toBe(404);
+        expectNothingOfTheirs(response);
       }
     });
   });
@@ -81,7 +81,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
   if (others.length > 0) {
     // @promise foreign-id-inside-app
     test.each(others.map((place) => [`${place.where} ${place.name}`, place] as const))(
-      "another account's id in the %s is answered like an id that nobody has, and does nothing",
+      "another account's id in the %s gets the response for an unknown id, and changes nothing",
       async (__, place) => {
         const isPlace = ({ where, name }: IdPlace) => where === place.where && name === place.name;
         const askFor = async (id: string) => {
@@ -123,16 +123,16 @@ describe.each(accountRoutes)('%s', (_, route) => {
 });
 
 describe('an SDK key', () => {
-  test("attributes nothing to another app's clicks, slugs and affiliates", async () => {
+  test("an SDK key attributes nothing to another app's clicks, slugs and affiliates", async () => {
     const token = await api.sql.one<{ claimToken: string }>`
       select claim_token from clicks where app_id = ${theirs.appId} limit 1`;
     await leavingTheirsAlone(async () => {
       for (const touch of [token, { affiliateCode: 'theirs-0' }, { affiliateCode: theirs.ids.affiliate }]) {
-        const answer = await api.call('POST', '/sdk/install', {
+        const response = await api.call('POST', '/sdk/install', {
           key: mine.sdkKey,
           body: { deviceId: `d-${JSON.stringify(touch).length}`, firstOpenAt: api.clock.now, ...touch },
         });
-        expect(answer).toMatchObject({ status: 404, body: { code: 'no_attributable_click' } });
+        expect(response).toMatchObject({ status: 404, body: { code: 'no_attributable_click' } });
       }
     });
   });

@@ -13,7 +13,7 @@ let tickMs = 0;
 let now = Date.UTC(2026, 5, 15, 12);
 
 beforeAll(async () => {
-  // A clock that goes on by itself, as often as it is looked at.
+  // A clock that advances with each reading.
   api = await startTestApi({ now: () => (now += tickMs) });
   app = await newApp(api);
 });
@@ -28,7 +28,7 @@ const check = (owner = app) =>
     { key: owner.key },
   );
 
-/** Holds a table so that nobody can read it, while `work` runs. */
+/** Locks a table against reads while `work` runs. */
 async function whileLocked<T>(table: string, work: () => Promise<T>): Promise<T> {
   const client = new pg.Client(api.database.url);
   await client.connect();
@@ -41,9 +41,9 @@ async function whileLocked<T>(table: string, work: () => Promise<T>): Promise<T>
   }
 }
 
-describe('a check of the ledger', () => {
+describe('GET diagnostics/ledger', () => {
   // @promise ledger-check-rules
-  test('answers each rule in a sentence, also for an app without money', async () => {
+  test('the check returns each rule as a sentence, also for an app without commissions', async () => {
     const { status, body } = await check();
     expect(status).toBe(200);
     expect(body).toEqual({ ok: true, checkedAt: now, checks: expect.any(Array) });
@@ -58,7 +58,7 @@ describe('a check of the ledger', () => {
     }
   });
 
-  test('runs one at a time for an account and two in all: one more is a 503 that says when to come again', async () => {
+  test('an account runs one check at a time and a process two, and another one is a 503 with Retry-After', async () => {
     const [others, thirds] = [await newApp(api), await newApp(api)];
     const { running } = await whileLocked('payouts', async () => {
       const first = check();
@@ -71,11 +71,11 @@ describe('a check of the ledger', () => {
       expect((await check(thirds)).status).toBe(503);
       return { running: [first, second] };
     });
-    for (const answer of await Promise.all(running)) expect(answer.status).toBe(200);
+    for (const response of await Promise.all(running)) expect(response.status).toBe(200);
     expect((await check()).status).toBe(200);
   });
 
-  test('that takes longer than a request may is a 503 that names the command line, and ends', async () => {
+  test('a check that takes too long ends with a 503 that names the command line', async () => {
     tickMs = 3_000;
     const { status, body, headers } = await check();
     tickMs = 0;
@@ -87,7 +87,7 @@ describe('a check of the ledger', () => {
     expect((await check()).status).toBe(200);
   });
 
-  test('whose statement reaches its time limit is given up on, not repeated', async () => {
+  test('a check is not repeated when a statement reaches its time limit', async () => {
     const impatient = connect({
       url: api.database.url,
       max: 1,
@@ -98,7 +98,7 @@ describe('a check of the ledger', () => {
     await whileLocked('payouts', async () => {
       await expect(checkLedger(impatient, [app.appId as AppId])).rejects.toThrow(LedgerCheckTooLong);
     });
-    // Sent again it would have taken twice the limit.
+    // A repetition would have taken twice the limit.
     expect(Date.now() - begin).toBeLessThan(3_900);
     await impatient.close();
   });

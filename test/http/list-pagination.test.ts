@@ -7,8 +7,8 @@ import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning } from '../support/ledger.ts';
 import { payEverything } from '../support/tenant.ts';
 
-// Walks lists page by page while rows arrive, with every filter and sort: what was there at page one and matches the
-// filter comes exactly once and in order; nothing comes twice.
+// Reads lists page by page while rows arrive, with every filter and sort. Rows that exist at page one and match the
+// filter are returned exactly once and in order, and no row is returned twice.
 
 let api: TestApi;
 let app: TestApp;
@@ -37,28 +37,32 @@ async function walk(
       ...query,
       ...(cursor === null ? {} : { cursor }),
     }).toString();
-    const answer = await api.call<Page>('GET', `/apps/${app.appId}${path}?${search}`, { key: app.key });
-    expect(answer.status).toBe(200);
-    expect(answer.body.items.length).toBeLessThanOrEqual(Number(query['limit']));
-    ids.push(...answer.body.items.map(({ id }) => id));
-    cursor = answer.body.nextCursor;
+    const response = await api.call<Page>('GET', `/apps/${app.appId}${path}?${search}`, { key: app.key });
+    expect(response.status).toBe(200);
+    expect(response.body.items.length).toBeLessThanOrEqual(Number(query['limit']));
+    ids.push(...response.body.items.map(({ id }) => id));
+    cursor = response.body.nextCursor;
     if (cursor !== null) await between();
   } while (cursor !== null);
   return ids;
 }
 
-interface Made {
+interface CreatedRow {
   readonly id: string;
 }
 
-/** Asks that of all that was there at page one those came that were `expected`, in that order, and nothing twice. */
-function expectWalked(came: readonly string[], made: readonly Made[], expected: readonly Made[]): void {
-  expect(new Set(came).size).toBe(came.length);
-  const wasThere = new Set(made.map(({ id }) => id));
-  expect(came.filter((id) => wasThere.has(id))).toEqual(expected.map(({ id }) => id));
+/** Expects that of the rows at page one those in `expected` were returned, in that order, and none twice. */
+function expectExactlyOnce(
+  returned: readonly string[],
+  created: readonly CreatedRow[],
+  expected: readonly CreatedRow[],
+): void {
+  expect(new Set(returned).size).toBe(returned.length);
+  const existing = new Set(created.map(({ id }) => id));
+  expect(returned.filter((id) => existing.has(id))).toEqual(expected.map(({ id }) => id));
 }
 
-/** Few values, so that many rows share one: ties are where pages break. */
+/** Few values, so that many rows are equal: page breaks between equal rows are the hard case. */
 const tick = fc.integer({ min: 0, max: 3 });
 const limit = fc.integer({ min: 1, max: 4 });
 const BASE = Date.UTC(2026, 0, 1);
@@ -74,7 +78,7 @@ const compareKeys = (a: readonly (string | number)[], b: readonly (string | numb
   return 0;
 };
 
-/** Runs a property on a new app each time. */
+/** Runs a property, each time on a new app. */
 async function check<T>(arbitrary: fc.Arbitrary<T>, property: (value: T) => Promise<void>): Promise<void> {
   await fc.assert(
     fc.asyncProperty(arbitrary, async (value) => {
@@ -104,7 +108,7 @@ async function addAffiliate(row: AffiliateRow): Promise<string> {
 describe('affiliates', () => {
   // @promise cursor-continues, affiliates-filter-and-sort, rows-exactly-once
   test.each([['created'], ['name']] as const)(
-    'by %s, with and without a status',
+    'affiliates by %s are returned exactly once, with and without a status',
     async (sort) => {
       await check(
         fc.record({
@@ -114,10 +118,10 @@ describe('affiliates', () => {
           limit,
         }),
         async ({ rows, added, status, limit: size }) => {
-          const made: (AffiliateRow & { id: string })[] = [];
-          for (const row of rows) made.push({ ...row, id: await addAffiliate(row) });
+          const created: (AffiliateRow & { id: string })[] = [];
+          for (const row of rows) created.push({ ...row, id: await addAffiliate(row) });
           let turn = 0;
-          const came = await walk(
+          const returned = await walk(
             '/affiliates',
             { limit: String(size), sort, ...(status === null ? {} : { status }) },
             async () => {
@@ -126,12 +130,12 @@ describe('affiliates', () => {
               if (row !== undefined) await addAffiliate(row);
             },
           );
-          const keyOf = ({ id, name, tick: at }: (typeof made)[number]) =>
+          const keyOf = ({ id, name, tick: at }: (typeof created)[number]) =>
             sort === 'name' ? [name.toLowerCase(), id] : [at, id];
-          const expected = made
+          const expected = created
             .filter((row) => status === null || row.status === status)
             .toSorted((a, b) => compareKeys(keyOf(a), keyOf(b)));
-          expectWalked(came, made, expected);
+          expectExactlyOnce(returned, created, expected);
         },
       );
     },
@@ -141,7 +145,7 @@ describe('affiliates', () => {
 
 describe('links', () => {
   // @promise cursor-continues, links-filter, rows-exactly-once
-  test('with every combination of affiliate and state', async () => {
+  test('links are returned exactly once with every combination of affiliate and state', async () => {
     const linkRow = fc.record({ owner: fc.constantFrom(0, 1), active: fc.boolean(), tick });
     await check(
       fc.record({
@@ -161,10 +165,10 @@ describe('links', () => {
                     ${instant(BASE)}::timestamptz + ${row.tick} * interval '1 microsecond')`;
           return id;
         };
-        const made = [];
-        for (const row of rows) made.push({ ...row, id: await add(row) });
+        const created = [];
+        for (const row of rows) created.push({ ...row, id: await add(row) });
         let turn = 0;
-        const came = await walk(
+        const returned = await walk(
           '/links',
           {
             limit: String(size),
@@ -177,12 +181,12 @@ describe('links', () => {
             if (row !== undefined) await add(row);
           },
         );
-        const expected = made
+        const expected = created
           .filter(
             (row) => (owner === null || row.owner === owner) && (active === null || row.active === active),
           )
           .toSorted((a, b) => compareKeys([a.tick, a.id], [b.tick, b.id]));
-        expectWalked(came, made, expected);
+        expectExactlyOnce(returned, created, expected);
       },
     );
   }, 60_000);
@@ -190,7 +194,7 @@ describe('links', () => {
 
 describe('commissions', () => {
   // @promise cursor-continues, commissions-filter, rows-exactly-once
-  test('with every combination of affiliate, status and time', async () => {
+  test('commissions are returned exactly once with every combination of affiliate, status and time', async () => {
     const row = fc.record({ owner: fc.constantFrom(0, 1), matured: fc.boolean(), tick });
     await check(
       fc.record({
@@ -212,10 +216,10 @@ describe('commissions', () => {
             dueAt: BASE + 1000,
             matured: value.matured,
           });
-        const made = [];
-        for (const value of rows) made.push({ ...value, id: await add(value) });
+        const created = [];
+        for (const value of rows) created.push({ ...value, id: await add(value) });
         let turn = 0;
-        const came = await walk(
+        const returned = await walk(
           '/commissions',
           {
             limit: String(size),
@@ -230,7 +234,7 @@ describe('commissions', () => {
             if (value !== undefined) await add(value);
           },
         );
-        const expected = made
+        const expected = created
           .filter(
             (value) =>
               (owner === null || value.owner === owner) &&
@@ -239,7 +243,7 @@ describe('commissions', () => {
               (to === null || value.tick < to),
           )
           .toSorted((a, b) => compareKeys([b.tick, b.id], [a.tick, a.id]));
-        expectWalked(came, made, expected);
+        expectExactlyOnce(returned, created, expected);
       },
     );
   }, 60_000);
@@ -247,7 +251,7 @@ describe('commissions', () => {
 
 describe('payouts', () => {
   // @promise get-payouts, cursor-continues, payouts-filter, rows-exactly-once
-  test('of all and of one affiliate, while more are made', async () => {
+  test('payouts of all and of one affiliate are returned exactly once while exports run', async () => {
     await check(
       fc.record({
         owners: fc.array(fc.constantFrom(0, 1), { maxLength: 7 }),
@@ -262,15 +266,15 @@ describe('payouts', () => {
           await insertEarning(api, app, { affiliateId, ...due });
           return await payEverything(api, app, affiliateId);
         };
-        const made = [];
-        for (const index of rows) made.push({ owner: index, id: await pay(index) });
-        const came = await walk(
+        const created = [];
+        for (const index of rows) created.push({ owner: index, id: await pay(index) });
+        const returned = await walk(
           '/payouts',
           { limit: String(size), ...(owner === null ? {} : { affiliateId: owners[owner] ?? '' }) },
           () => pay(0),
         );
-        const expected = made.filter((row) => owner === null || row.owner === owner).toReversed();
-        expectWalked(came, made, expected);
+        const expected = created.filter((row) => owner === null || row.owner === owner).toReversed();
+        expectExactlyOnce(returned, created, expected);
       },
     );
   }, 60_000);

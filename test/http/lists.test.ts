@@ -28,7 +28,7 @@ interface ListPage {
 const list = (path: string, owner = app) =>
   api.call<ListPage>('GET', `/apps/${owner.appId}${path}`, { key: owner.key });
 
-/** All rows of a list, page by page; `between` happens after each page. */
+/** Returns all rows of a list, read page by page. Calls `between` after each page. */
 async function walk(
   path: string,
   owner: TestApp,
@@ -50,9 +50,9 @@ async function walk(
   return rows;
 }
 
-describe('walking a list while rows are added', () => {
+describe('paging while rows are added', () => {
   test.each([['created'], ['name']])(
-    'affiliates by %s: those of the first page exactly once, in order',
+    'pages of affiliates by %s have each row of the start exactly once and in order',
     async (sort) => {
       const own = await newApp(api);
       const names = ['b', 'B', 'a', 'ä', 'C', 'a', '_', 'z', 'Z', '0', "a'b"];
@@ -79,14 +79,14 @@ describe('walking a list while rows are added', () => {
     20_000,
   );
 
-  test('rows made in the same microsecond come once each', async () => {
+  test('rows created in the same microsecond are returned once each', async () => {
     const own = await newApp(api);
     for (let index = 0; index < 7; index += 1) await newAffiliate(api, own);
     await api.sql`update affiliates set created_at = '2026-01-01 00:00:00.123457+00' where app_id = ${own.appId}`;
     expect(new Set((await walk('/affiliates?limit=2', own)).map((row) => row.id)).size).toBe(7);
   });
 
-  test('commissions and payouts go from the latest to the first, and new ones do not come twice', async () => {
+  test('pages of commissions and payouts go from the latest to the first and have no row twice', async () => {
     const own = await newApp(api);
     const affiliateId = await newAffiliate(api, own);
     const earn = (occurredAt: number) =>
@@ -103,7 +103,7 @@ describe('walking a list while rows are added', () => {
 
 describe('affiliates', () => {
   // @promise affiliate-row-totals, get-affiliates
-  test('carry clicks, installs and commissions; a status selects', async () => {
+  test('affiliates have clicks, installs and commissions, and a status filters them', async () => {
     const own = await newApp(api);
     const [active, paused] = [await newAffiliate(api, own), await newAffiliate(api, own)];
     await api.call('PATCH', `/apps/${own.appId}/affiliates/${paused}`, {
@@ -128,11 +128,11 @@ describe('affiliates', () => {
   });
 
   // @promise sort-by-earnings
-  test('by earnings: the top ones, then the oldest without any, on one page', async () => {
+  test('affiliates by earnings are one page: the top ones, then the oldest without earnings', async () => {
     const own = await newApp(api);
     const ids: string[] = [];
     for (let index = 0; index < 5; index += 1) {
-      // Ids sort by the millisecond.
+      // Ids sort by their millisecond.
       api.clock.now += 1;
       ids.push(await newAffiliate(api, own));
     }
@@ -152,7 +152,7 @@ describe('affiliates', () => {
 
 describe('links', () => {
   // @promise link-row-totals, get-links
-  test('carry clicks and the name of the affiliate; affiliate and state select', async () => {
+  test("links have clicks and the affiliate's name, and affiliate and state filter them", async () => {
     const own = await newApp(api);
     const [ann, bob] = [
       await newAffiliate(api, own, { name: 'Ann' }),
@@ -183,7 +183,7 @@ describe('links', () => {
 
 describe('commissions', () => {
   // @promise usd-cents, commission-fields, get-commissions, commission-row, half-open-range
-  test('affiliate, status and a half-open time select', async () => {
+  test('affiliate, status and a half-open time range filter commissions', async () => {
     const own = await newApp(api);
     const [ann, bob] = [await newAffiliate(api, own, { name: 'Ann' }), await newAffiliate(api, own)];
     const at = Date.UTC(2026, 0, 1);
@@ -241,7 +241,7 @@ describe('commissions', () => {
 
 describe('the payout preview', () => {
   // @promise not-due-not-paid, get-payout-preview, preview-as-of
-  test('adds what has matured to what is due, per affiliate, and leaves out the rest', async () => {
+  test('the payout preview sums matured and due commissions per affiliate, and no others', async () => {
     const own = await newApp(api);
     const [ann, bob, cid] = [
       await newAffiliate(api, own, { name: 'Ann' }),
@@ -274,7 +274,7 @@ describe('the payout preview', () => {
   });
 
   // @promise payout-preview-writes-nothing, preview-positive-only
-  test('shows nobody whose net is zero or less, and writes nothing', async () => {
+  test('the payout preview leaves out affiliates with a net of zero or less, and writes nothing', async () => {
     const own = await newApp(api);
     const { now } = api.clock;
     const occurredAt = now - DAY_MS;
@@ -307,7 +307,7 @@ describe('the payout preview', () => {
 
 describe('a page', () => {
   // @promise list-shape, list-limit, page-of-50
-  test('has fifty rows unless asked, a hundred at most, and nothing after the last', async () => {
+  test('a page has fifty rows by default and at most a hundred, and the last page has no cursor', async () => {
     const own = await newApp(api);
     const at = Date.UTC(2026, 0, 1);
     const names = Array.from({ length: 100 }, (_, index) => ({ name: `Creator ${index}` }));
@@ -316,7 +316,7 @@ describe('a page', () => {
     const links = names.map(() => ({ affiliateId, destinationUrl: 'https://example.com' }));
     await api.call('POST', `/apps/${own.appId}/links/bulk`, { key: own.key, body: { rows: links } });
     await newLink(api, own, affiliateId);
-    for (let made = 0; made < 101; made += 1) {
+    for (let created = 0; created < 101; created += 1) {
       await insertEarning(api, own, { affiliateId, amountCents: 1, occurredAt: at, dueAt: at });
       await payOut(api, own, affiliateId);
     }
@@ -334,7 +334,7 @@ describe('a page', () => {
   }, 60_000);
 });
 
-describe('what a list refuses', () => {
+describe('invalid parameters', () => {
   // @promise page-over-100, instant-in-filter, list-query-400
   test.each([
     ['/affiliates?limit=0'],
@@ -355,12 +355,12 @@ describe('what a list refuses', () => {
     ['/commissions?to=99999999999999999'],
     ['/payouts?cursor='],
     ['/payouts?limit=1.5'],
-  ])('%s is a 400', async (path) => {
+  ])('GET %s is a 400', async (path) => {
     expect((await list(path)).status).toBe(400);
   });
 
   // @promise cursor-400
-  test('a cursor of another list, app, filter or sort, or a changed one, is a 400', async () => {
+  test('a changed cursor, or one of another list, app, filter or sort, is a 400', async () => {
     const own = await newApp(api);
     for (let index = 0; index < 3; index += 1) await newLink(api, own, await newAffiliate(api, own));
     const { nextCursor } = (await list('/affiliates?limit=1', own)).body;
@@ -386,7 +386,7 @@ describe('what a list refuses', () => {
 });
 
 describe('roll-ups', () => {
-  test('equal the facts after all of this; a wrong sum is named and put right', async () => {
+  test('roll-ups equal the facts after these tests, and a wrong sum is reported and repaired', async () => {
     expect(await findRollupDifferences(api.sql)).toEqual([]);
     await api.sql`
       update rollups set clicks = clicks + 7 where (app_id, scope, scope_id, bucket_at, shard) in (

@@ -22,23 +22,23 @@ const operationOf = (method: string, path: string) =>
     method.toLowerCase()
   ];
 
-describe('the description of the API', () => {
+describe('the OpenAPI document', () => {
   // @promise get-openapi, openapi-from-schemas
-  test('is served, and is the one that is made of the routes', async () => {
+  test('GET /openapi.json returns the document of the route table', async () => {
     const { status, body } = await api.call('GET', '/openapi.json');
     expect(status).toBe(200);
     expect(body).toEqual(JSON.parse(JSON.stringify(document)));
   });
 
   // @promise openapi-from-schemas
-  test('has every route, under names that differ', () => {
+  test('the document has every route under a unique operation id', () => {
     for (const { method, path } of routes) expect(operationOf(method, path)).toBeDefined();
     expect(new Set(routes.map((route) => route.operationId)).size).toBe(routes.length);
   });
 
   // @promise json-bodies
   test.each(routes.map((route) => [`${route.method} ${route.path}`, route] as const))(
-    '%s: who may call it, its parameters, and each status with its codes',
+    '%s is described with its security, its parameters, and each status with its codes',
     (_name, route) => {
       const operation = operationOf(route.method, route.path) as {
         security: Record<string, string[]>[];
@@ -72,20 +72,20 @@ describe('the description of the API', () => {
     routes
       .filter((route) => route.body !== null)
       .map((route) => [`${route.method} ${route.path}`, route] as const),
-  )('%s: the example of its body is one that it takes', (_name, route) => {
+  )('the example body of %s is valid', (_name, route) => {
     const body = exampleOf(z.toJSONSchema(route.body as z.ZodType, { io: 'input', unrepresentable: 'any' }));
     expect((route.body as z.ZodType).safeParse(body)).toMatchObject({ success: true });
   });
 });
 
-describe('the page that shows it', () => {
-  test('is reached with a slash at the end, too', async () => {
+describe('the documentation page', () => {
+  test('GET /docs/ leads to the page', async () => {
     const { status, text } = await api.call('GET', '/docs/');
     expect({ status, text }).toEqual({ status: 200, text: expect.stringContaining('url=../docs"') });
   });
 
   // @promise get-docs, docs-page
-  test('is served whole from here, and asks no other address', async () => {
+  test('the page loads all its files from this service', async () => {
     const page = await api.call('GET', '/docs');
     expect(page.status).toBe(200);
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -100,7 +100,7 @@ describe('the page that shows it', () => {
 
   // @promise get-docs-file
   test.each([['..%2fpackage.json'], ['index.js'], ['__proto__'], ['swagger-ui.css.map']])(
-    'nothing else of the folder is served: %s',
+    'the file %s of the same folder is not served',
     async (file) => {
       expect((await api.call('GET', `/docs/${file}`)).status).toBe(404);
     },

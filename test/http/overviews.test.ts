@@ -62,11 +62,11 @@ async function click(owner: TestApp, slug: string, userAgent: string | null = nu
 
 async function install(owner: TestApp, claimToken: string): Promise<string> {
   const deviceId = randomUUID();
-  const answer = await api.call('POST', '/sdk/install', {
+  const response = await api.call('POST', '/sdk/install', {
     key: owner.sdkKey,
     body: { deviceId, claimToken, firstOpenAt: api.clock.now },
   });
-  expect(answer.status).toBe(200);
+  expect(response.status).toBe(200);
   return deviceId;
 }
 
@@ -74,7 +74,7 @@ const NOTHING = { pending: 0, matured: 0, paid: 0, lifetime: 0 };
 
 describe('the overview of an app', () => {
   // @promise app-overview-parts
-  test('of nothing is zeros and empty lists', async () => {
+  test('the overview of an app without data has zeros and empty lists', async () => {
     expect(await ofApp(await newApp(api))).toEqual({
       funnel: { clicks: 0, installs: 0, identified: 0, paid: 0 },
       revenueCents: 0,
@@ -86,7 +86,7 @@ describe('the overview of an app', () => {
   });
 
   // @promise pending-to-paid, get-app-overview, export-matures, app-overview-parts
-  test('shows the funnel, sums that add up, and rows as the lists show them', async () => {
+  test('the overview of an app has the funnel, sums that add up, and the rows of the lists', async () => {
     const own = await newApp(api);
     const [ann, bob] = [
       await newAffiliate(api, own, { name: 'Ann' }),
@@ -125,7 +125,7 @@ describe('the overview of an app', () => {
   });
 
   // @promise app-overview-rows
-  test('has ten affiliates, ten links and twenty commissions at most', async () => {
+  test('the overview of an app has at most ten affiliates, ten links and twenty commissions', async () => {
     const own = await newApp(api);
     const occurredAt = Date.UTC(2026, 0, 1);
     for (let index = 0; index < 12; index += 1) {
@@ -154,7 +154,7 @@ describe('the overview of an app', () => {
 
 describe('the overview of an affiliate', () => {
   // @promise get-affiliate-overview, affiliate-overview-parts, next-payout-at
-  test('shows what is theirs alone', async () => {
+  test('the overview of an affiliate has only their own data', async () => {
     const own = await newApp(api);
     const [ann, bob] = [await newAffiliate(api, own), await newAffiliate(api, own)];
     const [one, two, three] = [
@@ -182,7 +182,7 @@ describe('the overview of an affiliate', () => {
   });
 
   // @promise affiliate-overview-parts
-  test('of nothing is zeros, and no payout is next', async () => {
+  test('the overview of an affiliate without data has zeros and no next payout', async () => {
     const own = await newApp(api);
     expect(await ofAffiliate(own, await newAffiliate(api, own))).toEqual({
       funnel: { clicks: 0, installs: 0, identified: 0, paid: 0 },
@@ -194,7 +194,7 @@ describe('the overview of an affiliate', () => {
   });
 
   // @promise matures-without-payout, negative-net-carried, next-payout-at
-  test('a refund after the payout is carried as a balance below zero until earnings make up for it', async () => {
+  test('a refund after the payout is carried as a negative balance until earnings compensate it', async () => {
     const own = await newApp(api);
     const affiliateId = await newAffiliate(api, own);
     const past = Date.now() - 10 * DAY_MS;
@@ -219,7 +219,7 @@ describe('the overview of an affiliate', () => {
       earnings: { pending: 0, matured: -400, paid: 1_000, lifetime: 600 },
     });
 
-    // What is not due yet does not lower what is carried.
+    // Earnings that are not due yet do not reduce the carried balance.
     const dueAt = api.clock.now + DAY_MS;
     await earn(1_500, dueAt);
     expect(await ofAffiliate(own, affiliateId)).toMatchObject({
@@ -238,13 +238,13 @@ describe('the overview of an affiliate', () => {
   });
 
   // @promise affiliate-overview-scope, malformed-id-not-found
-  test('of an affiliate of another app, of an unknown one and of no id at all is a 404', async () => {
+  test("the overview of another app's affiliate, an unknown one or a malformed id is a 404", async () => {
     const other = await newAffiliate(api, await newApp(api));
     for (const affiliateId of [other, newId('affiliate'), 'aff_x', newId('link')]) {
-      const answer = await api.call('GET', `/apps/${app.appId}/affiliates/${affiliateId}/overview`, {
+      const response = await api.call('GET', `/apps/${app.appId}/affiliates/${affiliateId}/overview`, {
         key: app.key,
       });
-      expect(answer).toMatchObject({ status: 404, body: { code: 'not_found' } });
+      expect(response).toMatchObject({ status: 404, body: { code: 'not_found' } });
     }
   });
 });

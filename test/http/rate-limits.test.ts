@@ -17,14 +17,14 @@ afterAll(async () => {
 });
 
 // @promise limit-429
-test('an account key is told how much remains, and over the limit when to come back; other keys are not affected', async () => {
+test('responses to an account key state what remains, a 429 has Retry-After, and other keys are not affected', async () => {
   const { key } = await newAccount(api);
-  const answers = [];
-  for (let call = 0; call < 21; call += 1) answers.push(await api.call('GET', '/apps', { key }));
-  expect(answers.map(({ status }) => status)).toEqual([...Array.from({ length: 20 }, () => 200), 429]);
-  expect(answers[0]?.headers.get('ratelimit-policy')).toBe('"account";q=20;w=60');
-  expect(answers[0]?.headers.get('ratelimit')).toMatch(/^"account";r=19;t=(60|59)$/);
-  const refused = answers.at(-1);
+  const responses = [];
+  for (let call = 0; call < 21; call += 1) responses.push(await api.call('GET', '/apps', { key }));
+  expect(responses.map(({ status }) => status)).toEqual([...Array.from({ length: 20 }, () => 200), 429]);
+  expect(responses[0]?.headers.get('ratelimit-policy')).toBe('"account";q=20;w=60');
+  expect(responses[0]?.headers.get('ratelimit')).toMatch(/^"account";r=19;t=(60|59)$/);
+  const refused = responses.at(-1);
   expect(refused).toMatchObject({ body: { code: 'rate_limited' } });
   expect(refused?.headers.get('ratelimit')).toMatch(/^"account";r=0;t=\d+$/);
   expect(Number(refused?.headers.get('retry-after'))).toBeGreaterThan(0);
@@ -32,7 +32,7 @@ test('an account key is told how much remains, and over the limit when to come b
 });
 
 // @promise limit-scopes
-test('a device is limited over install and identify together; another device of the app is not', async () => {
+test('install and identify share one limit per device, and another device has its own', async () => {
   const install = (deviceId: string) =>
     api.call('POST', '/sdk/install', {
       key: app.sdkKey,
@@ -47,7 +47,7 @@ test('a device is limited over install and identify together; another device of 
 });
 
 // @promise limit-scopes
-test('clicks are limited per app and address hash, else per address', async () => {
+test('clicks are limited per app and address hash, or per address without a hash', async () => {
   const limits = createRateLimits({ account: 0, sdk: 0, clicks: 4 });
   const open = await startTestApi({ rateLimits: limits, trustProxy: 1 });
   const makeShop = async () => {
@@ -76,7 +76,7 @@ test('clicks are limited per app and address hash, else per address', async () =
   await open.close();
 });
 
-test("nobody uses up another visitor's clicks by sending the visitor's address as a hash", async () => {
+test('an address that is sent as a hash does not use up the limit of that address', async () => {
   const own = await newApp(api, undefined, { linkSubdomain: 'visited' });
   const { slug } = await newLink(api, own, await newAffiliate(api, own));
   for (const ipHash of ['127.0.0.1', '::ffff:127.0.0.1']) {
@@ -90,7 +90,7 @@ test("nobody uses up another visitor's clicks by sending the visitor's address a
   expect(claimToken).not.toBeNull();
 });
 
-test('a refused call is refused before it changes anything', async () => {
+test('a call over the limit changes nothing', async () => {
   const { key, accountId } = await newAccount(api);
   for (let call = 0; call < 20; call += 1) await api.call('GET', '/apps', { key });
   expect((await api.call('POST', '/apps', { key, body: { name: 'Too many' } })).status).toBe(429);
@@ -98,11 +98,11 @@ test('a refused call is refused before it changes anything', async () => {
 });
 
 // @promise webhooks-unlimited
-test('webhooks and health are not limited', async () => {
+test('webhooks and health checks are not limited', async () => {
   for (let call = 0; call < 30; call += 1) {
-    const answer = await api.call('POST', `/webhooks/stripe/${app.appId}`, { body: {} });
-    expect(answer.status).toBe(401);
-    expect(answer.headers.get('ratelimit')).toBeNull();
+    const response = await api.call('POST', `/webhooks/stripe/${app.appId}`, { body: {} });
+    expect(response.status).toBe(401);
+    expect(response.headers.get('ratelimit')).toBeNull();
   }
   expect((await api.call('GET', '/healthz')).status).toBe(200);
 });

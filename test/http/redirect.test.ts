@@ -73,7 +73,7 @@ const patch = (path: string, body: object) =>
 
 describe('a link', () => {
   // @promise get-redirect, redirect-parameters
-  test('sends people on with a token of their own, and records the click under it', async () => {
+  test('a link redirects with a new claim token and records the click under it', async () => {
     const { status, headers, location, claimToken, via } = await open(`/l/acme/${link.slug}`);
     expect(status).toBe(302);
     expect(claimToken).toMatch(UUID);
@@ -97,14 +97,14 @@ describe('a link', () => {
     expect(await countedClicks(link.id)).toBe(1);
   });
 
-  test('counts each visit, with another token each time', async () => {
+  test('each visit counts and gets another token', async () => {
     const visits = await Promise.all(Array.from({ length: 20 }, () => open(`/l/acme/${link.slug}`)));
     expect(new Set(visits.map((each) => each.claimToken)).size).toBe(20);
     expect(await clicksOf(link.id)).toHaveLength(20);
     expect(await countedClicks(link.id)).toBe(20);
   });
 
-  test('gives a token that attributes an install', async () => {
+  test('the token of a redirect attributes an install', async () => {
     const { claimToken } = await open(`/l/acme/${link.slug}`);
     const body = { deviceId: randomUUID(), claimToken, firstOpenAt: api.clock.now };
     const installed = await api.call('POST', '/sdk/install', { key: app.sdkKey, body });
@@ -112,13 +112,13 @@ describe('a link', () => {
     expect((await clicksOf(link.id))[0]?.hash).toBeNull();
   });
 
-  test('is found without regard to case, and named as it was made', async () => {
+  test('a link is found in any case, and `via` has the original case', async () => {
     const { status, via } = await open(`/l/ACME/${link.slug.toUpperCase()}`);
     expect(status).toBe(302);
     expect(via).toBe(link.slug);
   });
 
-  test('to the Play Store hands them over inside the referrer', async () => {
+  test('a link to the Play Store passes token and slug inside the referrer', async () => {
     await patch(`links/${link.id}`, {
       destinationUrl: 'https://play.google.com/store/apps/details?id=com.example',
     });
@@ -128,13 +128,13 @@ describe('a link', () => {
     expect(await clicksOf(link.id)).toMatchObject([{ claimToken: referrer.get('claim_token') }]);
   });
 
-  test("leads to an app's own scheme and to an address beyond ASCII", async () => {
+  test("a link redirects to an app's own scheme and to a non-ASCII address", async () => {
     await patch(`links/${link.id}`, { destinationUrl: 'myapp:größe' });
     expect((await open(`/l/acme/${link.slug}`)).location).toMatch(/^myapp:gr%C3%B6%C3%9Fe\?claim_token=/);
   });
 
   // @promise link-activated-again, redirect-inactive-link
-  test('that was switched off leads on without a token, and nothing is recorded', async () => {
+  test('an inactive link redirects without a token and records nothing', async () => {
     await patch(`links/${link.id}`, { active: false });
     const { status, location } = await open(`/l/acme/${link.slug}`);
     expect(status).toBe(302);
@@ -144,7 +144,7 @@ describe('a link', () => {
     expect((await open(`/l/acme/${link.slug}`)).claimToken).toMatch(UUID);
   });
 
-  test('of a removed affiliate does the same; that of a paused one is recorded', async () => {
+  test('a link of a removed affiliate redirects without a token, and one of a paused affiliate records the click', async () => {
     const someone = await newAffiliate(api, app);
     const theirs = await newLink(api, app, someone);
     await patch(`affiliates/${someone}`, { status: 'paused' });
@@ -154,14 +154,14 @@ describe('a link', () => {
     const { status, location } = await open(`/l/acme/${theirs.slug}`);
     expect({ status, location }).toEqual({ status: 302, location: 'https://example.com/get' });
     expect(await clicksOf(theirs.id)).toHaveLength(1);
-    const asked = await open(`/l/acme/${theirs.slug}`, { method: 'HEAD' });
-    expect(asked.location).toBe('https://example.com/get');
+    const head = await open(`/l/acme/${theirs.slug}`, { method: 'HEAD' });
+    expect(head.location).toBe('https://example.com/get');
   });
 });
 
-describe('who visits', () => {
+describe('visitors', () => {
   // @promise head-not-counted
-  test('HEAD is answered like GET, neither recorded nor counted, however often', async () => {
+  test('HEAD returns the headers of GET and records nothing', async () => {
     const got = await open(`/l/acme/${link.slug}`);
     const heads = await Promise.all(
       Array.from({ length: 5 }, () => open(`/l/acme/${link.slug}`, { method: 'HEAD' })),
@@ -183,7 +183,7 @@ describe('who visits', () => {
   });
 
   // @promise bot-stored
-  test('a bot is answered and stored, not counted, and nothing of its address is kept', async () => {
+  test('a click of a bot is stored without an address hash and not counted', async () => {
     const { claimToken } = await open(`/l/acme/${link.slug}`, {
       headers: { 'user-agent': 'Mozilla/5.0 (compatible; Googlebot/2.1)' },
     });
@@ -191,33 +191,33 @@ describe('who visits', () => {
     expect(await countedClicks(link.id)).toBe(0);
   });
 
-  test('a user agent that is too long is cut, an odd or missing one is taken', async () => {
+  test('a long user agent is truncated, and an unusual or missing one is accepted', async () => {
     const long = BROWSER.padEnd(9_000, 'x');
     const odd = '\u00e9\u00ff "\'; drop';
     await open(`/l/acme/${link.slug}`, { headers: { 'user-agent': long } });
     await open(`/l/acme/${link.slug}`, { headers: { 'user-agent': odd } });
     await followLink(api.url, `/l/acme/${link.slug}`);
-    const kept = (await clicksOf(link.id)).map((click) => click.userAgent);
-    expect(kept).toEqual([long.slice(0, 8_000), odd, null]);
+    const userAgents = (await clicksOf(link.id)).map((click) => click.userAgent);
+    expect(userAgents).toEqual([long.slice(0, 8_000), odd, null]);
   });
 });
 
-describe('where there is nothing', () => {
+describe('unknown links', () => {
   test.each([
     ['an unknown slug', '/l/acme/nobody'],
-    ['a slug that can be none', '/l/acme/a%20b'],
+    ['a slug with a space', '/l/acme/a%20b'],
     ['a slug of one character', '/l/acme/a'],
     ['a slug with NUL', '/l/acme/ab%00'],
-    ['half a character', '/l/acme/ab%ED%A0%80'],
+    ['a lone surrogate', '/l/acme/ab%ED%A0%80'],
     ['a broken escape', '/l/acme/ab%'],
     ['a slash inside', '/l/acme/ab%2Fcd'],
     ['a long slug', `/l/acme/${'a'.repeat(5_000)}`],
     ['an unknown subdomain', '/l/nobody/SLUG'],
-    ['a subdomain that can be none', '/l/a_b/SLUG'],
+    ['a malformed subdomain', '/l/a_b/SLUG'],
     ['NUL in the subdomain', '/l/acme%00/SLUG'],
-    ['no host that names an app', '/l/SLUG'],
-    ['nothing at all', '/l/'],
-  ])('%s is a 404 as everywhere', async (_, path) => {
+    ['a slug on a host without an app', '/l/SLUG'],
+    ['an empty path', '/l/'],
+  ])('%s is the usual 404', async (_, path) => {
     const { status, headers, text } = await open(path.replace('SLUG', link.slug));
     expect(status).toBe(404);
     expect(headers.get('content-type')).toBe('application/problem+json');
@@ -226,13 +226,13 @@ describe('where there is nothing', () => {
     expect(await clicksOf(link.id)).toEqual([]);
   });
 
-  test('another method is a 405', async () => {
+  test('another method on a link is a 405', async () => {
     const { status, headers } = await open(`/l/acme/${link.slug}`, { method: 'POST' });
     expect(status).toBe(405);
     expect(headers.get('allow')).toBe('GET, HEAD, OPTIONS');
   });
 
-  test("an app's subdomain does not lead to another app's link", async () => {
+  test("an app's subdomain does not find another app's link", async () => {
     const other = await newApp(api);
     const theirs = await newLink(api, other, await newAffiliate(api, other));
     expect((await open(`/l/acme/${theirs.slug}`)).status).toBe(404);
@@ -253,20 +253,20 @@ describe("the link subdomain's host", () => {
     ['127.0.0.1:3000', 404],
     ['[::1]:3000', 404],
     ['a%00b.example', 404],
-  ])('%s answers %d', async (host, status) => {
-    const answer = await open(`/l/${link.slug}`, { headers: { host } });
-    expect(answer.status).toBe(status);
+  ])('a link on the host %s is a %d', async (host, status) => {
+    const response = await open(`/l/${link.slug}`, { headers: { host } });
+    expect(response.status).toBe(status);
     expect(await clicksOf(link.id)).toHaveLength(status === 302 ? 1 : 0);
   });
 
-  test("the service's own host names no app, although an app has its first label", async () => {
+  test("the service's own host identifies no app, even if an app has its first label as subdomain", async () => {
     const other = await newApp(api, undefined, { linkSubdomain: 'api' });
     const theirs = await newLink(api, other, await newAffiliate(api, other));
     expect((await open(`/l/${theirs.slug}`, { headers: { host: 'api.example.test' } })).status).toBe(404);
     expect((await open(`/l/${theirs.slug}`, { headers: { host: 'api.links.example' } })).status).toBe(302);
   });
 
-  test('is the one that a trusted proxy forwards, and no other', async () => {
+  test("only a trusted proxy's forwarded host counts", async () => {
     const headers = { host: 'inner.example', 'x-forwarded-host': 'acme.links.example' };
     expect((await open(`/l/${link.slug}`, { headers })).status).toBe(302);
     const direct = await startTestApi({ sql: api.sql, trustProxy: 0 });
@@ -278,15 +278,15 @@ describe("the link subdomain's host", () => {
   });
 });
 
-describe("the requester's address", () => {
+describe("the client's address", () => {
   const hashFrom = async (addresses: string, from: TestApi = api) => {
-    const made = await newLink(api, app, affiliateId);
+    const created = await newLink(api, app, affiliateId);
     const headers = { 'user-agent': BROWSER, 'x-forwarded-for': addresses };
-    expect((await followLink(from.url, `/l/acme/${made.slug}`, { headers })).status).toBe(302);
-    return (await clicksOf(made.id))[0]?.hash ?? null;
+    expect((await followLink(from.url, `/l/acme/${created.slug}`, { headers })).status).toBe(302);
+    return (await clicksOf(created.id))[0]?.hash ?? null;
   };
 
-  test('counts whole as IPv4, and by its first 64 bits as IPv6', async () => {
+  test('an IPv4 address counts as a whole, and an IPv6 address by its first 64 bits', async () => {
     const v4 = await hashFrom('203.0.113.5');
     expect(v4).toMatch(/^[0-9a-f]{64}$/);
     expect(await hashFrom('::ffff:203.0.113.5')).toBe(v4);
@@ -298,7 +298,7 @@ describe("the requester's address", () => {
   });
 
   // @promise trusted-proxies
-  test('is what the trusted proxies wrote, and nothing that a client put before it', async () => {
+  test('the client address is the one from trusted proxies, not one that the client added', async () => {
     const options = { sql: api.sql, now: () => api.clock.now };
     const behindTwo = await startTestApi({ ...options, trustProxy: 2 });
     const inTheOpen = await startTestApi({ ...options, trustProxy: 0 });
@@ -308,7 +308,7 @@ describe("the requester's address", () => {
     expect(await hashFrom('198.51.100.1, 203.0.113.5, 198.51.100.2', behindTwo)).toBe(own);
     expect(await hashFrom('203.0.113.5, 198.51.100.1, 198.51.100.2', behindTwo)).not.toBe(own);
     const socket = await hashFrom('127.0.0.1');
-    // A proxy that nobody trusts: its own address would be everybody's.
+    // An untrusted proxy: all clients would share its address.
     expect(await hashFrom('203.0.113.5', inTheOpen)).toBeNull();
     expect(await hashFrom('', inTheOpen)).toBe(socket);
     await behindTwo.close();
@@ -316,20 +316,20 @@ describe("the requester's address", () => {
   });
 
   test.each([['unknown'], ['999.1.1.1'], ['example.com'], ["'; drop table"]])(
-    'that is none (%s) leaves the click without a hash',
+    'the invalid address %s leaves the click without a hash',
     async (address) => {
       expect(await hashFrom(address)).toBeNull();
     },
   );
 
-  test('leaves no hash where deferred matches are off', async () => {
+  test('a click has no hash while deferred matches are off', async () => {
     const off = await newApp(api, undefined, { linkSubdomain: 'off', deferredWindowMinutes: 0 });
     const theirs = await newLink(api, off, await newAffiliate(api, off));
     expect((await open(`/l/off/${theirs.slug}`)).claimToken).toMatch(UUID);
     expect(await clicksOf(theirs.id)).toMatchObject([{ hash: null }]);
   });
 
-  test('leaves hashes of two apps that have nothing in common', async () => {
+  test('hashes of one address differ between two apps', async () => {
     const other = await newApp(api, undefined, { linkSubdomain: 'second' });
     const theirs = await newLink(api, other, await newAffiliate(api, other));
     await open(`/l/second/${theirs.slug}`, { headers: { 'x-forwarded-for': '203.0.113.5' } });
@@ -339,7 +339,7 @@ describe("the requester's address", () => {
   });
 
   // @promise address-hashed, hash-key-daily
-  test('is hashed with another key each day, and stands in no row and no log', async () => {
+  test('an address is hashed with another key each day, and is in no row and no log line', async () => {
     logged.length = 0;
     const first = await hashFrom('203.0.113.77');
     expect(await hashFrom('203.0.113.77')).toBe(first);
@@ -363,18 +363,18 @@ describe("the requester's address", () => {
   });
 });
 
-describe('the key of a day', () => {
+describe('the address key of a day', () => {
   const APP = 'app_01h455vb4pex5vsknk084sn02q' as AppId;
   const quiet = createLogger('silent');
   const hasher = (key = TEST_KEY, sql = api.sql, logger = quiet) =>
     createAddressHasher({ sql, secretBox: createSecretBox([key]), logger });
-  /** A day that nobody has clicked on. */
+  /** A day without clicks. */
   let day = Date.UTC(2030, 0, 1);
   beforeEach(() => {
     day += 10 * DAY_MS;
   });
 
-  test('is one for all processes, whichever of many comes first', async () => {
+  test('all processes use one key per day, whichever creates it', async () => {
     const pools = Array.from({ length: 4 }, () => connect({ url: api.database.url, max: 4 }));
     const hashes = await Promise.all(
       pools.flatMap((sql) => {
@@ -388,7 +388,7 @@ describe('the key of a day', () => {
     await Promise.all(pools.map((sql) => sql.close()));
   });
 
-  test('serves to its last millisecond, and an install finds the keys of both days of its window', async () => {
+  test('a key is used to the last millisecond of its day, and an install uses the keys of both days of its window', async () => {
     const own = hasher();
     const last = await own.hashOfClick(APP, '203.0.113.5', day + DAY_MS - 1);
     const next = await own.hashOfClick(APP, '203.0.113.5', day + DAY_MS);
@@ -398,7 +398,7 @@ describe('the key of a day', () => {
     expect(await hasher().hashesOfInstall(APP, 'unknown', day + DAY_MS, 1440)).toEqual([]);
   });
 
-  test('is encrypted, and can not be taken for the key of another day', async () => {
+  test("a key is encrypted and can't be decrypted as the key of another day", async () => {
     await hasher().hashOfClick(APP, '203.0.113.5', day);
     await api.sql`
       insert into address_keys (day_starts_at, ciphertext, encryption_key_id)
@@ -406,7 +406,7 @@ describe('the key of a day', () => {
     expect(await hasher().hashOfClick(APP, '203.0.113.5', day + DAY_MS)).toBeNull();
   });
 
-  test('that can not be read is told in the log, and people still get where the link leads', async () => {
+  test("a key that can't be read is logged, and links still redirect", async () => {
     const lines: string[] = [];
     const sink = new Writable({
       write(chunk: Buffer, _, done) {
@@ -416,13 +416,13 @@ describe('the key of a day', () => {
     });
     api.clock.now = day;
     await open(`/l/acme/${link.slug}`);
-    const stranger = hasher(Buffer.alloc(32, 1), api.sql, createLogger('info', sink));
-    const other = await startTestApi({ sql: api.sql, now: () => day, addressHasher: stranger });
-    const made = await newLink(api, app, affiliateId);
+    const unreadable = hasher(Buffer.alloc(32, 1), api.sql, createLogger('info', sink));
+    const other = await startTestApi({ sql: api.sql, now: () => day, addressHasher: unreadable });
+    const created = await newLink(api, app, affiliateId);
     for (let n = 0; n < 3; n += 1) {
-      expect((await followLink(other.url, `/l/acme/${made.slug}`)).claimToken).toMatch(UUID);
+      expect((await followLink(other.url, `/l/acme/${created.slug}`)).claimToken).toMatch(UUID);
     }
-    expect(await clicksOf(made.id)).toMatchObject([{ hash: null }, { hash: null }, { hash: null }]);
+    expect(await clicksOf(created.id)).toMatchObject([{ hash: null }, { hash: null }, { hash: null }]);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain('key');
     await other.close();
@@ -433,7 +433,7 @@ describe('the key of a day', () => {
     ['of an hour', 60],
     ['of a day', 1440],
   ])(
-    'is destroyed when the longest window %s has passed since its last click, with the hashes',
+    'a key and its hashes are deleted when the longest window %s has passed since the last click',
     async (_, minutes) => {
       const alone = await startTestApi({ trustProxy: 1 });
       const shop = await newApp(alone, undefined, { linkSubdomain: 'shop', deferredWindowMinutes: minutes });
@@ -461,7 +461,7 @@ describe('the key of a day', () => {
     },
   );
 
-  test('goes with any number of hashes', async () => {
+  test('a key is deleted with any number of hashes', async () => {
     const alone = await startTestApi();
     const shop = await newApp(alone);
     const { id } = await newLink(alone, shop, await newAffiliate(alone, shop));

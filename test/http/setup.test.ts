@@ -31,7 +31,7 @@ const installs = async (key: string): Promise<number> =>
 
 describe('apps', () => {
   // @promise app-settings, post-apps, get-app, app-fields-and-defaults, new-app
-  test('an app has the settings that it was given, and the defaults for the others', async () => {
+  test('a new app has the given settings, and defaults for the others', async () => {
     const { status, body } = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -40,15 +40,15 @@ describe('apps', () => {
       ...DEFAULTS,
       linkSubdomain: expect.stringMatching(/^some-app-[0-9a-f]{6}$/),
     });
-    const made = await api.call('POST', '/apps', {
+    const created = await api.call('POST', '/apps', {
       key: app.key,
       body: { name: 'B', holdPeriodDays: 0, commissionRateBps: 0 },
     });
-    expect(made.body).toMatchObject({ ...DEFAULTS, holdPeriodDays: 0, commissionRateBps: 0 });
+    expect(created.body).toMatchObject({ ...DEFAULTS, holdPeriodDays: 0, commissionRateBps: 0 });
   });
 
   // @promise account-owns-apps, app-id-and-name, get-apps
-  test('the list shows the apps of the account and no others', async () => {
+  test("the list has only the account's apps", async () => {
     const account = await newAccount(api);
     expect((await api.call('GET', '/apps', { key: account.key })).body).toEqual([]);
     const one = await newApp(api, account, { name: 'One' });
@@ -58,7 +58,7 @@ describe('apps', () => {
   });
 
   // @promise patch-app-settings, settings-patch
-  test('a patch changes what it names', async () => {
+  test('a patch changes only the given settings', async () => {
     const before = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
     const patched = await api.call('PATCH', `/apps/${app.appId}/settings`, {
       key: app.key,
@@ -83,12 +83,12 @@ describe('apps', () => {
     ['linkSubdomain', '-a'],
     ['name', '  '],
     ['id', 'app_x'],
-  ])('%s: %p is a 400', async (field, value) => {
-    const answer = await api.call('PATCH', `/apps/${app.appId}/settings`, {
+  ])('the setting %s: %p is a 400', async (field, value) => {
+    const response = await api.call('PATCH', `/apps/${app.appId}/settings`, {
       key: app.key,
       body: { [field]: value },
     });
-    expect(answer).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+    expect(response).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
   });
 
   // @promise setting-range-ends
@@ -101,7 +101,7 @@ describe('apps', () => {
       deferredWindowMinutes: 1440,
     },
     { linkSubdomain: `a${'-'.repeat(61)}b`, name: 'x'.repeat(200) },
-  ])('the ends of each range are taken: %j', async (settings) => {
+  ])('the ends of each range are accepted: %j', async (settings) => {
     const own = await newApp(api);
     const path = `/apps/${own.appId}/settings`;
     const { status, body } = await api.call('PATCH', path, { key: own.key, body: settings });
@@ -110,11 +110,11 @@ describe('apps', () => {
   });
 
   // @promise subdomain-unique
-  test('a subdomain that any app has is a 409', async () => {
+  test('a subdomain of any other app is a 409', async () => {
     const linkSubdomain = `taken-${randomUUID().slice(0, 8)}`;
     await newApp(api, undefined, { linkSubdomain });
-    const made = await api.call('POST', '/apps', { key: app.key, body: { name: 'x', linkSubdomain } });
-    expect(made).toMatchObject({ status: 409, body: { code: 'subdomain_taken' } });
+    const created = await api.call('POST', '/apps', { key: app.key, body: { name: 'x', linkSubdomain } });
+    expect(created).toMatchObject({ status: 409, body: { code: 'subdomain_taken' } });
     const patched = await api.call('PATCH', `/apps/${app.appId}/settings`, {
       key: app.key,
       body: { linkSubdomain },
@@ -123,9 +123,9 @@ describe('apps', () => {
   });
 });
 
-describe('rotating the SDK key', () => {
+describe('rotation of the SDK key', () => {
   // @promise rotate-sdk-key, sdk-key-grace, sdk-key-rotation
-  test('both keys work until the grace period ends, then the new one alone', async () => {
+  test('both SDK keys work until the grace period ends, then only the new one', async () => {
     const own = await newApp(api);
     const { status, body } = await api.call<{ sdkKey: string; previousKeyExpiresAt: number }>(
       'POST',
@@ -140,7 +140,7 @@ describe('rotating the SDK key', () => {
   });
 
   // @promise sdk-key-grace
-  test('without grace every older key ends at once', async () => {
+  test('without a grace period every older SDK key ends immediately', async () => {
     const own = await newApp(api);
     const rotate = (graceSeconds: number) =>
       api.call<{ sdkKey: string }>('POST', `/apps/${own.appId}/sdk-key/rotate`, {
@@ -155,7 +155,7 @@ describe('rotating the SDK key', () => {
   });
 
   // @promise key-hash-stored
-  test('of a key nothing but its hash is kept, with what is shown of it later', async () => {
+  test('only the hash and the visible part of a key are stored', async () => {
     const own = await newApp(api);
     const rows = await api.sql<{ row: string; isItsHash: boolean }>`
       select k::text as row, key_sha256 = ${createHash('sha256').update(own.sdkKey).digest()}::bytea as is_its_hash
@@ -170,14 +170,14 @@ describe('rotating the SDK key', () => {
     }
   });
 
-  test('many at once leave one current key', async () => {
+  test('simultaneous rotations leave one current key', async () => {
     const own = await newApp(api);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 8 }, () =>
         api.call('POST', `/apps/${own.appId}/sdk-key/rotate`, { key: own.key, body: { graceSeconds: 60 } }),
       ),
     );
-    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
+    expect(new Set(responses.map((response) => response.status))).toEqual(new Set([200]));
     const { current } = await api.sql.one<{ current: number }>`
       select count(*) as current from sdk_keys where app_id = ${own.appId} and expires_at is null`;
     expect(current).toBe(1);
@@ -198,14 +198,14 @@ describe('webhook secrets', () => {
     ['stripe', 'sk_live_plainly_fake'],
     ['stripe', 'wh_sec_plainly_fake'],
     ['paddle', 'pdl_live_apikey_plainly_fake'],
-  ])('what can never prove a webhook of %s is refused: %s', async (provider, secret) => {
+  ])("a text that can't be a secret of %s is refused: %s", async (provider, secret) => {
     const { status, body } = await put(provider, { secret, environment: 'production' });
     expect(status).toBe(400);
     expect(body).toMatchObject({ errors: [{ path: 'secret' }] });
   });
 
   // @promise put-webhook-secret, secret-generated, secret-environment-default
-  test('a token is made up and shown once where none was given', async () => {
+  test('a token is generated and returned once if none is given', async () => {
     const own = await newApp(api);
     const { status, body } = await put('revenuecat', {}, own);
     expect(status).toBe(200);
@@ -232,15 +232,15 @@ describe('webhook secrets', () => {
   });
 
   // @promise get-webhooks, secret-never-returned, webhooks-never-show-secret
-  test('all five providers can be set up, and each says how', async () => {
+  test('all five providers can be set up, each with its setup hint', async () => {
     const own = await newApp(api);
     for (const provider of PROVIDER_NAMES) {
-      const made = ['revenuecat', 'adapty'].includes(provider);
+      const isGenerated = ['revenuecat', 'adapty'].includes(provider);
       const secret = provider === 'paddle' ? 'pdl_ntfset_0123456789' : 'whsec_0123456789abcdef';
-      const given = { environment: 'production', ...(made ? {} : { secret }) };
+      const given = { environment: 'production', ...(isGenerated ? {} : { secret }) };
       const { status, body } = await put(provider, given, own);
       expect(status).toBe(200);
-      expect(typeof body.secret).toBe(made ? 'string' : 'undefined');
+      expect(typeof body.secret).toBe(isGenerated ? 'string' : 'undefined');
     }
     const { body } = await api.call<{ items: object[] }>('GET', `/apps/${own.appId}/webhooks`, {
       key: own.key,
@@ -258,7 +258,7 @@ describe('webhook secrets', () => {
   });
 
   // @promise webhooks-last-delivery
-  test('the latest delivery of each is shown, also a refused one', async () => {
+  test('the settings have the latest delivery of each provider, also a refused one', async () => {
     const own = await newApp(api);
     await api.call('POST', `/webhooks/stripe/${own.appId}`, { body: {} });
     const { body } = await api.call<{ items: { provider: string; lastDelivery: object | null }[] }>(
@@ -277,7 +277,7 @@ describe('webhook secrets', () => {
   });
 
   // @promise secret-never-returned, secret-encrypted
-  test('a given secret is kept encrypted and never told', async () => {
+  test('a given secret is stored encrypted and never returned', async () => {
     const own = await newApp(api);
     const { body } = await put('stripe', { secret: 'whsec_0123456789' }, own);
     expect(body).not.toHaveProperty('secret');
@@ -289,16 +289,16 @@ describe('webhook secrets', () => {
   });
 
   // @promise secret-grace
-  test('the secret before ends with its grace period; many at once leave one current', async () => {
+  test('the previous secret ends with its grace period, and simultaneous calls leave one current secret', async () => {
     const own = await newApp(api);
     await put('revenuecat', {}, own);
     expect((await put('revenuecat', { graceSeconds: 10 }, own)).body.previousSecretExpiresAt).toBe(
       api.clock.now + 10_000,
     );
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 8 }, () => put('revenuecat', { graceSeconds: 0 }, own)),
     );
-    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
+    expect(new Set(responses.map((response) => response.status))).toEqual(new Set([200]));
     const { current, all } = await api.sql.one<{ current: number; all: number }>`
       select count(*) filter (where expires_at is null) as current, count(*) as all
         from webhook_secrets where app_id = ${own.appId}`;
@@ -308,15 +308,20 @@ describe('webhook secrets', () => {
   // @promise paddle-environment-required
   test.each([
     ['an unknown provider', 'paypal', {}, 404],
-    ['no secret where the provider makes it', 'stripe', {}, 400],
-    ['no secret where Svix makes it', 'superwall', {}, 400],
-    ['no environment where bodies name none', 'paddle', { secret: 'pdl_ntfset_0123456789' }, 400],
+    ['a missing secret that the provider generates', 'stripe', {}, 400],
+    ['a missing secret that Svix generates', 'superwall', {}, 400],
+    [
+      'a missing environment for webhooks that do not state it',
+      'paddle',
+      { secret: 'pdl_ntfset_0123456789' },
+      400,
+    ],
     ['a short secret', 'revenuecat', { secret: 'abc' }, 400],
-    ['a secret that no header can carry', 'revenuecat', { secret: 'abcdefgh\nij' }, 400],
+    ['a secret that is invalid in a header', 'revenuecat', { secret: 'abcdefgh\nij' }, 400],
     ['an unknown environment', 'revenuecat', { environment: 'test' }, 400],
-    ['a grace period below zero', 'revenuecat', { graceSeconds: -1 }, 400],
+    ['a negative grace period', 'revenuecat', { graceSeconds: -1 }, 400],
     ['an unknown field', 'revenuecat', { sceret: 'abcdefghij' }, 400],
-  ])('%s is refused', async (_, provider, body, status) => {
+  ])('a webhook secret with %s is refused', async (_, provider, body, status) => {
     expect((await put(provider, body)).status).toBe(status);
   });
 });
@@ -326,13 +331,13 @@ describe('affiliates', () => {
     api.call('PATCH', `/apps/${owner.appId}/affiliates/${id}`, { key: owner.key, body });
 
   // @promise affiliate-fields, post-affiliates, patch-affiliate, new-affiliate
-  test('are made active, and changed field by field; null clears', async () => {
-    const made = await api.call<{ id: string }>('POST', `/apps/${app.appId}/affiliates`, {
+  test('affiliates are created as active and updated field by field, and null clears a field', async () => {
+    const created = await api.call<{ id: string }>('POST', `/apps/${app.appId}/affiliates`, {
       key: app.key,
       body: { name: ' Ann ', email: 'ann@example.com', defaultCommissionRateBps: 2500 },
     });
-    expect(made.status).toBe(201);
-    expect(made.body).toEqual({
+    expect(created.status).toBe(201);
+    expect(created.body).toEqual({
       id: expect.stringMatching(/^aff_/),
       name: 'Ann',
       email: 'ann@example.com',
@@ -340,11 +345,15 @@ describe('affiliates', () => {
       defaultCommissionRateBps: 2500,
       createdAt: expect.any(Number),
     });
-    const paused = await patch(made.body.id, { status: 'paused' });
-    expect(paused.body).toEqual({ ...made.body, status: 'paused' });
-    const cleared = await patch(made.body.id, { email: null, defaultCommissionRateBps: null, name: 'Bea' });
+    const paused = await patch(created.body.id, { status: 'paused' });
+    expect(paused.body).toEqual({ ...created.body, status: 'paused' });
+    const cleared = await patch(created.body.id, {
+      email: null,
+      defaultCommissionRateBps: null,
+      name: 'Bea',
+    });
     expect(cleared.body).toEqual({
-      ...made.body,
+      ...created.body,
       name: 'Bea',
       status: 'paused',
       email: null,
@@ -356,16 +365,16 @@ describe('affiliates', () => {
   test.each([
     ['no name', { name: '' }],
     ['a name on two lines', { name: 'a\nb' }],
-    ['an e-mail address that is none', { name: 'x', email: 'x' }],
-    ['a rate above all', { name: 'x', defaultCommissionRateBps: 10_001 }],
+    ['an invalid e-mail address', { name: 'x', email: 'x' }],
+    ['a rate over 100 %', { name: 'x', defaultCommissionRateBps: 10_001 }],
     ['an unknown field', { name: 'x', rate: 1 }],
-  ])('%s is a 400', async (_, body) => {
+  ])('an affiliate with %s is a 400', async (_, body) => {
     expect((await api.call('POST', `/apps/${app.appId}/affiliates`, { key: app.key, body })).status).toBe(
       400,
     );
   });
 
-  test("another app's affiliate is a 404, and is not changed", async () => {
+  test("another app's affiliate is a 404 and stays unchanged", async () => {
     const other = await newApp(api);
     const id = await newAffiliate(api, other);
     expect((await patch(id, { name: 'mine' })).status).toBe(404);
@@ -385,32 +394,32 @@ describe('links', () => {
 
   // @promise link-fields, link-active-toggle, post-links, patch-link, slug-not-renamed
   // @promise slug-in-patch-400
-  test('are made with a slug of their own where none was given, and changed but for the slug', async () => {
+  test('links get a generated slug if none is given, and can be updated except for the slug', async () => {
     const affiliateId = await newAffiliate(api, app);
     const { body: settings } = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
     const { linkSubdomain } = settings as { linkSubdomain: string };
-    const made = await create({ affiliateId, destinationUrl, campaign: 'May' });
-    expect(made.status).toBe(201);
-    expect(made.body).toEqual({
+    const created = await create({ affiliateId, destinationUrl, campaign: 'May' });
+    expect(created.status).toBe(201);
+    expect(created.body).toEqual({
       id: expect.stringMatching(/^lnk_/),
       slug: expect.stringMatching(/^[a-z0-9]{8}$/),
-      url: `https://api.example.test/l/${linkSubdomain}/${made.body.slug}`,
+      url: `https://api.example.test/l/${linkSubdomain}/${created.body.slug}`,
       destinationUrl,
       campaign: 'May',
       active: true,
       affiliateId,
       createdAt: expect.any(Number),
     });
-    const path = `/apps/${app.appId}/links/${made.body.id}`;
+    const path = `/apps/${app.appId}/links/${created.body.id}`;
     const changed = await api.call('PATCH', path, { key: app.key, body: { active: false, campaign: null } });
-    expect(changed.body).toEqual({ ...made.body, active: false, campaign: null });
-    const visited = await followLink(api.url, new URL(made.body.url).pathname);
+    expect(changed.body).toEqual({ ...created.body, active: false, campaign: null });
+    const visited = await followLink(api.url, new URL(created.body.url).pathname);
     expect(visited).toMatchObject({ status: 302, location: destinationUrl });
     expect((await api.call('PATCH', path, { key: app.key, body: { slug: 'other' } })).status).toBe(400);
   });
 
   // @promise slug-unique, error-409-slug, slug-case-insensitive
-  test('a slug that the app has in whatever case is a 409; another app may have it', async () => {
+  test('a slug that exists in the app in any case is a 409, and another app may use it', async () => {
     const affiliateId = await newAffiliate(api, app);
     const slug = `Sale-${randomUUID().slice(0, 8)}`;
     expect((await create({ affiliateId, destinationUrl, slug })).status).toBe(201);
@@ -423,21 +432,21 @@ describe('links', () => {
   });
 
   // @promise order-404-409
-  test('an unknown affiliate is a 404 before a taken slug is a 409', async () => {
+  test('an unknown affiliate is a 404 even if the slug is taken', async () => {
     const { slug } = await newLink(api, app, await newAffiliate(api, app));
     const foreign = await newAffiliate(api, await newApp(api));
     expect((await create({ affiliateId: foreign, destinationUrl, slug })).status).toBe(404);
   });
 
   // @promise slug-taken
-  test('of many that want one slug at once one gets it', async () => {
+  test('simultaneous calls with one slug create one link', async () => {
     const affiliateId = await newAffiliate(api, app);
     const slug = `race-${randomUUID().slice(0, 8)}`;
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 8 }, () => create({ affiliateId, destinationUrl, slug })),
     );
-    expect(answers.filter((answer) => answer.status === 201)).toHaveLength(1);
-    expect(answers.filter((answer) => answer.status === 409)).toHaveLength(7);
+    expect(responses.filter((response) => response.status === 201)).toHaveLength(1);
+    expect(responses.filter((response) => response.status === 409)).toHaveLength(7);
   });
 
   test("another app's affiliate and link are a 404", async () => {
@@ -463,14 +472,14 @@ describe('links', () => {
     ['https://'],
     ['https://exa mple.com'],
     [`https://example.com/${'x'.repeat(2048)}`],
-  ])('%p is no destination', async (url) => {
+  ])('%p is not a valid destination', async (url) => {
     const affiliateId = await newAffiliate(api, app);
     expect((await create({ affiliateId, destinationUrl: url })).status).toBe(400);
   });
 
   // @promise destination-form
   test.each([['myapp://open?x=1'], ['http://example.com'], ['market://details?id=com.example']])(
-    '%p is a destination',
+    '%p is a valid destination',
     async (url) => {
       const affiliateId = await newAffiliate(api, app);
       expect((await create({ affiliateId, destinationUrl: url })).status).toBe(201);
@@ -478,14 +487,14 @@ describe('links', () => {
   );
 
   // @promise slug-form
-  test.each([['ab'], ['-_'], ['x'.repeat(64)]])('%p is a slug', async (slug) => {
+  test.each([['ab'], ['-_'], ['x'.repeat(64)]])('%p is a valid slug', async (slug) => {
     const own = await newApp(api);
-    const made = await create({ affiliateId: await newAffiliate(api, own), destinationUrl, slug }, own);
-    expect(made).toMatchObject({ status: 201, body: { slug } });
+    const created = await create({ affiliateId: await newAffiliate(api, own), destinationUrl, slug }, own);
+    expect(created).toMatchObject({ status: 201, body: { slug } });
   });
 
   // @promise slug-form
-  test.each([['x'], ['a b'], ['ä1'], ['x'.repeat(65)], ['a/b']])('%p is no slug', async (slug) => {
+  test.each([['x'], ['a b'], ['ä1'], ['x'.repeat(65)], ['a/b']])('%p is not a valid slug', async (slug) => {
     const affiliateId = await newAffiliate(api, app);
     expect((await create({ affiliateId, destinationUrl, slug })).status).toBe(400);
   });

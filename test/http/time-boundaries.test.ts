@@ -8,7 +8,7 @@ import { startClockedApi } from '../support/clocked-api.ts';
 import type { ClockedApi } from '../support/clocked-api.ts';
 import { bodyOf, revenuecatEvent } from '../support/provider-fixtures.ts';
 
-/** Every rule with a time is asked at its edge and one millisecond beside it, with the clocks of all set to that. */
+// Every time-based rule is tested at its boundary and one millisecond beside it, with all clocks set.
 let api: ClockedApi;
 let app: TestApp;
 let affiliateId: string;
@@ -57,19 +57,19 @@ const install = (fields: object, key = app.sdkKey) =>
 
 const identify = async (deviceId: string, customerUserId: string, identifiedAt = api.clock.now) => {
   const body = { deviceId, customerUserId, identifiedAt };
-  const answer = await api.call('POST', '/sdk/identify', { key: app.sdkKey, body });
+  const response = await api.call('POST', '/sdk/identify', { key: app.sdkKey, body });
   await api.settled();
-  return answer;
+  return response;
 };
 
-/** A click at that moment, and the token that claims it. */
+/** Records a click at that time. Returns its claim token. */
 async function clicked(clickedAt: number, of = slug): Promise<string> {
   const claimToken = randomUUID();
   expect((await click({ claimToken, clickedAt, slug: of })).status).toBe(200);
   return claimToken;
 }
 
-/** A device of the affiliate since that moment. */
+/** Attributes a device to the affiliate at that time. Returns the device id. */
 async function deviceSince(touchedAt: number): Promise<string> {
   const deviceId = randomUUID();
   const claimToken = await clicked(touchedAt);
@@ -77,7 +77,7 @@ async function deviceSince(touchedAt: number): Promise<string> {
   return deviceId;
 }
 
-/** Ten dollars, which are two for the affiliate. */
+/** Pays ten dollars, of which the affiliate earns two. */
 const pay = (userId: string, occurredAt: number, authorization = token) =>
   api.call<{ eventId: string; commissionId: string | null }>('POST', `/webhooks/revenuecat/${app.appId}`, {
     headers: { authorization, 'content-type': 'application/json' },
@@ -104,7 +104,7 @@ const commissions = async () =>
 
 const settings = (body: object) => api.call('PATCH', `/apps/${app.appId}/settings`, { key: app.key, body });
 
-describe('an instant that a caller reports may be five minutes ahead', () => {
+describe('tolerance for reported instants', () => {
   // @promise clock-tolerance
   test.each([
     ['clickedAt', 0, 200],
@@ -113,20 +113,20 @@ describe('an instant that a caller reports may be five minutes ahead', () => {
     ['firstOpenAt', 1, 400],
     ['identifiedAt', 0, 200],
     ['identifiedAt', 1, 400],
-  ])('%s, and %d ms more: %d', async (field, more, status) => {
+  ])('%s that is five minutes and %d ms ahead is a %d', async (field, more, status) => {
     const at = api.clock.now + CLOCK_TOLERANCE_MS + more;
     const calls: Record<string, () => Promise<{ status: number; body: object }>> = {
       clickedAt: () => click({ clickedAt: at }),
       firstOpenAt: () => install({ affiliateCode: slug, firstOpenAt: at }),
       identifiedAt: async () => identify(await deviceSince(api.clock.now), randomUUID(), at),
     };
-    const answer = await calls[field]?.();
-    expect(answer?.status).toBe(status);
-    if (status === 400) expect(answer?.body).toMatchObject({ errors: [{ path: field }] });
+    const response = await calls[field]?.();
+    expect(response?.status).toBe(status);
+    if (status === 400) expect(response?.body).toMatchObject({ errors: [{ path: field }] });
   });
 });
 
-describe('the attribution window, from the click to the first open', () => {
+describe('the attribution window', () => {
   // @promise window-to-the-millisecond, outside-window-404
   test.each([
     [1, 0, 200],
@@ -135,18 +135,23 @@ describe('the attribution window, from the click to the first open', () => {
     [30, 1, 404],
     [365, 0, 200],
     [365, 1, 404],
-  ])('of %d days, and %d ms more: %d', async (attributionWindowDays, more, status) => {
-    await settings({ attributionWindowDays });
-    const clickedAt = api.clock.now - 400 * DAY_MS;
-    const claimToken = await clicked(clickedAt);
-    const firstOpenAt = clickedAt + attributionWindowDays * DAY_MS + more;
-    expect((await install({ claimToken, firstOpenAt })).status).toBe(status);
-    // A code's touch is the install itself, so no code is ever too old.
-    expect((await install({ affiliateCode: slug, firstOpenAt })).body).toMatchObject({ matchMethod: 'code' });
-  });
+  ])(
+    'a first open %d days and %d ms after the click is a %d for a window of those days',
+    async (attributionWindowDays, more, status) => {
+      await settings({ attributionWindowDays });
+      const clickedAt = api.clock.now - 400 * DAY_MS;
+      const claimToken = await clicked(clickedAt);
+      const firstOpenAt = clickedAt + attributionWindowDays * DAY_MS + more;
+      expect((await install({ claimToken, firstOpenAt })).status).toBe(status);
+      // A code's touch is the install itself, so a code is never too old.
+      expect((await install({ affiliateCode: slug, firstOpenAt })).body).toMatchObject({
+        matchMethod: 'code',
+      });
+    },
+  );
 });
 
-describe('of a token and a code the token decides, and the code is the fallback', () => {
+describe('an install with a token and a code', () => {
   const WINDOW_MS = 30 * DAY_MS;
   // @promise token-window-stored
   test.each<[string, number, (claimToken: string, tokensAffiliate: string) => Promise<unknown>, string]>([
@@ -154,7 +159,7 @@ describe('of a token and a code the token decides, and the code is the fallback'
     ['whose click is a millisecond older', WINDOW_MS + 1, async () => {}, 'code'],
     ['that another device has redeemed', 0, (claimToken) => install({ claimToken }), 'code'],
     [
-      'of a creator who is paused',
+      'of a paused affiliate',
       0,
       (_, id) =>
         api.call('PATCH', `/apps/${app.appId}/affiliates/${id}`, {
@@ -164,7 +169,7 @@ describe('of a token and a code the token decides, and the code is the fallback'
       'claim_token',
     ],
     [
-      'of a creator who was removed',
+      'of a removed affiliate',
       0,
       (_, id) =>
         api.call('PATCH', `/apps/${app.appId}/affiliates/${id}`, {
@@ -173,42 +178,48 @@ describe('of a token and a code the token decides, and the code is the fallback'
         }),
       'code',
     ],
-  ])('a token %s', async (_, age, before, matchMethod) => {
-    const other = await newAffiliate(api, app);
-    const claimToken = await clicked(api.clock.now - age, (await newLink(api, app, other)).slug);
-    await before(claimToken, other);
-    expect(await install({ claimToken, affiliateCode: slug })).toMatchObject({
-      status: 200,
-      body: { matchMethod, affiliateId: matchMethod === 'code' ? affiliateId : other },
-    });
-  });
+  ])(
+    'an install with a code and a token %s is attributed by the right one',
+    async (_, age, before, matchMethod) => {
+      const other = await newAffiliate(api, app);
+      const claimToken = await clicked(api.clock.now - age, (await newLink(api, app, other)).slug);
+      await before(claimToken, other);
+      expect(await install({ claimToken, affiliateCode: slug })).toMatchObject({
+        status: 200,
+        body: { matchMethod, affiliateId: matchMethod === 'code' ? affiliateId : other },
+      });
+    },
+  );
 });
 
-describe('what brings a device when it is no longer active', () => {
+describe('inactive links and affiliates', () => {
   const patch = (path: string, body: object) =>
     api.call('PATCH', `/apps/${app.appId}/${path}`, { key: app.key, body });
   // @promise click-inactive-link
   test.each([
     ['a paused affiliate', 'affiliates', { status: 'paused' }, [200, 200, 200, 200]],
     ['a removed affiliate', 'affiliates', { status: 'removed' }, [404, 404, 404, 404]],
-    ['a link that is off', 'links', { active: false }, [404, 200, 404, 200]],
-  ])('%s: a click, an old token, the slug, the affiliate id', async (_, of, body, expected) => {
-    const someone = await newAffiliate(api, app);
-    const link = await newLink(api, app, someone);
-    const claimToken = await clicked(api.clock.now, link.slug);
-    await patch(`${of}/${of === 'links' ? link.id : someone}`, body);
-    const answers = [
-      await click({ slug: link.slug }),
-      await install({ claimToken }),
-      await install({ affiliateCode: link.slug }),
-      await install({ affiliateCode: someone }),
-    ];
-    expect(answers.map(({ status }) => status)).toEqual(expected);
-  });
+    ['an inactive link', 'links', { active: false }, [404, 200, 404, 200]],
+  ])(
+    '%s refuses what it must of a click, an old token, the slug and the affiliate id',
+    async (_, of, body, expected) => {
+      const inactive = await newAffiliate(api, app);
+      const link = await newLink(api, app, inactive);
+      const claimToken = await clicked(api.clock.now, link.slug);
+      await patch(`${of}/${of === 'links' ? link.id : inactive}`, body);
+      const responses = [
+        await click({ slug: link.slug }),
+        await install({ claimToken }),
+        await install({ affiliateCode: link.slug }),
+        await install({ affiliateCode: inactive }),
+      ];
+      expect(responses.map(({ status }) => status)).toEqual(expected);
+    },
+  );
 });
 
 // @promise first-reported-wins
-test('the first touch that is told stays, also when the click of a later one is older; the later one is kept as lost', async () => {
+test('the first reported touch stays even if a later one has an older click, which is recorded as losing', async () => {
   const deviceId = randomUUID();
   const other = await newAffiliate(api, app);
   const older = await clicked(api.clock.now - DAY_MS, (await newLink(api, app, other)).slug);
@@ -219,29 +230,32 @@ test('the first touch that is told stays, also when the click of a later one is 
   expect(
     await api.sql`select affiliate_id, touched_at from losing_touches where device_id = ${deviceId}`,
   ).toEqual([{ affiliateId: other, touchedAt: api.clock.now - DAY_MS }]);
-  // The token that lost is redeemed all the same: no other device gets it.
+  // The losing token is redeemed as well, so no other device gets it.
   expect((await install({ claimToken: older })).status).toBe(404);
 });
 
-describe('a late identify heals', () => {
+describe('healing by a late identify', () => {
   // @promise heal-reach-to-the-millisecond
   test.each([
     ['exactly as old as the window of 1 day', 1, 0, []],
     ['a millisecond older than the window of 1 day', 1, 1, ['outside_attribution_window']],
     ['exactly as old as the window of 30 days', 30, 0, []],
     ['a millisecond older than the window of 30 days', 30, 1, ['outside_attribution_window']],
-  ])('a payment %s', async (_, attributionWindowDays, more, expected) => {
-    await settings({ attributionWindowDays });
-    const user = randomUUID();
-    const paidAt = api.clock.now;
-    const deviceId = await deviceSince(paidAt - 60 * DAY_MS);
-    expect((await pay(user, paidAt)).body.commissionId).toBeNull();
-    expect(await causes()).toEqual(['user_never_identified']);
-    await api.setClock(paidAt + attributionWindowDays * DAY_MS + more);
-    expect((await identify(deviceId, user)).status).toBe(200);
-    expect(await causes()).toEqual(expected);
-    expect(await commissions()).toHaveLength(expected.length === 0 ? 1 : 0);
-  });
+  ])(
+    'a late identify heals a payment only inside the window: %s',
+    async (_, attributionWindowDays, more, expected) => {
+      await settings({ attributionWindowDays });
+      const user = randomUUID();
+      const paidAt = api.clock.now;
+      const deviceId = await deviceSince(paidAt - 60 * DAY_MS);
+      expect((await pay(user, paidAt)).body.commissionId).toBeNull();
+      expect(await causes()).toEqual(['user_never_identified']);
+      await api.setClock(paidAt + attributionWindowDays * DAY_MS + more);
+      expect((await identify(deviceId, user)).status).toBe(200);
+      expect(await causes()).toEqual(expected);
+      expect(await commissions()).toHaveLength(expected.length === 0 ? 1 : 0);
+    },
+  );
 
   // @promise heal-reach-to-the-millisecond
   test.each([
@@ -249,7 +263,7 @@ describe('a late identify heals', () => {
     ['a click', 'a millisecond before the touch', -1, ['outside_attribution_window']],
     ['a code', 'at the first open', 0, []],
     ['a code', 'a millisecond before the first open', -1, ['outside_attribution_window']],
-  ])('what was paid after %s: %s', async (by, _, offset, expected) => {
+  ])('a late identify heals a payment only after %s: %s', async (by, _, offset, expected) => {
     const [user, deviceId] = [randomUUID(), randomUUID()];
     const touchedAt = api.clock.now - DAY_MS;
     const touch = by === 'a click' ? { claimToken: await clicked(touchedAt) } : { affiliateCode: slug };
@@ -261,23 +275,26 @@ describe('a late identify heals', () => {
 
   // @promise heal-reach-to-the-millisecond
   test.each([
-    ['when the install was told', 0, []],
+    ['at the time of the install request', 0, []],
     ['a millisecond before', -1, ['outside_attribution_window']],
-  ])('by a phone whose clock is ahead, what was paid %s', async (_, offset, expected) => {
-    const [user, deviceId] = [randomUUID(), randomUUID()];
-    const toldAt = api.clock.now;
-    await install({ deviceId, affiliateCode: slug, firstOpenAt: toldAt + CLOCK_TOLERANCE_MS });
-    await pay(user, toldAt + offset);
-    await identify(deviceId, user);
-    expect(await causes()).toEqual(expected);
-  });
+  ])(
+    'with a device clock ahead, a late identify heals a payment only since the install: %s',
+    async (_, offset, expected) => {
+      const [user, deviceId] = [randomUUID(), randomUUID()];
+      const reportedAt = api.clock.now;
+      await install({ deviceId, affiliateCode: slug, firstOpenAt: reportedAt + CLOCK_TOLERANCE_MS });
+      await pay(user, reportedAt + offset);
+      await identify(deviceId, user);
+      expect(await causes()).toEqual(expected);
+    },
+  );
 });
 
-describe('a commission is due at the end of its hold period, and not a millisecond before', () => {
+describe('the hold period', () => {
   interface Preview {
     readonly rows: readonly object[];
   }
-  const looks: readonly [string, (id: string) => Promise<unknown>, unknown, unknown][] = [
+  const views: readonly [string, (id: string) => Promise<unknown>, unknown, unknown][] = [
     [
       'the preview',
       async () =>
@@ -308,27 +325,30 @@ describe('a commission is due at the end of its hold period, and not a milliseco
     ['the hold timer', (id) => api.ledger.matureCommission(id), 'unchanged', 'matured'],
   ];
   // @promise due-to-the-millisecond
-  test.each(looks)('for %s', async (_, look, before, then) => {
-    await settings({ holdPeriodDays: 14 });
-    const user = randomUUID();
-    const paidAt = api.clock.now;
-    await identify(await deviceSince(paidAt - DAY_MS), user);
-    const { commissionId } = (await pay(user, paidAt)).body;
-    const dueAt = paidAt + 14 * DAY_MS;
-    expect(await commissions()).toMatchObject([{ id: commissionId, dueAt, status: 'pending' }]);
-    await api.setClock(dueAt - 1);
-    expect(await look(commissionId ?? '')).toEqual(before);
-    await api.setClock(dueAt);
-    expect(await look(commissionId ?? '')).toEqual(then);
-  });
+  test.each(views)(
+    '%s treats a commission as due at the end of its hold period and not a millisecond before',
+    async (_, view, before, then) => {
+      await settings({ holdPeriodDays: 14 });
+      const user = randomUUID();
+      const paidAt = api.clock.now;
+      await identify(await deviceSince(paidAt - DAY_MS), user);
+      const { commissionId } = (await pay(user, paidAt)).body;
+      const dueAt = paidAt + 14 * DAY_MS;
+      expect(await commissions()).toMatchObject([{ id: commissionId, dueAt, status: 'pending' }]);
+      await api.setClock(dueAt - 1);
+      expect(await view(commissionId ?? '')).toEqual(before);
+      await api.setClock(dueAt);
+      expect(await view(commissionId ?? '')).toEqual(then);
+    },
+  );
 });
 
-describe('what was rotated is good for its grace period, and ends with it', () => {
+describe('the grace period', () => {
   // @promise rotation-last-millisecond
   test.each([
-    ['a millisecond before the end', -1, 200, 404],
-    ['at the end', 0, 401, 401],
-  ])('a rotated secret and a rotated SDK key, %s', async (_, offset, ofSecret, ofKey) => {
+    ['are valid a millisecond before the end of the grace period', -1, 200, 404],
+    ['are invalid at the end of the grace period', 0, 401, 401],
+  ])('a rotated secret and a rotated SDK key %s', async (_, offset, ofSecret, ofKey) => {
     const before = { token, sdkKey: app.sdkKey };
     const { secret, previousSecretExpiresAt } = await putSecret({ graceSeconds: 10 });
     const { body } = await api.call<{ sdkKey: string; previousKeyExpiresAt: number }>(

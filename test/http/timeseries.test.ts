@@ -50,7 +50,7 @@ async function pointsOf(query: Record<string, string | number>, owner = app): Pr
   return body.points;
 }
 
-/** Clicks at these moments, in one statement. */
+/** Records clicks at these times in one statement. */
 async function click(owner: TestApp, linkId: string, moments: readonly number[]): Promise<void> {
   const rows = moments.map((at) => ({ id: newId('click'), at }));
   await api.sql`
@@ -70,7 +70,7 @@ afterAll(async () => {
 
 describe('points', () => {
   // @promise get-timeseries, timeseries-zero-filled
-  test('are zero-filled, hold exactly the named sums, and echo what was asked for', async () => {
+  test('points are zero-filled with exactly the named sums, and the response repeats the parameters', async () => {
     const own = await newApp(api);
     const affiliateId = await newAffiliate(api, own);
     const { id: linkId } = await newLink(api, own, affiliateId);
@@ -107,7 +107,7 @@ describe('points', () => {
     });
   });
 
-  test('are of the last 30 days by day where nothing is said', async () => {
+  test('points are the last 30 days by day by default', async () => {
     const { body } = await get({});
     expect(body).toMatchObject({
       to: api.clock.now,
@@ -118,7 +118,7 @@ describe('points', () => {
     expect(body.points).toHaveLength(31);
   });
 
-  test('count a quarter of an hour in whole when it begins between from and to', async () => {
+  test('a quarter of an hour counts as a whole if it begins between from and to', async () => {
     const own = await newApp(api);
     const { id: linkId } = await newLink(api, own, await newAffiliate(api, own));
     const noon = Date.UTC(2026, 0, 1, 12);
@@ -137,7 +137,7 @@ describe('points', () => {
   });
 
   // @promise timeseries-scope
-  test('of an affiliate or a link hold only what is theirs; an id that nobody has holds nothing', async () => {
+  test('points of an affiliate or a link have only their data, and those of an unknown id have none', async () => {
     const own = await newApp(api);
     const [ann, bob] = [await newAffiliate(api, own), await newAffiliate(api, own)];
     const [one, two, three] = [
@@ -169,7 +169,7 @@ describe('time zones', () => {
   const hours = (points: readonly Point[], to: number) =>
     points.map(({ at }, index) => ((points[index + 1]?.at ?? to) - at) / HOUR_MS);
 
-  test('days are as long as clocks make them', async () => {
+  test('the length of a day follows daylight saving time', async () => {
     const days = async (timezone: string, from: string, to: string) => {
       const [start, end] = [Date.parse(from), Date.parse(to)];
       return hours(await pointsOf({ from: start, to: end, timezone }), end);
@@ -183,22 +183,22 @@ describe('time zones', () => {
     expect(await days('Australia/Lord_Howe', '2026-04-04T00:00+11:00', '2026-04-06T00:00+10:30')).toEqual([
       24, 24.5,
     ]);
-    // Midnight is skipped: the day begins at one o'clock.
+    // Midnight is skipped, so the day begins at one o'clock.
     expect(await days('America/Sao_Paulo', '2018-11-03T00:00-03:00', '2018-11-05T00:00-02:00')).toEqual([
       24, 23,
     ]);
-    // Midnight is there twice: the day begins with the first.
+    // Midnight occurs twice, and the day begins with the first.
     expect(await days('America/Havana', '2025-11-01T00:00-04:00', '2025-11-04T00:00-05:00')).toEqual([
       24, 25, 24,
     ]);
-    // The thirtieth of December was left out.
+    // The zone skipped 30 December.
     expect(await days('Pacific/Apia', '2011-12-28T00:00-10:00', '2012-01-01T00:00+14:00')).toEqual([
       24, 24, 24,
     ]);
   });
 
   // @promise timeseries-intervals
-  test('an hour that is there twice is two, and a half hour that is there twice lengthens its own', async () => {
+  test('a repeated hour is two points, and a repeated half hour lengthens its point', async () => {
     const [start, end] = [Date.parse('2026-10-25T01:00+02:00'), Date.parse('2026-10-25T04:00+01:00')];
     expect(
       hours(await pointsOf({ from: start, to: end, interval: 'hour', timezone: 'Europe/Berlin' }), end),
@@ -213,7 +213,7 @@ describe('time zones', () => {
   });
 
   // @promise timeseries-intervals
-  test('weeks begin on Monday, months on the first', async () => {
+  test('weeks begin on Monday and months on the first', async () => {
     const from = Date.parse('2026-01-01T00:00+05:45');
     const to = Date.parse('2026-03-01T00:00+05:45');
     const begin = async (interval: string) =>
@@ -228,7 +228,7 @@ describe('time zones', () => {
     ]);
   });
 
-  test('a name counts in any case and under its other names, and is answered as it was asked', async () => {
+  test('a zone name works in any case and as an alias, and the response repeats it as sent', async () => {
     const from = Date.UTC(2026, 6, 1);
     const first = async (timezone: string) => {
       const { status, body } = await get({ from, to: from + 1, timezone });
@@ -239,7 +239,7 @@ describe('time zones', () => {
     for (const name of ['Asia/Kolkata', 'asia/kolkata', 'ASIA/CALCUTTA', 'Asia/Calcutta']) {
       expect(await first(name)).toEqual([200, kolkata]);
     }
-    // Summer time, which an abbreviation would not have.
+    // Daylight saving time, which an abbreviation would not have.
     for (const name of ['CET', 'met', 'Europe/Brussels']) {
       expect(await first(name)).toEqual([200, Date.parse('2026-07-01T00:00+02:00')]);
     }
@@ -248,14 +248,14 @@ describe('time zones', () => {
     for (const name of ['UTC', 'gmt', 'Etc/UTC', 'Zulu']) expect(await first(name)).toEqual([200, from]);
   });
 
-  test('one that this database lacks is none', async () => {
+  test('a zone that the database lacks is a 400', async () => {
     const request = { from: 0, to: 1, interval: 'day', affiliateId: null, linkId: null } as const;
     const appId = app.appId as AppId;
     expect(await readTimeseries(api.sql, appId, { ...request, timezone: 'Nowhere/Land' })).toBeUndefined();
     expect(await readTimeseries(api.sql, appId, { ...request, timezone: 'UTC' })).toHaveLength(1);
   });
 
-  test('every zone that the runtime knows is the same one to Postgres', async () => {
+  test('every zone of the runtime has the same offsets in Postgres', async () => {
     const inPostgres = await api.sql<{ name: string }>`select name from pg_timezone_names`;
     const names = [
       ...new Set([...Intl.supportedValuesOf('timeZone'), ...inPostgres.map(({ name }) => name)]),
@@ -277,16 +277,16 @@ describe('time zones', () => {
 
 const clocks = new Map<string, Intl.DateTimeFormat>();
 
-/** What a clock on the wall shows, by this runtime's own time zone data. */
+/** Returns the local time by the runtime's time zone data. */
 function wallClock(timeZone: string): Intl.DateTimeFormat {
   const known = clocks.get(timeZone);
   if (known !== undefined) return known;
-  const made = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' });
-  clocks.set(timeZone, made);
-  return made;
+  const formatter = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'short' });
+  clocks.set(timeZone, formatter);
+  return formatter;
 }
 
-/** Which hour, day, week or month an instant is in, by this runtime's own time zone data. */
+/** Returns the hour, day, week or month of an instant by the runtime's time zone data. */
 function spanOf(at: number, interval: TimeseriesInterval, timezone: string): string {
   const [date = '', time = ''] = wallClock(timezone).format(at).split(' ');
   switch (interval) {
@@ -318,7 +318,7 @@ describe('random facts', () => {
     'America/Havana',
     'Atlantic/Azores',
   ];
-  // Clocks of these zones were put forward or back, and around the year's ends.
+  // Around clock changes of these zones, and around the turn of the year.
   const EDGES = [
     '2011-12-30T10:00Z',
     '2012-01-01T00:00Z',
@@ -337,7 +337,7 @@ describe('random facts', () => {
   ].map((text) => Date.parse(text));
   const [FIRST, LAST] = [Date.UTC(2011, 11, 1), Date.UTC(2026, 5, 1)];
 
-  /** Repeatable numbers between 0 and 1. */
+  /** Reproducible numbers between 0 and 1. */
   function random(seed: number): () => number {
     let state = seed;
     return () => {
@@ -387,7 +387,7 @@ describe('random facts', () => {
       update bindings set first_paid_at = identified_at where app_id = ${own.appId}`;
   }, 60_000);
 
-  test('are all in the sums', async () => {
+  test('all random facts are in the sums', async () => {
     expect(await findRollupDifferences(api.sql)).toEqual([]);
   });
 
@@ -404,7 +404,7 @@ describe('random facts', () => {
   const LENGTH_MS = { hour: HOUR_MS, day: DAY_MS, week: 7 * DAY_MS, month: 30 * DAY_MS };
 
   // @promise timeseries-zones
-  test('give in every zone what counting them one by one gives', async () => {
+  test('points of random facts equal a count of the facts in every zone', async () => {
     await fc.assert(
       fc.asyncProperty(request, async ({ timezone, interval, points: wanted, filter, ...random_ }) => {
         const length = LENGTH_MS[interval] * wanted;
@@ -426,7 +426,7 @@ describe('random facts', () => {
           own,
         );
 
-        // Postgres counts the facts themselves, by the wall clock of the zone; an hour that is there twice is two.
+        // Postgres counts the facts themselves by the local time of the zone. A repeated hour is two.
         const label = (at: unknown) =>
           interval === 'hour'
             ? api.sql.fragment`date_trunc('hour', ${at}::timestamptz, ${timezone}::text)::text`
@@ -450,7 +450,7 @@ describe('random facts', () => {
             from jsonb_to_recordset(${api.sql.json(points.map(({ at }) => ({ at })))}) p (at bigint)`;
         const expected = new Map<number, Record<string, number>>();
         for (const { label: text, ...sums } of counted) {
-          // Where half an hour is there twice, date_trunc names a half hour: it belongs to the hour that it is in.
+          // For a repeated half hour date_trunc returns a half hour, which belongs to its hour.
           const of =
             labelled.find((row) => row.label === text)?.at ??
             (interval === 'hour' ? points.findLast(({ at }) => at <= Date.parse(text))?.at : undefined);
@@ -471,7 +471,7 @@ describe('random facts', () => {
         }
         expect(Object.fromEntries(found)).toEqual(Object.fromEntries(expected));
 
-        // This runtime's own time zone data say the same of where points begin and end.
+        // The runtime's time zone data agree on where points begin and end.
         expect(points[0]?.at).toBeLessThanOrEqual(from);
         for (const [index, { at }] of points.entries()) {
           const until = points[index + 1]?.at ?? to;
@@ -491,7 +491,7 @@ describe('random facts', () => {
 });
 
 // @promise timeseries-1000-points
-describe('what is refused', () => {
+describe('parameters', () => {
   const now = Date.UTC(2026, 5, 15, 12);
   test.each([
     [{ interval: 'minute' }, 'interval'],
@@ -516,7 +516,7 @@ describe('what is refused', () => {
     [{ from: 0, to: 1_000 * DAY_MS + 1 }, 'interval'],
     [{ from: 0, to: LAST_INSTANT, interval: 'month' }, 'interval'],
     [{ from: 0, to: LAST_INSTANT, interval: 'hour' }, 'interval'],
-  ])('%j is a 400 that names the field', async (query, path) => {
+  ])('a timeseries with %j is a 400 that names the field', async (query, path) => {
     expect(await get(query)).toMatchObject({
       status: 400,
       body: { code: 'invalid_request', errors: [{ path, message: expect.any(String) }] },
@@ -524,13 +524,13 @@ describe('what is refused', () => {
   });
 
   // @promise timeseries-1000-points
-  test('a thousand points are not', async () => {
+  test('a timeseries may have a thousand points', async () => {
     const points = await pointsOf({ from: 0, to: 1_000 * DAY_MS });
     expect(points).toHaveLength(1_000);
     expect(await pointsOf({ from: 0, to: Date.UTC(2053, 0, 1), interval: 'month' })).toHaveLength(996);
   });
 
-  test('neither are the first and the last moments that there are', async () => {
+  test('a timeseries may begin at the first and end at the last instant', async () => {
     const last = LAST_INSTANT;
     for (const interval of TIMESERIES_INTERVALS) {
       for (const timezone of ['Pacific/Apia', 'America/New_York']) {
@@ -540,10 +540,10 @@ describe('what is refused', () => {
     }
   });
 
-  test('a field that is named twice is a 400', async () => {
-    const answer = await api.call('GET', `/apps/${app.appId}/timeseries?interval=day&interval=hour`, {
+  test('a repeated parameter is a 400', async () => {
+    const response = await api.call('GET', `/apps/${app.appId}/timeseries?interval=day&interval=hour`, {
       key: app.key,
     });
-    expect(answer.status).toBe(400);
+    expect(response.status).toBe(400);
   });
 });

@@ -53,7 +53,7 @@ async function clicksOf(linkSlug: string): Promise<number> {
 
 describe('POST /clicks', () => {
   // @promise click-recorded, click-fields, post-clicks, clicks-need-no-key, typeid-prefix
-  test('answers the click, its affiliate and where the link leads, without regard to case', async () => {
+  test('a click returns its id, the affiliate and the destination, for a slug in any case', async () => {
     const { status, body } = await click({
       slug: 'SPRING_sale',
       ipHash: 'h',
@@ -69,20 +69,20 @@ describe('POST /clicks', () => {
   });
 
   // @promise click-repeat
-  test('the same claim token answers the same click and counts once, also when sent at once and with another slug', async () => {
+  test('a repeated claim token returns the same click and counts once, also simultaneously and with another slug', async () => {
     const other = await newLink(api, app, affiliateId);
     const before = await clicksOf(slug);
     const claimToken = randomUUID();
-    const answers = await Promise.all(Array.from({ length: 20 }, () => click({ claimToken })));
-    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
-    expect(new Set(answers.map((answer) => answer.body.clickId)).size).toBe(1);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => click({ claimToken })));
+    expect(new Set(responses.map((response) => response.status))).toEqual(new Set([200]));
+    expect(new Set(responses.map((response) => response.body.clickId)).size).toBe(1);
     const again = await click({ claimToken, slug: other.slug });
-    expect(again.body.clickId).toBe(answers[0]?.body.clickId);
+    expect(again.body.clickId).toBe(responses[0]?.body.clickId);
     expect(await clicksOf(slug)).toBe(before + 1);
   });
 
   // @promise bot-not-counted
-  test('a bot is answered and not counted; a missing user agent is no bot', async () => {
+  test('a click by a bot is not counted, and one without a user agent is', async () => {
     const before = await clicksOf(slug);
     expect((await click({ userAgent: 'Mozilla/5.0 (compatible; Googlebot/2.1)' })).status).toBe(200);
     expect(await clicksOf(slug)).toBe(before);
@@ -91,7 +91,7 @@ describe('POST /clicks', () => {
   });
 
   // @promise token-unique-per-app
-  test('one claim token in two apps is two clicks', async () => {
+  test('a claim token in two apps is two clicks', async () => {
     const other = await newApp(api);
     const theirs = await newLink(api, other, await newAffiliate(api, other));
     const claimToken = randomUUID();
@@ -105,17 +105,17 @@ describe('POST /clicks', () => {
   });
 
   // @promise click-required-fields
-  test('unknown fields are tolerated', async () => {
+  test('unknown fields of a click are ignored', async () => {
     expect((await click({ somethingNew: { a: 1 } })).status).toBe(200);
   });
 
   // @promise click-unknown-404
   test.each([
     ['an unknown slug', { slug: 'nobody' }],
-    ['a slug that can be none', { slug: 'a b' }],
+    ['a slug with a space', { slug: 'a b' }],
     ['an unknown app', { customerAppId: 'app_01h455vb4pex5vsknk084sn02q' }],
-    ['no app id at all', { customerAppId: 'x' }],
-  ])('%s is a 404', async (_, fields) => {
+    ['a malformed app id', { customerAppId: 'x' }],
+  ])('a click with %s is a 404', async (_, fields) => {
     expect((await click(fields)).status).toBe(404);
   });
 
@@ -123,13 +123,13 @@ describe('POST /clicks', () => {
   test.each([
     ['no slug', { slug: undefined }],
     ['no claim token', { claimToken: undefined }],
-    ['a claim token that is no UUID', { claimToken: 'x' }],
+    ['a claim token that is not a UUID', { claimToken: 'x' }],
     ['a fraction of a millisecond', { clickedAt: 1.5 }],
-    ['an absurd instant', { clickedAt: 1e300 }],
+    ['an instant out of range', { clickedAt: 1e300 }],
     ['NUL in a string', { userAgent: 'a\u0000b' }],
     ['NUL in an unknown field', { deep: [{ er: '\u0000' }] }],
-    ['half a character', { ipHash: '\ud800' }],
-  ])('%s is a 400 that says where', async (_, fields) => {
+    ['a lone surrogate', { ipHash: '\ud800' }],
+  ])('a click with %s is a 400 that names the field', async (_, fields) => {
     const { status, body } = await click(fields);
     expect(status).toBe(400);
     expect(body).toMatchObject({
@@ -142,7 +142,7 @@ describe('POST /clicks', () => {
 describe('POST /sdk/install', () => {
   // @promise install-attributed, post-install, clicked-at-default, first-attribution-stays
   // @promise match-method
-  test('a claim token attributes the install, and a repeat answers the same', async () => {
+  test('a claim token attributes the install, and a repeated call returns the same attribution', async () => {
     const claimToken = randomUUID();
     await click({ claimToken });
     const deviceId = randomUUID();
@@ -162,7 +162,7 @@ describe('POST /sdk/install', () => {
     ['a slug in another case', () => 'sPRING_sALE'],
     ['an affiliate id', () => affiliateId],
     ['a code with spaces around it', () => ` ${slug} `],
-  ])('%s is a code', async (_, code) => {
+  ])('%s attributes as a code', async (_, code) => {
     const { status, body } = await install({ deviceId: randomUUID(), affiliateCode: code() });
     expect(status).toBe(200);
     expect(body).toMatchObject({ affiliateId, matchMethod: 'code' });
@@ -175,23 +175,23 @@ describe('POST /sdk/install', () => {
   });
 
   // @promise install-without-click, token-first-device
-  test('a token belongs to the first device that redeems it, whichever of many that is', async () => {
+  test('a token belongs to the first of several devices that redeem it', async () => {
     const claimToken = randomUUID();
     await click({ claimToken });
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 12 }, () => install({ deviceId: randomUUID(), claimToken })),
     );
-    expect(answers.map((answer) => answer.status).toSorted((a, b) => a - b)).toEqual([
+    expect(responses.map((response) => response.status).toSorted((a, b) => a - b)).toEqual([
       200,
       ...Array.from({ length: 11 }, () => 404),
     ]);
-    expect(answers.find((answer) => answer.status === 404)?.body).toMatchObject({
+    expect(responses.find((response) => response.status === 404)?.body).toMatchObject({
       code: 'no_attributable_click',
     });
   });
 
   // @promise losing-touches-recorded
-  test('of many touches at once one wins, all are answered the same, and the others are kept as lost', async () => {
+  test('of simultaneous touches one wins, all calls return it, and the others are recorded as losing', async () => {
     const deviceId = randomUUID();
     const touches = await Promise.all(
       Array.from({ length: 8 }, async () => {
@@ -202,8 +202,8 @@ describe('POST /sdk/install', () => {
         return { claimToken };
       }),
     );
-    const answers = await Promise.all(touches.map((touch) => install({ deviceId, ...touch })));
-    expect(new Set(answers.map((answer) => JSON.stringify(answer.body))).size).toBe(1);
+    const responses = await Promise.all(touches.map((touch) => install({ deviceId, ...touch })));
+    expect(new Set(responses.map((response) => JSON.stringify(response.body))).size).toBe(1);
     const { lost } = await api.sql.one<{ lost: number }>`
       select count(*) as lost from losing_touches where device_id = ${deviceId}`;
     expect(lost).toBe(7);
@@ -213,7 +213,7 @@ describe('POST /sdk/install', () => {
   });
 
   // @promise touch-of-own-app
-  test("another app's token and code are a 404", async () => {
+  test("an install with another app's token or code is a 404", async () => {
     const other = await newApp(api);
     const claimToken = randomUUID();
     await click({ claimToken });
@@ -223,7 +223,7 @@ describe('POST /sdk/install', () => {
   });
 
   // @promise install-needs-token-or-code, error-404-no-click, no-touch-400
-  test('without a touch it is a 400, with a deferred one a 404', async () => {
+  test('an install without a touch is a 400, and a 404 with `deferred`', async () => {
     expect((await install({ deviceId: 'd' })).status).toBe(400);
     expect((await install({ deviceId: 'd', deferred: false })).status).toBe(400);
     const deferred = await install({ deviceId: 'd', deferred: true });
@@ -232,7 +232,7 @@ describe('POST /sdk/install', () => {
   });
 
   // @promise device-id-form
-  test.each([['1'], ['x'.repeat(200)], [' ñ 🙂 ']])('%p is a device id', async (deviceId) => {
+  test.each([['1'], ['x'.repeat(200)], [' ñ 🙂 ']])('%p is a valid device id', async (deviceId) => {
     expect((await install({ deviceId, affiliateCode: slug })).status).toBe(200);
   });
 
@@ -242,7 +242,7 @@ describe('POST /sdk/install', () => {
     ['a long device id', { deviceId: 'x'.repeat(201) }],
     ['a control character', { deviceId: 'a\nb' }],
     ['a first open as a string', { firstOpenAt: '1' }],
-  ])('%s is a 400', async (_, fields) => {
+  ])('an install with %s is a 400', async (_, fields) => {
     expect((await install({ deviceId: 'd', affiliateCode: slug, ...fields })).status).toBe(400);
   });
 });
@@ -255,12 +255,12 @@ describe('POST /sdk/identify', () => {
   }
 
   // @promise install-attributed, attribution-fields, post-identify, identify-repeat
-  test('binds a user to the attribution of the device, once', async () => {
+  test('identify binds a user to the attribution of the device once', async () => {
     const { deviceId, attributionId } = await attributed();
     const user = randomUUID();
-    const answers = await Promise.all(Array.from({ length: 10 }, () => identify(deviceId, user)));
-    for (const answer of answers) {
-      expect(answer).toMatchObject({ status: 200, body: { attributionId, customerUserId: user } });
+    const responses = await Promise.all(Array.from({ length: 10 }, () => identify(deviceId, user)));
+    for (const response of responses) {
+      expect(response).toMatchObject({ status: 200, body: { attributionId, customerUserId: user } });
     }
     const { bound } = await api.sql.one<{ bound: number }>`
       select count(*) as bound from bindings where customer_user_id = ${user} and healed_at is not null`;
@@ -269,7 +269,7 @@ describe('POST /sdk/identify', () => {
   });
 
   // @promise user-first-attribution
-  test('several users may share a device; a user stays with the first attribution', async () => {
+  test('several users can share a device, and a user stays with the first attribution', async () => {
     const [one, two] = [await attributed(), await attributed()];
     const [ann, bob] = [randomUUID(), randomUUID()];
     expect((await identify(one.deviceId, ann)).body.attributionId).toBe(one.attributionId);
@@ -278,7 +278,7 @@ describe('POST /sdk/identify', () => {
   });
 
   // @promise identify-before-install
-  test('without an attribution it is a 404, and the install that comes later binds the user', async () => {
+  test('identify without an attribution is a 404, and the later install binds the user', async () => {
     const [deviceId, user] = [randomUUID(), randomUUID()];
     expect(await identify(deviceId, user)).toMatchObject({ status: 404, body: { code: 'no_attribution' } });
     const { body } = await install({ deviceId, affiliateCode: slug });
@@ -286,7 +286,7 @@ describe('POST /sdk/identify', () => {
     expect(bound).toEqual({ attributionId: body.attributionId });
   });
 
-  test('an install and an identify at the same moment always end bound', async () => {
+  test('a simultaneous install and identify always bind the user', async () => {
     const users = await Promise.all(
       Array.from({ length: 40 }, async () => {
         const [deviceId, user] = [randomUUID(), randomUUID()];
@@ -299,39 +299,36 @@ describe('POST /sdk/identify', () => {
     expect(bound).toBe(40);
   });
 
-  test('a user id that no index could hold is a 400', async () => {
+  test('a user id that does not fit an index is a 400', async () => {
     expect((await identify('d', '😀'.repeat(256))).status).toBe(404);
     expect((await identify('d', '😀'.repeat(500))).status).toBe(400);
     expect((await identify('d', '')).status).toBe(400);
   });
 });
 
-describe('who may call', () => {
+describe('callers', () => {
   // @promise install-invalid-key, error-401-install, account-key-under-sdk
   test.each([['/sdk/install'], ['/sdk/identify']])(
-    '%s answers 401 to no key, a broken one and an account key',
+    '%s with a missing, malformed or account key is a 401',
     async (path) => {
       for (const key of [undefined, 'x', `${app.sdkKey.slice(0, -1)}!`, app.key]) {
-        const answer = await api.call('POST', path, { body: {}, ...(key === undefined ? {} : { key }) });
-        expect(answer.status).toBe(401);
-        expect(answer.headers.get('www-authenticate')).toBe('Bearer');
+        const response = await api.call('POST', path, { body: {}, ...(key === undefined ? {} : { key }) });
+        expect(response.status).toBe(401);
+        expect(response.headers.get('www-authenticate')).toBe('Bearer');
       }
     },
   );
 
   // @promise cors
-  test.each([['/clicks'], ['/sdk/install']])(
-    '%s lets pages of any origin call, also for its errors',
-    async (path) => {
-      const preflight = await api.call('OPTIONS', path, {
-        headers: { origin: 'https://shop.example', 'access-control-request-method': 'POST' },
-      });
-      expect(preflight.status).toBe(204);
-      expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
-      const refused = await api.call('POST', path, { body: {}, headers: { origin: 'https://shop.example' } });
-      expect(refused.status).toBeGreaterThanOrEqual(400);
-      expect(refused.headers.get('access-control-allow-origin')).toBe('*');
-      expect(refused.headers.get('access-control-allow-credentials')).toBeNull();
-    },
-  );
+  test.each([['/clicks'], ['/sdk/install']])('%s allows any origin, also for errors', async (path) => {
+    const preflight = await api.call('OPTIONS', path, {
+      headers: { origin: 'https://shop.example', 'access-control-request-method': 'POST' },
+    });
+    expect(preflight.status).toBe(204);
+    expect(preflight.headers.get('access-control-allow-origin')).toBe('*');
+    const refused = await api.call('POST', path, { body: {}, headers: { origin: 'https://shop.example' } });
+    expect(refused.status).toBeGreaterThanOrEqual(400);
+    expect(refused.headers.get('access-control-allow-origin')).toBe('*');
+    expect(refused.headers.get('access-control-allow-credentials')).toBeNull();
+  });
 });
