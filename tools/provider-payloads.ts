@@ -1,6 +1,6 @@
 /**
- * What billing providers send besides purchases: refunds, disputes, transfers, subscriptions. For the tests and the demo;
- * purchases and signatures stand beside the self-test, which posts them too.
+ * Builds the events of billing providers other than purchases: refunds, disputes, transfers, subscriptions. For the tests
+ * and the demo. Purchases and signatures are in the samples of src/providers, which the self-test uses too.
  */
 import { randomUUID } from 'node:crypto';
 import { adaptyEvent } from '../src/providers/adapty/sample.ts';
@@ -23,7 +23,7 @@ export * from '../src/providers/shared/sample.ts';
 export * from '../src/providers/stripe/sample.ts';
 export * from '../src/providers/superwall/sample.ts';
 
-/** A refund as RevenueCat tells it: a cancellation with a price below zero. `usd` is what went back, above zero. */
+/** Builds a RevenueCat refund: a cancellation with a negative price. `usd` is the refunded amount, above zero. */
 export function revenuecatRefund(
   overrides: RevenuecatOverrides & { readonly usd?: number | null } = {},
 ): Payload {
@@ -45,7 +45,7 @@ export interface RevenuecatTransferOverrides {
   readonly occurredAt?: number;
 }
 
-/** Purchases moved from one user to another. */
+/** Builds a RevenueCat transfer of purchases from one user to another. */
 export function revenuecatTransfer(overrides: RevenuecatTransferOverrides = {}): Payload {
   return {
     api_version: '1.0',
@@ -76,7 +76,7 @@ export interface StripeSessionOverrides extends StripeEventOverrides {
   readonly paymentIntentId?: string | null;
 }
 
-/** `checkout.session.completed`: a one-off payment of 60.00 USD unless told otherwise. */
+/** Builds `checkout.session.completed`; by default a one-off payment of 60.00 USD. */
 export function stripeCheckoutSession(overrides: StripeSessionOverrides = {}): Payload {
   const { mode = 'payment', amount = 6000, userId = 'user-hazel' } = overrides;
   const { invoiceId = null, customerId = newProviderId('cus') } = overrides;
@@ -114,7 +114,7 @@ export interface StripeInvoicePaymentOverrides extends StripeEventOverrides {
   readonly currency?: string;
 }
 
-/** `invoice_payment.paid`: which payment intent paid which invoice. */
+/** Builds `invoice_payment.paid`, which names the payment intent that paid an invoice. */
 export function stripeInvoicePaymentPaid(overrides: StripeInvoicePaymentOverrides = {}): Payload {
   const { amount = 1200 } = overrides;
   const at = toSeconds(overrides.occurredAt ?? SAMPLE_TIME);
@@ -144,7 +144,7 @@ export interface StripeChargeOverrides extends StripeEventOverrides {
   readonly currency?: string;
 }
 
-/** `charge.succeeded`, or with another `type` any event that carries a charge. */
+/** Builds `charge.succeeded`, or with another `type` any other event of a charge. */
 export function stripeCharge(overrides: StripeChargeOverrides = {}): Payload {
   const { amount = 1200, amountRefunded = 0, invoiceId, paymentIntentId = newProviderId('pi') } = overrides;
   const charge = {
@@ -166,8 +166,8 @@ export function stripeCharge(overrides: StripeChargeOverrides = {}): Payload {
   return stripeEvent('charge.succeeded', charge, overrides);
 }
 
-export interface StripeMoneyBackOverrides extends StripeEventOverrides {
-  /** The event's type, where it is not the one that tells of the beginning. */
+export interface StripeRefundOverrides extends StripeEventOverrides {
+  /** The event's type; by default that of the first event. */
   readonly type?: string;
   /** The id of the refund or the dispute. */
   readonly id?: string;
@@ -178,8 +178,8 @@ export interface StripeMoneyBackOverrides extends StripeEventOverrides {
   readonly chargeId?: string | null;
 }
 
-/** `refund.created`, or with another `type` and `status` what became of the refund. */
-export function stripeRefund(overrides: StripeMoneyBackOverrides = {}): Payload {
+/** Builds `refund.created`, or with another `type` and `status` a later event of the refund. */
+export function stripeRefund(overrides: StripeRefundOverrides = {}): Payload {
   const { paymentIntentId = newProviderId('pi'), chargeId = newProviderId('ch') } = overrides;
   const refund = {
     id: overrides.id ?? newProviderId('re'),
@@ -196,8 +196,8 @@ export function stripeRefund(overrides: StripeMoneyBackOverrides = {}): Payload 
   return stripeEvent('refund.created', refund, overrides);
 }
 
-/** `charge.dispute.created`, or with another `type` and `status` how the dispute went on. */
-export function stripeDispute(overrides: StripeMoneyBackOverrides = {}): Payload {
+/** Builds `charge.dispute.created`, or with another `type` and `status` a later event of the dispute. */
+export function stripeDispute(overrides: StripeRefundOverrides = {}): Payload {
   const { paymentIntentId = newProviderId('pi'), chargeId = newProviderId('ch') } = overrides;
   const dispute = {
     id: overrides.id ?? newProviderId('du'),
@@ -228,7 +228,7 @@ export interface StripeSubscriptionOverrides extends StripeEventOverrides {
   readonly cancelAt?: number | null;
 }
 
-/** `customer.subscription.created` with a trial, or with another `type` a later state of the subscription. */
+/** Builds `customer.subscription.created` with a trial, or with another `type` a later event of the subscription. */
 export function stripeSubscription(overrides: StripeSubscriptionOverrides = {}): Payload {
   const { userId = 'user-hazel', priceId = 'price_LanternMonthly' } = overrides;
   const { productId = 'prod_LanternPlus', cancelAt = null } = overrides;
@@ -262,13 +262,13 @@ export function stripeSubscription(overrides: StripeSubscriptionOverrides = {}):
   return stripeEvent('customer.subscription.created', subscription, overrides);
 }
 
-/** The refund of a subscription as Adapty tells it: the price of what is refunded, above zero. */
+/** Builds an Adapty refund of a subscription. Its price is the refunded amount, above zero. */
 export function adaptyRefund(overrides: AdaptyOverrides = {}): Payload {
   const { type = 'subscription_refunded', extra } = overrides;
   return adaptyEvent({ ...overrides, type, extra: { cancellation_reason: 'refund', ...extra } });
 }
 
-/** A refund as Superwall tells it: a price below zero. `usd` is what went back, above zero. */
+/** Builds a Superwall refund, whose price is negative. `usd` is the refunded amount, above zero. */
 export function superwallRefund(overrides: SuperwallOverrides = {}): Payload {
   const { type = 'cancellation', usd = 9.99, localPrice, extra } = overrides;
   return superwallEvent({
@@ -286,13 +286,13 @@ export interface PaddleAdjustmentOverrides extends PaddleEventOverrides {
   /** `refund`, `chargeback`, `chargeback_reverse`, … */
   readonly action?: string;
   readonly status?: string;
-  /** Minor units of `currency`, above zero also where money goes back. */
+  /** Minor units of `currency`, above zero for refunds too. */
   readonly amount?: number;
   readonly currency?: string;
   readonly payout?: { readonly amount: number; readonly currency: string } | null;
 }
 
-/** `adjustment.created`: an approved refund of 12.00 USD unless told otherwise. */
+/** Builds `adjustment.created`; by default an approved refund of 12.00 USD. */
 export function paddleAdjustment(overrides: PaddleAdjustmentOverrides = {}): Payload {
   const { amount = 1200, currency = 'USD', action = 'refund', occurredAt = SAMPLE_TIME } = overrides;
   const { payout = { amount, currency: 'USD' } } = overrides;
@@ -321,7 +321,7 @@ export function paddleAdjustment(overrides: PaddleAdjustmentOverrides = {}): Pay
         ? null
         : {
             ...paddleTotals({ total: payout.amount, tax: 0, currency: payout.currency }),
-            // Paddle's own fee for a dispute, which is no part of the price.
+            // Paddle's own fee for a dispute, which is not part of the price.
             chargeback_fee: { amount: action === 'chargeback' ? '1500' : '0', original: null },
           },
     created_at: paddleTime(occurredAt - 60_000),
@@ -335,11 +335,11 @@ export interface PaddleSubscriptionOverrides extends PaddleEventOverrides {
   readonly subscriptionId?: string;
   readonly productId?: string;
   readonly status?: string;
-  /** Epoch ms at which the subscription is going to end, if somebody asked for that. */
+  /** Epoch ms of the scheduled cancellation, if there is one. */
   readonly cancelAt?: number | null;
 }
 
-/** `subscription.trialing`, or with another `type` and `status` a later state of the subscription. */
+/** Builds `subscription.trialing`, or with another `type` and `status` a later event of the subscription. */
 export function paddleSubscription(overrides: PaddleSubscriptionOverrides = {}): Payload {
   const { userId = 'user-hazel', cancelAt = null, occurredAt = SAMPLE_TIME } = overrides;
   const subscription = {

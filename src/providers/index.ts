@@ -16,7 +16,7 @@ export const providers = {
 
 export type ProviderName = keyof typeof providers;
 
-/** The names of all providers, as they stand in URLs and in the database. */
+/** The names of all providers, as used in URLs and in the database. */
 export const PROVIDER_NAMES = Object.keys(providers) as readonly string[] as readonly ProviderName[];
 
 /** Returns whether `text` is the name of a provider. Names are in lower case. */

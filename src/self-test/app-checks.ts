@@ -1,7 +1,7 @@
 import { readIdentityOverlap } from '../db/diagnostics.ts';
 import { findCurrenciesInUse, readAppActivity } from '../db/self-tests.ts';
-import { DAY_MS } from '../domain/time.ts';
 import { RATE_MAX_AGE_DAYS } from '../domain/exchange-rate.ts';
+import { DAY_MS } from '../domain/time.ts';
 import { PROVIDER_NAMES } from '../providers/index.ts';
 import type { SelfTestSession } from './session.ts';
 import { advice, failed, passed } from './steps.ts';

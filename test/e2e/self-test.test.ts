@@ -148,11 +148,11 @@ describe('a correctly configured app', () => {
   test('two simultaneous self-tests do not affect each other, and one account cannot start many', async () => {
     const { founder } = await founderOf(PROVIDER_NAMES);
     const path = `/apps/${founder.app.id}/self-test`;
-    const answers = await Promise.all(Array.from({ length: 8 }, () => founder.call<Report>('POST', path)));
-    const done = answers.filter(({ status }) => status === 200);
+    const responses = await Promise.all(Array.from({ length: 8 }, () => founder.call<Report>('POST', path)));
+    const done = responses.filter(({ status }) => status === 200);
     expect(done.length).toBeGreaterThanOrEqual(2);
     expect(done.map(({ body }) => body.ok)).not.toContain(false);
-    expect(answers.filter(({ status }) => status === 503).length).toBe(8 - done.length);
+    expect(responses.filter(({ status }) => status === 503).length).toBe(8 - done.length);
     expect(done.length).toBeLessThan(8);
     expect(await selfTest(founder)).toMatchObject({ ok: true });
   });
@@ -413,12 +413,12 @@ describe('a proxy in front of the service', () => {
       const outgoing = startRequest(
         behind + (incoming.url ?? ''),
         { method: incoming.method, headers },
-        (answer) => {
-          const status = answer.statusCode ?? 502;
+        (received) => {
+          const status = received.statusCode ?? 502;
           response.writeHead(change.status?.(status) ?? status, {
-            'content-type': answer.headers['content-type'] ?? 'text/plain',
+            'content-type': received.headers['content-type'] ?? 'text/plain',
           });
-          answer.pipe(response);
+          received.pipe(response);
         },
       );
       outgoing.end(sent);

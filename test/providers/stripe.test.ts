@@ -785,8 +785,12 @@ describe('malformed bodies', () => {
     ['a list', Buffer.from('[]'), 'not a JSON object'],
     ['an object without anything', bodyOf({}), 'id is missing'],
     ['an event without data', bodyOf({ ...stripeInvoicePaid(), data: personal }), 'data is missing or not'],
-    ['an event made in no time', bodyOf({ ...stripeInvoicePaid(), created: personal }), 'created'],
-    ['an event made in milliseconds', bodyOf({ ...stripeInvoicePaid(), created: START }), 'created'],
+    ['an event without a creation time', bodyOf({ ...stripeInvoicePaid(), created: personal }), 'created'],
+    [
+      'an event with a creation time in milliseconds',
+      bodyOf({ ...stripeInvoicePaid(), created: START }),
+      'created',
+    ],
     ['an invoice without an id', bodyOf(stripeInvoicePaid({ extra: { id: 5 } })), 'data.object.id'],
     ['a broken amount', bodyOf(stripeInvoicePaid({ amount: 1.5 })), 'data.object.amount_paid'],
     [

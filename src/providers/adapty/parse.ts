@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { EventKind, NormalizedEvent } from '../../domain/events.ts';
-import { done, readEnvironment, failed, ignored, normalizedEvent } from '../shared/normalized-event.ts';
 import type { ParseResult } from '../provider.ts';
+import { done, failed, ignored, normalizedEvent, readEnvironment } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
 import * as money from '../shared/store-money.ts';

@@ -1,8 +1,8 @@
 import * as z from 'zod';
 import type { AdjustmentFact, EventKind, NormalizedEvent, OriginalAmount } from '../../domain/events.ts';
+import type { ParseResult } from '../provider.ts';
 import * as normalized from '../shared/normalized-event.ts';
 import { failed, normalizedEvent } from '../shared/normalized-event.ts';
-import type { ParseResult } from '../provider.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
 

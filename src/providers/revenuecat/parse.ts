@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import type { AdjustmentFact, Environment, EventKind, NormalizedEvent } from '../../domain/events.ts';
+import type { ParseResult } from '../provider.ts';
 import {
+  appUserIds,
   done,
-  readEnvironment,
   failed,
   ignored,
   normalizedEvent,
-  appUserIds,
+  readEnvironment,
 } from '../shared/normalized-event.ts';
-import type { ParseResult } from '../provider.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
 import * as money from '../shared/store-money.ts';

@@ -1,6 +1,6 @@
 import type { Environment, NormalizedEvent } from '../../domain/events.ts';
-import { distinct } from './read-body.ts';
 import type { ParseResult } from '../provider.ts';
+import { distinct } from './read-body.ts';
 
 /** What a parser must state about an event. Everything else is empty where it is not given. */
 export type EventDetails = Pick<NormalizedEvent, 'sourceEventId' | 'kind' | 'occurredAt'> &

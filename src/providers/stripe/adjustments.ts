@@ -4,7 +4,7 @@ import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
-import { done, ignored, readObject, originalAmount, STORE } from './envelope.ts';
+import { done, ignored, originalAmount, readObject, STORE } from './envelope.ts';
 import type { Envelope } from './envelope.ts';
 import { amount, ref } from './objects.ts';
 

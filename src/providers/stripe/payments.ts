@@ -3,7 +3,7 @@ import type { EventKind, PaymentFact } from '../../domain/events.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
-import { aliasesOf, done, ignored, readObject, originalAmount, STORE } from './envelope.ts';
+import { aliasesOf, done, ignored, originalAmount, readObject, STORE } from './envelope.ts';
 import type { Details, Envelope } from './envelope.ts';
 import { amount, list, pricedShape, productOf, ref } from './objects.ts';
 
