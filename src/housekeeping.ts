@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { startBackgroundLoop } from './background-loop.ts';
-import type { BackgroundLoop } from './background-loop.ts';
+import { startBackgroundLoop } from './lib/background-loop.ts';
+import type { BackgroundLoop } from './lib/background-loop.ts';
 import { destroyExpiredAddressKeys } from './db/address-keys.ts';
 import { deleteExpiredIdempotencyKeys } from './db/idempotency.ts';
 import type { Sql } from './db/sql.ts';

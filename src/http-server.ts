@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { respondToClientErrors } from './http/client-error.ts';
-import { listen } from './listen.ts';
+import { listen } from './lib/listen.ts';
 
 /** New requests are accepted for this long after readiness is off: some are in flight already. */
 const LINGER_MS = 400;

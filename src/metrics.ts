@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { readBacklog } from './db/backlog.ts';
 import type { Sql } from './db/sql.ts';
 import type { ReadinessCheck, RequestObserver } from './http/deps.ts';
-import { listen } from './listen.ts';
+import { listen } from './lib/listen.ts';
 
 /** Upper bounds of the histogram of request times, seconds. */
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];

@@ -20,7 +20,7 @@ import { startHousekeeping } from './housekeeping.ts';
 import { startHttpServer } from './http-server.ts';
 import type { HttpServer } from './http-server.ts';
 import type { ReadinessCheck } from './http/deps.ts';
-import { localAddressOf } from './listen.ts';
+import { localAddressOf } from './lib/listen.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
 import type { Metrics, MetricsServer } from './metrics.ts';
 import { createRateLimits } from './http/rate-limits.ts';

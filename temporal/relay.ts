@@ -1,6 +1,6 @@
 import type { Logger } from 'pino';
-import { startBackgroundLoop } from '../src/background-loop.ts';
-import type { BackgroundLoop } from '../src/background-loop.ts';
+import { startBackgroundLoop } from '../src/lib/background-loop.ts';
+import type { BackgroundLoop } from '../src/lib/background-loop.ts';
 import { claimBindingsToHeal } from '../src/db/healing.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';

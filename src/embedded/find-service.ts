@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { parseSecretsKeys } from '../config/config.ts';
 import type { Config } from '../config/config.ts';
-import { localAddressOf } from '../listen.ts';
+import { localAddressOf } from '../lib/listen.ts';
 import { readServiceFile } from './data-dir.ts';
 import { readIfPresent } from './files.ts';
 import { StartupError } from '../config/startup-error.ts';

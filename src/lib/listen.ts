@@ -1,6 +1,6 @@
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { StartupError } from './config/startup-error.ts';
+import { StartupError } from '../config/startup-error.ts';
 
 /** Returns the address of a server that listens on a host and a port. */
 export function addressOf(host: string, port: number): string {
