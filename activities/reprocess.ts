@@ -67,12 +67,13 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
 
   /** Runs one delivery inside the dry run, on top of the deliveries before it, and returns its changes. */
   async function dryRunDelivery(
-    { sql: dryRunSql, part }: DryRun,
+    { sql: dryRunSql, savepoint }: DryRun,
     run: ReprocessRun,
     context: DeliveryContext,
   ): Promise<readonly ReprocessChange[]> {
     try {
-      return (await part(async () => await reprocessDelivery(dryRunSql, secretBox, context, run.id))).changes;
+      return (await savepoint(async () => await reprocessDelivery(dryRunSql, secretBox, context, run.id)))
+        .changes;
     } catch (error) {
       const today = refusalOf(error);
       if (today === undefined) throw error;

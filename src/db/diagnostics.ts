@@ -8,30 +8,31 @@ import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** How many user ids of each side are looked at, the latest ones. */
-const IDENTITY_LOOKS = 1_000;
+/** Number of latest user ids of each side that are compared. */
+const IDENTITY_LIMIT = 1_000;
 
-/** How the user ids of billing events and those that the app told of lie to each other. */
+/** How the user ids of billing events and of `identify` calls overlap. */
 export interface IdentityOverlap {
-  /** Whether a billing event names any user at all; `told` is the same of `identify`. */
+  /** Whether any billing event names a user. */
   readonly billed: boolean;
-  readonly told: boolean;
-  /** User ids of both sides: all of them while `complete`, else at least so many. */
+  /** Whether any user was identified. */
+  readonly identified: boolean;
+  /** Number of user ids on both sides. A lower bound unless `complete`. */
   readonly overlapCount: number;
-  /** The latest ids of the one side that the other never named. One more than was asked for says that there are more. */
+  /** The latest ids of one side that the other side never named. One more than `samples` if there are more. */
   readonly billingOnly: readonly string[];
-  readonly toldOnly: readonly string[];
-  /** Whether all ids of both sides were looked at. */
+  readonly identifiedOnly: readonly string[];
+  /** Whether all ids of both sides were compared. */
   readonly complete: boolean;
 }
 
 /**
- * Looks at the latest user ids of either side and asks of each whether the other side ever named it. Both environments
- * count, since a founder tries things out in the sandbox first; test events do not, since providers make their users up.
- * A user who paid and was attributed is on both sides by that, however long ago it was.
+ * Compares the latest user ids of each side with all ids of the other side. Both environments count, since founders start in
+ * the sandbox. Test events do not count, since providers generate their users. A user with an attributed payment is on both
+ * sides, however long ago the payment was.
  *
- * The looks are scalar queries with a limit, which Postgres makes one by one; of `exists` it would make one join that
- * reads all user ids there are.
+ * The lookups are scalar queries with a limit, which Postgres runs one by one. It would turn `exists` into a join that reads
+ * all user ids.
  */
 export async function readIdentityOverlap(sql: Sql, appId: AppId, samples: number): Promise<IdentityOverlap> {
   return await sql.one<IdentityOverlap>`
@@ -39,35 +40,35 @@ export async function readIdentityOverlap(sql: Sql, appId: AppId, samples: numbe
       select e.customer_user_id, row_number() over () as rank
         from (select customer_user_id from events
                where app_id = ${appId} and customer_user_id is not null and kind <> 'test'
-               order by id desc limit ${IDENTITY_LOOKS + 1}) e
+               order by id desc limit ${IDENTITY_LIMIT + 1}) e
     ), identities_seen as materialized (
       select i.customer_user_id, row_number() over () as rank
         from (select customer_user_id from identities where app_id = ${appId}
-               order by created_at desc limit ${IDENTITY_LOOKS + 1}) i
+               order by created_at desc limit ${IDENTITY_LIMIT + 1}) i
     ), billing as materialized (
       select s.customer_user_id, s.rank,
              (select true from identities i
                where i.app_id = ${appId} and i.customer_user_id = s.customer_user_id limit 1) is not null as is_shared
         from (select customer_user_id, min(rank) as rank from events_seen group by 1) s
-    ), told as materialized (
+    ), identified as materialized (
       select s.customer_user_id, s.rank,
              s.customer_user_id in (select customer_user_id from billing)
              or (select true from payment_users p
                   where p.app_id = ${appId} and p.customer_user_id = s.customer_user_id limit 1) is not null as is_shared
         from (select customer_user_id, min(rank) as rank from identities_seen group by 1) s
     ), shared as (
-      select customer_user_id from billing where is_shared union select customer_user_id from told where is_shared
+      select customer_user_id from billing where is_shared union select customer_user_id from identified where is_shared
     ), paid as (
       select coalesce(sum(paid_users), 0)::bigint as users from rollups
        where app_id = ${appId} and scope = 'app' and scope_id = ${appId} and bucket_at = '-infinity'
     )
-    select exists (select from billing) as billed, exists (select from told) as told,
+    select exists (select from billing) as billed, exists (select from identified) as identified,
            greatest((select count(*) from shared), paid.users) as overlap_count,
            array(select customer_user_id from billing where not is_shared order by rank limit ${samples + 1})
              as billing_only,
-           array(select customer_user_id from told where not is_shared order by rank limit ${samples + 1}) as told_only,
-           (select count(*) from events_seen) <= ${IDENTITY_LOOKS}
-           and (select count(*) from identities_seen) <= ${IDENTITY_LOOKS} as complete
+           array(select customer_user_id from identified where not is_shared order by rank limit ${samples + 1}) as identified_only,
+           (select count(*) from events_seen) <= ${IDENTITY_LIMIT}
+           and (select count(*) from identities_seen) <= ${IDENTITY_LIMIT} as complete
       from paid`;
 }
 
@@ -83,7 +84,7 @@ export interface UnattributedEvent {
   readonly likelyCause: LikelyCause;
 }
 
-/** The paid events of an app that earned nothing, the latest first. Only production events are given a cause. */
+/** Returns a page of an app's paid events without a commission, the latest first. Only production events have a cause. */
 export async function listUnattributedEvents(
   sql: Sql,
   appId: AppId,
@@ -108,7 +109,7 @@ export interface WebhookDelivery {
   readonly id: DeliveryId;
   readonly source: ProviderName;
   readonly sourceEventId: string | null;
-  /** What the webhook was answered with, and what explains it; also where the body could not be read. */
+  /** The event id in the response to the webhook. Set even if the body could not be read. */
   readonly eventId: EventId;
   readonly receivedAt: number;
   readonly signatureValid: boolean;
@@ -119,7 +120,7 @@ export interface WebhookDelivery {
   readonly selfTest: boolean;
 }
 
-/** The deliveries of an app's billing providers, the latest first. Refused ones are one row for each provider and hour. */
+/** Returns a page of an app's deliveries, the latest first. Refused ones are one row per provider and hour. */
 export async function listWebhookDeliveries(
   sql: Sql,
   appId: AppId,

@@ -7,7 +7,7 @@ import type {
 } from '../domain/explain-event.ts';
 import type { AppId, EventId, PaymentId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
-import { isAlike, loadPayments } from './payments.ts';
+import { isSimilarUserId, loadPayments } from './payments.ts';
 import type { StoredPayment } from './payments.ts';
 import type { Sql } from './sql.ts';
 
@@ -62,7 +62,7 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
            case when u.identified then '[]' else coalesce((
              select jsonb_agg(distinct s.customer_user_id)
                from (select i.customer_user_id from identities i
-                      where i.app_id = ${appId} and ${isAlike(sql, sql.fragment`u."customerUserId"`)}
+                      where i.app_id = ${appId} and ${isSimilarUserId(sql, sql.fragment`u."customerUserId"`)}
                       limit ${SIMILAR_USERS}) s), '[]') end as similar_user_ids,
            case when b.id is not null then jsonb_build_object(
              'attributionId', t.id, 'decided', coalesce(b.id = ${payment.bindingId}, false), 'affiliateId', f.id,

@@ -7,13 +7,13 @@ import type { Sql } from './sql.ts';
 
 type Fragment = ReturnType<Sql['fragment']>;
 
-/** Rows that break a rule: how many, and which, at most twenty of them. */
+/** The number of rows that break a rule, and up to twenty of them. */
 interface Violations {
   readonly violations: number;
   readonly examples: readonly string[];
 }
 
-/** A rule of the ledger, in one sentence, and how to find what breaks it among the rows of one app. */
+/** A rule of the ledger in one sentence, and the search for rows of one app that break it. */
 interface LedgerCheck {
   /** Stable, snake case. */
   readonly name: string;
@@ -21,24 +21,24 @@ interface LedgerCheck {
   readonly find: (sql: Sql, appId: AppId, isOver: () => boolean) => Promise<Violations>;
 }
 
-/** How a check came out. An example begins with the id of a row. */
+/** The result of a check. An example begins with the id of a row. */
 export interface LedgerCheckResult extends Violations {
   readonly name: string;
   readonly ok: boolean;
   readonly description: string;
 }
 
-/** The checks took longer than their caller could wait. */
+/** The checks took longer than the caller waits. */
 export class LedgerCheckTooLong extends Error {
   override readonly name = 'LedgerCheckTooLong';
 }
 
 const MOST_EXAMPLES = 20;
-/** What is due matures within about a minute; after this long something is wrong. */
+/** Due commissions mature within about a minute. After this time something is wrong. */
 const SWEEP_IS_LATE_MINUTES = 10;
 const PAYOUTS_PAGE = 200;
 
-/** A check whose statement answers the ids (`id`, text) of all rows that break the rule. */
+/** Creates a check from a statement that returns the ids (`id`, text) of all rows that break the rule. */
 function byStatement(
   name: string,
   description: string,
@@ -56,17 +56,17 @@ function byStatement(
   };
 }
 
-/** `numerator / denominator`, both above zero, rounded like every amount; `div` is exact where `/` is not. */
+/** `numerator / denominator`, both positive, rounded like every amount. `div` is exact, `/` is not. */
 const rounded = (sql: Sql, numerator: Fragment, denominator: Fragment): Fragment =>
   sql.fragment`div(2 * (${numerator}) + (${denominator}), 2 * (${denominator}))`;
 
-/** The share of `amount` that went back, by what the ledger holds of a payment's refunds and disputes. */
+/** The share of `amount` that was refunded, from the booked refunds and disputes of a payment. */
 const refundedShare = (sql: Sql, amount: Fragment): Fragment => sql.fragment`
   case when ${amount} <= 0 or coalesce(b.minor, 0) <= 0 then 0
        when b.minor >= p.amount_minor then ${amount}
        else ${rounded(sql, sql.fragment`${amount}::numeric * b.minor`, sql.fragment`p.amount_minor`)} end`;
 
-/** What the ledger holds of refunds and disputes, per payment; a refund may name its payment by another name. */
+/** The booked refunds and disputes per payment. A refund may use an alias of its payment. */
 const bookedMinor = (sql: Sql, appId: AppId): Fragment => sql.fragment`
   select p.id as payment_id, sum(a.booked_minor)::numeric as minor
     from adjustments a
@@ -81,17 +81,17 @@ const bookedMinor = (sql: Sql, appId: AppId): Fragment => sql.fragment`
    where a.app_id = ${appId} and a.booked_minor <> 0
    group by p.id`;
 
-/** Decimals of the currencies that do not have two. */
+/** The currencies that do not have two decimals. */
 const UNUSUAL_DECIMALS = [...CURRENCY_DECIMALS].map(([currency, decimals]) => ({ currency, decimals }));
 
 /**
- * Every rule of the ledger that can be looked up. Most are constraints as well (docs/money.md): a check that finds
- * something means that somebody went past the service, a backup was restored in parts, or a rule has a fault.
+ * The rules of the ledger. Most are constraints too (docs/money.md). A check that finds something means that rows were changed
+ * without the service, that a backup was restored partially, or that the service has a bug.
  */
 const LEDGER_CHECKS: readonly LedgerCheck[] = [
   {
     name: 'rollups_equal_facts',
-    description: 'Every sum that dashboards show equals the facts that it sums up.',
+    description: 'Every dashboard sum equals the sum of its facts.',
     find: async (sql, appId) => {
       const differences = await findRollupDifferences(sql, [appId]);
       return {
@@ -100,14 +100,14 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
           .slice(0, MOST_EXAMPLES)
           .map(
             ({ scopeId, bucketAt, differs }) =>
-              `${scopeId} ${bucketAt === null ? 'in all time' : `at ${bucketAt}`}: ${differs.join(', ')}`,
+              `${scopeId} ${bucketAt === null ? 'of all time' : `at ${bucketAt}`}: ${differs.join(', ')}`,
           ),
       };
     },
   },
   byStatement(
     'payment_sums_equal_commissions',
-    'What a payment has earned and what was reversed of it are the sums of its commissions.',
+    'The earned and reversed amounts of a payment are the sums of its commissions.',
     (sql, appId) => sql.fragment`
       select p.id::text
         from payments p
@@ -119,7 +119,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'one_earning_per_payment',
-    'A payment earns once, under whichever of its names, and so does an event.',
+    'A payment has at most one earning under all of its references, and so has an event.',
     (sql, appId) => sql.fragment`
       select id::text
         from (select id, count(*) over (partition by payment_id) as of_payment, count(*) over (partition by event_id) as of_event
@@ -141,7 +141,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'only_production_earns',
-    'Money of the sandbox is neither commission nor revenue.',
+    'Sandbox payments have no commissions and no revenue.',
     (sql, appId) => sql.fragment`
       select c.id::text
         from commissions c
@@ -170,7 +170,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'earnings_are_rate_of_base',
-    'An earning is its base times its rate, rounded once, and due no earlier than the payment.',
+    'An earning is its base times its rate, rounded once, and is not due before its payment.',
     (sql, appId) => sql.fragment`
       select id::text
         from commissions
@@ -180,7 +180,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'conversions_can_be_repeated',
-    'What was converted comes out the same again from the amount and the rate that are kept on the event.',
+    'A converted amount equals the original amount at the exchange rate that is stored with the event.',
     (sql, appId) => sql.fragment`
       select e.id::text
         from events e
@@ -195,7 +195,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'reversals_follow_their_earning',
-    "A reversal has its earning's payment, affiliate, link, rate, user and due date.",
+    'A reversal has the payment, affiliate, link, rate, user and due date of its earning.',
     (sql, appId) => sql.fragment`
       select r.id::text
         from commissions r
@@ -208,7 +208,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'never_more_reversed_than_earned',
-    'What was reversed of a payment is at most what it earned, and at least nothing.',
+    'The reversed amount of a payment is between zero and its earning.',
     (sql, appId) => sql.fragment`
       select payment_id::text
         from commissions
@@ -219,7 +219,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'reversed_is_the_refunded_share',
-    'Of an earning exactly that share was reversed that was refunded of its payment.',
+    'The reversed share of an earning equals the refunded share of its payment.',
     (sql, appId) => sql.fragment`
       select p.id::text
         from payments p
@@ -229,7 +229,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'revenue_is_base_minus_refunds',
-    'The revenue of an attributed payment is its base without what was refunded; another payment has none.',
+    'The revenue of an attributed payment is its base minus refunds. Other payments have no revenue.',
     (sql, appId) => sql.fragment`
       select p.id::text
         from payments p
@@ -242,7 +242,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'due_commissions_have_matured',
-    `A commission matures within ${SWEEP_IS_LATE_MINUTES} minutes of its due date, or of being written after it.`,
+    `A commission matures within ${SWEEP_IS_LATE_MINUTES} minutes of its due date, or of its creation if that is later.`,
     (sql, appId) => sql.fragment`
       select id::text
         from commissions
@@ -251,7 +251,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'no_event_is_left_processing',
-    'An event is `processing` only while its delivery has no outcome.',
+    'An event has the cause `processing` only while its delivery has no outcome.',
     (sql, appId) => sql.fragment`
       select e.id::text
         from events e
@@ -260,7 +260,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'paid_means_in_a_payout',
-    'A commission is paid when, and only when, it is an item of the payout that it names, with its whole amount.',
+    'A commission is paid if and only if it is an item of its payout, with its full amount.',
     (sql, appId) => sql.fragment`
       select c.id::text
         from commissions c
@@ -273,7 +273,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'paid_once',
-    'A commission is an item of one payout, once.',
+    'A commission is an item of at most one payout.',
     (sql, appId) => sql.fragment`
       select i.commission_id::text
         from payout_items i
@@ -284,7 +284,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'payouts_are_the_sum_of_their_items',
-    'A payout is positive, and its total and its number of items are those of its items.',
+    'A payout is positive, and its total and item count match its items.',
     (sql, appId) => sql.fragment`
       select p.id::text
         from payouts p
@@ -296,7 +296,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'payouts_were_asked_for',
-    'A payout belongs to one settled request, which an authorised call wrote, and a paid request to its payout.',
+    'Every payout belongs to one paid request of an authorized call, and every paid request has its payout.',
     (sql, appId) => sql.fragment`
       select coalesce(p.id::text, r.id::text)
         from (select * from payouts where app_id = ${appId}) p
@@ -309,7 +309,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   {
     name: 'payout_csv_has_its_hash',
-    description: "A payout's CSV, made again from its items, has the hash that was kept when it was paid.",
+    description: "A payout's CSV, rebuilt from its items, has the hash that was stored when it was paid.",
     find: async (sql, appId, isOver) => {
       const broken: string[] = [];
       let violations = 0;
@@ -318,7 +318,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
         const page = await sql<{ id: PayoutId }>`
           select id from payouts where app_id = ${appId} and id > ${after} order by id limit ${PAYOUTS_PAGE}`;
         for (const { id } of page) {
-          if (isOver()) throw new LedgerCheckTooLong('the CSV files of all payouts take too long');
+          if (isOver()) throw new LedgerCheckTooLong('checking the CSV files of all payouts takes too long');
           if (await csvMatchesHash(sql, appId, id, SWEEP_IS_LATE_MINUTES)) continue;
           violations += 1;
           if (broken.length < MOST_EXAMPLES) broken.push(id);
@@ -330,7 +330,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   },
   byStatement(
     'no_row_of_another_app',
-    'Whatever a row refers to is there and belongs to the same app.',
+    'Every reference of a row exists and belongs to the same app.',
     (sql, appId) => sql.fragment`
       select x.id::text from clicks x left join links l on l.id = x.link_id
        where x.app_id = ${appId} and (l.app_id, l.affiliate_id) is distinct from (x.app_id, x.affiliate_id)
@@ -423,8 +423,8 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
 ];
 
-/** What the checks of several apps come to together. */
-function together(one: Violations, other: Violations): Violations {
+/** Adds the violations of two apps. */
+function merge(one: Violations, other: Violations): Violations {
   return {
     violations: one.violations + other.violations,
     examples: [...one.examples, ...other.examples].slice(0, MOST_EXAMPLES),
@@ -432,9 +432,9 @@ function together(one: Violations, other: Violations): Violations {
 }
 
 /**
- * Runs every check over the rows of these apps, one statement after the other. Each looks at one moment, so it may run
- * while the service works. It reads all money of an app: `isOver` is asked before each statement whether the caller has
- * waited long enough, and then it throws `LedgerCheckTooLong`, as it does when a statement reaches its time limit.
+ * Runs all checks over the rows of these apps, one statement after the other. Each statement reads one snapshot, so the checks
+ * can run while the service works. They read all money of an app: `isOver` is called before each statement. If it returns true,
+ * or if a statement reaches its time limit, this throws `LedgerCheckTooLong`.
  */
 export async function checkLedger(
   sql: Sql,
@@ -445,9 +445,9 @@ export async function checkLedger(
   for (const { name, description, find } of LEDGER_CHECKS) {
     let found: Violations = { violations: 0, examples: [] };
     for (const appId of appIds) {
-      if (isOver()) throw new LedgerCheckTooLong(`no time was left for ${name}`);
+      if (isOver()) throw new LedgerCheckTooLong(`there was no time left for ${name}`);
       try {
-        found = together(found, await find(sql, appId, isOver));
+        found = merge(found, await find(sql, appId, isOver));
       } catch (error) {
         throw isStatementTimeout(error)
           ? new LedgerCheckTooLong(`${name} takes too long`, { cause: error })

@@ -5,8 +5,8 @@ import { projectRoot } from '../config/project-root.ts';
 const MIGRATIONS_DIR = path.join(projectRoot, 'src/db/migrations');
 
 /**
- * Brings the schema up to date: runs every migration that has not run, in the order of their numbers, under an advisory
- * lock, so that several processes may start at once. Answers the names of those that ran now.
+ * Runs all pending migrations in numeric order, in one transaction and under an advisory lock, so that several processes may
+ * start at once. Returns the names of the migrations that ran.
  */
 export async function migrate(
   databaseUrl: string,
@@ -21,7 +21,7 @@ export async function migrate(
     advisoryLockMode: 'wait',
     singleTransaction: true,
     verbose: false,
-    // The library prints whole statements with its errors; the error that it throws says enough.
+    // The library prints whole statements with its errors. The error that it throws is sufficient.
     logger: {
       info: (line) => line.startsWith('###') && log(line.replaceAll('#', '').trim()),
       warn: log,

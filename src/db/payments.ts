@@ -6,18 +6,18 @@ import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** What sign-in services put in front of an id: `auth0|4711`, `firebase:4711`. */
+/** Prefixes that sign-in services add to an id: `auth0|4711`, `firebase:4711`. */
 const USER_ID_PREFIX = String.raw`^\s*[A-Za-z][\w.-]*[|:](?=\S)`;
 
-/** Whether the id that a device told of (`i`) differs from a payment's user id in case, spaces or a prefix alone. */
-export function isAlike(sql: Sql, userId: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
+/** The condition for an identity `i` to differ from `userId` at most in case, surrounding spaces or a prefix. */
+export function isSimilarUserId(sql: Sql, userId: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
   return sql.fragment`
     lower(btrim(i.customer_user_id) collate "C") = any(array[
       lower(btrim(${userId}) collate "C"),
       lower(btrim(regexp_replace(${userId}, ${USER_ID_PREFIX}, '')) collate "C")])`;
 }
 
-/** A snapshot with what is needed to write its evaluation back. */
+/** A snapshot with what is needed to apply its evaluation. */
 export interface StoredPayment extends PaymentSnapshot {
   readonly paymentId: PaymentId;
   readonly appId: AppId;
@@ -25,11 +25,11 @@ export interface StoredPayment extends PaymentSnapshot {
   readonly source: string;
   readonly version: number;
   readonly revenueEntries: number;
-  /** The same payment under its other names. */
+  /** Rows of the same payment under other references. */
   readonly aliasIds: readonly PaymentId[];
 }
 
-/** Which payments to look at: by id, or by their references at the store. Other names count, also those of names. */
+/** Selects payments by id, or by their references at the store. Aliases of the references count too, over several steps. */
 export type PaymentSelector =
   | { readonly paymentIds: readonly PaymentId[] }
   | {
@@ -40,8 +40,14 @@ export type PaymentSelector =
     };
 
 /**
- * Reads payments with all that is known about them, in one statement: call it after the newest fact was committed, and
- * it sees every fact that could have been told before.
+ * Reads payments with all known facts, in one statement. Call it after the newest fact was committed: it then sees every
+ * fact that was committed before. The parts of the statement:
+ *
+ * - the payment's own columns, and its revenue entries (`r`) and `earning` so far;
+ * - `candidates`: the users whom the payment's events name or whom its provider keys lead to, with their bindings;
+ * - `adjustments`: its refunds and disputes, found by any alias of its reference;
+ * - `app` and `referenceRate`: the current settings, and the exchange rate for its day;
+ * - `aliases`: rows of the same payment under other references, found through aliases in both directions.
  */
 export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise<StoredPayment[]> {
   const which =
@@ -64,7 +70,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
            r.net as revenue_cents, r.entries as revenue_entries,
            (select jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents)
               from commissions c where c.payment_id = p.id and c.kind = 'earning') as earning,
-           twins.alias_ids, twins.counted_elsewhere,
+           aliases.alias_ids, aliases.counted_elsewhere,
            coalesce((
              select jsonb_agg(jsonb_build_object(
                       'customerUserId', u.customer_user_id,
@@ -72,7 +78,7 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
                                              where i.app_id = p.app_id and i.customer_user_id = u.customer_user_id),
                       'nearlyIdentified', b.id is null and exists (
                         select from identities i
-                         where i.app_id = p.app_id and ${isAlike(sql, sql.fragment`u.customer_user_id`)}),
+                         where i.app_id = p.app_id and ${isSimilarUserId(sql, sql.fragment`u.customer_user_id`)}),
                       'binding', case when b.id is not null then jsonb_build_object(
                         'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
                         'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,
@@ -134,12 +140,12 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
        select coalesce(jsonb_agg(q.id), '[]') as alias_ids, coalesce(bool_or(q.binding_id is not null), false) as counted_elsewhere
          from payments q
         where q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
-          and q.ref = any(array(select ref from names)) and q.id <> p.id) twins
+          and q.ref = any(array(select ref from names)) and q.id <> p.id) aliases
      where ${which}
      order by p.id`;
 }
 
-/** A commission row that was just written and has to be matured in time. */
+/** A commission that was just inserted and needs a timer for its due date. */
 export interface NewCommission {
   readonly commissionId: CommissionId;
   readonly eventId: EventId;
@@ -148,15 +154,20 @@ export interface NewCommission {
 
 export interface AppliedEvaluation {
   readonly commissions: readonly NewCommission[];
-  /** The outcome that the delivery got in the same statement; null when none was asked for or it had one already. */
+  /** The outcome that the statement stored in the delivery. Null if no delivery was given or it had an outcome. */
   readonly delivery: { readonly commissionId: CommissionId | null } | null;
 }
 
 /**
- * Appends what an evaluation found missing, in one statement, on the condition that the payment is still as it was
- * read. Null when it is not: read again and evaluate again. A payment that is attributed makes evaluations of its other
- * names look again, too, for only one of them earns. With `delivery`, the delivery that asked for it gets its
- * outcome in the same statement. What a reprocess appends carries its id.
+ * Appends the difference that an evaluation found, in one statement, if the payment still has the version that was read.
+ * Returns null if it does not: read and evaluate the payment again. With `delivery`, the same statement stores the delivery's
+ * outcome. Rows that a reprocess run appends carry its id. The parts of the statement:
+ *
+ * - `names` locks all rows of the payment (its references) in one order. `held` raises the version and stores the result.
+ * - `aliases` raises the versions of the other rows, so that their evaluations run again: only one reference earns.
+ * - `terms` gives what all commissions of the payment share. `written` inserts commissions, `earned` revenue entries.
+ * - `booked` stores how much of each adjustment the ledger contains. `first_paid` sets the user's first payment.
+ * - `priced` stores cause, amount and frozen rate on the events; the rest stores the delivery's outcome.
  */
 export async function applyEvaluation(
   sql: Sql,
@@ -194,7 +205,7 @@ export async function applyEvaluation(
 
   const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`
     with names as materialized (
-      -- Locked in one order by all, and asked as they are then: who evaluates another name now waits, or is seen.
+      -- All evaluations lock in the same order and read the rows after that: one of another reference waits, or is seen.
       select q.id, q.binding_id from payments q where q.id = any(${names}::text[]) order by q.id for update
     ), held as (
       update payments
@@ -203,10 +214,10 @@ export async function applyEvaluation(
        where id = ${payment.paymentId} and version = ${payment.version}
          and (select count(*) from names n where n.id <> ${payment.paymentId} and n.binding_id is not null) = 0
       returning id, app_id, event_id, binding_id, occurred_at
-    ), twins as (
+    ), aliases as (
       update payments q set version = q.version + 1 from held, names n where q.id = n.id and q.id <> held.id
     ), terms as (
-      -- What every row of this payment shares: fixed when the earning is written, copied by its reversals.
+      -- Fixed when the earning is written, and copied by its reversals.
       select c.affiliate_id, c.link_id, c.rate_bps, c.rate_source, c.due_at, c.customer_user_id, c.match_method
         from commissions c where c.payment_id = ${payment.paymentId} and c.kind = 'earning'
       union all

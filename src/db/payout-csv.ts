@@ -28,12 +28,12 @@ const COLUMNS = [
 
 const EOL = '\r\n';
 
-/** A text that a spreadsheet would run as a formula gets an apostrophe in front, which it shows as plain text. */
+/** Prefixes text that a spreadsheet would run as a formula with an apostrophe, so that it is shown as text. */
 export function neutralizeFormula(text: string): string {
   return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
 }
 
-/** Cents as dollars with two decimals: -5 is `-0.05`. */
+/** Formats cents as dollars with two decimals: -5 is `-0.05`. */
 export function formatUsd(cents: number): string {
   const digits = String(Math.abs(cents)).padStart(3, '0');
   return `${cents < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`;
@@ -41,7 +41,7 @@ export function formatUsd(cents: number): string {
 
 const quoted = string();
 
-/** Quotes where RFC 4180 asks for it, a lone carriage return included. */
+/** Quotes text as RFC 4180 requires, including a lone carriage return. */
 function quoteWhereNeeded(text: string): string {
   return /[",\r\n]/.test(text) ? quoted(text) : text;
 }
@@ -73,14 +73,17 @@ function withHash(payoutId: PayoutId | null, bytes: Buffer): PayoutCsv {
   return { payoutId, bytes, sha256: createHash('sha256').update(bytes).digest() };
 }
 
-/** What an export with nothing due answers: the header line only. */
+/** The CSV of an export with nothing due: the header line only. */
 export const EMPTY_PAYOUT_CSV: PayoutCsv = withHash(null, render(null, []));
 
 async function renderStored(sql: Sql, payout: StoredPayout): Promise<PayoutCsv> {
   return withHash(payout.id, render(payout, await listPayoutItems(sql, payout.id)));
 }
 
-/** The CSV of a stored payout: the same bytes whenever it is asked for. Undefined for a payout of another app. */
+/**
+ * Builds the CSV of a stored payout, always with the same bytes. Returns undefined for a payout of another app. Throws when the
+ * bytes do not have the stored hash.
+ */
 export async function buildPayoutCsv(
   sql: Sql,
   appId: AppId,
@@ -90,14 +93,14 @@ export async function buildPayoutCsv(
   if (payout === undefined) return undefined;
   const csv = await renderStored(sql, payout);
   if (payout.csvSha256 !== null && !csv.sha256.equals(payout.csvSha256)) {
-    throw new Error(`the CSV of payout ${payout.id} no longer has the hash it was paid with`);
+    throw new Error(`the CSV of payout ${payout.id} does not have the hash that was stored when it was paid`);
   }
   return csv;
 }
 
 /**
- * Whether a payout's CSV still has the hash that was kept with it. A payout younger than `minutes` may have none yet: its
- * workflow is about to keep it.
+ * Whether a payout's CSV still has the stored hash. A payout younger than `minutes` may have none yet: its workflow is about
+ * to store it.
  */
 export async function csvMatchesHash(
   sql: Sql,
@@ -111,7 +114,7 @@ export async function csvMatchesHash(
   return (await renderStored(sql, payout)).sha256.equals(payout.csvSha256);
 }
 
-/** Builds the CSV of a new payout and keeps its hash with it. Doing it twice keeps the same. */
+/** Builds the CSV of a new payout and stores its hash. A second run stores the same. */
 export async function storePayoutCsvHash(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<void> {
   const csv = await buildPayoutCsv(sql, appId, payoutId);
   if (csv !== undefined) await storeCsvHash(sql, payoutId, csv.sha256);

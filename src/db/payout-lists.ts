@@ -14,7 +14,7 @@ export interface PayoutListRow {
   readonly csvSha256: string | null;
 }
 
-/** The payouts of an app, the latest first. An affiliate's name is the one it was paid under. */
+/** Returns a page of an app's payouts, the latest first. An affiliate's name is the one at the time of the payout. */
 export async function listPayouts(
   sql: Sql,
   appId: AppId,
@@ -29,8 +29,7 @@ export async function listPayouts(
       ? sql.fragment``
       : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const rows = await sql<PayoutListRow & Position<number>>`
-    select id, affiliate_id, affiliate_name, item_count,
-           total_cents, created_at, encode(csv_sha256, 'hex') as csv_sha256,
+    select id, affiliate_id, affiliate_name, item_count, total_cents, created_at, encode(csv_sha256, 'hex') as csv_sha256,
            (extract(epoch from created_at) * 1000000)::bigint as sort_key
       from payouts
      where app_id = ${appId} ${ofAffiliate} ${from}
@@ -46,8 +45,8 @@ export interface PreviewRow {
 }
 
 /**
- * What an export would pay each affiliate at `asOf`: what has matured, which is kept summed up, and what is pending and
- * due, net of reversals. Affiliates whose net is zero or less are left out. The largest first.
+ * Returns what an export at `asOf` would pay each affiliate: matured commissions, from their stored sums, and pending ones that
+ * are due, net of reversals. The largest first, without affiliates whose net is zero or less.
  */
 export async function previewPayouts(sql: Sql, appId: AppId, asOf: number): Promise<PreviewRow[]> {
   return await sql<PreviewRow>`

@@ -3,28 +3,27 @@ import type { RatesFile } from '../domain/exchange-rate.ts';
 import type { PaymentId } from '../domain/ids.ts';
 import type { Sql } from './sql.ts';
 
-/** What an import did to the table. */
+/** The result of an import. */
 export interface RatesImported {
   readonly added: number;
   /** Rates that had another value or another source before. */
   readonly changed: number;
-  /** Rates of the operator that the bank's file did not replace. */
+  /** Rates of the operator that the bank's file does not replace. */
   readonly kept: number;
 }
 
 /**
- * Takes in a file of rates, all of it in one statement. A newer value replaces an older one, but the bank never
- * replaces what the operator has stated. Rates that are frozen on events stay as they are. Doing it twice changes
- * nothing.
+ * Imports a file of rates in one statement. A newer value replaces an older one, but the bank never replaces a rate of the
+ * operator. Rates that are frozen on events do not change. Importing a file twice changes nothing.
  */
 export async function importRates(sql: Sql, { source, rates }: RatesFile): Promise<RatesImported> {
   return await sql.one<RatesImported>`
-    with told as (
+    with given as (
       select currency, day, units, "worthUsd" as worth_usd
         from jsonb_to_recordset(${sql.json(rates)}) t (currency text, day date, units numeric, "worthUsd" numeric)
     ), written as (
       insert into exchange_rates as old (currency, day, units, worth_usd, source)
-      select currency, day, units, worth_usd, ${source}::text from told order by currency, day
+      select currency, day, units, worth_usd, ${source}::text from given order by currency, day
       on conflict (currency, day) do update
         set units = excluded.units, worth_usd = excluded.worth_usd, source = excluded.source
         where (old.source <> 'operator' or excluded.source = 'operator')
@@ -32,14 +31,16 @@ export async function importRates(sql: Sql, { source, rates }: RatesFile): Promi
       returning xmax = 0 as is_new
     )
     select count(*) filter (where is_new) as added, count(*) filter (where not is_new) as changed,
-           (select count(*) from told join exchange_rates o using (currency, day)
+           (select count(*) from given join exchange_rates o using (currency, day)
              where o.source = 'operator' and ${source}::text <> 'operator') as kept
       from written`;
 }
 
 /**
- * A page of payments that wait for a rate and now have one: of their day, or of the seven days before. It walks the days
- * on which a currency is waited for, so payments that go on waiting cost nothing however many they are.
+ * Returns a page of payments that wait for a rate and now have one, of their day or of the seven days before. It walks the
+ * currencies and days that payments wait for, so payments that keep waiting cost nothing, however many there are. The parts of
+ * the statement: `waiting` are the payments, `start` is the position after which the page begins, `days` steps through the
+ * index from one currency and day to the next.
  */
 export async function findConvertiblePayments(
   sql: Sql,

@@ -3,7 +3,7 @@ import type { EventReading, ReprocessChange } from '../domain/reprocess.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** Which deliveries of an app to run again. Instants are epoch ms, `to` excluded. */
+/** Selects the deliveries of an app to process again. Instants are epoch ms; `to` is excluded. */
 export interface ReprocessRequest {
   readonly id: ReprocessRunId;
   readonly appId: AppId;
@@ -16,24 +16,24 @@ export interface ReprocessRequest {
 const orNull = (at: number | null) => (at === null ? null : instant(at));
 
 /**
- * Writes down a reprocess of the accepted deliveries that have their outcome by now, and how many they are. The service on
- * this database begins it by itself. Undefined for an unknown app, or for one delivery that the app does not have or
- * still works on.
+ * Inserts a reprocess run for the accepted deliveries that have an outcome. The service on this database starts it
+ * automatically. Returns undefined for an unknown app, and for a delivery that the app does not have or that has no outcome
+ * yet.
  */
 export async function requestReprocessing(
   sql: Sql,
-  order: ReprocessRequest,
+  request: ReprocessRequest,
 ): Promise<ReprocessRunId | undefined> {
-  const { appId, deliveryId } = order;
+  const { appId, deliveryId } = request;
   const row = await sql.maybe<{ id: ReprocessRunId }>`
     with range as (
       select a.id as app_id,
-             coalesce(${orNull(order.from)}::timestamptz, '-infinity') as from_at,
-             least(now(), ${orNull(order.to)}::timestamptz) as to_at
+             coalesce(${orNull(request.from)}::timestamptz, '-infinity') as from_at,
+             least(now(), ${orNull(request.to)}::timestamptz) as to_at
         from apps a where a.id = ${appId}
     ), added as (
       insert into reprocess_runs (id, app_id, dry_run, delivery_id, from_at, to_at, deliveries)
-      select ${order.id}, r.app_id, ${order.dryRun}, ${deliveryId}, r.from_at, greatest(r.from_at, r.to_at),
+      select ${request.id}, r.app_id, ${request.dryRun}, ${deliveryId}, r.from_at, greatest(r.from_at, r.to_at),
              (select count(*) from deliveries d
                where d.app_id = r.app_id and d.signature_valid and d.completed_at is not null
                  and case when ${deliveryId !== null}::boolean then d.id = ${deliveryId}
@@ -45,7 +45,7 @@ export async function requestReprocessing(
       on conflict (id) do nothing
       returning id
     )
-    select id from added union select id from reprocess_runs where id = ${order.id}`;
+    select id from added union select id from reprocess_runs where id = ${request.id}`;
   return row?.id;
 }
 
@@ -53,23 +53,24 @@ export interface ReprocessRun {
   readonly id: ReprocessRunId;
   readonly appId: AppId;
   readonly dryRun: boolean;
-  /** The one delivery that it is about; null where it is about a time. */
+  /** The delivery to process. Null for a run over a time range. */
   readonly deliveryId: DeliveryId | null;
-  /** How many deliveries it has to look at. */
+  /** Number of deliveries to examine. */
   readonly deliveries: number;
+  /** Number of deliveries examined so far. */
   readonly seen: number;
-  /** How many of the seen ones differ in anything. */
+  /** Number of examined deliveries that differ in anything. */
   readonly changed: number;
-  /** To how many something was appended. */
+  /** Number of deliveries with something appended. */
   readonly applied: number;
-  /** Why the last try of a page failed; it is tried again. */
+  /** Why the last attempt at a page failed. The page is retried. */
   readonly lastError: string | null;
   readonly isStarted: boolean;
   readonly isFinished: boolean;
   readonly isCancelled: boolean;
 }
 
-/** How far a reprocess is. Undefined for an unknown id. */
+/** Returns a reprocess run with its progress. Undefined for an unknown id. */
 export async function findReprocessRun(sql: Sql, id: ReprocessRunId): Promise<ReprocessRun | undefined> {
   return await sql.maybe<ReprocessRun>`
     select id, app_id, dry_run, delivery_id,
@@ -79,8 +80,8 @@ export async function findReprocessRun(sql: Sql, id: ReprocessRunId): Promise<Re
 }
 
 /**
- * Takes reprocess runs that nobody works on: new ones at once, those begun `olderThanMs` ago once more (a workflow that still
- * runs is left alone).
+ * Claims unfinished reprocess runs: new ones at once, and those that were claimed `olderThanMs` ago again (starting a workflow
+ * that still runs does nothing).
  */
 export async function claimReprocessRuns(
   sql: Sql,
@@ -100,13 +101,13 @@ export async function claimReprocessRuns(
   return rows.map((row) => row.id);
 }
 
-/** A delivery that a reprocess comes to. */
+/** A delivery of a reprocess run. */
 export interface ReprocessedDelivery {
   readonly deliveryId: DeliveryId;
   readonly receivedAt: number;
 }
 
-/** The next deliveries of a reprocess, in the order in which they came. Empty at its end. */
+/** Returns the next deliveries of a run, in the order of receipt. Empty at the end. */
 export async function findNextDeliveries(
   sql: Sql,
   { id, deliveryId }: Pick<ReprocessRun, 'id' | 'deliveryId'>,
@@ -130,19 +131,19 @@ export async function findNextDeliveries(
      order by d.received_at, d.id`;
 }
 
-/** What a delivery speaks of, as opaque texts. One that asks for what an earlier one tells builds on that. */
+/** The names that a delivery provides and requires, as opaque text. It depends on earlier deliveries that provide a name that it requires. */
 export interface DeliveryNames {
   readonly provides: readonly string[];
   readonly requires: readonly string[];
 }
 
-/** What today's code would change of one delivery. */
+/** What the current code would change about one delivery. */
 export interface DeliveryPlan extends ReprocessedDelivery {
   readonly changes: readonly ReprocessChange[];
   readonly names: DeliveryNames;
 }
 
-/** Writes down what deliveries would change. A delivery that has its plan already keeps it. */
+/** Stores the plans of deliveries. An existing plan stays. */
 export async function recordPlans(
   sql: Sql,
   reprocess: ReprocessRun,
@@ -168,16 +169,16 @@ export async function recordPlans(
      where a.appends`;
 }
 
-/** A delivery whose plan was written down. */
+/** A delivery with a stored plan. */
 export interface PlannedDelivery extends ReprocessedDelivery {
-  /** Whether it has still to be carried out. */
+  /** Whether the plan still has to be applied. */
   readonly isOpen: boolean;
 }
 
-/** More than any page; the limit keeps the planner to the index. */
+/** More than any page. The limit makes the planner use the index. */
 const PLANNED_LIMIT = 100;
 
-/** The plans of the page at which a reprocess is, in their order. */
+/** Returns the stored plans of a run's current page, in order. */
 export async function findPlannedDeliveries(sql: Sql, id: ReprocessRunId): Promise<PlannedDelivery[]> {
   return await sql<PlannedDelivery>`
     select c.delivery_id, c.received_at,
@@ -192,12 +193,13 @@ export async function findPlannedDeliveries(sql: Sql, id: ReprocessRunId): Promi
      order by c.received_at, c.delivery_id`;
 }
 
-/** A delivery names no more than a few; the limits keep the planner, too, from reading all names of a reprocess. */
+/** A delivery has only a few names. The limit keeps the planner from reading all names of a run. */
 const NAMES_LIMIT = 100;
 
 /**
- * The earlier deliveries to which this reprocess found something to append, and on which one that asks for `names` builds:
- * they tell of it, or of what such a one asks for. In their order, the latest `limit` of them.
+ * Returns the earlier deliveries with an appending plan that a delivery requiring `names` depends on: they provide one of the
+ * names, or a name that such a delivery requires. In order of receipt, the latest `limit` of them. The parts of the statement:
+ * `found` follows names to their providers; the rest keeps the earlier ones of these deliveries.
  */
 export async function findDependencies(
   sql: Sql,
@@ -207,19 +209,19 @@ export async function findDependencies(
   limit: number,
 ): Promise<DeliveryId[]> {
   if (names.length === 0) return [];
-  const telling = (name: ReturnType<Sql['fragment']>) => sql.fragment`
+  const providers = (name: ReturnType<Sql['fragment']>) => sql.fragment`
     select t.delivery_id from reprocess_names t
      where t.reprocess_run_id = ${id} and t.name = ${name} and t.provides order by t.delivery_id desc limit ${limit}`;
   const rows = await sql<{ deliveryId: DeliveryId }>`
     with recursive found (delivery_id) as (
-      select t.delivery_id from unnest(${[...names]}::text[]) n (name) cross join lateral (${telling(sql.fragment`n.name`)}) t
+      select t.delivery_id from unnest(${[...names]}::text[]) n (name) cross join lateral (${providers(sql.fragment`n.name`)}) t
       union
       select other.delivery_id
         from found f
        cross join lateral (
          select n.name from reprocess_names n
           where n.reprocess_run_id = ${id} and n.delivery_id = f.delivery_id limit ${NAMES_LIMIT}) own
-       cross join lateral (${telling(sql.fragment`own.name`)}) other
+       cross join lateral (${providers(sql.fragment`own.name`)}) other
     )
     select delivery_id from (
       select c.delivery_id, c.received_at
@@ -233,7 +235,7 @@ export async function findDependencies(
   return rows.map((row) => row.deliveryId);
 }
 
-/** Notes that a plan was carried out, or why it was stopped. */
+/** Records that a plan was applied, or why it failed. */
 export async function markApplied(
   sql: Sql,
   id: ReprocessRunId,
@@ -245,7 +247,7 @@ export async function markApplied(
      where reprocess_run_id = ${id} and delivery_id = ${deliveryId} and applied_at is null`;
 }
 
-/** Moves a reprocess on behind the last delivery of a page. Doing it twice moves it once. */
+/** Moves a run past the last delivery of a page. A second call moves nothing. */
 export async function advanceReprocessRun(
   sql: Sql,
   reprocess: ReprocessRun,
@@ -263,19 +265,19 @@ export async function advanceReprocessRun(
      where r.id = ${reprocess.id} and r.seen = ${reprocess.seen} and d.id = ${last.deliveryId}`;
 }
 
-/** Notes why a page failed. It is tried again; who waits for the reprocess is told. */
+/** Records why a page failed. The page is retried, and the command line shows the error. */
 export async function recordReprocessError(sql: Sql, id: ReprocessRunId, error: string): Promise<void> {
   await sql`update reprocess_runs set last_error = ${error} where id = ${id} and finished_at is null`;
 }
 
-/** Ends a reprocess. */
+/** Marks a run as finished. */
 export async function finishReprocessRun(sql: Sql, id: ReprocessRunId): Promise<void> {
   await sql`update reprocess_runs set finished_at = now(), last_error = null where id = ${id} and finished_at is null`;
 }
 
 /**
- * Has a reprocess end before its time, once it has carried out the plans that it has begun with: at once where nobody has
- * taken it up. Whether it was under way.
+ * Cancels a run. A run that has started first applies the plans of its current page. Returns false if the run was finished or is
+ * unknown.
  */
 export async function cancelReprocessRun(sql: Sql, id: ReprocessRunId): Promise<boolean> {
   const { cancelled } = await sql.one<{ cancelled: boolean }>`
@@ -287,7 +289,7 @@ export async function cancelReprocessRun(sql: Sql, id: ReprocessRunId): Promise<
   return cancelled;
 }
 
-/** A row of what a reprocess found. */
+/** The plan for one delivery, with its result. */
 export interface ReprocessFinding extends ReprocessedDelivery {
   /** The provider that sent it. */
   readonly source: string;
@@ -297,7 +299,7 @@ export interface ReprocessFinding extends ReprocessedDelivery {
   readonly refusal: string | null;
 }
 
-/** A page of what a reprocess found, in the order in which the deliveries came. */
+/** Returns a page of a run's plans, in the order of receipt. */
 export async function listReprocessChanges(
   sql: Sql,
   id: ReprocessRunId,
@@ -316,7 +318,7 @@ export async function listReprocessChanges(
      order by c.received_at, c.delivery_id limit ${limit}`;
 }
 
-/** A commission that a reprocess appended. */
+/** A commission that a run appended. */
 export interface ReprocessedCommission {
   readonly commissionId: CommissionId;
   readonly eventId: EventId;
@@ -325,7 +327,7 @@ export interface ReprocessedCommission {
   readonly amountCents: number;
 }
 
-/** A page of the commissions that a reprocess appended, by their ids: from the rows themselves, not from what was planned. */
+/** Returns a page of the commissions that a run appended, by id, from the ledger instead of the plans. */
 export async function listReprocessedCommissions(
   sql: Sql,
   id: ReprocessRunId,
@@ -337,7 +339,7 @@ export async function listReprocessedCommissions(
       from commissions where reprocess_run_id = ${id} and id > ${after ?? ''} order by id limit ${limit}`;
 }
 
-/** The sums of what a reprocess appended to the ledger, in cents, from the rows themselves. */
+/** Returns the sums that a run appended to the ledger, in cents, from the ledger itself. */
 export async function sumReprocessed(
   sql: Sql,
   id: ReprocessRunId,
@@ -347,20 +349,19 @@ export async function sumReprocessed(
            (select coalesce(sum(amount_cents), 0)::bigint from revenue_entries where reprocess_run_id = ${id}) as revenue_cents`;
 }
 
-/** What is stored of the event that this delivery told; undefined where it told none, or not as the first. */
+/** Returns the stored reading of the event of a delivery. Undefined if it has none, or if it is a duplicate. */
 export async function findReading(sql: Sql, deliveryId: DeliveryId): Promise<EventReading | undefined> {
   return await sql.maybe<EventReading>`
     select e.source_event_id, e.kind, e.environment, e.occurred_at,
-           e.product_id, e.store, e.payment_ref, e.currency,
-           e.amount_minor, e.amount_cents as usd_cents
+           e.product_id, e.store, e.payment_ref, e.currency, e.amount_minor, e.amount_cents as usd_cents
       from events e
      where e.delivery_id = ${deliveryId}`;
 }
 
 /**
- * Raises the outcome of a delivery that a reprocess made more of, if `outcome` is more than it had, and names the commission
- * of its event where the delivery names none yet. An event that tells once more of a payment has no cause of its own: the
- * payment may have come from elsewhere meanwhile. Nothing is written where nothing is new.
+ * Raises the outcome of a reprocessed delivery to `outcome` unless it is null, and stores the commission of its event if the
+ * delivery has none. Clears the cause of a further event of a payment, since only the payment's first event has one. Writes
+ * nothing if nothing is new.
  */
 export async function raiseOutcome(
   sql: Sql,
@@ -369,7 +370,7 @@ export async function raiseOutcome(
   sourceEventId: string | null,
 ): Promise<void> {
   await sql`
-    with told_again as (
+    with further_event as (
       update events e set likely_cause = null
        where e.delivery_id = ${deliveryId} and e.likely_cause is not null and e.amount_minor is not null
          and exists (select from payments p

@@ -2,21 +2,21 @@ import type { AppId } from '../domain/ids.ts';
 import { listAppIds } from './apps.ts';
 import type { Sql } from './sql.ts';
 
-/** Sums that differ from the facts they should sum up. */
+/** Stored sums that differ from the facts. */
 export interface RollupDifference {
   readonly appId: AppId;
   readonly scope: 'app' | 'affiliate' | 'link';
   readonly scopeId: string;
   readonly span: 'all_time' | 'quarter_hour' | 'six_hours';
-  /** Start of the span; null for all time. */
+  /** Start of the span. Null for all time. */
   readonly bucketAt: number | null;
-  /** What each sum that differs lacks or has too much. */
+  /** The difference of each sum, in words. */
   readonly differs: readonly string[];
 }
 
 /**
- * The sums that the facts of one app give: one row for each scope and span. The counterpart of the triggers. Affiliates
- * come in without facts, too: each has its all-time row from the beginning.
+ * The sums computed from the facts of one app: one row per scope and span. The counterpart of the triggers. Affiliates
+ * without facts are included, since each has its all-time row from its creation.
  */
 const expected = (sql: Sql, appId: AppId) => sql.fragment`
   select s.scope, s.scope_id, b.span, b.bucket_at, sum(f.clicks) as clicks, sum(f.installs) as installs,
@@ -36,7 +36,7 @@ const expected = (sql: Sql, appId: AppId) => sql.fragment`
    where f.app_id = ${appId} and s.scope_id is not null and b.bucket_at is not null
    group by 1, 2, 3, 4, b.is_total`;
 
-/** What is stored. Money of an affiliate counts in shard 0 only, where the lists by earnings look for it. */
+/** The stored sums. Commission sums of an affiliate count in shard 0 only, where the lists by earnings read them. */
 const stored = (sql: Sql, appId: AppId) => sql.fragment`
   select scope, scope_id, case when isfinite(bucket_at) then 'quarter_hour' else 'all_time' end as span, bucket_at,
          sum(clicks) as clicks, sum(installs) as installs, sum(identified) as identified,
@@ -55,7 +55,7 @@ const stored = (sql: Sql, appId: AppId) => sql.fragment`
     from rollup_blocks where app_id = ${appId}
    group by 1, 2, 3, 4`;
 
-/** What has to be added to the stored sums, and the status that an affiliate's row should have. */
+/** The difference to the stored sums, and the status that an affiliate's row should have. */
 const deltas = (sql: Sql, appId: AppId) => sql.fragment`
   select scope, scope_id, span, bucket_at, e.link_affiliate_id, a.status as affiliate_status,
          a.status is distinct from s.affiliate_status as status_differs,
@@ -78,7 +78,7 @@ const isUnequal = (sql: Sql) => sql.fragment`
    or (clicks, installs, identified, paid_users, revenue_cents, commission_cents, matured_cents, paid_cents,
        matured_count, rank_value) <> (0, 0, 0, 0, 0, 0, 0, 0, 0, 0))`;
 
-/** Compares all stored sums with the facts, app by app, and names those that differ. Without `only`, of all apps. */
+/** Compares the stored sums with the facts, app by app, and returns the differences. Covers all apps unless `only` is given. */
 export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): Promise<RollupDifference[]> {
   const found: RollupDifference[] = [];
   for (const appId of only ?? (await listAppIds(sql))) {
@@ -95,19 +95,17 @@ export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): 
     for (const { off, statusDiffers, ...row } of rows) {
       const differs = Object.entries(off)
         .filter(([, missing]) => missing !== 0)
-        .map(
-          ([column, missing]) =>
-            `${column} ${missing > 0 ? 'lacks' : 'has'} ${Math.abs(missing)}${missing > 0 ? '' : ' too much'}`,
-        );
-      found.push({ ...row, differs: statusDiffers ? [...differs, 'affiliate_status is another'] : differs });
+        .map(([column, missing]) => `${column} is ${Math.abs(missing)} too ${missing > 0 ? 'low' : 'high'}`);
+      found.push({ ...row, differs: statusDiffers ? [...differs, 'affiliate_status differs'] : differs });
     }
   }
   return found;
 }
 
 /**
- * Makes the stored sums equal to the facts and answers how many rows were put right. Each app takes one statement, which
- * adds what is missing as seen by one snapshot: facts that arrive meanwhile add their own part, so nothing needs a lock.
+ * Corrects the stored sums and returns the number of corrected rows. One statement per app adds the difference that its
+ * snapshot shows. Facts that arrive meanwhile add their own part, so no lock is needed. The parts of the statement:
+ * `misplaced` is money of affiliates outside shard 0, `missing` the difference; `added` and `added_blocks` correct both tables.
  */
 export async function repairRollups(sql: Sql): Promise<number> {
   let repaired = 0;

@@ -5,7 +5,7 @@ import { retryAfterConflict } from './retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** Which app this SDK key speaks for, or undefined when there is no such key or it is not valid at `now`. */
+/** Returns the app of an SDK key. Undefined for an unknown key, or one that is not valid at `now`. */
 export async function findAppOfSdkKey(sql: Sql, key: string, now: number): Promise<AppId | undefined> {
   const row = await sql.maybe<{ appId: AppId }>`
     select app_id from sdk_keys
@@ -19,9 +19,9 @@ export interface NewSdkKey extends KeyMaterial {
 }
 
 /**
- * Gives an app a new SDK key, and answers when the one before ends. All earlier ones end at `previousEndsAt`, or earlier if
- * they would have; so a rotation without grace also ends those that an earlier rotation left alive. An app has one current
- * key: of two rotations at once the later one ends what the earlier one made. A key that is stored already, by its id,
+ * Inserts a new SDK key of an app, and returns when the previous one expires. All earlier keys expire at `previousEndsAt`, or
+ * earlier if they already would; so a rotation without grace also ends keys in the grace period of an earlier rotation. An
+ * app has one current key: of two concurrent rotations, the later one ends the key of the earlier one. A key whose id exists
  * changes nothing.
  */
 export async function rotateSdkKey(
@@ -30,7 +30,7 @@ export async function rotateSdkKey(
   { id, display, sha256 }: NewSdkKey,
   previousEndsAt: number,
 ): Promise<number> {
-  // The insert reads what the update returned, so it comes after it, and the row that was current is out of its way.
+  // The insert reads the result of the update, so it runs after it, when the previous key is no longer current.
   await retryAfterConflict(
     'sdk_keys_one_current',
     () => sql`

@@ -4,7 +4,7 @@ import type { ProcessingStatus } from './deliveries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** A request that a self-test is about to send, by its bytes. */
+/** A request that a self-test is about to send, identified by its bytes. */
 export interface Announcement {
   readonly appId: AppId;
   readonly provider: string;
@@ -12,8 +12,8 @@ export interface Announcement {
 }
 
 /**
- * Announces a request before it is posted. From here on whatever arrives with these bytes is a test of the sandbox: the
- * database says so, whoever sent it and whatever it says of itself.
+ * Announces a request before it is sent. From then on the database marks every delivery with these bytes as a sandbox test,
+ * whatever its sender and contents.
  */
 export async function announceSelfTest(
   sql: Sql,
@@ -24,7 +24,7 @@ export async function announceSelfTest(
     on conflict do nothing`;
 }
 
-/** Whether an announced request arrived here, whole, and was refused. */
+/** Whether an announced request arrived here unchanged and was refused. */
 export async function wasRefusedHere(
   sql: Sql,
   { appId, provider, bodySha256 }: Announcement,
@@ -35,7 +35,7 @@ export async function wasRefusedHere(
   return row?.refused ?? false;
 }
 
-/** What the pipeline made of a self-test's event. */
+/** The recorded event of a self-test. */
 export interface SelfTestEvent {
   readonly processingStatus: ProcessingStatus;
   readonly lastError: string | null;
@@ -45,11 +45,11 @@ export interface SelfTestEvent {
   readonly customerUserId: string | null;
   readonly currency: string | null;
   readonly amountMinor: number | null;
-  /** How many payments of the sandbox there are under its reference that name its user. */
+  /** Number of sandbox payments with its reference that name its user. */
   readonly payments: number;
 }
 
-/** The events that were recorded under the id that a self-test gave to its event. More than one can't be. */
+/** Returns the events that were recorded under the id of a self-test's event. There is at most one. */
 export async function findSelfTestEvents(
   sql: Sql,
   appId: AppId,
@@ -67,7 +67,7 @@ export async function findSelfTestEvents(
      where e.app_id = ${appId} and e.source = ${provider} and e.source_event_id = ${sourceEventId}`;
 }
 
-/** What a delivery has come to, by the event id that its webhook was answered with. */
+/** Returns the state of a delivery by the event id in its response. Undefined for an unknown id. */
 export async function findDeliveryState(
   sql: Sql,
   appId: AppId,
@@ -78,19 +78,19 @@ export async function findDeliveryState(
      where event_id = ${eventId} and app_id = ${appId}`;
 }
 
-/** Everything that could be or become money of these events: all zero when a self-test left none. */
+/** Everything recorded for these events that is money or could become money. All zero after a correct self-test. */
 export interface MoneyLeft {
   readonly commissions: number;
   readonly revenueEntries: number;
-  /** Payments of production under the reference of one of the events. */
+  /** Production payments with the reference of one of the events. */
   readonly earningPayments: number;
-  /** Events that are not of the sandbox. */
+  /** Events outside the sandbox. */
   readonly earningEvents: number;
 }
 
 /**
- * Looks for money in everything that was recorded under these source event ids. The look-ups are made row by row
- * (`offset 0`): a join would read all commissions there are.
+ * Counts the money in everything that was recorded under these source event ids. The lookups run row by row (`offset 0`): a
+ * join would read all commissions.
  */
 export async function findMoneyLeft(
   sql: Sql,
@@ -99,15 +99,15 @@ export async function findMoneyLeft(
   sourceEventIds: readonly string[],
 ): Promise<MoneyLeft> {
   return await sql.one<MoneyLeft>`
-    with told as materialized (
+    with recorded as materialized (
       select id, environment, store, payment_ref from events
        where app_id = ${appId} and source = ${provider} and source_event_id = any(${sourceEventIds}::text[])
     ), paid as materialized (
-      select p.id, p.environment from told join payments p
-          on p.app_id = ${appId} and p.environment in ('production', 'sandbox') and p.store = told.store and p.ref = told.payment_ref
+      select p.id, p.environment from recorded join payments p
+          on p.app_id = ${appId} and p.environment in ('production', 'sandbox') and p.store = recorded.store and p.ref = recorded.payment_ref
     )
     select (select count(*)::int
-              from (select c.id from told cross join lateral (select id from commissions where event_id = told.id offset 0) c
+              from (select c.id from recorded cross join lateral (select id from commissions where event_id = recorded.id offset 0) c
                     union
                     select c.id from paid cross join lateral (select id from commissions where payment_id = paid.id offset 0) c) x)
              as commissions,
@@ -115,21 +115,21 @@ export async function findMoneyLeft(
               from paid cross join lateral (select 1 from revenue_entries where payment_id = paid.id offset 0) r)
              as revenue_entries,
            (select count(*)::int from paid where environment <> 'sandbox') as earning_payments,
-           (select count(*)::int from told where environment <> 'sandbox') as earning_events`;
+           (select count(*)::int from recorded where environment <> 'sandbox') as earning_events`;
 }
 
-/** The latest that a provider itself sent. */
+/** The latest deliveries that a provider itself sent. */
 export interface RealDeliveries {
   readonly acceptedAt: number | null;
   readonly acceptedStatus: ProcessingStatus | null;
   readonly acceptedError: string | null;
   readonly refusedAt: number | null;
   readonly refusedReason: string | null;
-  /** In that hour. */
+  /** Number of refused requests in that hour. */
   readonly refusedCount: number | null;
 }
 
-/** The latest delivery of a provider's own that was accepted, and the latest that was refused. */
+/** Returns the latest accepted and the latest refused delivery of the provider, without self-tests. */
 export async function findRealDeliveries(sql: Sql, appId: AppId, provider: string): Promise<RealDeliveries> {
   return await sql.one<RealDeliveries>`
     select a.received_at as accepted_at, a.processing_status as accepted_status, a.last_error as accepted_error,
@@ -145,7 +145,7 @@ export async function findRealDeliveries(sql: Sql, appId: AppId, provider: strin
          order by refused_hour desc limit 1) r on true`;
 }
 
-/** How people came to an app lately. */
+/** Recent activity of an app. */
 export interface AppActivity {
   readonly hasActiveLink: boolean;
   readonly clicks: number;
@@ -153,7 +153,7 @@ export interface AppActivity {
   readonly identified: number;
 }
 
-/** Whether an app has a link that is on, and what happened since then: sums of at most four rows a day and shard. */
+/** Returns whether an app has an active link, and its counts since `since`, from at most four rows per day and shard. */
 export async function readAppActivity(sql: Sql, appId: AppId, since: number): Promise<AppActivity> {
   return await sql.one<AppActivity>`
     select (select true from links where app_id = ${appId} and active order by created_at, id limit 1) is not null
@@ -164,17 +164,17 @@ export async function readAppActivity(sql: Sql, appId: AppId, since: number): Pr
      where app_id = ${appId} and scope = 'app' and scope_id = ${appId} and block_at >= rollup_block(${instant(since)}::timestamptz)`;
 }
 
-/** A currency that an app is paid in, and the latest day whose reference rate is known. */
+/** A currency of an app's payments, and the latest day with a rate. */
 export interface CurrencyInUse {
   readonly currency: string;
-  /** Null when none is known. */
+  /** Null without any rate. */
   readonly rateAt: number | null;
 }
 
-/** How many of an app's latest events are looked at for their currency. */
-const CURRENCY_LOOKS = 500;
+/** Number of an app's latest events that are searched for currencies. */
+const CURRENCY_LIMIT = 500;
 
-/** The currencies other than US dollars of an app's latest events whose dollars the provider did not state. */
+/** Returns the currencies of an app's latest events that need conversion: not US dollars, without dollars of the provider. */
 export async function findCurrenciesInUse(sql: Sql, appId: AppId): Promise<CurrencyInUse[]> {
   return await sql<CurrencyInUse>`
     select c.currency, (select r.day from exchange_rates r where r.currency = c.currency order by r.day desc limit 1)
@@ -182,7 +182,7 @@ export async function findCurrenciesInUse(sql: Sql, appId: AppId): Promise<Curre
       from (select distinct currency
               from (select currency, amount_cents, fx_source from events
                      where app_id = ${appId} and customer_user_id is not null and kind <> 'test'
-                     order by id desc limit ${CURRENCY_LOOKS}) latest
+                     order by id desc limit ${CURRENCY_LIMIT}) latest
              where currency <> 'USD' and (amount_cents is null or fx_source is not null)) c
      order by c.currency`;
 }

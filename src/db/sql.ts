@@ -1,43 +1,43 @@
 import postgres from 'postgres';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Values that a query may carry. Instants go in as epoch ms through `instant()`. */
+/** A result row with column names in camel case. */
 export type Row = Record<string, unknown>;
 
 /**
- * The one way to the database. Every call is a single statement that is safe to run twice: when a connection dies the
- * outcome is unknown, so the statement is sent again (docs/database.md says what was measured, and why there is no
- * transaction block here).
+ * Runs statements. Every call is a single statement that is safe to run twice: when a connection dies, the outcome is unknown
+ * and the statement is sent again (docs/database.md states what was measured, and why there are no transaction blocks).
+ * Column names of results come in camel case; keys inside JSON values do not change.
  */
 export interface Sql {
-  /** All rows. */
+  /** Returns all rows. */
   <T extends object = Row>(strings: TemplateStringsArray, ...values: readonly unknown[]): Promise<T[]>;
-  /** The row, or undefined when there is none; more than one is a fault. */
+  /** Returns the row, or undefined without one. More than one row is an error. */
   maybe<T extends object = Row>(
     strings: TemplateStringsArray,
     ...values: readonly unknown[]
   ): Promise<T | undefined>;
-  /** Exactly one row. None or several means that the connection lied or the query is wrong: it is sent again, then thrown. */
+  /** Returns exactly one row. For any other number the statement is sent again, and finally `DatabaseUnavailable` is thrown. */
   one<T extends object = Row>(strings: TemplateStringsArray, ...values: readonly unknown[]): Promise<T>;
-  /** A composable piece of a statement. Only ever used inside another template. */
+  /** A part of a statement, for use inside another template. */
   fragment(
     strings: TemplateStringsArray,
     ...values: readonly unknown[]
   ): postgres.PendingQuery<postgres.Row[]>;
-  /** JSON parameter. */
+  /** A JSON parameter. */
   json(value: unknown): postgres.Parameter;
-  /** Ends all connections once their statements are done. */
+  /** Closes all connections after their statements complete. */
   close(): Promise<void>;
 }
 
-/** The database is out of reach, or stayed so for all attempts. A caller answers 503; a workflow tries again. */
+/** The database was unreachable in all attempts. The API responds with 503; workflows retry. */
 export class DatabaseUnavailable extends Error {
   override readonly name = 'DatabaseUnavailable';
 }
 
-/** A success whose rows can't be right (postgres.js gives `null` rows when a connection dies at the wrong moment). */
-class ImpossibleResult extends Error {
-  override readonly name = 'ImpossibleResult';
+/** A result that cannot be correct: postgres.js may return `null` rows when a connection dies. */
+class InvalidResult extends Error {
+  override readonly name = 'InvalidResult';
 }
 
 const ATTEMPTS = 8;
@@ -45,7 +45,7 @@ const FIRST_PAUSE_MS = 20;
 const MAX_PAUSE_MS = 400;
 
 /**
- * Classes of Postgres states that say nothing about the statement itself: connection, serialisation and deadlock, out of
+ * Classes of SQLSTATE codes that are independent of the statement: connection, serialization and deadlock, insufficient
  * resources, operator intervention (shutdown, cancelled), system error.
  */
 const RETRIABLE_CLASSES = ['08', '40', '53', '57', '58'];
@@ -67,43 +67,43 @@ function codeOf(error: unknown): string {
   return typeof error === 'object' && error !== null && 'code' in error ? String(error.code) : '';
 }
 
-/** Whether the statement may be sent again: nothing is known of its outcome, or it surely did nothing. */
+/** Whether the statement may be sent again: its outcome is unknown, or it did nothing. */
 export function isConnectionFailure(error: unknown): boolean {
-  if (error instanceof ImpossibleResult || error instanceof DatabaseUnavailable) return true;
+  if (error instanceof InvalidResult || error instanceof DatabaseUnavailable) return true;
   const code = codeOf(error);
   return (
     RETRIABLE_CODES.has(code) || (/^[0-9A-Z]{5}$/.test(code) && RETRIABLE_CLASSES.includes(code.slice(0, 2)))
   );
 }
 
-/** Whether a statement was given up on because it reached the connection's time limit (`statementTimeoutMs`). */
+/** Whether a statement failed because it reached the connection's time limit (`statementTimeoutMs`). */
 export function isStatementTimeout(error: unknown): boolean {
   return error instanceof DatabaseUnavailable && codeOf(error.cause) === '57014';
 }
 
-/** The constraint that refused a row, or undefined when the error is another one. */
+/** Returns the name of the constraint that refused a row. Undefined for other errors. */
 export function violatedConstraint(error: unknown): string | undefined {
   if (!(error instanceof postgres.PostgresError)) return undefined;
   return error.code.startsWith('23') ? (error.constraint_name ?? '') : undefined;
 }
 
-/** Whether Postgres refused the value of a parameter that is of the right type, e.g. a time zone that it does not know. */
+/** Whether Postgres refused the value of a parameter of the correct type, e.g. an unknown time zone. */
 export function isRefusedValue(error: unknown): boolean {
   return error instanceof postgres.PostgresError && error.code === '22023';
 }
 
 function safeInteger(text: string): number {
   const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new RangeError('a bigint from the database is beyond 2^53');
+  if (!Number.isSafeInteger(value)) throw new RangeError('a bigint from the database exceeds 2^53');
   return value;
 }
 
-/** The driver would ask every new connection for its array types; `text[]` is the only one used here. */
+/** Formats a `text[]`, the only array type in use. So the driver need not query array types on every new connection. */
 function arrayLiteral(values: readonly string[]): string {
   return `{${values.map((value) => `"${value.replaceAll(/[\\"]/g, '\\$&')}"`).join(',')}}`;
 }
 
-/** Reads a one-dimensional `text[]` without nulls, the only arrays that are stored here. */
+/** Parses a one-dimensional `text[]` without nulls. */
 function parseArrayLiteral(text: string): string[] {
   return [...text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^,]+)/g)].map(
     ([, quoted, plain]) => plain ?? (quoted ?? '').replaceAll(/\\(.)/g, '$1'),
@@ -112,40 +112,40 @@ function parseArrayLiteral(text: string): string[] {
 
 export interface SqlOptions {
   readonly url: string;
-  /** Open connections at most. */
+  /** Maximum number of connections. */
   readonly max?: number;
-  /** How long a caller waits for the database altogether before `DatabaseUnavailable`, ms. */
+  /** Total time that a caller waits for the database before `DatabaseUnavailable`, ms. */
   readonly patienceMs?: number;
-  /** Upper bound of one statement, ms; the server cancels it. */
+  /** Time limit of one statement, ms. The server cancels it. */
   readonly statementTimeoutMs?: number;
   readonly applicationName?: string;
-  /** Further settings of every connection, by their names in Postgres. */
+  /** Additional Postgres settings of every connection. */
   readonly settings?: Readonly<Record<string, string | number>>;
-  /** Told of every attempt that failed because of the connection. */
+  /** Called for every attempt that failed because of the connection. */
   readonly onRetry?: (error: unknown) => void;
-  /** Told of every statement that goes out. Its parameters and their types are complete once it has been answered. */
+  /** Called for every statement that is sent. Its parameters and types are complete once the server has responded. */
   readonly onStatement?: (statement: SentStatement) => void;
 }
 
-/** A statement as Postgres gets it. */
+/** A statement as it is sent to Postgres. */
 export interface SentStatement {
   readonly text: string;
   readonly parameters: readonly (string | null)[];
-  /** The object id of each parameter's type; 0 where Postgres infers it. */
+  /** The object id of each parameter's type. 0 if Postgres infers it. */
   readonly types: readonly number[];
 }
 
-/** With pipelining, statements hang for ever when a connection dies (docs/database.md). Missing in the driver's types. */
+/** With pipelining, statements hang when a connection dies (docs/database.md). Not in the driver's types. */
 const NO_PIPELINING: object = { max_pipeline: 1 };
 
-function tellOf(onStatement: SqlOptions['onStatement']): object {
+function debugOption(onStatement: SqlOptions['onStatement']): object {
   if (onStatement === undefined) return {};
   const debug = (_: number, text: string, parameters: (string | null)[], types: number[]) =>
     onStatement({ text, parameters, types });
   return { debug };
 }
 
-/** Opens a pool. Connections are made when needed, so this never fails; the first statement may. */
+/** Opens a pool. It connects when needed, so this call never fails; the first statement may. */
 export function connect(options: SqlOptions): Sql {
   const {
     url,
@@ -166,9 +166,9 @@ export function connect(options: SqlOptions): Sql {
     fetch_types: false,
     backoff: (attempt: number) => Math.min(0.01 * 2 ** attempt, 0.25),
     onnotice: () => {},
-    ...tellOf(onStatement),
+    ...debugOption(onStatement),
     connection: { application_name: applicationName, statement_timeout: statementTimeoutMs, ...settings },
-    // Column names only: keys inside JSON values stay as they were stored.
+    // Column names only: keys inside JSON values do not change.
     transform: { column: { from: postgres.toCamel } },
     types: {
       bigint: { to: 20, from: [20], serialize: String, parse: safeInteger },
@@ -193,7 +193,7 @@ export function connect(options: SqlOptions): Sql {
       try {
         const rows = (await pool(strings, ...(values as never[]))) as unknown as T[];
         if (rows.some((row) => row === null || row === undefined) || !check(rows)) {
-          throw new ImpossibleResult(`statement returned ${rows.length} rows`);
+          throw new InvalidResult(`statement returned ${rows.length} rows`);
         }
         return [...rows];
       } catch (error) {
@@ -201,7 +201,7 @@ export function connect(options: SqlOptions): Sql {
         onRetry?.(error);
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), MAX_PAUSE_MS);
         if (attempt >= ATTEMPTS || Date.now() + pause > giveUpAt) {
-          throw new DatabaseUnavailable(`the database did not answer in ${attempt} attempts`, {
+          throw new DatabaseUnavailable(`the database did not respond in ${attempt} attempts`, {
             cause: error,
           });
         }
@@ -224,7 +224,7 @@ export function connect(options: SqlOptions): Sql {
   return sql;
 }
 
-/** An instant as a query parameter. */
+/** Returns an instant (epoch ms) as a query parameter. */
 export function instant(epochMs: number): Date {
   return new Date(epochMs);
 }

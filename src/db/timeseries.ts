@@ -4,7 +4,7 @@ import { instant, isRefusedValue } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 export interface TimeseriesPoint {
-  /** When the point's hour, day, week or month begins in its time zone, epoch ms. */
+  /** Start of the point's hour, day, week or month in its time zone, epoch ms. */
   readonly at: number;
   readonly clicks: number;
   readonly installs: number;
@@ -15,21 +15,21 @@ export interface TimeseriesPoint {
 }
 
 export interface TimeseriesRequest {
-  /** Epoch ms; `from` is included and before `to`, which is not. */
+  /** Epoch ms. `from` is included, `to` is not; `from` is before `to`. */
   readonly from: number;
   readonly to: number;
   readonly interval: TimeseriesInterval;
-  /** A name of the time zone database that Postgres can't take for an abbreviation. */
+  /** A name in the time zone database that Postgres does not read as an abbreviation. */
   readonly timezone: string;
-  /** Null for the whole app. An id that nobody has selects nothing, whatever its form. */
+  /** Null for the whole app. An unknown id selects nothing, whatever its format. */
   readonly affiliateId: string | null;
-  /** With an affiliate, too: nothing unless it is a link of that affiliate. */
+  /** With an affiliate as well: selects nothing unless it is a link of that affiliate. */
   readonly linkId: string | null;
 }
 
 /**
- * The instants at which hours of a wall clock begin: wherever it shows a full hour, and where it was put forward past
- * one. An hour that is there twice is two, and half an hour that is there twice makes its hour longer.
+ * The instants at which hours of a wall clock begin: at each full hour, and where the clock was put forward past one. An hour
+ * that occurs twice counts as two. Half an hour that occurs twice makes its hour longer.
  */
 const hourStarts = (sql: Sql, { from, to, timezone }: TimeseriesRequest) => sql.fragment`
   select q as at
@@ -40,9 +40,9 @@ const hourStarts = (sql: Sql, { from, to, timezone }: TimeseriesRequest) => sql.
          > date_trunc('hour', (q - interval '15 minutes') at time zone ${timezone}::text)`;
 
 /**
- * The instants at which days, weeks (on Mondays) or months of a wall clock begin: the first at which it shows that date.
- * Where midnight is skipped, that is after it; where midnight is there twice, the first one. A day that was skipped
- * altogether begins together with the next one.
+ * The instants at which days, weeks (on Mondays) or months of a wall clock begin: the first instant with that date. If
+ * midnight was skipped, that is after it; if midnight occurs twice, the first one. A day that was skipped entirely begins
+ * together with the next one.
  */
 const dateStarts = (sql: Sql, { from, to, interval, timezone }: TimeseriesRequest) => sql.fragment`
   select distinct start.at
@@ -54,7 +54,7 @@ const dateStarts = (sql: Sql, { from, to, interval, timezone }: TimeseriesReques
        from (select (d at time zone ${timezone}::text) - k * interval '30 minutes' as at from generate_series(0, 4) k) c
       where c.at at time zone ${timezone}::text >= d) start`;
 
-/** Whose sums are read. A link that is not the affiliate's has none. */
+/** The scope and id whose sums are read. A link of another affiliate gives no id. */
 function keyOf(sql: Sql, appId: AppId, { affiliateId, linkId }: TimeseriesRequest) {
   if (linkId !== null && affiliateId !== null) {
     return sql.fragment`'link' as scope, (
@@ -67,14 +67,16 @@ function keyOf(sql: Sql, appId: AppId, { affiliateId, linkId }: TimeseriesReques
 }
 
 /**
- * What happened in each hour, day, week or month of a time zone that has a moment in `from ≤ t < to`, with zeros where
- * nothing did. A quarter of an hour counts in whole when it begins in `from ≤ t < to`, so nothing from before `from`
- * counts, and spans that adjoin share nothing. Each point adds up whole blocks of six hours and the quarter hours at its
- * ends: fewer than 170 rows for each shard, however long ago and however busy it was. Undefined for a time zone that
- * Postgres does not know.
+ * Returns the sums of each hour, day, week or month of a time zone that overlaps `from ≤ t < to`, with zeros for empty ones.
+ * A quarter hour counts completely if it begins in `from ≤ t < to`, so nothing before `from` counts, and adjacent spans share
+ * nothing. Each point adds whole blocks of six hours and the quarter hours at its ends: fewer than 170 rows per shard, however
+ * old or busy the span. Returns undefined for a time zone that Postgres does not know.
  *
- * Offsets of time zones are multiples of 15 minutes. Where one was not (Liberia until 1972), a quarter hour counts where
- * it begins.
+ * Offsets of time zones are multiples of 15 minutes. Where one was not (Liberia until 1972), a quarter hour counts where it
+ * begins.
+ *
+ * The parts of the statement: `key` is whose sums are read, `starts` are the starts of the points, `spans` and `ends` their
+ * limits, `blocks` and `parts` the split of each point into quarter hours and blocks.
  */
 export async function readTimeseries(
   sql: Sql,
@@ -96,8 +98,8 @@ export async function readTimeseries(
                rollup_block(ends_at) as last_at
           from ends
       ), parts as materialized (
-        -- Quarter hours up to the first whole block, blocks, quarter hours after the last one. Without a whole block
-        -- the first part is all of it.
+        -- Quarter hours up to the first whole block, blocks, quarter hours after the last block. Without a whole block,
+        -- the first part covers the point.
         select at, starts_at, ends_at, case when first_at < last_at then first_at else ends_at end as blocks_from,
                case when first_at < last_at then last_at else ends_at end as blocks_to
           from blocks

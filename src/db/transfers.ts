@@ -2,16 +2,16 @@ import type { AppId, AttributionId, BindingId, EventId } from '../domain/ids.ts'
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
-/** Which transfers to look at: the one that an event tells, or all in which this user gave. */
+/** Selects transfers: the one that an event reports, or all with this giver. */
 export type TransferSelector = { readonly eventId: EventId } | { readonly giver: string };
 
-/** Receivers looked at in one go; a user who was given to so often is no user. */
+/** Number of receivers per call. No real user has more. */
 const RECEIVERS_LIMIT = 200;
 
 /**
- * Binds the receivers of transfers to the giver's attribution, where exactly one giver has one and the receiver has
- * none. To be called after the transfer was committed, and again after a giver's binding was: whichever comes second
- * sees both. Answers the receivers' bindings that have still to be healed.
+ * Binds the receivers of transfers to the giver's attribution, if exactly one giver has a binding and the receiver has none.
+ * Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both. Returns the
+ * receivers' bindings that are not healed yet.
  */
 export async function bindTransfers(
   sql: Sql,

@@ -6,7 +6,7 @@ import { retryAfterConflict } from './retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** Whose secret an encrypted one is: it can't be moved to another app or provider. */
+/** Returns the encryption context of a secret, which binds the ciphertext to its app and provider. */
 export function secretContext(appId: AppId, provider: string): string {
   return `${appId}:${provider}`;
 }
@@ -17,19 +17,19 @@ export interface NewWebhookSecret {
   readonly environment: Environment;
   readonly ciphertext: Buffer;
   readonly encryptionKeyId: string;
-  /** When it is set, epoch ms. */
+  /** The current time, epoch ms. */
   readonly at: number;
-  /** When all earlier secrets of this app and provider end, unless they end earlier anyway. */
+  /** When earlier secrets of this app and provider expire, unless they expire earlier. */
   readonly previousEndsAt: number;
-  /** The keys that are left. An earlier secret that none of them opens proves nothing any more and ends at once. */
+  /** The configured keys. An earlier secret that none of them decrypts is useless and expires at once. */
   readonly keyIds: readonly string[];
 }
 
-/** Makes a secret the current one. Answers when the ones before end, or null when there was none before. */
+/** Inserts a secret as the current one. Returns when the earlier ones expire, or null if there is none. */
 export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Promise<number | null> {
   const { appId, provider, environment, ciphertext, encryptionKeyId, at, previousEndsAt, keyIds } = secret;
   const id = newId('secret');
-  // The insert reads what the update returned, so it comes after it, and the row that was current is out of its way.
+  // The insert reads the result of the update, so it runs after it, when the previous secret is no longer current.
   const row = await retryAfterConflict(
     'webhook_secrets_one_current',
     () => sql.one<{ hadPrevious: boolean }>`
@@ -55,7 +55,7 @@ export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Prom
   return row.hadPrevious ? previousEndsAt : null;
 }
 
-/** What a founder may see of a provider's webhooks. */
+/** The state of a provider's webhooks, for display. */
 export interface WebhookState {
   readonly provider: string;
   /** Null when no secret is set. */
@@ -65,7 +65,7 @@ export interface WebhookState {
   readonly processingStatus: ProcessingStatus | null;
 }
 
-/** The state of each of `providers` for an app, in the same order. What a self-test sent is nobody's delivery. */
+/** Returns the state of each of `providers` for an app, in the same order. Deliveries of self-tests do not count. */
 export async function listWebhookStates(
   sql: Sql,
   appId: AppId,
@@ -89,7 +89,7 @@ export async function listWebhookStates(
      order by p.position`;
 }
 
-/** The keys that closed the secrets of today, and how many secrets each. Reads all of them: not for every request. */
+/** Returns the number of valid secrets per encryption key. Reads all secrets, so it is not for every request. */
 export async function countSecretsByKey(sql: Sql): Promise<{ encryptionKeyId: string; secrets: number }[]> {
   return await sql`
     select encryption_key_id, count(*)::int as secrets

@@ -1,25 +1,25 @@
 import { connect } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** A dry run waits no longer for a row that live work holds; whoever asked for it tries again. */
+/** How long a dry run waits for a row that live processing has locked, ms. The caller then retries. */
 const LOCK_TIMEOUT_MS = 1_000;
-/** A process that hangs in the middle of a dry run holds its locks no longer. */
+/** How long a process that hangs within a dry run can hold its locks, ms. */
 const IDLE_TIMEOUT_MS = 5_000;
 
-/** What `work` may do within a dry run. */
+/** What `work` can do within a dry run. */
 export interface DryRun {
   readonly sql: Sql;
-  /** Does a part and takes it back when it fails; the rest of the dry run goes on. */
-  readonly part: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Runs a part in a savepoint and rolls it back when it fails. The dry run continues. */
+  readonly savepoint: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
 /**
- * Runs `work` for real and takes everything back: the one transaction block of this service, on a connection of its own
- * that ends with it. Nothing that it writes can stay, also when the connection dies in between and the driver opens a
- * new one: every connection of a dry run is read-only by default, and only its own transaction may write. That it was
- * one and the same transaction to the end is asked of Postgres; otherwise this throws and answers nothing.
+ * Runs `work` in a transaction, rolls it back, and returns the result. This is the only transaction block of the service. It
+ * has its own connection. Nothing that it writes can remain, even if the connection dies and the driver opens a new one: every
+ * connection of a dry run is read-only by default, and only its transaction may write. At the end Postgres is asked whether it
+ * was the same transaction throughout. If not, this throws.
  *
- * The sums of dashboards stay out of it: their rows would be locked for the whole app.
+ * The sums of dashboards are not updated in a dry run: that would lock their rows for the whole app.
  */
 export async function withRollback<T>(url: string, work: (dryRun: DryRun) => Promise<T>): Promise<T> {
   const sql = connect({
@@ -35,11 +35,11 @@ export async function withRollback<T>(url: string, work: (dryRun: DryRun) => Pro
   });
   const transactionId = async () =>
     (await sql.one<{ id: string }>`select pg_current_xact_id()::text as id`).id;
-  const part: DryRun['part'] = async (partOfWork) => {
+  const savepoint: DryRun['savepoint'] = async (part) => {
     await sql`savepoint part`;
     try {
-      const result = await partOfWork();
-      // Postgres keeps an account of each savepoint that is open, and gets slow with many.
+      const result = await part();
+      // Postgres becomes slow with many open savepoints.
       await sql`release savepoint part`;
       return result;
     } catch (error) {
@@ -50,9 +50,9 @@ export async function withRollback<T>(url: string, work: (dryRun: DryRun) => Pro
   try {
     await sql`begin read write`;
     const id = await transactionId();
-    const result = await work({ sql, part });
+    const result = await work({ sql, savepoint });
     if ((await transactionId()) !== id) {
-      throw new Error('the connection of a dry run was lost: its result is worth nothing');
+      throw new Error('the connection of a dry run was lost: its result is not usable');
     }
     return result;
   } finally {

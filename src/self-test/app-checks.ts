@@ -109,7 +109,7 @@ async function checkUserIds({ deps, appId }: SelfTestSession): Promise<AppStep> 
       'Make a sandbox purchase as a user whom the app has identified, then run the self-test again.',
     );
   }
-  if (!overlap.told) {
+  if (!overlap.identified) {
     return advice(
       step,
       'Billing events name users, but the app has identified none.',

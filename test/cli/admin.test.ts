@@ -158,7 +158,7 @@ test('roll-ups are checked and repaired, and an up-to-date schema is left alone'
   expect(checked.status).toBe(1);
   expect(JSON.parse(checked.out)).toMatchObject({
     equal: false,
-    differences: [{ scope: 'app', differs: ['clicks has 2 too much'] }],
+    differences: [{ scope: 'app', differs: ['clicks is 2 too high'] }],
   });
   expect(await answer('rollups', 'repair')).toEqual({ repaired: 1 });
   expect((await admin('rollups', 'check')).status).toBe(0);

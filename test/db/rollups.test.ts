@@ -88,9 +88,9 @@ describe('six hours in one row', () => {
         scope: 'app',
         span: 'six_hours',
         bucketAt: Date.UTC(2026, 2, 1),
-        differs: ['clicks has 5 too much'],
+        differs: ['clicks is 5 too high'],
       }),
-      expect.objectContaining({ scope: 'link', span: 'six_hours', differs: ['clicks lacks 3'] }),
+      expect.objectContaining({ scope: 'link', span: 'six_hours', differs: ['clicks is 3 too low'] }),
     ]);
     expect(await repairRollups(sql)).toBe(2);
     expect(await findRollupDifferences(sql)).toEqual([]);
@@ -119,8 +119,8 @@ describe('the order of earners', () => {
     await sql`update rollups set affiliate_status = 'removed' where scope_id = ${first}`;
     await sql`delete from rollups where scope_id = ${second}`;
     expect(await findRollupDifferences(sql)).toMatchObject([
-      { scopeId: first, span: 'all_time', differs: ['affiliate_status is another'] },
-      { scopeId: second, span: 'all_time', differs: ['affiliate_status is another'] },
+      { scopeId: first, span: 'all_time', differs: ['affiliate_status differs'] },
+      { scopeId: second, span: 'all_time', differs: ['affiliate_status differs'] },
     ]);
     expect(await repairRollups(sql)).toBe(2);
     expect(await findRollupDifferences(sql)).toEqual([]);

@@ -36,14 +36,14 @@ describe('a dry run', () => {
   });
 
   test('goes on after a part that failed, without that part', async () => {
-    const seen = await withRollback(database.url, async ({ sql, part }) => {
-      await part(() => sql`insert into things values (1)`);
-      const refused = part(async () => {
+    const seen = await withRollback(database.url, async ({ sql, savepoint }) => {
+      await savepoint(() => sql`insert into things values (1)`);
+      const refused = savepoint(async () => {
         await sql`insert into things values (2)`;
         await sql`insert into things values (1)`;
       });
       await expect(refused).rejects.toThrow('duplicate key');
-      await part(() => sql`insert into things values (3)`);
+      await savepoint(() => sql`insert into things values (3)`);
       return await sql<{ id: number }>`select id from things order by id`;
     });
     expect(seen.map(({ id }) => id)).toEqual([1, 3]);

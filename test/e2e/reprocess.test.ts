@@ -658,7 +658,7 @@ describe('what cannot be reprocessed', () => {
           async (stage) =>
             await scene({
               ...stage,
-              part: async () => {
+              savepoint: async () => {
                 throw new TypeError('quotes the body');
               },
             }),

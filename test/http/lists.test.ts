@@ -404,7 +404,7 @@ describe('roll-ups', () => {
     const found = await findRollupDifferences(api.sql);
     expect(found).toHaveLength(2);
     expect(found).toContainEqual(
-      expect.objectContaining({ scope: 'link', bucketAt: null, differs: ['clicks has 7 too much'] }),
+      expect.objectContaining({ scope: 'link', bucketAt: null, differs: ['clicks is 7 too high'] }),
     );
     expect(found).toContainEqual(expect.objectContaining({ scope: 'affiliate', scopeId: moved }));
     expect(await repairRollups(api.sql)).toBe(3);

@@ -55,19 +55,19 @@ const delivery = z.object({
   ).nullable(),
 });
 
-function verdictOf({ billed, told, overlapCount }: IdentityOverlap) {
-  if (!billed || !told) return 'no_data';
+function verdictOf({ billed, identified, overlapCount }: IdentityOverlap) {
+  if (!billed || !identified) return 'no_data';
   return overlapCount > 0 ? 'ok' : 'no_overlap';
 }
 
 function presentIdentity(overlap: IdentityOverlap, samples: number) {
-  const { overlapCount, billingOnly, toldOnly, complete } = overlap;
+  const { overlapCount, billingOnly, identifiedOnly, complete } = overlap;
   return {
     verdict: verdictOf(overlap),
     overlapCount,
     billingOnlySamples: billingOnly.slice(0, samples),
-    attributionOnlySamples: toldOnly.slice(0, samples),
-    truncated: !complete || billingOnly.length > samples || toldOnly.length > samples,
+    attributionOnlySamples: identifiedOnly.slice(0, samples),
+    truncated: !complete || billingOnly.length > samples || identifiedOnly.length > samples,
   } as const;
 }
 
