@@ -30,8 +30,9 @@ export interface Provider {
    */
   readonly scheme: 'static_token' | 'hmac';
   /**
-   * Where a delivery's environment comes from. `body`: the body names it, and the environment of the secret counts only
-   * where it does not. `secret`: no body names it, so the founder has to state it with the secret.
+   * Where a delivery's environment comes from. `body`: bodies name it, so it may be omitted when the secret is set.
+   * `secret`: bodies do not name it, so the founder has to state it with the secret. An environment in a body always takes
+   * precedence over that of the secret.
    */
   readonly environmentFrom: 'body' | 'secret';
   /**

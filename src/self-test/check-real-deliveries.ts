@@ -39,7 +39,7 @@ function refusedStep(test: ProviderTest, latest: RealDeliveries, refusedAt: numb
     `${accepted}; one was refused at ${isoTime(refusedAt)} (${refusedReason ?? 'no reason'}, ${refusedCount ?? 1} in that hour).`,
     isRightSignature
       ? "Have the operator synchronize the server's clock. If the clock is correct, someone sent an old delivery again."
-      : `If ${test.title} sent it, copy the secret from there again and set it with ${test.setSecretRequest}.`,
+      : `If ${test.title} sent it, its secret differs from the one set here. Set the secret again with ${test.setSecretRequest}.`,
   );
 }
 
