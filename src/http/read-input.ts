@@ -2,7 +2,7 @@ import * as z from 'zod';
 import type { HttpContext } from './context.ts';
 import { ApiError } from './errors.ts';
 import type { FieldError } from './errors.ts';
-import { parseBody } from './middleware/parse-body.ts';
+import { parseBody } from './parse-body.ts';
 import { findUnstorableText } from './storable-text.ts';
 
 /** The schema of a part of a request that a route does not read. */

@@ -12,7 +12,7 @@ import type { ErrorCode } from './errors.ts';
 import { createIdGenerator } from './id-generator.ts';
 import type { IdGenerator } from './id-generator.ts';
 import { readIdempotencyKey, respondOnce } from './idempotency.ts';
-import { authenticateAccount, authenticateSdk, requirePermission } from './middleware/authenticate.ts';
+import { authenticateAccount, authenticateSdk, requirePermission } from './authenticate.ts';
 import { readInput } from './read-input.ts';
 import { limitRate } from './rate-limits.ts';
 import type { RateLimitName } from './rate-limits.ts';

@@ -1,13 +1,13 @@
-import { findAccountCaller } from '../../db/account-keys.ts';
-import type { AccountCaller } from '../../db/account-keys.ts';
-import { findAppOfSdkKey } from '../../db/sdk-keys.ts';
-import type { AppId } from '../../domain/ids.ts';
-import { keyKind } from '../../domain/keys.ts';
-import type { KeyKind, Permission } from '../../domain/keys.ts';
-import type { HttpContext } from '../context.ts';
-import type { HttpDeps } from '../deps.ts';
-import { ApiError } from '../errors.ts';
-import { limitRate } from '../rate-limits.ts';
+import { findAccountCaller } from '../db/account-keys.ts';
+import type { AccountCaller } from '../db/account-keys.ts';
+import { findAppOfSdkKey } from '../db/sdk-keys.ts';
+import type { AppId } from '../domain/ids.ts';
+import { keyKind } from '../domain/keys.ts';
+import type { KeyKind, Permission } from '../domain/keys.ts';
+import type { HttpContext } from './context.ts';
+import type { HttpDeps } from './deps.ts';
+import { ApiError } from './errors.ts';
+import { limitRate } from './rate-limits.ts';
 
 /** The same text for every invalid key, so that an attacker learns nothing. */
 const UNAUTHORIZED: Readonly<Record<KeyKind, string>> = {

@@ -1,6 +1,6 @@
 import { koaBody } from 'koa-body';
-import type { HttpContext } from '../context.ts';
-import { ApiError } from '../errors.ts';
+import type { HttpContext } from './context.ts';
+import { ApiError } from './errors.ts';
 
 /** Enough for a bulk call of a hundred rows with long addresses. */
 const LIMIT_BYTES = 1024 * 1024;
