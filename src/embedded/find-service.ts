@@ -16,7 +16,8 @@ export interface FoundService {
 
 /**
  * Finds the service of this environment: the one that holds the data folder and wrote its service file, else the one
- * that the same variables would start. Null when it uses the data folder and none runs. Throws `StartupError`.
+ * that the same variables would start. Null when the service uses the data folder and none runs there, or only a worker.
+ * Throws `StartupError`.
  */
 export async function findService(config: Config): Promise<FoundService | null> {
   const file = await readServiceFile(config.dataDir).catch(() => undefined);
