@@ -124,7 +124,7 @@ export function idOf(kind: IdKind) {
 /** An id in a request. Accepts any text, because a malformed id is treated as an unknown one. */
 export function inputId(kind: IdKind) {
   return z.string().meta({
-    description: `The id of ${kind === 'affiliate' || kind === 'app' ? 'an' : 'a'} ${kind}.`,
+    description: `The id of ${/^[aeiou]/.test(kind) ? 'an' : 'a'} ${kind}.`,
     examples: [exampleId(kind)],
   });
 }

@@ -22,12 +22,12 @@ import type { Route, RouteGroup } from './route.ts';
 export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Clicks',
-    description: 'Clicks on links, and the redirect to their destinations. Needs no key.',
+    description: 'Clicks on links, and the redirect to their destinations. Requires no key.',
     routes: [...clickRoutes, ...redirectRoutes],
   },
   {
     name: 'SDK',
-    description: 'Installs and users that an app reports. Needs an SDK key.',
+    description: 'Installs and users that an app reports. Requires an SDK key.',
     routes: sdkRoutes,
   },
   { name: 'Apps', description: 'Apps, their settings and their SDK keys.', routes: appRoutes },

@@ -113,7 +113,7 @@ export const appRoutes = [
     operationId: 'createApp',
     summary: 'Creates an app.',
     description:
-      'The response contains the SDK key, which is returned only once. Without a `linkSubdomain` one is generated from the name.',
+      'The response contains the SDK key, which is returned only once. If `linkSubdomain` is missing, one is generated from the name.',
     body: newApp,
     response: { status: 201, schema: app.extend({ sdkKey }) },
     errors: ['subdomain_taken'],

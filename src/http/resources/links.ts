@@ -157,7 +157,7 @@ export const linkRoutes = [
     permission: 'write',
     operationId: 'createLink',
     summary: 'Creates a link.',
-    description: 'Without a `slug` one is generated.',
+    description: 'If `slug` is missing, one is generated.',
     body: newLink,
     response: { status: 201, schema: link },
     errors: ['slug_taken'],

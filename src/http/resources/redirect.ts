@@ -70,7 +70,7 @@ export const redirectRoutes = [
     method: 'GET',
     path: '/l/:slug',
     operationId: 'followLinkOnSubdomain',
-    summary: "Does the same on a host whose first label is the app's link subdomain.",
+    summary: "Records a click and redirects, on a host whose first label is the app's link subdomain.",
     description: DESCRIPTION,
     errors: ['not_found', 'unavailable'],
     response: { status: 302, contentType: 'text/plain', headers: HEADERS },

@@ -83,6 +83,11 @@ function presentState(publicUrl: string, appId: AppId, name: ProviderName, state
   };
 }
 
+/** The providers whose secret the service can generate. */
+const GENERATED_FOR = PROVIDER_NAMES.filter((name) => providers[name].scheme === 'static_token')
+  .map((name) => providers[name].title)
+  .join(' and ');
+
 /** Returns the secret to store, and the part of the response that shows it. A given secret is never shown. */
 function secretOf(name: ProviderName, given: string | undefined) {
   if (given !== undefined) return { stored: given, shown: {} };
@@ -120,8 +125,7 @@ export const webhookSettingsRoutes = [
     permission: 'setup',
     operationId: 'putWebhookSecret',
     summary: "Sets a provider's webhook secret.",
-    description:
-      'The previous secret stays valid for the grace period. For RevenueCat and Adapty a secret is generated if none is sent.',
+    description: `The previous secret stays valid for the grace period. For ${GENERATED_FOR} a secret is generated if none is sent.`,
     body: secretInput,
     response: { status: 200, schema: storedSecret },
     handler: async ({ deps, app, params, body, now }) => {
