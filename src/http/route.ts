@@ -149,7 +149,7 @@ export interface RouteGroup {
   readonly routes: readonly Route[];
 }
 
-/** Declares a route of an account key outside a single app. A POST honours `Idempotency-Key`. */
+/** Declares a route of an account key that does not belong to one app. A POST honours `Idempotency-Key`. */
 export function accountRoute<
   R extends z.ZodType,
   const I extends Ids = NoIds,
@@ -162,6 +162,8 @@ export function accountRoute<
     JsonResponse<R> &
     Handler<AccountCall<I, Q, B> & CreatesIds, z.input<R>>,
 ): Route {
+  // Only appRoute checks that the app belongs to the account.
+  if (spec.path.includes('/:appId')) throw new Error(`${spec.path}: declare it with appRoute`);
   return {
     ...describeAccountRoute(spec),
     ...describeJson(spec, { storesResponses: spec.method === 'POST' }),

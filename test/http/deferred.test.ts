@@ -413,22 +413,22 @@ describe('simultaneous installs', () => {
 test('an address with clicks on very many links is ambiguous, and the response is fast', async () => {
   await api.sql`
     insert into links (id, app_id, affiliate_id, slug, destination_url)
-    select 'lnk_' || lpad(n::text, 21, '0') || substr(md5(${app.appId}), 1, 5), ${app.appId}, ${ann}, 'crowd-' || n, 'https://example.com'
+    select 'lnk_' || lpad(n::text, 21, '0') || substr(md5(${app.appId}), 1, 5), ${app.appId}, ${ann}, 'many-' || n, 'https://example.com'
       from generate_series(1, 101) n`;
   await click();
   const [row] = await api.sql<{ hash: Uint8Array }>`
     select address_hash as hash from deferred_clicks where app_id = ${app.appId}`;
-  const crowd = (count: number) => api.sql`
+  const addManyClicks = (count: number) => api.sql`
     with created as (
       insert into clicks (id, app_id, affiliate_id, link_id, claim_token, is_bot, clicked_at)
       select 'clk_' || substr(id, 5), app_id, affiliate_id, id, gen_random_uuid(), false, ${new Date(api.clock.now)}
-        from links where app_id = ${app.appId} and slug like 'crowd-%' order by id limit ${count}
+        from links where app_id = ${app.appId} and slug like 'many-%' order by id limit ${count}
       on conflict do nothing returning id, app_id, link_id, clicked_at)
     insert into deferred_clicks select id, app_id, link_id, ${Buffer.from(row?.hash ?? [])}::bytea, clicked_at from created`;
-  await crowd(99);
+  await addManyClicks(99);
   expect((await install()).status).toBe(200);
   await click();
-  await crowd(101);
+  await addManyClicks(101);
   expect((await install()).status).toBe(409);
 });
 

@@ -97,7 +97,7 @@ describe('a repeated call', () => {
   test('a malformed request does not use the key, so the corrected one runs', async () => {
     const key = randomUUID();
     expect((await post(affiliatesPath(), { name: '' }, key)).status).toBe(400);
-    expect((await post(affiliatesPath(), { name: 'Mended' }, key)).status).toBe(201);
+    expect((await post(affiliatesPath(), { name: 'Corrected' }, key)).status).toBe(201);
   });
 });
 

@@ -28,18 +28,18 @@ const accountRoutes = routes
   .filter((route) => route.auth === 'account')
   .map((route) => [`${route.method} ${route.path}`, route] as const);
 
-/** Returns the parts of a response that may differ only by the requested id and the request id. */
+/** Returns a response for comparison: everything except the requested id and the request id. */
 function comparable({ status, text, headers }: ApiResponse, requestedId: string): readonly unknown[] {
   const withoutIds = text.replace(/"requestId":"[^"]*"/, '').replaceAll(requestedId, 'REQUESTED');
   return [status, withoutIds, headers.get('content-type')];
 }
 
-function expectNothingOfTheirs(response: ApiResponse): void {
+function expectNothingOfOthers(response: ApiResponse): void {
   for (const mark of theirs.marks) expect(response.text).not.toContain(mark);
 }
 
 /** Runs calls and expects that they change, create and delete no row of the other account. */
-async function leavingTheirsAlone(work: () => Promise<void>): Promise<void> {
+async function expectOthersUnchanged(work: () => Promise<void>): Promise<void> {
   const before = await fingerprintOf(api, theirs);
   await work();
   expect(await fingerprintOf(api, theirs)).toBe(before);
@@ -60,14 +60,14 @@ describe.each(accountRoutes)('%s', (_, route) => {
     const { path, body } = requestOf(route, ({ kind }) => theirs.ids[kind]);
     if (!route.path.includes('/:appId')) {
       const response = await api.call(route.method, path, { key: otherAccount.key, body });
-      expectNothingOfTheirs(response);
+      expectNothingOfOthers(response);
       return;
     }
-    await leavingTheirsAlone(async () => {
+    await expectOthersUnchanged(async () => {
       for (const { key } of [otherAccount, mine]) {
         const response = await api.call(route.method, path, { key, body });
         expect(response.status).toBe(404);
-        expectNothingOfTheirs(response);
+        expectNothingOfOthers(response);
       }
     });
   });
@@ -88,7 +88,7 @@ describe.each(accountRoutes)('%s', (_, route) => {
           const { path, body } = requestOf(route, (at) => (isPlace(at) ? id : mine.ids[at.kind]));
           return comparable(await api.call(route.method, path, { key: mine.key, body }), id);
         };
-        await leavingTheirsAlone(async () => {
+        await expectOthersUnchanged(async () => {
           const foreign = theirs.ids[place.kind];
           const unknown = newId(place.kind);
           expect(await askFor(foreign)).toEqual(await askFor(unknown));
@@ -126,7 +126,7 @@ describe('an SDK key', () => {
   test("an SDK key attributes nothing to another app's clicks, slugs and affiliates", async () => {
     const token = await api.sql.one<{ claimToken: string }>`
       select claim_token from clicks where app_id = ${theirs.appId} limit 1`;
-    await leavingTheirsAlone(async () => {
+    await expectOthersUnchanged(async () => {
       for (const touch of [token, { affiliateCode: 'theirs-0' }, { affiliateCode: theirs.ids.affiliate }]) {
         const response = await api.call('POST', '/sdk/install', {
           key: mine.sdkKey,

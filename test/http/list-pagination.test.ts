@@ -25,7 +25,7 @@ interface Page {
   readonly nextCursor: string | null;
 }
 
-async function walk(
+async function readPages(
   path: string,
   query: Record<string, string>,
   between: () => Promise<unknown>,
@@ -121,7 +121,7 @@ describe('affiliates', () => {
           const created: (AffiliateRow & { id: string })[] = [];
           for (const row of rows) created.push({ ...row, id: await addAffiliate(row) });
           let turn = 0;
-          const returned = await walk(
+          const returned = await readPages(
             '/affiliates',
             { limit: String(size), sort, ...(status === null ? {} : { status }) },
             async () => {
@@ -168,7 +168,7 @@ describe('links', () => {
         const created = [];
         for (const row of rows) created.push({ ...row, id: await add(row) });
         let turn = 0;
-        const returned = await walk(
+        const returned = await readPages(
           '/links',
           {
             limit: String(size),
@@ -219,7 +219,7 @@ describe('commissions', () => {
         const created = [];
         for (const value of rows) created.push({ ...value, id: await add(value) });
         let turn = 0;
-        const returned = await walk(
+        const returned = await readPages(
           '/commissions',
           {
             limit: String(size),
@@ -268,7 +268,7 @@ describe('payouts', () => {
         };
         const created = [];
         for (const index of rows) created.push({ owner: index, id: await pay(index) });
-        const returned = await walk(
+        const returned = await readPages(
           '/payouts',
           { limit: String(size), ...(owner === null ? {} : { affiliateId: owners[owner] ?? '' }) },
           () => pay(0),

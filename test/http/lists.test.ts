@@ -29,7 +29,7 @@ const list = (path: string, owner = app) =>
   api.call<ListPage>('GET', `/apps/${owner.appId}${path}`, { key: owner.key });
 
 /** Returns all rows of a list, read page by page. Calls `between` after each page. */
-async function walk(
+async function readPages(
   path: string,
   owner: TestApp,
   between: () => Promise<unknown> = async () => {},
@@ -58,7 +58,7 @@ describe('paging while rows are added', () => {
       const names = ['b', 'B', 'a', 'ä', 'C', 'a', '_', 'z', 'Z', '0', "a'b"];
       const before: string[] = [];
       for (const name of names) before.push(await newAffiliate(api, own, { name }));
-      const rows = await walk(`/affiliates?limit=2&sort=${sort}`, own, async () => {
+      const rows = await readPages(`/affiliates?limit=2&sort=${sort}`, own, async () => {
         await newAffiliate(api, own, { name: 'aa' });
         await new Promise((resolve) => {
           setTimeout(resolve, 1);
@@ -83,7 +83,7 @@ describe('paging while rows are added', () => {
     const own = await newApp(api);
     for (let index = 0; index < 7; index += 1) await newAffiliate(api, own);
     await api.sql`update affiliates set created_at = '2026-01-01 00:00:00.123457+00' where app_id = ${own.appId}`;
-    expect(new Set((await walk('/affiliates?limit=2', own)).map((row) => row.id)).size).toBe(7);
+    expect(new Set((await readPages('/affiliates?limit=2', own)).map((row) => row.id)).size).toBe(7);
   });
 
   test('pages of commissions and payouts go from the latest to the first and have no row twice', async () => {
@@ -93,7 +93,7 @@ describe('paging while rows are added', () => {
       insertEarning(api, own, { affiliateId, amountCents: 100, occurredAt, dueAt: occurredAt });
     const before: string[] = [];
     for (const at of [1000, 1001, 1001, 1002, 999]) before.push(await earn(Date.UTC(2026, 0, 1) + at));
-    const rows = await walk('/commissions?limit=2', own, () => earn(Date.UTC(2026, 0, 1) + 5000));
+    const rows = await readPages('/commissions?limit=2', own, () => earn(Date.UTC(2026, 0, 1) + 5000));
     const seen = rows.map((row) => row.id).filter((id) => before.includes(id));
     expect(seen.toSorted()).toEqual(before.toSorted());
     const times = rows.map((row) => Number(row['occurredAt']));
@@ -329,7 +329,7 @@ describe('a page', () => {
         expect(body.nextCursor).not.toBeNull();
       }
       expect([path, ...lengths]).toEqual([path, 50, 100, 1]);
-      expect(await walk(path, own)).toHaveLength(101);
+      expect(await readPages(path, own)).toHaveLength(101);
     }
   }, 60_000);
 });
