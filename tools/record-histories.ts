@@ -14,7 +14,7 @@ import { eventually } from '../test/support/eventually.ts';
 import { setUpFounder } from '../test/support/founder.ts';
 import { runOn } from '../test/support/postgres-admin.ts';
 import { bodyOf, stripeEvent, stripeInvoicePaid } from '../test/support/provider-fixtures.ts';
-import { order } from '../test/support/reprocess.ts';
+import { requestRun } from '../test/support/reprocess.ts';
 import { startTestService } from '../test/support/service.ts';
 
 const folder = path.join(projectRoot, 'test/fixtures/histories');
@@ -105,7 +105,7 @@ try {
   );
   await record('heal', `heal:${binding.id}`);
 
-  const reprocessRunId = await order(service.sql, founder.app.id);
+  const reprocessRunId = await requestRun(service.sql, founder.app.id);
   await service.temporal.workflow.execute('reprocess', {
     workflowId: workflowIds.reprocess(reprocessRunId),
     taskQueue: service.taskQueue,

@@ -33,7 +33,7 @@ async function admin(...args: string[]) {
   return { status, out, err, opened };
 }
 
-async function answer<T>(...args: string[]): Promise<T> {
+async function runJson<T>(...args: string[]): Promise<T> {
   const { status, out, err } = await admin(...args, '--json');
   expect({ status, err }).toEqual({ status: 0, err: expect.any(String) });
   return JSON.parse(out) as T;
@@ -49,33 +49,40 @@ const caller = (key: string, now = Date.now()) => findAccountCaller(database.sql
 
 describe('accounts and keys', () => {
   // @promise payout-not-by-default, key-permissions, accounts-and-keys
-  test('an account is made, listed, and given a key that reads and writes', async () => {
-    const account = await answer<{ id: string; name: string }>('accounts', 'create', '--name', 'Ann & Co');
+  test('accounts create and keys create make an account and a key with the permissions read and write', async () => {
+    const account = await runJson<{ id: string; name: string }>('accounts', 'create', '--name', 'Ann & Co');
     expect(account).toEqual({ id: expect.stringMatching(/^acct_/), name: 'Ann & Co' });
-    expect(await answer('accounts', 'list')).toContainEqual(expect.objectContaining(account));
-    const made = await answer<Key>('keys', 'create', '--account', account.id);
-    expect(made).toEqual({ id: expect.any(String), key: expect.any(String), permissions: ['read', 'write'] });
-    expect(await caller(made.key)).toMatchObject({ accountId: account.id, permissions: ['read', 'write'] });
+    expect(await runJson('accounts', 'list')).toContainEqual(expect.objectContaining(account));
+    const created = await runJson<Key>('keys', 'create', '--account', account.id);
+    expect(created).toEqual({
+      id: expect.any(String),
+      key: expect.any(String),
+      permissions: ['read', 'write'],
+    });
+    expect(await caller(created.key)).toMatchObject({
+      accountId: account.id,
+      permissions: ['read', 'write'],
+    });
     const listed = await admin('keys', 'list', '--account', account.id);
-    expect(listed.out).toContain(made.id);
-    expect(listed.out).not.toContain(made.key);
+    expect(listed.out).toContain(created.id);
+    expect(listed.out).not.toContain(created.key);
   });
 
   // @promise key-permissions, keys-revoke
-  test('a key has the permissions that are named, and none once it is revoked', async () => {
-    const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
-    const made = await answer<Key>('keys', 'create', '--account', id, '--permissions', 'payout, read');
+  test('a key has the requested permissions until it is revoked', async () => {
+    const { id } = await runJson<{ id: string }>('accounts', 'create', '--name', 'x');
+    const made = await runJson<Key>('keys', 'create', '--account', id, '--permissions', 'payout, read');
     expect(made.permissions).toEqual(['read', 'payout']);
-    await answer('keys', 'revoke', made.id);
+    await runJson('keys', 'revoke', made.id);
     expect(await caller(made.key)).toBeUndefined();
     expect((await admin('keys', 'rotate', made.id)).status).toBe(1);
   });
 
   // @promise account-key-grace, keys-rotate
   test('a rotated key works until its grace period ends', async () => {
-    const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
-    const old = await answer<Key>('keys', 'create', '--account', id, '--permissions', 'setup');
-    const next = await answer<Key & { previousKeyExpiresAt: number }>(
+    const { id } = await runJson<{ id: string }>('accounts', 'create', '--name', 'x');
+    const old = await runJson<Key>('keys', 'create', '--account', id, '--permissions', 'setup');
+    const next = await runJson<Key & { previousKeyExpiresAt: number }>(
       'keys',
       'rotate',
       old.id,
@@ -89,15 +96,15 @@ describe('accounts and keys', () => {
   });
 
   // @promise account-key-grace
-  test('a rotated key has a day unless told otherwise, and with no grace ends at once', async () => {
-    const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
-    const first = await answer<Key>('keys', 'create', '--account', id);
+  test('the grace period of a rotated key is a day by default, and 0 ends the key at once', async () => {
+    const { id } = await runJson<{ id: string }>('accounts', 'create', '--name', 'x');
+    const first = await runJson<Key>('keys', 'create', '--account', id);
     const begin = Date.now();
-    const second = await answer<Key & { previousKeyExpiresAt: number }>('keys', 'rotate', first.id);
+    const second = await runJson<Key & { previousKeyExpiresAt: number }>('keys', 'rotate', first.id);
     expect(second.previousKeyExpiresAt - begin).toBeGreaterThanOrEqual(DAY_MS);
     expect(second.previousKeyExpiresAt - Date.now()).toBeLessThanOrEqual(DAY_MS);
     expect(await caller(first.key)).toBeDefined();
-    const third = await answer<Key>('keys', 'rotate', second.id, '--grace-seconds', '0');
+    const third = await runJson<Key>('keys', 'rotate', second.id, '--grace-seconds', '0');
     expect(await caller(second.key)).toBeUndefined();
     expect(await caller(third.key)).toBeDefined();
   });
@@ -112,7 +119,7 @@ describe('exit statuses', () => {
     ['keys', 'revoke', 'x'],
     ['keys', 'revoke', 'key_01h455vb4pex5vsknk084sn02q'],
     ['keys', 'rotate', 'key_01h455vb4pex5vsknk084sn02q'],
-  ])('1 and a sentence for %s %s %s %s', async (...args) => {
+  ])('an unknown id ends with status 1 and a sentence: %s %s %s %s', async (...args) => {
     const { status, out, err } = await admin(...args.filter((arg) => arg !== undefined));
     expect({ status, out }).toEqual({ status: 1, out: '' });
     expect(err).toMatch(/^There is no .*\.\n$/);
@@ -127,7 +134,7 @@ describe('exit statuses', () => {
     [['keys', 'rotate', 'x', '--grace-seconds', '-1']],
     [['keys', 'create', '--acount', 'x']],
     [['nothing']],
-  ])('2 for %j, without opening the database', async (args) => {
+  ])('wrong arguments end with status 2 without opening the database: %j', async (args) => {
     const { status, out, opened } = await admin(...args);
     expect({ status, out, opened }).toEqual({ status: 2, out: '', opened: 0 });
   });
@@ -137,16 +144,16 @@ describe('exit statuses', () => {
     [['keys', '--help']],
     [['keys', 'create', '--help']],
     [['rollups', 'check', '--help']],
-  ])('0 for %j, which explains itself', async (args) => {
+  ])('help ends with status 0: %j', async (args) => {
     const { status, out } = await admin(...args);
     expect(status).toBe(0);
     expect(out).toContain('Usage: admin');
   });
 });
 
-test('roll-ups are checked and repaired, and an up-to-date schema is left alone', async () => {
-  expect(await answer('rollups', 'check')).toEqual({ equal: true, differences: [] });
-  const { id } = await answer<{ id: string }>('accounts', 'create', '--name', 'x');
+test('rollups check and repair find and fix a wrong sum, and migrate leaves an up-to-date schema unchanged', async () => {
+  expect(await runJson('rollups', 'check')).toEqual({ equal: true, differences: [] });
+  const { id } = await runJson<{ id: string }>('accounts', 'create', '--name', 'x');
   await database.sql`
     with app as (
       insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
@@ -160,9 +167,9 @@ test('roll-ups are checked and repaired, and an up-to-date schema is left alone'
     equal: false,
     differences: [{ scope: 'app', differs: ['clicks is 2 too high'] }],
   });
-  expect(await answer('rollups', 'repair')).toEqual({ repaired: 1 });
+  expect(await runJson('rollups', 'repair')).toEqual({ repaired: 1 });
   expect((await admin('rollups', 'check')).status).toBe(0);
-  expect(await answer('migrate')).toEqual({ migrations: [] });
+  expect(await runJson('migrate')).toEqual({ migrations: [] });
 });
 
 describe('exchange rates', () => {
@@ -183,11 +190,11 @@ describe('exchange rates', () => {
     database.sql`select currency, day, units::text, worth_usd::text as worth, source from exchange_rates order by 1, 2`;
 
   // @promise rates-imported
-  test('are imported, zipped or plain; the second time nothing changes', async () => {
-    const imported = await answer('rates', 'import', fixture('eurofxref.zip'));
+  test('rates import reads zipped and plain files, and a second import changes nothing', async () => {
+    const imported = await runJson('rates', 'import', fixture('eurofxref.zip'));
     expect(imported).toEqual({ source: 'ecb', rates: 6, added: 6, changed: 0, kept: 0 });
     const before = await stored();
-    expect(await answer('rates', 'import', fixture('eurofxref.csv'))).toEqual({
+    expect(await runJson('rates', 'import', fixture('eurofxref.csv'))).toEqual({
       source: 'ecb',
       rates: 6,
       added: 0,
@@ -195,16 +202,16 @@ describe('exchange rates', () => {
       kept: 0,
     });
     expect(await stored()).toEqual(before);
-    expect(await answer('rates', 'import', fixture('eurofxref-hist.csv'))).toMatchObject({
+    expect(await runJson('rates', 'import', fixture('eurofxref-hist.csv'))).toMatchObject({
       rates: 18,
       added: 14,
     });
   });
 
   // @promise rates-imported
-  test("a newer value replaces an older one, and the operator's own stays before the bank's", async () => {
+  test("a newer rate replaces an older one, except that the bank's never replaces the operator's", async () => {
     const own = await fileOf('date,currency,usd_rate', '2026-02-27,EUR,1.06', '2026-02-27,ARS,0.00068');
-    expect(await answer('rates', 'import', own)).toEqual({
+    expect(await runJson('rates', 'import', own)).toEqual({
       source: 'operator',
       rates: 2,
       added: 1,
@@ -212,7 +219,7 @@ describe('exchange rates', () => {
       kept: 0,
     });
     const bank = await fileOf('Date,USD,JPY', '2026-02-27,1.0559,162.34');
-    expect(await answer('rates', 'import', bank)).toEqual({
+    expect(await runJson('rates', 'import', bank)).toEqual({
       source: 'ecb',
       rates: 2,
       added: 0,
@@ -226,11 +233,11 @@ describe('exchange rates', () => {
         { currency: 'JPY', day: '2026-02-27', units: '162.34', worth: '1.0559', source: 'ecb' },
       ]),
     );
-    const again = await fileOf('date,currency,usd_rate', '2026-02-27,EUR,1.07');
-    expect(await answer('rates', 'import', again)).toMatchObject({ changed: 1 });
+    const newer = await fileOf('date,currency,usd_rate', '2026-02-27,EUR,1.07');
+    expect(await runJson('rates', 'import', newer)).toMatchObject({ changed: 1 });
   });
 
-  test('of a file with one fault nothing is imported: exit status 1, the line and the reason', async () => {
+  test('rates import of a file with an invalid line imports nothing and ends with status 1, the line and the reason', async () => {
     const before = await stored();
     const tomorrow = new Date(Date.now() + DAY_MS).toISOString().slice(0, 10);
     for (const [line, reason] of [
@@ -246,15 +253,15 @@ describe('exchange rates', () => {
   });
 
   test.each([
-    ['a file that is not there', 'nothing.csv', /nothing\.csv can't be read \(ENOENT\)\.\n$/],
+    ['a missing file', 'nothing.csv', /nothing\.csv can't be read \(ENOENT\)\.\n$/],
     ['a folder', '.', /can't be read \(EISDIR\)\.\n$/],
-  ])('%s: exit status 1 and a sentence', async (_title, name, message) => {
+  ])('rates import of %s ends with status 1 and a sentence', async (_title, name, message) => {
     const { status, out, err } = await admin('rates', 'import', path.join(folder, name));
     expect({ status, out }).toEqual({ status: 1, out: '' });
     expect(err).toMatch(message);
   });
 
-  test('without a file: exit status 2', async () => {
+  test('rates import without a file ends with status 2', async () => {
     expect(await admin('rates', 'import')).toMatchObject({ status: 2, out: '', opened: 0 });
   });
 });

@@ -6,7 +6,7 @@ import { readTaggedTests } from '../support/tagged-tests.ts';
 const { tests, misplaced } = readTaggedTests();
 const tagged = new Set(tests.flatMap(({ promises }) => promises));
 
-test('every promise has an id of its own and a test with its tag', () => {
+test('every promise has a unique id and at least one test with its tag', () => {
   expect(PROMISE_IDS.length).toBeGreaterThan(400);
   expect(PROMISE_IDS.filter((id, index) => PROMISE_IDS.indexOf(id) !== index)).toEqual([]);
   expect(PROMISE_IDS.filter((id) => !tagged.has(id))).toEqual([]);

@@ -5,7 +5,7 @@ import { projectRoot } from '../../src/config/project-root.ts';
 import { generatedDocs } from '../support/generated-docs.ts';
 
 test.each(generatedDocs().map(({ file, text }) => [file, text] as const))(
-  '%s says what the code says (npm run docs:write brings it up to date)',
+  '%s is up to date (npm run docs:write updates it)',
   async (file, text) => {
     expect(await readFile(path.join(projectRoot, file), 'utf8')).toBe(text);
   },

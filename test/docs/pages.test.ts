@@ -35,7 +35,7 @@ for (const page of pages) {
   if (blocks.length > 0) runnable.push([page, blocks] as const);
 }
 
-test('the pages for founders, operators and engineers, and those of the providers, have commands', () => {
+test('the README and the pages for founders, operators, engineers and providers have runnable commands', () => {
   expect(runnable.map(([page]) => page)).toEqual(
     expect.arrayContaining([
       'README.md',
@@ -49,7 +49,7 @@ test('the pages for founders, operators and engineers, and those of the provider
 });
 
 test.each(runnable)(
-  '%s: its commands work as they stand there, and print what it says',
+  'the commands of %s run and print the documented output',
   async (page, blocks) => {
     const { key, app } = await setUpFounder(service);
     const { status, stderr, outputs } = await runBlocks(blocks, {

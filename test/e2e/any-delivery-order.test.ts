@@ -34,14 +34,14 @@ import {
   superwallRefund,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
-import { carryOut, centsFound, order } from '../support/reprocess.ts';
+import { runReprocess, centsFound, requestRun } from '../support/reprocess.ts';
 
-// The life of a subscription as each provider tells it, in any order and with any repetition, has to end in the one
-// ledger that it gives in order. The whole service but for Temporal: each delivery's activities run in the request.
+// The events of a subscription, delivered in any order and with any repetition, must create the ledger that they create
+// in order. Everything but Temporal is real: the activities of a delivery run during its request.
 
 let api: TestApi;
 let activities: Activities;
-/** Whether deliveries are read by an earlier version, which understands none of them. */
+/** Whether deliveries fail as in an earlier version that could not read them. */
 let isEarlierVersion = false;
 
 beforeAll(async () => {
@@ -78,47 +78,53 @@ afterAll(async () => {
 const START = Date.UTC(2026, 4, 1);
 const at = (day: number) => START + day * DAY_MS;
 
-interface Life {
-  /** What the provider tells, in the order in which it happened. */
+interface Lifecycle {
+  /** Returns the payloads in order of occurrence. */
   readonly events: (userId: string, name: string) => Payload[];
-  /** Earned, taken back, and revenue that stays, in cents, for each payment in turn; at a rate of 20 %. */
+  /** For each payment in order: earned, reversed and net revenue in cents, at a rate of 20 %. */
   readonly ledger: readonly (readonly [earned: number, reversed: number, revenue: number])[];
 }
 
-const LIVES: Readonly<Record<ProviderName, Life>> = {
+const LIFECYCLES: Readonly<Record<ProviderName, Lifecycle>> = {
   revenuecat: {
     events: (userId, name) => {
-      const life = { userId, originalTransactionId: `${name}-1` };
-      const tell = (type: string, day: number, over: object) =>
-        revenuecatEvent({ ...life, type, occurredAt: at(day), eventId: `${name}-${type}-${day}`, ...over });
+      const subscription = { userId, originalTransactionId: `${name}-1` };
+      const event = (type: string, day: number, over: object) =>
+        revenuecatEvent({
+          ...subscription,
+          type,
+          occurredAt: at(day),
+          eventId: `${name}-${type}-${day}`,
+          ...over,
+        });
       return [
-        tell('INITIAL_PURCHASE', 0, { usd: 0, transactionId: `${name}-1`, extra: { period_type: 'TRIAL' } }),
-        tell('RENEWAL', 7, { usd: 9.99, transactionId: `${name}-2`, extra: { is_trial_conversion: true } }),
-        tell('RENEWAL', 37, { usd: 9.99, transactionId: `${name}-3` }),
-        tell('PRODUCT_CHANGE', 38, { usd: 0, transactionId: `${name}-3` }),
-        tell('RENEWAL', 39, { usd: 19.99, transactionId: `${name}-4` }),
-        tell('BILLING_ISSUE', 60, { usd: 0, transactionId: `${name}-4` }),
+        event('INITIAL_PURCHASE', 0, { usd: 0, transactionId: `${name}-1`, extra: { period_type: 'TRIAL' } }),
+        event('RENEWAL', 7, { usd: 9.99, transactionId: `${name}-2`, extra: { is_trial_conversion: true } }),
+        event('RENEWAL', 37, { usd: 9.99, transactionId: `${name}-3` }),
+        event('PRODUCT_CHANGE', 38, { usd: 0, transactionId: `${name}-3` }),
+        event('RENEWAL', 39, { usd: 19.99, transactionId: `${name}-4` }),
+        event('BILLING_ISSUE', 60, { usd: 0, transactionId: `${name}-4` }),
         revenuecatRefund({
-          ...life,
+          ...subscription,
           usd: 9.99,
           transactionId: `${name}-3`,
           occurredAt: at(61),
           eventId: `${name}-r1`,
         }),
-        tell('REFUND_REVERSED', 62, { usd: 9.99, transactionId: `${name}-3` }),
+        event('REFUND_REVERSED', 62, { usd: 9.99, transactionId: `${name}-3` }),
         revenuecatRefund({
-          ...life,
+          ...subscription,
           usd: 5,
           transactionId: `${name}-4`,
           occurredAt: at(63),
           eventId: `${name}-r2`,
         }),
-        tell('CANCELLATION', 64, {
+        event('CANCELLATION', 64, {
           usd: 0,
           transactionId: `${name}-4`,
           extra: { cancel_reason: 'UNSUBSCRIBE' },
         }),
-        tell('EXPIRATION', 69, { usd: 0, transactionId: `${name}-4` }),
+        event('EXPIRATION', 69, { usd: 0, transactionId: `${name}-4` }),
       ];
     },
     ledger: [
@@ -129,7 +135,7 @@ const LIVES: Readonly<Record<ProviderName, Life>> = {
   },
   adapty: {
     events: (userId, name) => {
-      const tell = (type: string, day: number, over: object) =>
+      const event = (type: string, day: number, over: object) =>
         adaptyEvent({
           userId,
           type,
@@ -139,9 +145,9 @@ const LIVES: Readonly<Record<ProviderName, Life>> = {
           ...over,
         });
       return [
-        tell('subscription_started', 0, { usd: 9.99, transactionId: `${name}-1` }),
-        tell('subscription_renewed', 30, { usd: 9.99, transactionId: `${name}-2` }),
-        tell('subscription_renewal_cancelled', 40, { usd: 9.99, transactionId: `${name}-2` }),
+        event('subscription_started', 0, { usd: 9.99, transactionId: `${name}-1` }),
+        event('subscription_renewed', 30, { usd: 9.99, transactionId: `${name}-2` }),
+        event('subscription_renewal_cancelled', 40, { usd: 9.99, transactionId: `${name}-2` }),
         adaptyRefund({
           userId,
           usd: 9.99,
@@ -149,7 +155,7 @@ const LIVES: Readonly<Record<ProviderName, Life>> = {
           occurredAt: at(41),
           eventId: `${name}-refund`,
         }),
-        tell('subscription_expired', 60, { usd: 9.99, transactionId: `${name}-2` }),
+        event('subscription_expired', 60, { usd: 9.99, transactionId: `${name}-2` }),
       ];
     },
     ledger: [
@@ -159,7 +165,7 @@ const LIVES: Readonly<Record<ProviderName, Life>> = {
   },
   superwall: {
     events: (userId, name) => {
-      const tell = (type: string, day: number, over: object) =>
+      const event = (type: string, day: number, over: object) =>
         superwallEvent({
           userId,
           type,
@@ -169,9 +175,9 @@ const LIVES: Readonly<Record<ProviderName, Life>> = {
           ...over,
         });
       return [
-        tell('initial_purchase', 0, { usd: 9.99, transactionId: `${name}-1` }),
-        tell('renewal', 30, { usd: 9.99, transactionId: `${name}-2` }),
-        tell('cancellation', 40, { usd: 0, transactionId: `${name}-2` }),
+        event('initial_purchase', 0, { usd: 9.99, transactionId: `${name}-1` }),
+        event('renewal', 30, { usd: 9.99, transactionId: `${name}-2` }),
+        event('cancellation', 40, { usd: 0, transactionId: `${name}-2` }),
         superwallRefund({
           userId,
           usd: 4.99,
@@ -179,7 +185,7 @@ const LIVES: Readonly<Record<ProviderName, Life>> = {
           occurredAt: at(41),
           eventId: `${name}-refund`,
         }),
-        tell('expiration', 60, { usd: 0, transactionId: `${name}-2` }),
+        event('expiration', 60, { usd: 0, transactionId: `${name}-2` }),
       ];
     },
     ledger: [
@@ -308,13 +314,13 @@ const LIVES: Readonly<Record<ProviderName, Life>> = {
   },
 };
 
-interface Place {
+interface ConfiguredApp {
   readonly app: TestApp;
   readonly secret: string;
 }
 
-/** An app with that provider set up and a user whose purchases earn. */
-async function furnish(provider: ProviderName, userId: string): Promise<Place> {
+/** Creates an app with webhooks of the provider and a user whose purchases earn. */
+async function setUpApp(provider: ProviderName, userId: string): Promise<ConfiguredApp> {
   const app = await newApp(api, undefined, { commissionRateBps: 2000 });
   const secret = fakeSecret(provider);
   const put = await api.call<{ secret?: string }>('PUT', `/apps/${app.appId}/webhooks/${provider}/secret`, {
@@ -330,7 +336,7 @@ async function furnish(provider: ProviderName, userId: string): Promise<Place> {
   return { app, secret: secret ?? put.body.secret ?? '' };
 }
 
-async function ledgerOf({ app }: Place): Promise<number[][]> {
+async function ledgerOf({ app }: ConfiguredApp): Promise<number[][]> {
   const rows = await api.sql<{ earned: number; reversed: number; revenue: number }>`
     select p.earned_cents as earned, p.reversed_cents as reversed,
            coalesce((select sum(v.amount_cents)::bigint from revenue_entries v where v.payment_id = p.id), 0) as revenue
@@ -339,70 +345,74 @@ async function ledgerOf({ app }: Place): Promise<number[][]> {
 }
 
 describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (provider) => {
-  const { events, ledger } = LIVES[provider];
+  const { events, ledger } = LIFECYCLES[provider];
 
-  async function tell(arrivals: readonly number[]): Promise<Place> {
+  async function deliver(deliveries: readonly number[]): Promise<ConfiguredApp> {
     const name = randomUUID().slice(0, 8);
     const userId = `user-${name}`;
-    const place = await furnish(provider, userId);
-    const told = events(userId, name).map((payload) => bodyOf(payload));
-    // Providers sign as of now, and one of them refuses what comes from the future. The user was bound before.
+    const configured = await setUpApp(provider, userId);
+    const payloads = events(userId, name).map((payload) => bodyOf(payload));
+    // Payloads are signed with the current time, and one provider rejects times in the future.
     api.clock.now = Date.now() + 1;
-    for (const index of arrivals) {
-      const body = told[index] ?? Buffer.alloc(0);
-      const answer = await api.call('POST', `/webhooks/${provider}/${place.app.appId}`, {
+    for (const index of deliveries) {
+      const body = payloads[index] ?? Buffer.alloc(0);
+      const response = await api.call('POST', `/webhooks/${provider}/${configured.app.appId}`, {
         body: body.toString(),
-        headers: PROOFS[provider](body, place.secret),
+        headers: PROOFS[provider](body, configured.secret),
       });
-      expect(answer.status).toBe(200);
+      expect(response.status).toBe(200);
     }
-    return place;
+    return configured;
   }
 
   const indexes = events('u', 'n').map((_, index) => index);
-  const anyArrivals = fc
+  const anyDeliveries = fc
     .tuple(
       fc.shuffledSubarray(indexes, { minLength: indexes.length }),
       fc.array(fc.tuple(fc.nat(), fc.constantFrom(...indexes)), { maxLength: 4 }),
     )
     .map(([once, repeats]) =>
       repeats.reduce(
-        (sequence, [place, index]) => sequence.toSpliced(place % (sequence.length + 1), 0, index),
+        (sequence, [position, index]) => sequence.toSpliced(position % (sequence.length + 1), 0, index),
         once,
       ),
     );
 
-  test('the life of a subscription gives the ledger that it should', async () => {
-    expect(await ledgerOf(await tell(indexes))).toEqual(ledger);
+  test(`the events of a ${provider} subscription in order create the expected ledger`, async () => {
+    expect(await ledgerOf(await deliver(indexes))).toEqual(ledger);
   });
 
-  test('it gives the same in any order of arrival, with any repetition', async () => {
+  test(`the events of a ${provider} subscription in any order and with any repetition create the same ledger`, async () => {
     await fc.assert(
-      fc.asyncProperty(anyArrivals, async (arrivals) => {
-        expect(await ledgerOf(await tell(arrivals))).toEqual(ledger);
+      fc.asyncProperty(anyDeliveries, async (deliveries) => {
+        expect(await ledgerOf(await deliver(deliveries))).toEqual(ledger);
       }),
       { numRuns: 25 },
     );
   }, 120_000);
 
   // @promise dry-run-equals-run
-  test('it gives the same when a reprocess reads what an earlier version could not, as the dry run had said', async () => {
+  test(`a reprocess of failed ${provider} deliveries creates the same ledger, as its dry run reported`, async () => {
     await fc.assert(
-      fc.asyncProperty(anyArrivals, async (arrivals) => {
+      fc.asyncProperty(anyDeliveries, async (deliveries) => {
         isEarlierVersion = true;
-        const place = await tell(arrivals).finally(() => {
+        const configured = await deliver(deliveries).finally(() => {
           isEarlierVersion = false;
         });
-        const { appId } = place.app;
-        expect(await ledgerOf(place)).toEqual([]);
-        const dry = await carryOut(api.sql, activities, await order(api.sql, appId, { dryRun: true }));
-        expect(await ledgerOf(place)).toEqual([]);
-        const real = await carryOut(api.sql, activities, await order(api.sql, appId));
-        expect(await ledgerOf(place)).toEqual(ledger);
-        expect(real).toMatchObject({ seen: arrivals.length, changed: dry.changed });
-        const told = ({ found }: typeof real) =>
+        const { appId } = configured.app;
+        expect(await ledgerOf(configured)).toEqual([]);
+        const dry = await runReprocess(
+          api.sql,
+          activities,
+          await requestRun(api.sql, appId, { dryRun: true }),
+        );
+        expect(await ledgerOf(configured)).toEqual([]);
+        const real = await runReprocess(api.sql, activities, await requestRun(api.sql, appId));
+        expect(await ledgerOf(configured)).toEqual(ledger);
+        expect(real).toMatchObject({ seen: deliveries.length, changed: dry.changed });
+        const reported = ({ found }: typeof real) =>
           found.map(({ deliveryId, changes }) => ({ deliveryId, changes }));
-        expect(told(dry)).toEqual(told(real));
+        expect(reported(dry)).toEqual(reported(real));
         const sums = ledger.map(([earned, reversed, revenue]) => [earned - reversed, revenue]);
         expect(centsFound(dry, 'commission')).toBe(sums.reduce((sum, [net = 0]) => sum + net, 0));
         expect(centsFound(dry, 'revenue')).toBe(sums.reduce((sum, [, revenue = 0]) => sum + revenue, 0));
@@ -413,17 +423,17 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
 });
 
 // @promise reprocess-nothing-to-do
-test('a reprocess of what this version processed finds nothing to change, whatever came in whatever order', async () => {
+test('a reprocess of deliveries that this version processed finds nothing to change', async () => {
   const apps = await listAppIds(api.sql);
   expect(apps.length).toBeGreaterThan(PROVIDER_NAMES.length * 20);
-  // Each app is one arrival of one provider; every fourth is enough to have many of each.
+  // Each app has one sequence of deliveries. Every fourth app covers each provider many times.
   for (const appId of apps.filter((_, index) => index % 4 === 0)) {
-    const { seen, found } = await carryOut(api.sql, activities, await order(api.sql, appId));
+    const { seen, found } = await runReprocess(api.sql, activities, await requestRun(api.sql, appId));
     expect({ appId, found }).toEqual({ appId, found: [] });
     expect(seen).toBeGreaterThan(0);
   }
 }, 120_000);
 
-test('the roll-ups equal the facts after all of it', async () => {
+test('the roll-ups equal the base tables after all deliveries', async () => {
   expect(await findRollupDifferences(api.sql)).toEqual([]);
 });

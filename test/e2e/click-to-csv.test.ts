@@ -43,8 +43,8 @@ describe('from a click to a payout CSV', () => {
   // @promise paid-through-csv, payout-id-and-count, matured-to-paid, webhook-returns-commission
   // @promise post-payout-export, get-payout-csv, preview-equals-export, nothing-due, export-headers
   // @promise payout-csv-again, payout-fields
-  test('the whole story: two providers, a refund, one payout, a repeat that pays nothing', async () => {
-    const { affiliateId, slug } = await founder.newAffiliate('Story creator');
+  test('purchases of two providers and a refund are paid in one CSV, and a second export pays nothing', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate('Test creator A');
     const user = await founder.customer(slug);
 
     const bought = await founder.purchase(user, 10, { transactionId: '900001' });
@@ -56,7 +56,7 @@ describe('from a click to a payout CSV', () => {
     const invoice = stripeInvoicePaid({
       userId: user,
       amount: 2_000,
-      invoiceId: 'in_story',
+      invoiceId: 'in_first',
       occurredAt: Date.now() - 35 * DAY_MS,
     });
     const paid = await founder.stripe(bodyOf(invoice));
@@ -68,7 +68,7 @@ describe('from a click to a payout CSV', () => {
     const preview = await founder.ok<{ rows: object[] }>('GET', `/apps/${founder.app.id}/payouts/preview`);
     expect(preview.rows).toContainEqual({
       affiliateId,
-      affiliateName: 'Story creator',
+      affiliateName: 'Test creator A',
       count: 3,
       totalCents: 250 + 500 - 100,
     });
@@ -85,16 +85,16 @@ describe('from a click to a payout CSV', () => {
     expect(rows.map((row) => Number(row.split(',')[4])).reduce((a, b) => a + b)).toBe(650);
     expect(csv.headers.get('x-payout-sha256')).toBe(createHash('sha256').update(csv.text).digest('hex'));
     const payoutId = csv.headers.get('x-payout-id');
-    expect(rows.every((row) => row.startsWith(`${payoutId},${affiliateId},Story creator,com_`))).toBe(true);
+    expect(rows.every((row) => row.startsWith(`${payoutId},${affiliateId},Test creator A,com_`))).toBe(true);
 
     const commissions = await commissionsOf(affiliateId);
     expect(commissions.map((c) => c.status)).toEqual(['paid', 'paid', 'paid']);
     expect(commissions.every((c) => c.payoutId === payoutId)).toBe(true);
 
-    const again = await founder.exportCsv(affiliateId);
-    expect(again.status).toBe(200);
-    expect(again.text).toBe(`${CSV_HEADER}\r\n`);
-    expect(again.headers.get('x-payout-id')).toBeNull();
+    const second = await founder.exportCsv(affiliateId);
+    expect(second.status).toBe(200);
+    expect(second.text).toBe(`${CSV_HEADER}\r\n`);
+    expect(second.headers.get('x-payout-id')).toBeNull();
 
     const stored = await founder.call('GET', `/apps/${founder.app.id}/payouts/${payoutId}/csv`);
     expect(stored.text).toBe(csv.text);
@@ -106,7 +106,7 @@ describe('from a click to a payout CSV', () => {
       {
         id: payoutId,
         affiliateId,
-        affiliateName: 'Story creator',
+        affiliateName: 'Test creator A',
         itemCount: 3,
         totalCents: 650,
         currency: 'USD',
@@ -117,7 +117,7 @@ describe('from a click to a payout CSV', () => {
   });
 
   // @promise commission-matures, timer-matures
-  test('the hold timer matures a commission at its due date, and not before', async () => {
+  test('the hold timer matures a commission at its due date and not before', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     await founder.purchase(user, 10, { occurredAt: Date.now() - 30 * DAY_MS + 1_500 });
@@ -131,7 +131,7 @@ describe('from a click to a payout CSV', () => {
   });
 
   // @promise event-unique, webhook-responses, event-duplicate, webhook-200
-  test('a repeated event is a duplicate and earns once', async () => {
+  test('a second delivery of the same event returns duplicate and creates no commission', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 5_000 }));
@@ -141,28 +141,28 @@ describe('from a click to a payout CSV', () => {
   });
 
   // @promise dedup-per-app
-  test('the same event id in two apps is two events', async () => {
+  test('one event id in two apps is two events, and each earns', async () => {
     const other = await setUpFounder(service, { commissionRateBps: 2_500 });
-    const about = { amount: 5_000, eventId: `evt_${randomUUID()}`, invoiceId: `in_${randomUUID()}` };
+    const fields = { amount: 5_000, eventId: `evt_${randomUUID()}`, invoiceId: `in_${randomUUID()}` };
     for (const owner of [founder, other]) {
       const userId = await owner.customer();
-      const answer = await owner.stripe(bodyOf(stripeInvoicePaid({ ...about, userId })));
-      expect(answer.body.commissionId).toMatch(/^com_/);
+      const response = await owner.stripe(bodyOf(stripeInvoicePaid({ ...fields, userId })));
+      expect(response.body.commissionId).toMatch(/^com_/);
     }
   });
 
   // @promise event-unique
-  test('the same event sent twenty times at once earns once', async () => {
+  test('twenty concurrent deliveries of one event create one commission', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 5_000 }));
-    const answers = await Promise.all(Array.from({ length: 20 }, () => founder.stripe(body)));
-    expect(answers.every((a) => a.status === 200)).toBe(true);
-    expect(answers.filter((a) => a.body.commissionId)).toHaveLength(1);
+    const responses = await Promise.all(Array.from({ length: 20 }, () => founder.stripe(body)));
+    expect(responses.every((a) => a.status === 200)).toBe(true);
+    expect(responses.filter((a) => a.body.commissionId)).toHaveLength(1);
     expect(await commissionsOf(affiliateId)).toHaveLength(1);
   });
 
-  test('two providers that report one store payment pay once', async () => {
+  test('two events of one store payment create one commission', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     await founder.purchase(user, 10, { transactionId: '700700' });
@@ -172,17 +172,17 @@ describe('from a click to a payout CSV', () => {
   });
 
   // @promise webhook-returns-commission
-  test('a sandbox purchase is stored and earns nothing', async () => {
+  test('a sandbox purchase is stored and creates no commission', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
-    const answer = await founder.stripe(
+    const response = await founder.stripe(
       bodyOf(stripeInvoicePaid({ userId: user, amount: 5_000, environment: 'sandbox' })),
     );
-    expect(answer.body).toMatchObject({ commissionId: null });
+    expect(response.body).toMatchObject({ commissionId: null });
     expect(await commissionsOf(affiliateId)).toEqual([]);
   });
 
-  test('a Stripe refund that names only the payment intent finds its invoice once the link is known', async () => {
+  test('a Stripe refund that names only the payment intent applies once the intent is linked to its invoice', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const { stripeInvoicePaymentPaid } = await import('../support/provider-fixtures.ts');
@@ -198,12 +198,12 @@ describe('from a click to a payout CSV', () => {
   });
 });
 
-describe('what is refused at the door', () => {
+describe('receiving webhooks', () => {
   // @promise error-401-webhook, refused-delivery-recorded
-  test('a forged signature is a 401, leaves a refused delivery without its body, and starts no workflow', async () => {
+  test('a forged signature returns 401, records a rejected delivery without its body and starts no workflow', async () => {
     const body = bodyOf(stripeInvoicePaid({ amount: 100 }));
-    const answer = await founder.stripe(body, 'whsec_test_of_somebody_else');
-    expect(answer.status).toBe(401);
+    const response = await founder.stripe(body, 'whsec_test_of_another_account');
+    expect(response.status).toBe(401);
     const rows = await service.sql<{ id: string; refusedCount: number; hasBody: boolean; sha256: string }>`
       select d.id, d.refused_count, exists (select from delivery_bodies b where b.delivery_id = d.id) as has_body,
              encode(d.body_sha256, 'hex') as sha256
@@ -214,7 +214,7 @@ describe('what is refused at the door', () => {
   });
 
   // @promise flood-in-one-row
-  test('a flood of forged requests is counted in one row', async () => {
+  test('thirty forged requests are counted in one row', async () => {
     await Promise.all(Array.from({ length: 30 }, () => founder.stripe('{}', 'whsec_test_flood')));
     const rows = await service.sql<{ refusedCount: number }>`
       select refused_count from deliveries where app_id = ${founder.app.id} and processing_status = 'rejected'`;
@@ -223,7 +223,7 @@ describe('what is refused at the door', () => {
   });
 
   // @promise webhook-uniform-401
-  test('unknown app, app without a secret and bad token answer the same body; an unknown app leaves no row', async () => {
+  test('an unknown app, a missing secret and a bad token return the same 401; an unknown app leaves no row', async () => {
     const post = async (path: string) => {
       const options = { body: {}, headers: { authorization: 'no' } };
       const { status, body } = await sendRequest(service.url, 'POST', path, options);
@@ -232,48 +232,48 @@ describe('what is refused at the door', () => {
     };
     const other = await setUpFounder(service);
     const bare = await other.ok<{ id: string }>('POST', '/apps', { name: 'No secrets' });
-    const answers = await Promise.all([
+    const responses = await Promise.all([
       post(`/webhooks/revenuecat/${founder.app.id}`),
       post(`/webhooks/revenuecat/${bare.id}`),
       post(`/webhooks/revenuecat/app_01h455vb4pex5vsknk084sn02q`),
       post('/webhooks/revenuecat/nonsense'),
     ]);
-    expect(answers[0]?.status).toBe(401);
-    expect(new Set(answers.map((a) => JSON.stringify(a))).size).toBe(1);
+    expect(responses[0]?.status).toBe(401);
+    expect(new Set(responses.map((a) => JSON.stringify(a))).size).toBe(1);
     const rows = await service.sql<{ appId: string }>`
       select app_id from deliveries where provider = 'revenuecat' and not signature_valid`;
     expect(rows.map((row) => row.appId).toSorted()).toEqual([founder.app.id, bare.id].toSorted());
   });
 
   // @promise webhook-404-413
-  test('an unknown provider is a 404, a body over 1 MiB a 413', async () => {
-    const unknown = await founder.webhook('nobody', '{}', {});
+  test('an unknown provider returns 404, a body over 1 MiB returns 413', async () => {
+    const unknown = await founder.webhook('unknown', '{}', {});
     expect(unknown.status).toBe(404);
     const large = await founder.stripe(Buffer.alloc(1_048_577, 32));
     expect(large.status).toBe(413);
   });
 
   // @promise unknown-type-ignored
-  test('an event of an unknown type is kept as ignored with a reason, and answered 200', async () => {
+  test('an event of an unknown type is stored as ignored with a reason and returns 200', async () => {
     const body = { ...stripeInvoicePaid({ amount: 100 }), type: 'lantern.lit' };
-    const answer = await founder.stripe(bodyOf(body));
-    expect(answer).toMatchObject({ status: 200, body: { commissionId: null } });
+    const response = await founder.stripe(bodyOf(body));
+    expect(response).toMatchObject({ status: 200, body: { commissionId: null } });
     const row = await service.sql.one<{ status: string; error: string; hasBody: boolean }>`
       select processing_status as status, last_error as error,
              exists (select from delivery_bodies b where b.delivery_id = d.id) as has_body
-        from deliveries d where event_id = ${answer.body.eventId}`;
+        from deliveries d where event_id = ${response.body.eventId}`;
     expect(row).toEqual({ status: 'ignored', error: expect.stringContaining('lantern.lit'), hasBody: true });
   });
 
   // @promise unreadable-body-failed
-  test('a verified body that can not be read is kept as failed with a reason, and answered 200', async () => {
-    const answer = await founder.stripe('{"id": 5');
-    expect(answer).toMatchObject({
+  test('a verified body that cannot be parsed is stored as failed with a reason and returns 200', async () => {
+    const response = await founder.stripe('{"id": 5');
+    expect(response).toMatchObject({
       status: 200,
       body: { eventId: expect.stringMatching(/^evt_/), commissionId: null },
     });
     const row = await service.sql.one<{ status: string; error: string }>`
-      select processing_status as status, last_error as error from deliveries where event_id = ${answer.body.eventId}`;
+      select processing_status as status, last_error as error from deliveries where event_id = ${response.body.eventId}`;
     expect(row.status).toBe('failed');
     expect(row.error).not.toBe('');
   });

@@ -26,30 +26,30 @@ afterAll(async () => {
   await service.close();
 });
 
-const RACES = 200;
-const AT_ONCE = 10;
+const ROUNDS = 200;
+const CONCURRENT = 10;
 
-/** Runs many races, some side by side, and answers what each left behind. */
-async function race(run: (n: number) => Promise<void>, races = RACES): Promise<void> {
-  for (let n = 0; n < races; n += AT_ONCE) {
-    await Promise.all(Array.from({ length: AT_ONCE }, (_, k) => run(n + k)));
+/** Calls `run` `rounds` times, ten calls concurrently. */
+async function repeat(run: (n: number) => Promise<void>, rounds = ROUNDS): Promise<void> {
+  for (let n = 0; n < rounds; n += CONCURRENT) {
+    await Promise.all(Array.from({ length: CONCURRENT }, (_, k) => run(n + k)));
   }
 }
 
-/** Up to a few milliseconds, so that both orders and the overlap happen. */
+/** Waits up to 6 ms, so that both orders and overlaps happen. */
 const jitter = () => sleep(Math.random() * 6);
 
-describe('two facts at the same moment do not miss each other', () => {
+describe('concurrent facts', () => {
   // @promise event-attributed, concurrent-facts
-  test('an identify and a purchase: exactly one commission, hundreds of times', async () => {
+  test('a purchase concurrent with an identify creates exactly one commission in each of 200 rounds', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
-    await race(async () => {
+    await repeat(async () => {
       const user = `user-${randomUUID()}`;
       const device = await founder.install(slug, Date.now() - 2 * DAY_MS);
       const buy = async () => {
         await jitter();
-        const answer = await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
-        expect(answer.status).toBe(200);
+        const response = await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
+        expect(response.status).toBe(200);
       };
       const identify = async () => {
         await jitter();
@@ -58,11 +58,11 @@ describe('two facts at the same moment do not miss each other', () => {
       await Promise.all([buy(), identify()]);
     });
     await eventually(
-      `${RACES} commissions`,
+      `${ROUNDS} commissions`,
       async () => {
         const { n } = await service.sql.one<{ n: number }>`
           select count(*)::int as n from commissions where affiliate_id = ${affiliateId}`;
-        return n === RACES;
+        return n === ROUNDS;
       },
       20_000,
     );
@@ -72,10 +72,10 @@ describe('two facts at the same moment do not miss each other', () => {
   }, 60_000);
 
   // @promise concurrent-facts
-  test('a refund and its payment, and the news that ties them: never more and never less than the share', async () => {
+  test('a refund concurrent with its payment and their link reverses exactly its share', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
-    await race(async () => {
+    await repeat(async () => {
       const invoiceId = `in_${randomUUID()}`;
       const paymentIntentId = `pi_${randomUUID()}`;
       const occurredAt = Date.now() - DAY_MS;
@@ -91,7 +91,7 @@ describe('two facts at the same moment do not miss each other', () => {
         }),
       );
     });
-    await eventually('all deliveries have their outcome', async () => {
+    await eventually('all deliveries have an outcome', async () => {
       const { open } = await service.sql.one<{ open: number }>`
         select count(*)::int as open from deliveries where app_id = ${founder.app.id} and completed_at is null`;
       return open === 0;
@@ -101,14 +101,14 @@ describe('two facts at the same moment do not miss each other', () => {
              sum(amount_cents) filter (where kind = 'reversal')::bigint as reversed,
              count(distinct payment_id)::int as payments
         from commissions where affiliate_id = ${affiliateId}`;
-    expect(sums).toEqual({ earned: RACES * 200, reversed: RACES * -80, payments: RACES });
+    expect(sums).toEqual({ earned: ROUNDS * 200, reversed: ROUNDS * -80, payments: ROUNDS });
   }, 60_000);
 
   // @promise identify-any-order
-  test('an install and an identify in any order bind the user', async () => {
+  test('an install concurrent with an identify binds the user', async () => {
     const { slug } = await founder.newAffiliate();
     const users: string[] = [];
-    await race(async () => {
+    await repeat(async () => {
       const user = `user-${randomUUID()}`;
       users.push(user);
       const deviceId = `device-${randomUUID()}`;
@@ -133,15 +133,15 @@ describe('two facts at the same moment do not miss each other', () => {
     });
     const { bound } = await service.sql.one<{ bound: number }>`
       select count(*)::int as bound from bindings where customer_user_id = any(${users}::text[])`;
-    expect(bound).toBe(RACES);
+    expect(bound).toBe(ROUNDS);
   }, 60_000);
 
   // @promise heal-two-devices
-  test('two devices that identify one user: one binding, and each earlier payment earns once for its creator', async () => {
+  test('two devices that identify one user concurrently create one binding, and each earlier payment earns once', async () => {
     const [ann, bob] = [await founder.newAffiliate(), await founder.newAffiliate()];
     const users: string[] = [];
-    const races = RACES / 2;
-    await race(async () => {
+    const rounds = ROUNDS / 2;
+    await repeat(async () => {
       const user = `user-${randomUUID()}`;
       users.push(user);
       const devices = await Promise.all(
@@ -149,7 +149,7 @@ describe('two facts at the same moment do not miss each other', () => {
       );
       const occurredAt = Date.now() - DAY_MS;
       await Promise.all([5, 10].map((usd) => founder.purchase(user, usd, { occurredAt })));
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         devices.map(async (deviceId) => {
           await jitter();
           const body = { deviceId, customerUserId: user, identifiedAt: Date.now() };
@@ -161,8 +161,8 @@ describe('two facts at the same moment do not miss each other', () => {
           );
         }),
       );
-      expect(new Set(answers.map(({ attributionId }) => attributionId)).size).toBe(1);
-    }, races);
+      expect(new Set(responses.map(({ attributionId }) => attributionId)).size).toBe(1);
+    }, rounds);
     await eventually(
       'all bindings are healed',
       async () => {
@@ -176,21 +176,21 @@ describe('two facts at the same moment do not miss each other', () => {
     const sums = await service.sql.one`
       select count(distinct b.id)::int as bindings, count(c.id)::int as commissions,
              count(distinct c.payment_id)::int as payments, sum(c.amount_cents)::bigint as cents,
-             count(*) filter (where c.affiliate_id is distinct from a.affiliate_id)::int as strangers
+             count(*) filter (where c.affiliate_id is distinct from a.affiliate_id)::int as misattributed
         from bindings b
         join attributions a on a.id = b.attribution_id
         left join commissions c on c.binding_id = b.id
        where b.customer_user_id = any(${users}::text[])`;
     expect(sums).toEqual({
-      bindings: races,
-      commissions: 2 * races,
-      payments: 2 * races,
-      cents: races * 300,
-      strangers: 0,
+      bindings: rounds,
+      commissions: 2 * rounds,
+      payments: 2 * rounds,
+      cents: rounds * 300,
+      misattributed: 0,
     });
   }, 120_000);
 
-  test('afterwards no check of the ledger finds anything', async () => {
+  test('the ledger is consistent after concurrent facts', async () => {
     await expectSoundLedger(service.sql);
   });
 });

@@ -42,7 +42,7 @@ interface Rows {
 
 const get = <T>(path: string) => founder.ok<T>('GET', `/apps/${founder.app.id}${path}`);
 
-/** What the tables say, counted one by one. */
+/** Counts funnel, revenue and commissions from the base tables instead of the roll-ups. */
 async function facts(affiliateId: string | null) {
   return await service.sql.one<Record<string, number>>`
     with own as (select * from affiliates where app_id = ${founder.app.id} and id = coalesce(${affiliateId}, id))
@@ -63,7 +63,7 @@ async function facts(affiliateId: string | null) {
 }
 
 // @promise dashboards, funnel-paid-users, lifetime-sum
-test('the dashboards show what happened, to the cent', async () => {
+test('the dashboards show the funnel, revenue and commissions of the base tables, to the cent', async () => {
   const other = await founder.newAffiliate('Second creator');
   const [first, second] = [await founder.customer(), await founder.customer()];
   const third = await founder.customer(other.slug);
@@ -75,7 +75,7 @@ test('the dashboards show what happened, to the cent', async () => {
     null,
   );
 
-  // 20 % of each; the first creator is paid, then one purchase goes back.
+  // Each purchase earns 20 %. The first affiliate is paid, then one purchase is refunded.
   const transactionId = `t-${randomUUID()}`;
   await founder.purchase(first, 30, { transactionId });
   await founder.purchase(second, 20);
@@ -84,7 +84,7 @@ test('the dashboards show what happened, to the cent', async () => {
   await founder.purchase(third, 50, { occurredAt: Date.now() - DAY_MS });
   await founder.purchase(third, 10);
 
-  await eventually('all that is due has matured', async () => {
+  await eventually('all due commissions have matured', async () => {
     const due = await service.sql`select from commissions where status = 'pending' and due_at <= now()`;
     return due.length === 0;
   });
@@ -124,7 +124,7 @@ test('the dashboards show what happened, to the cent', async () => {
   expect(await findRollupDifferences(service.sql)).toEqual([]);
 });
 
-test('the diagnostics say why a purchase earned nothing, and that the user ids match', async () => {
+test('the diagnostics report why a purchase earned nothing and whether the user ids match', async () => {
   const stranger = `stranger-${randomUUID()}`;
   const paid = await founder.purchase(stranger, 10, { occurredAt: Date.now() - 5 * DAY_MS });
   await founder.revenuecat(bodyOf(revenuecatEvent({ userId: 'sandbox-user', environment: 'SANDBOX' })));
@@ -141,9 +141,9 @@ test('the diagnostics say why a purchase earned nothing, and that the user ids m
   expect(identity).toMatchObject({ verdict: 'ok', overlapCount: 3, truncated: false });
   expect(identity.billingOnlySamples.toSorted()).toEqual(['sandbox-user', stranger].toSorted());
 
-  // Once the app tells of the user on an attributed device, the purchase earns and leaves the list.
+  // After an identify on an attributed device, the purchase earns and leaves the list.
   await founder.identify(await founder.install(founder.slug, Date.now() - 60 * DAY_MS), stranger);
-  await eventually('the purchase was looked at again', async () => {
+  await eventually('the purchase is re-evaluated', async () => {
     return (await get<Rows>('/diagnostics/unattributed')).items.length === 0;
   });
   expect(await get('/diagnostics/identity')).toMatchObject({ verdict: 'ok', overlapCount: 4 });
@@ -151,33 +151,36 @@ test('the diagnostics say why a purchase earned nothing, and that the user ids m
 
 // @promise cause-user-id-mismatch
 test.each([
-  ['another case', (id: string) => id.toUpperCase()],
+  ['a different case', (id: string) => id.toUpperCase()],
   ['spaces around it', (id: string) => ` ${id} `],
-  ['a prefix of a sign-in service', (id: string) => `auth0|${id}`],
-])('a user id with %s is told apart from one that nobody ever named', async (_, spelled) => {
-  const user = await founder.customer();
-  const causeOf = async (userId: string) => {
-    const { body } = await founder.stripe(
-      bodyOf(stripeInvoicePaid({ userId, amount: 1_000, occurredAt: Date.now() - DAY_MS })),
-    );
-    const { items } = await get<Rows>('/diagnostics/unattributed?limit=100');
-    return items.find((row) => row['eventId'] === body.eventId)?.['likelyCause'];
-  };
-  expect(await causeOf(spelled(user))).toBe('user_id_mismatch');
-  expect(await causeOf(`${user}0`)).toBe('user_never_identified');
-  expect(await causeOf(`x${user}`)).toBe('user_never_identified');
-  expect(await causeOf(user)).toBeUndefined();
-});
+  ['the prefix of a sign-in service', (id: string) => `auth0|${id}`],
+])(
+  'a paid user id that differs from an identified one by %s is reported as a mismatch, not as unknown',
+  async (_, spelled) => {
+    const user = await founder.customer();
+    const causeOf = async (userId: string) => {
+      const { body } = await founder.stripe(
+        bodyOf(stripeInvoicePaid({ userId, amount: 1_000, occurredAt: Date.now() - DAY_MS })),
+      );
+      const { items } = await get<Rows>('/diagnostics/unattributed?limit=100');
+      return items.find((row) => row['eventId'] === body.eventId)?.['likelyCause'];
+    };
+    expect(await causeOf(spelled(user))).toBe('user_id_mismatch');
+    expect(await causeOf(`${user}0`)).toBe('user_never_identified');
+    expect(await causeOf(`x${user}`)).toBe('user_never_identified');
+    expect(await causeOf(user)).toBeUndefined();
+  },
+);
 
 // @promise no-raw-payload, event-delivery-listed, delivery-workflow
-test('a delivery names its workflow, and its error quotes neither the body nor a secret', async () => {
+test('a delivery has the id of its workflow and an error without text of the body or a secret', async () => {
   const user = await founder.customer();
   await runOn(
     service.database.url,
-    `create function test_quotes() returns trigger language plpgsql as $$
+    `create function test_raises() returns trigger language plpgsql as $$
        begin raise exception 'refused: "%" of
 %', new.customer_user_id, to_jsonb(new); end $$;
-     create trigger test_quotes before insert on commissions for each row execute function test_quotes();`,
+     create trigger test_raises before insert on commissions for each row execute function test_raises();`,
   );
   const { body } = await founder.purchase(user, 10);
   const deliveryOf = async () =>
@@ -198,7 +201,7 @@ test('a delivery names its workflow, and its error quotes neither the body nor a
   expect(waiting).toMatchObject({ likelyCause: 'processing' });
   const handle = service.temporal.workflow.getHandle(String(stuck['workflowId']));
   expect((await handle.describe()).type).toBe('delivery');
-  await runOn(service.database.url, 'drop trigger test_quotes on commissions; drop function test_quotes()');
+  await runOn(service.database.url, 'drop trigger test_raises on commissions; drop function test_raises()');
   await handle.result();
   expect(await deliveryOf()).toMatchObject({ processingStatus: 'processed', lastError: null, eventCount: 1 });
   expect(body.pending).toBe(true);

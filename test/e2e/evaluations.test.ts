@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 // @promise concurrent-evaluations
-test('of many evaluations made from one look at a payment, one appends and the others look again', async () => {
+test('of several evaluations of one snapshot of a payment, exactly one appends a row', async () => {
   const user = await founder.customer();
   const ref = randomUUID();
   await founder.purchase(user, 10, { transactionId: ref });
@@ -49,7 +49,7 @@ test('of many evaluations made from one look at a payment, one appends and the o
   expect(reversed).toBe(-80);
 });
 
-describe('what is calculated stays', () => {
+describe('calculated commissions', () => {
   interface Row {
     readonly id: string;
     readonly kind: string;
@@ -68,19 +68,19 @@ describe('what is calculated stays', () => {
     ).items;
 
   // @promise rate-snapshot, new-rate-not-retroactive, rate-and-hold-fixed, due-at
-  test('a rate and a hold period that change count for what is calculated from then on', async () => {
-    const own = await setUpFounder(service, { commissionRateBps: 2_000, holdPeriodDays: 30 });
-    const user = await own.customer();
+  test('a changed rate and hold period apply only to commissions calculated afterwards', async () => {
+    const other = await setUpFounder(service, { commissionRateBps: 2_000, holdPeriodDays: 30 });
+    const user = await other.customer();
     const occurredAt = Date.now() - 10 * DAY_MS;
     const commissions = async () =>
-      (await own.ok<{ items: Row[] }>('GET', `/apps/${own.app.id}/commissions`)).items;
-    await own.purchase(user, 10, { occurredAt });
+      (await other.ok<{ items: Row[] }>('GET', `/apps/${other.app.id}/commissions`)).items;
+    await other.purchase(user, 10, { occurredAt });
     const before = await commissions();
     expect(before).toMatchObject([{ rateBps: 2_000, amountCents: 200, dueAt: occurredAt + 30 * DAY_MS }]);
     const settings = { commissionRateBps: 1_000, holdPeriodDays: 60 };
-    await own.ok('PATCH', `/apps/${own.app.id}/settings`, settings);
+    await other.ok('PATCH', `/apps/${other.app.id}/settings`, settings);
     expect(await commissions()).toEqual(before);
-    await own.purchase(user, 10, { occurredAt: occurredAt + 1 });
+    await other.purchase(user, 10, { occurredAt: occurredAt + 1 });
     expect(await commissions()).toEqual([
       expect.objectContaining({ rateBps: 1_000, amountCents: 100, dueAt: occurredAt + 1 + 60 * DAY_MS }),
       ...before,
@@ -89,7 +89,7 @@ describe('what is calculated stays', () => {
 
   // @promise inactive-affiliate-keeps-rows, reversal-row
   test.each(['paused', 'removed'])(
-    'the refund of a %s affiliate has the rate and due date of its earning, and the time of the refund',
+    'a refund of a %s affiliate has the rate and due date of its earning and the time of the refund',
     async (status) => {
       const { affiliateId, slug } = await founder.newAffiliate();
       const user = await founder.customer(slug);

@@ -34,9 +34,9 @@ async function explain(eventId: string | undefined): Promise<Step[]> {
 
 const decisions = (steps: readonly Step[]) => steps.map(({ step, decision }) => `${step}: ${decision}`);
 
-describe('the explanation of an event', () => {
+describe('GET /apps/:appId/events/:eventId/explanation', () => {
   // @promise post-webhook, get-explanation, event-stored, explanation-steps
-  test('that earned says how it was verified, what it was read as, who won and lost, and which rate', async () => {
+  test('the explanation of an earning reports verification, event kind, winning and losing touches, and the rate', async () => {
     const other = await founder.newAffiliate('Later creator');
     const deviceId = await founder.install(founder.slug, Date.now() - 60 * DAY_MS);
     await founder.ok(
@@ -80,7 +80,7 @@ describe('the explanation of an event', () => {
   });
 
   // @promise null-clears-rate
-  test("that earned by the creator's own rate says so, also after the rate was changed", async () => {
+  test('an explanation names the rate of the affiliate that applied, even after the rate has changed', async () => {
     const { affiliateId, slug } = await founder.newAffiliate('Own rate');
     const path = `/apps/${founder.app.id}/affiliates/${affiliateId}`;
     await founder.ok('PATCH', path, { defaultCommissionRateBps: 5000 });
@@ -91,7 +91,7 @@ describe('the explanation of an event', () => {
     );
   });
 
-  test('of a refund says what it took back, and before its payment came that it waits', async () => {
+  test('the explanation of a refund reports that it waits for its payment, then what it reversed', async () => {
     const user = await founder.customer();
     const early = await founder.refund(user, 4.99, 'explained-tx');
     expect(decisions(await explain(early.body.eventId)).slice(4)).toEqual([
@@ -108,7 +108,7 @@ describe('the explanation of an event', () => {
   });
 
   // @promise explanation-without-commission
-  test('of a refund without an amount says that, and not that it waits', async () => {
+  test('the explanation of a refund without an amount reports the unknown price instead of waiting', async () => {
     const user = await founder.customer();
     const transactionId = `amountless-${user}`;
     await founder.purchase(user, 10, { transactionId });
@@ -121,7 +121,7 @@ describe('the explanation of an event', () => {
   });
 
   // @promise sandbox-shown
-  test('of the sandbox says that it never earns', async () => {
+  test('the explanation of a sandbox event reports that it never earns', async () => {
     const event = revenuecatEvent({ userId: await founder.customer(), usd: 5, occurredAt: Date.now() });
     const inner = event['event'] as Record<string, unknown>;
     const { body } = await founder.revenuecat(
@@ -138,7 +138,7 @@ describe('the explanation of an event', () => {
   });
 
   // @promise explanation-without-commission
-  test('that could not be read, and of one that was told before, ends where the delivery ended', async () => {
+  test('the explanation of an unreadable or duplicate event ends with the step at which its delivery ended', async () => {
     const unread = await founder.revenuecat('{"event": 7}');
     const steps = await explain(unread.body.eventId);
     expect(decisions(steps)).toEqual(['verify: verified', 'store_raw: stored', 'normalize: failed']);
@@ -147,16 +147,16 @@ describe('the explanation of an event', () => {
     expect((await founder.revenuecat(event)).body).toEqual({ duplicate: true });
     const { eventId } = await service.sql.one<{ eventId: string }>`
       select event_id from deliveries where processing_status = 'duplicate' limit 1`;
-    const again = await explain(eventId);
-    expect(decisions(again).at(-1)).toBe('dedupe: duplicate');
-    expect(again.at(-1)?.facts).toEqual({ toldBefore: first.body.eventId });
+    const duplicate = await explain(eventId);
+    expect(decisions(duplicate).at(-1)).toBe('dedupe: duplicate');
+    expect(duplicate.at(-1)?.facts).toEqual({ toldBefore: first.body.eventId });
   });
 
-  test('of a payment that two events tell says which one counted', async () => {
+  test('the explanation of a second event of one payment names the event that counted', async () => {
     const user = await founder.customer();
-    const told = { transactionId: `both-${user}` };
-    const first = await founder.purchase(user, 5, { ...told, eventId: `a-${user}` });
-    const second = await founder.purchase(user, 5, { ...told, eventId: `b-${user}` });
+    const fields = { transactionId: `both-${user}` };
+    const first = await founder.purchase(user, 5, { ...fields, eventId: `a-${user}` });
+    const second = await founder.purchase(user, 5, { ...fields, eventId: `b-${user}` });
     const steps = await explain(second.body.eventId);
     expect(steps[3]).toMatchObject({ decision: 'same_payment', facts: { firstEventId: first.body.eventId } });
     expect(steps[5]).toMatchObject({ decision: 'none' });

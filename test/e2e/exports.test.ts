@@ -59,26 +59,26 @@ async function openRequest(affiliateId: string, validForMs = 20_000): Promise<Pa
   return id;
 }
 
-describe('every cent in exactly one payout', () => {
+describe('concurrent exports', () => {
   // @promise paid-once
-  test('ten exports at once make one payout', async () => {
+  test('ten concurrent exports create one payout', async () => {
     const affiliateId = await earningAffiliate(10, 20, 30);
-    const answers = await Promise.all(Array.from({ length: 10 }, () => founder.exportCsv(affiliateId)));
-    expect(answers.map((a) => a.status)).toEqual(Array.from({ length: 10 }, () => 200));
-    const paying = answers.filter((a) => rowsOf(a.text).length > 0);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => founder.exportCsv(affiliateId)));
+    expect(responses.map((a) => a.status)).toEqual(Array.from({ length: 10 }, () => 200));
+    const paying = responses.filter((a) => rowsOf(a.text).length > 0);
     expect(paying).toHaveLength(1);
     expect(await payoutsOf(affiliateId)).toEqual({ total: 1_200, payouts: 1 });
   });
 
   // @promise settle-open-request
-  test('ten settlements of one request at once, beside the workflow, make one payout', async () => {
+  test('ten concurrent settlements of one payout request create one payout', async () => {
     const affiliateId = await earningAffiliate(10, 20);
     const id = await openRequest(affiliateId);
     await Promise.all(Array.from({ length: 10 }, () => settlePayoutRequest(service.sql, id)));
     expect(await payoutsOf(affiliateId)).toEqual({ total: 600, payouts: 1 });
   });
 
-  test('ten different requests settled at once pay once between them', async () => {
+  test('ten payout requests of one affiliate that are settled concurrently create one payout', async () => {
     const affiliateId = await earningAffiliate(10, 20);
     const ids = await Promise.all(Array.from({ length: 10 }, async () => await openRequest(affiliateId)));
     await Promise.all(ids.map((id) => settlePayoutRequest(service.sql, id)));
@@ -88,18 +88,18 @@ describe('every cent in exactly one payout', () => {
     expect(open).toEqual([]);
   });
 
-  test('exports that race purchases and refunds pay each commission at most once, and all of them in the end', async () => {
+  test('exports concurrent with purchases and refunds pay each commission at most once and finally all of them', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
-    const work: Promise<unknown>[] = [];
+    const calls: Promise<unknown>[] = [];
     for (let n = 0; n < 20; n += 1) {
       const transactionId = `55${n}${Date.now()}`;
-      work.push(founder.purchase(user, 10, { transactionId }));
-      if (n % 4 === 0) work.push(founder.refund(user, 5, transactionId));
-      if (n % 3 === 0) work.push(founder.exportCsv(affiliateId));
+      calls.push(founder.purchase(user, 10, { transactionId }));
+      if (n % 4 === 0) calls.push(founder.refund(user, 5, transactionId));
+      if (n % 3 === 0) calls.push(founder.exportCsv(affiliateId));
       await sleep(5);
     }
-    await Promise.all(work);
+    await Promise.all(calls);
     await founder.exportCsv(affiliateId);
     const sums = await service.sql.one<{ unpaid: number; paid: number; items: number }>`
       select coalesce(sum(amount_cents) filter (where status <> 'paid'), 0)::bigint as unpaid,
@@ -112,9 +112,9 @@ describe('every cent in exactly one payout', () => {
   });
 });
 
-describe('a request is worth one settlement', () => {
+describe('payout requests', () => {
   // @promise paid-once
-  test('settled again after more has become due, it pays nothing more', async () => {
+  test('a second settlement of a payout request pays nothing, even when more is due', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     await founder.purchase(user, 10);
@@ -126,7 +126,7 @@ describe('a request is worth one settlement', () => {
   });
 
   // @promise settle-open-request
-  test('closed by a caller that gave up, it pays nothing', async () => {
+  test('a payout request closed by its caller pays nothing', async () => {
     const affiliateId = await earningAffiliate(10);
     const id = await openRequest(affiliateId);
     expect(await closePayoutRequest(service.sql, id)).toBe(true);
@@ -135,7 +135,7 @@ describe('a request is worth one settlement', () => {
   });
 
   // @promise settle-open-request
-  test('expired while nobody could close it, it pays nothing', async () => {
+  test('an expired payout request pays nothing', async () => {
     const affiliateId = await earningAffiliate(10);
     const id = await openRequest(affiliateId, 1);
     await sleep(20);
@@ -144,7 +144,7 @@ describe('a request is worth one settlement', () => {
   });
 
   // @promise export-paid-or-not
-  test('closed while it is being settled, the caller learns that it was paid', async () => {
+  test('closing a payout request during its settlement succeeds exactly when nothing was paid', async () => {
     const affiliateId = await earningAffiliate(10);
     const id = await openRequest(affiliateId);
     const [, closed] = await Promise.all([
@@ -156,23 +156,23 @@ describe('a request is worth one settlement', () => {
   });
 });
 
-describe('what an export promises its caller', () => {
+describe('POST /apps/:appId/affiliates/:affiliateId/payouts/export', () => {
   // @promise export-idempotent
-  test('the same Idempotency-Key answers the same bytes, also after more has become due', async () => {
+  test('an export with the same Idempotency-Key returns the same bytes, even when more is due', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     await founder.purchase(user, 10);
     const headers = { 'idempotency-key': randomUUID() };
     const first = await founder.exportCsv(affiliateId, { headers });
     await founder.purchase(user, 20);
-    const again = await founder.exportCsv(affiliateId, { headers });
-    expect(again.text).toBe(first.text);
-    expect(again.headers.get('x-payout-id')).toBe(first.headers.get('x-payout-id'));
+    const second = await founder.exportCsv(affiliateId, { headers });
+    expect(second.text).toBe(first.text);
+    expect(second.headers.get('x-payout-id')).toBe(first.headers.get('x-payout-id'));
     expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
   });
 
   // @promise export-key-forever
-  test('a key is kept for ever: years later it still answers the first payout', async () => {
+  test('the Idempotency-Key of an export still returns the first payout after ten years', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     await founder.purchase(user, 10);
@@ -189,7 +189,7 @@ describe('what an export promises its caller', () => {
   });
 
   // @promise csv-format
-  test('a name that a spreadsheet would run is defused; quotes, commas and other letters survive', async () => {
+  test('the CSV escapes a name that is a spreadsheet formula and preserves quotes, commas and accents', async () => {
     const { affiliateId, slug } = await founder.newAffiliate('=HYPERLINK("http://x", "Zoë")');
     const user = await founder.customer(slug);
     const occurredAt = Date.now() - 40 * DAY_MS;
@@ -211,7 +211,7 @@ describe('what an export promises its caller', () => {
 
   // @promise inactive-affiliate-is-paid, inactive-rows-payable
   test.each(['paused', 'removed'])(
-    'what an affiliate earned before being %s is still paid',
+    'commissions that an affiliate earned before being %s are still paid',
     async (status) => {
       const affiliateId = await earningAffiliate(10);
       await founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${affiliateId}`, { status });
@@ -226,18 +226,18 @@ describe('what an export promises its caller', () => {
   );
 
   // @promise export-idempotent
-  test('the same Idempotency-Key at ten callers at once pays once, and all ten get the CSV', async () => {
+  test('ten concurrent exports with one Idempotency-Key pay once and all return the CSV', async () => {
     const affiliateId = await earningAffiliate(10);
     const headers = { 'idempotency-key': randomUUID() };
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, () => founder.exportCsv(affiliateId, { headers })),
     );
-    expect(answers.map((a) => a.status)).toEqual(Array.from({ length: 10 }, () => 200));
-    expect(new Set(answers.map((a) => a.text)).size).toBe(1);
-    expect(rowsOf(answers[0]!.text)).toHaveLength(1);
+    expect(responses.map((a) => a.status)).toEqual(Array.from({ length: 10 }, () => 200));
+    expect(new Set(responses.map((a) => a.text)).size).toBe(1);
+    expect(rowsOf(responses[0]!.text)).toHaveLength(1);
   });
 
-  test('the same Idempotency-Key for another affiliate is a 409', async () => {
+  test('an Idempotency-Key that was used for another affiliate returns 409', async () => {
     const [one, two] = [await earningAffiliate(10), await earningAffiliate(10)];
     const headers = { 'idempotency-key': randomUUID() };
     await founder.exportCsv(one, { headers });
@@ -246,7 +246,7 @@ describe('what an export promises its caller', () => {
   });
 
   // @promise expected-total
-  test('another net than expected is a 409 that pays nothing; the expected one pays', async () => {
+  test('an export whose expectedTotalCents differs from the net returns 409 and pays nothing', async () => {
     const affiliateId = await earningAffiliate(10, 20);
     const refused = await founder.exportCsv(affiliateId, { body: { expectedTotalCents: 599 } });
     expect(refused).toMatchObject({ status: 409, body: expect.objectContaining({ code: 'total_changed' }) });
@@ -255,7 +255,7 @@ describe('what an export promises its caller', () => {
   });
 
   // @promise net-zero-pays-nothing
-  test('a net below zero pays nothing, marks nothing paid, and is carried into the next payout', async () => {
+  test('a negative net pays nothing, marks nothing paid and is carried into the next payout', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const transactionId = `77${Date.now()}`;
@@ -274,33 +274,37 @@ describe('what an export promises its caller', () => {
   });
 
   // @promise payout-export-permission
-  test('a key without the payout permission is a 403, before the affiliate is looked up', async () => {
+  test('a key without the payout permission gets 403 before the affiliate is looked up', async () => {
     const { createAccountKey } = await import('../../src/db/account-keys.ts');
     const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, [
       'read',
       'write',
       'setup',
     ]);
-    const answer = await founder.call('POST', `/apps/${founder.app.id}/affiliates/aff_none/payouts/export`, {
-      key,
-    });
-    expect(answer.status).toBe(403);
+    const response = await founder.call(
+      'POST',
+      `/apps/${founder.app.id}/affiliates/aff_none/payouts/export`,
+      {
+        key,
+      },
+    );
+    expect(response.status).toBe(403);
   });
 
-  test("another account's affiliate is a 404 and nothing is written", async () => {
+  test("an export of another account's affiliate returns 404 and writes nothing", async () => {
     const affiliateId = await earningAffiliate(10);
     const other = await setUpFounder(service);
-    const answer = await other.call(
+    const response = await other.call(
       'POST',
       `/apps/${founder.app.id}/affiliates/${affiliateId}/payouts/export`,
     );
-    expect(answer.status).toBe(404);
+    expect(response.status).toBe(404);
     expect(await service.sql`select id from payout_requests where affiliate_id = ${affiliateId}`).toEqual([]);
   });
 });
 
 // @promise manual-signal-pays-nothing
-test('a signal sent by hand pays nothing', async () => {
+test('a payout signal sent by hand pays nothing', async () => {
   const affiliateId = await earningAffiliate(10);
   const handle = await service.temporal.workflow.signalWithStart('payout', {
     workflowId: `payout:${affiliateId}`,
@@ -313,37 +317,40 @@ test('a signal sent by hand pays nothing', async () => {
   expect(await payoutsOf(affiliateId)).toEqual({ total: 0, payouts: 0 });
 });
 
-// @promise paid-is-final, reversal-constraint
-describe('what the database itself refuses', () => {
+describe('database constraints', () => {
+  // @promise paid-is-final, reversal-constraint
   test.each([
     [
-      'un-paying a commission',
+      'setting a paid commission back to matured',
       `update commissions set status = 'matured', paid_at = null, payout_id = null where status = 'paid'`,
     ],
     ['changing an amount', `update commissions set amount_cents = amount_cents + 1`],
     ['deleting a commission', `delete from commissions`],
     ['moving a due date', `update commissions set due_at = due_at + interval '1 day' where status <> 'paid'`],
-    ['changing whose money it is', `update commissions set customer_user_id = 'x' where status <> 'paid'`],
-    ['changing what a payment has earned', `update payments set earned_cents = earned_cents + 1`],
     [
-      'a commission that begins as paid',
+      'changing the user of a commission',
+      `update commissions set customer_user_id = 'x' where status <> 'paid'`,
+    ],
+    ['changing the earned amount of a payment', `update payments set earned_cents = earned_cents + 1`],
+    [
+      'inserting a commission that has already matured',
       `insert into commissions select (jsonb_populate_record(c, jsonb_build_object('id', 'com_01h455vb4pex5vsknk084sn02q',
          'status', 'matured', 'matured_at', now()))).* from commissions c where status <> 'paid' limit 1`,
     ],
     [
-      'an item that joins an old payout',
+      'adding an item to an existing payout',
       `insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
        select p.id, c.id, c.app_id, c.affiliate_id, c.amount_cents, 1000
          from payouts p join commissions c on c.affiliate_id = p.affiliate_id and c.status <> 'paid' limit 1`,
     ],
     ['changing a payout', `update payouts set total_cents = total_cents + 1`],
-    ['moving a payout item', `update payout_items set amount_cents = 1`],
+    ['changing a payout item', `update payout_items set amount_cents = 1`],
     [
-      'marking paid without a payout',
+      'marking a commission paid without a payout',
       `update commissions set status = 'paid', matured_at = now(), paid_at = now() where status <> 'paid'`,
     ],
     [
-      'a payout that is not the sum of its items',
+      'a payout whose total differs from the sum of its items',
       `insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents)
        select 'pay_01h455vb4pex5vsknk084sn02q', app_id, id, name, 1, 5 from affiliates limit 1`,
     ],
@@ -356,7 +363,7 @@ describe('what the database itself refuses', () => {
          from commissions where kind = 'earning' limit 1`,
     ],
     [
-      'reversing more than was earned',
+      'reversing more than the earning',
       `insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
                                 reverses_commission_id, rate_bps, base_cents, amount_cents, source, customer_user_id, match_method,
                                 occurred_at, due_at)
@@ -373,7 +380,7 @@ describe('what the database itself refuses', () => {
               payment_id, binding_id, kind, rate_bps, base_cents, amount_cents, source, customer_user_id, match_method, occurred_at, due_at
          from commissions c where kind = 'earning' limit 1`,
     ],
-  ])('%s', async (_title, statement) => {
+  ])('the database rejects %s', async (_title, statement) => {
     const { runOn } = await import('../support/postgres-admin.ts');
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
@@ -386,6 +393,6 @@ describe('what the database itself refuses', () => {
   });
 });
 
-test('afterwards no check of the ledger finds anything', async () => {
+test('the ledger is consistent after all exports', async () => {
   await expectSoundLedger(service.sql);
 });

@@ -39,53 +39,53 @@ afterAll(async () => {
 interface Sale {
   readonly userId: string;
   readonly cents: number;
-  /** Names the sale: the provider's ids are made of it. */
+  /** The part that the ids of the provider have in common. */
   readonly ref: string;
   readonly occurredAt: number;
 }
 
-/** How one provider speaks. */
-interface Voice {
-  readonly sells: (sale: Sale, isSandbox: boolean) => Payload;
-  readonly refunds: (sale: Sale) => Payload;
+/** Builds the payloads of one provider. */
+interface ProviderPayloads {
+  readonly purchase: (sale: Sale, isSandbox: boolean) => Payload;
+  readonly refund: (sale: Sale) => Payload;
 }
 
-const VOICES: Readonly<Record<ProviderName, Voice>> = {
+const PAYLOADS: Readonly<Record<ProviderName, ProviderPayloads>> = {
   revenuecat: {
-    sells: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
+    purchase: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
       revenuecatEvent({
         ...sale,
         transactionId,
         usd: cents / 100,
         environment: isSandbox ? 'SANDBOX' : 'PRODUCTION',
       }),
-    refunds: ({ cents, ref: transactionId, ...sale }) =>
+    refund: ({ cents, ref: transactionId, ...sale }) =>
       revenuecatRefund({ ...sale, transactionId, usd: cents / 100 }),
   },
   adapty: {
-    sells: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
+    purchase: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
       adaptyEvent({
         ...sale,
         transactionId,
         usd: cents / 100,
         environment: isSandbox ? 'Sandbox' : 'Production',
       }),
-    refunds: ({ cents, ref: transactionId, ...sale }) =>
+    refund: ({ cents, ref: transactionId, ...sale }) =>
       adaptyRefund({ ...sale, transactionId, usd: cents / 100 }),
   },
   superwall: {
-    sells: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
+    purchase: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
       superwallEvent({
         ...sale,
         transactionId,
         usd: cents / 100,
         environment: isSandbox ? 'SANDBOX' : 'PRODUCTION',
       }),
-    refunds: ({ cents, ref: transactionId, ...sale }) =>
+    refund: ({ cents, ref: transactionId, ...sale }) =>
       superwallRefund({ ...sale, transactionId, usd: cents / 100 }),
   },
   stripe: {
-    sells: ({ cents: amount, ref, ...sale }, isSandbox) =>
+    purchase: ({ cents: amount, ref, ...sale }, isSandbox) =>
       stripeInvoicePaid({
         ...sale,
         amount,
@@ -93,13 +93,13 @@ const VOICES: Readonly<Record<ProviderName, Voice>> = {
         environment: isSandbox ? 'sandbox' : 'production',
         legacy: { chargeId: `ch_${ref}`, paymentIntentId: `pi_${ref}` },
       }),
-    refunds: ({ cents: amount, ref, occurredAt }) =>
+    refund: ({ cents: amount, ref, occurredAt }) =>
       stripeRefund({ amount, paymentIntentId: `pi_${ref}`, occurredAt }),
   },
   paddle: {
-    sells: ({ cents: amount, ref, ...sale }, simulated) =>
+    purchase: ({ cents: amount, ref, ...sale }, simulated) =>
       paddleTransaction({ ...sale, amount, transactionId: `txn_${ref}`, simulated }),
-    refunds: ({ cents: amount, ref, occurredAt }) =>
+    refund: ({ cents: amount, ref, occurredAt }) =>
       paddleAdjustment({ amount, transactionId: `txn_${ref}`, occurredAt }),
   },
 };
@@ -109,7 +109,7 @@ const SECRETS = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, fakeSecre
   string | null
 >;
 
-/** Sets a provider's webhooks up as a founder would; answers the secret, whoever made it. */
+/** Configures the webhooks of a provider as a founder does. Returns the secret, given or generated. */
 async function setUp(name: ProviderName, secret = SECRETS[name], over: object = {}): Promise<string> {
   const given = { environment: 'production', ...(secret === null ? {} : { secret }), ...over };
   const put = await founder.ok<{ secret?: string }>(
@@ -133,7 +133,7 @@ async function post(name: ProviderName, payload: Payload, secret: string) {
   return await founder.webhook(name, body, PROOFS[name](body, secret));
 }
 
-/** A user who came through a link of an affiliate of his own, and a sale of 10.00 USD to him five days ago. */
+/** Returns a sale of 10.00 USD five days ago to a user of a new affiliate. */
 async function customer(): Promise<{ affiliateId: string; sale: Sale }> {
   const { affiliateId, slug } = await founder.newAffiliate();
   const userId = await founder.customer(slug);
@@ -144,43 +144,43 @@ async function customer(): Promise<{ affiliateId: string; sale: Sale }> {
 const earned = expect.stringMatching(/^com_/);
 
 describe.each(PROVIDER_NAMES)('%s', (name) => {
-  const voice = VOICES[name];
+  const payloads = PAYLOADS[name];
 
   // @promise purchase-earns, post-webhook-of-five-providers, dedup-by-event-id, sandbox-never-earns
-  test('a signed purchase earns once, its refund takes back its share, the sandbox earns nothing', async () => {
+  test('a signed purchase earns once, its refund reverses its share, a sandbox purchase earns nothing', async () => {
     const secret = await setUp(name);
     const { affiliateId, sale } = await customer();
 
-    const purchase = voice.sells(sale, false);
+    const purchase = payloads.purchase(sale, false);
     expect(await post(name, purchase, secret)).toMatchObject({ status: 200, body: { commissionId: earned } });
     expect(await post(name, purchase, secret)).toMatchObject({ status: 200, body: { duplicate: true } });
     expect(await amountsOf(affiliateId)).toEqual([250]);
 
-    const refund = voice.refunds({ ...sale, cents: 400, occurredAt: Date.now() - DAY_MS });
+    const refund = payloads.refund({ ...sale, cents: 400, occurredAt: Date.now() - DAY_MS });
     expect(await post(name, refund, secret)).toMatchObject({ status: 200, body: { commissionId: earned } });
     expect(await post(name, refund, secret)).toMatchObject({ status: 200, body: { duplicate: true } });
     expect(await amountsOf(affiliateId)).toEqual([-100, 250]);
 
-    const sandbox = voice.sells({ ...sale, ref: randomUUID() }, true);
+    const sandbox = payloads.purchase({ ...sale, ref: randomUUID() }, true);
     expect(await post(name, sandbox, secret)).toMatchObject({ status: 200, body: { commissionId: null } });
     expect(await amountsOf(affiliateId)).toEqual([-100, 250]);
   });
 
   // @promise refund-waits
-  test('a refund that comes before its purchase waits for it', async () => {
+  test('a refund received before its purchase waits for it', async () => {
     const secret = await setUp(name);
     const { affiliateId, sale } = await customer();
-    const refund = await post(name, voice.refunds({ ...sale, occurredAt: Date.now() - DAY_MS }), secret);
+    const refund = await post(name, payloads.refund({ ...sale, occurredAt: Date.now() - DAY_MS }), secret);
     expect(refund).toMatchObject({ status: 200, body: { commissionId: null } });
-    await post(name, voice.sells(sale, false), secret);
+    await post(name, payloads.purchase(sale, false), secret);
     expect(await amountsOf(affiliateId)).toEqual([-250, 250]);
   });
 
   // @promise webhook-bad-signature, webhook-failed-check
-  test('what was tampered with is a 401 and earns nothing', async () => {
+  test('a webhook without a proof, with a forged proof or a changed body returns 401 and earns nothing', async () => {
     const secret = await setUp(name);
     const { affiliateId, sale } = await customer();
-    const body = bodyOf(voice.sells(sale, false));
+    const body = bodyOf(payloads.purchase(sale, false));
     const headers = PROOFS[name](body, secret);
 
     expect((await founder.webhook(name, body, {})).status).toBe(401);
@@ -190,33 +190,33 @@ describe.each(PROVIDER_NAMES)('%s', (name) => {
     ]);
     expect((await founder.webhook(name, body, Object.fromEntries(forged))).status).toBe(401);
     if (name !== 'revenuecat' && name !== 'adapty') {
-      const richer = bodyOf(voice.sells({ ...sale, cents: 999_999 }, false));
+      const richer = bodyOf(payloads.purchase({ ...sale, cents: 999_999 }, false));
       expect((await founder.webhook(name, richer, { ...headers })).status).toBe(401);
     }
     expect(await amountsOf(affiliateId)).toEqual([]);
   });
 
   // @promise secret-grace-verifies
-  test('the secret before is accepted for its grace period, and cut at once where that is none', async () => {
+  test('the previous secret is accepted during its grace period and not at all without one', async () => {
     const before = await setUp(name);
     const newer = fakeSecret(name) ?? `token-${randomUUID()}`;
     const now = await setUp(name, SECRETS[name] === null ? null : newer);
     const { affiliateId, sale } = await customer();
-    expect((await post(name, voice.sells(sale, false), before)).body.commissionId).toEqual(earned);
-    const second = voice.sells({ ...sale, ref: randomUUID() }, false);
+    expect((await post(name, payloads.purchase(sale, false), before)).body.commissionId).toEqual(earned);
+    const second = payloads.purchase({ ...sale, ref: randomUUID() }, false);
     expect((await post(name, second, now)).body.commissionId).toEqual(earned);
 
     const last = await setUp(name, SECRETS[name], { graceSeconds: 0 });
-    const third = voice.sells({ ...sale, ref: randomUUID() }, false);
+    const third = payloads.purchase({ ...sale, ref: randomUUID() }, false);
     expect((await post(name, third, now)).status).toBe(401);
     expect((await post(name, third, last)).body.commissionId).toEqual(earned);
     expect(await amountsOf(affiliateId)).toEqual([250, 250, 250]);
   });
 });
 
-describe('what is special', () => {
+describe('provider specifics', () => {
   // @promise store-purchase-once
-  test('two providers that report one store purchase earn once', async () => {
+  test('one store purchase reported by three providers earns once', async () => {
     const revenuecat = await setUp('revenuecat');
     const adapty = await setUp('adapty');
     const superwall = await setUp('superwall');
@@ -229,7 +229,7 @@ describe('what is special', () => {
     expect(await amountsOf(affiliateId)).toEqual([250]);
   });
 
-  test("Adapty's check of a set-up is answered with JSON, also in its older form, but not without the token", async () => {
+  test("Adapty's setup check returns JSON in its new and its older form, and 401 without the token", async () => {
     const secret = await setUp('adapty');
     const check = (body: string, headers: Record<string, string>) => founder.webhook('adapty', body, headers);
     expect(await check('{}', { authorization: secret })).toMatchObject({
@@ -247,19 +247,23 @@ describe('what is special', () => {
   });
 
   // @promise paddle-environment-decides, sandbox-never-earns
-  test("what a sandbox account of Paddle signs earns nothing: the secret's environment counts", async () => {
+  test('a purchase signed with a sandbox secret of Paddle earns nothing', async () => {
     const live = await setUp('paddle');
     const sandbox = await setUp('paddle', `pdl_ntfset_sandbox_${randomUUID()}`, { environment: 'sandbox' });
     const { affiliateId, sale } = await customer();
-    const tried = await post('paddle', VOICES.paddle.sells(sale, false), sandbox);
-    expect(tried).toMatchObject({ status: 200, body: { commissionId: null } });
-    const bought = await post('paddle', VOICES.paddle.sells({ ...sale, ref: randomUUID() }, false), live);
+    const simulated = await post('paddle', PAYLOADS.paddle.purchase(sale, false), sandbox);
+    expect(simulated).toMatchObject({ status: 200, body: { commissionId: null } });
+    const bought = await post(
+      'paddle',
+      PAYLOADS.paddle.purchase({ ...sale, ref: randomUUID() }, false),
+      live,
+    );
     expect(bought.body.commissionId).toEqual(earned);
     expect(await amountsOf(affiliateId)).toEqual([250]);
   });
 
   // @promise reversal-in-original-currency
-  test('a Paddle sale in pounds earns from the dollars it is paid out in', async () => {
+  test('a Paddle sale in pounds earns from its payout in dollars', async () => {
     const secret = await setUp('paddle');
     const { affiliateId, sale } = await customer();
     const { userId, occurredAt, ref } = sale;
@@ -272,24 +276,24 @@ describe('what is special', () => {
     expect(await amountsOf(affiliateId)).toEqual([-359, 718]);
   });
 
-  test('a Paddle refund counts when it is approved, and a chargeback that is won comes back without it', async () => {
+  test('a Paddle refund reverses once approved, and a won chargeback restores only the chargeback', async () => {
     const secret = await setUp('paddle');
     const { affiliateId, sale } = await customer();
-    await post('paddle', VOICES.paddle.sells(sale, false), secret);
-    const about = { transactionId: `txn_${sale.ref}`, occurredAt: Date.now() - DAY_MS };
-    const refund = { ...about, adjustmentId: `adj_${sale.ref}`, amount: 400 };
+    await post('paddle', PAYLOADS.paddle.purchase(sale, false), secret);
+    const fields = { transactionId: `txn_${sale.ref}`, occurredAt: Date.now() - DAY_MS };
+    const refund = { ...fields, adjustmentId: `adj_${sale.ref}`, amount: 400 };
     await post('paddle', paddleAdjustment({ ...refund, status: 'pending_approval' }), secret);
     expect(await amountsOf(affiliateId)).toEqual([250]);
     await post('paddle', paddleAdjustment({ ...refund, type: 'adjustment.updated' }), secret);
     expect(await amountsOf(affiliateId)).toEqual([-100, 250]);
-    await post('paddle', paddleAdjustment({ ...about, action: 'chargeback', amount: 600 }), secret);
+    await post('paddle', paddleAdjustment({ ...fields, action: 'chargeback', amount: 600 }), secret);
     expect(await amountsOf(affiliateId)).toEqual([-150, -100, 250]);
-    const won = { ...about, occurredAt: Date.now(), action: 'chargeback_reverse', amount: 600 };
+    const won = { ...fields, occurredAt: Date.now(), action: 'chargeback_reverse', amount: 600 };
     await post('paddle', paddleAdjustment(won), secret);
     expect(await amountsOf(affiliateId)).toEqual([-150, -100, 150, 250]);
   });
 
-  test('a Paddle subscription that names its user only later still earns for its first payment', async () => {
+  test('a Paddle subscription that identifies its user later earns for its first payment', async () => {
     const secret = await setUp('paddle');
     const { affiliateId, slug } = await founder.newAffiliate();
     const occurredAt = Date.now() - DAY_MS;

@@ -35,7 +35,7 @@ const rowsOf = async (affiliateId: string, of = founder) =>
     )
   ).items;
 
-/** The binding of a user, once everything that came before it was looked at. */
+/** Waits until all earlier payments of a user are re-evaluated. Returns the id of the binding. */
 async function healed(userId: string): Promise<string> {
   let id: string | undefined;
   await eventually(`${userId} is healed`, async () => {
@@ -53,9 +53,9 @@ async function causeOf(eventId: string | undefined): Promise<string | null> {
   return cause;
 }
 
-describe('a late identify heals', () => {
+describe('a late identify', () => {
   // @promise heal-workflow
-  test('a user with many payments page by page, in a workflow that Temporal shows by its id and type', async () => {
+  test('a late identify heals 101 payments in three pages of one workflow, which Temporal lists by id and type', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = `user-${randomUUID()}`;
     const device = await founder.install(slug, Date.now() - 3 * DAY_MS);
@@ -81,7 +81,7 @@ describe('a late identify heals', () => {
     );
     expect(pages).toHaveLength(3);
     const found: string[] = [];
-    await eventually('the list of workflows shows it', async () => {
+    await eventually('the workflow is listed', async () => {
       found.length = 0;
       const query = `WorkflowType = 'heal' and TaskQueue = '${service.taskQueue}'`;
       for await (const workflow of service.temporal.workflow.list({ query })) found.push(workflow.workflowId);
@@ -90,18 +90,18 @@ describe('a late identify heals', () => {
   }, 60_000);
 
   // @promise heal-once
-  test('once, however often it is told and looked at again', async () => {
+  test('repeating the identify, the purchase and the heal creates no second commission', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = `user-${randomUUID()}`;
     const device = await founder.install(slug, Date.now() - 3 * DAY_MS);
-    const told = { transactionId: randomUUID(), occurredAt: Date.now() - DAY_MS };
-    await founder.purchase(user, 10, told);
+    const payment = { transactionId: randomUUID(), occurredAt: Date.now() - DAY_MS };
+    await founder.purchase(user, 10, payment);
     await founder.identify(device, user);
     const bindingId = await healed(user);
     const before = await rowsOf(affiliateId);
     expect(before).toHaveLength(1);
     await founder.identify(device, user);
-    await founder.purchase(user, 10, told);
+    await founder.purchase(user, 10, payment);
     await service.temporal.workflow.execute('heal', {
       workflowId: `heal:${bindingId}`,
       taskQueue: service.taskQueue,
@@ -111,17 +111,17 @@ describe('a late identify heals', () => {
   });
 
   // @promise heal-current-settings
-  test('with the rate and the hold period of when it heals', async () => {
-    const own = await setUpFounder(service, { commissionRateBps: 2_000, holdPeriodDays: 30 });
+  test('a healed payment earns with the rate and hold period at the time of the heal', async () => {
+    const other = await setUpFounder(service, { commissionRateBps: 2_000, holdPeriodDays: 30 });
     const user = `user-${randomUUID()}`;
-    const device = await own.install(own.slug, Date.now() - 3 * DAY_MS);
+    const device = await other.install(other.slug, Date.now() - 3 * DAY_MS);
     const occurredAt = Date.now() - DAY_MS;
-    await own.purchase(user, 10, { occurredAt });
+    await other.purchase(user, 10, { occurredAt });
     const settings = { commissionRateBps: 1_500, holdPeriodDays: 7 };
-    await own.ok('PATCH', `/apps/${own.app.id}/settings`, settings);
-    await own.identify(device, user);
+    await other.ok('PATCH', `/apps/${other.app.id}/settings`, settings);
+    await other.identify(device, user);
     await healed(user);
-    expect(await rowsOf(own.affiliateId, own)).toMatchObject([
+    expect(await rowsOf(other.affiliateId, other)).toMatchObject([
       { rateBps: 1_500, amountCents: 150, occurredAt, dueAt: occurredAt + 7 * DAY_MS },
     ]);
   });
@@ -130,27 +130,30 @@ describe('a late identify heals', () => {
   test.each([
     ['paused', 'affiliate_paused'],
     ['removed', 'affiliate_removed'],
-  ])('nothing for a creator who is %s by then, and that stays', async (status, cause) => {
-    const { affiliateId, slug } = await founder.newAffiliate();
-    const user = `user-${randomUUID()}`;
-    const device = await founder.install(slug, Date.now() - 3 * DAY_MS);
-    const paid = await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
-    const path = `/apps/${founder.app.id}/affiliates/${affiliateId}`;
-    await founder.ok('PATCH', path, { status });
-    await founder.identify(device, user);
-    await healed(user);
-    expect(await causeOf(paid.body.eventId)).toBe(cause);
-    await founder.ok('PATCH', path, { status: 'active' });
-    await founder.identify(device, user);
-    const next = await founder.purchase(user, 20, { occurredAt: Date.now() - DAY_MS });
-    expect(next.body.commissionId).toMatch(/^com_/);
-    expect(await rowsOf(affiliateId)).toMatchObject([{ amountCents: 400 }]);
-  });
+  ])(
+    'a healed payment of a %s affiliate earns nothing, even when the affiliate is active again',
+    async (status, cause) => {
+      const { affiliateId, slug } = await founder.newAffiliate();
+      const user = `user-${randomUUID()}`;
+      const device = await founder.install(slug, Date.now() - 3 * DAY_MS);
+      const paid = await founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS });
+      const path = `/apps/${founder.app.id}/affiliates/${affiliateId}`;
+      await founder.ok('PATCH', path, { status });
+      await founder.identify(device, user);
+      await healed(user);
+      expect(await causeOf(paid.body.eventId)).toBe(cause);
+      await founder.ok('PATCH', path, { status: 'active' });
+      await founder.identify(device, user);
+      const next = await founder.purchase(user, 20, { occurredAt: Date.now() - DAY_MS });
+      expect(next.body.commissionId).toMatch(/^com_/);
+      expect(await rowsOf(affiliateId)).toMatchObject([{ amountCents: 400 }]);
+    },
+  );
 });
 
-describe('whatever brings the binding', () => {
+describe('other sources of a binding', () => {
   // @promise heal-any-source
-  test('an install after the identify heals, too', async () => {
+  test('an install after the identify heals earlier payments', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const [deviceId, user] = [`device-${randomUUID()}`, `user-${randomUUID()}`];
     const known = { deviceId, customerUserId: user, identifiedAt: Date.now() };
@@ -165,7 +168,7 @@ describe('whatever brings the binding', () => {
   });
 
   // @promise heal-any-source
-  test("so does a transfer: what the receiver paid after the giver's touch earns, what came before does not", async () => {
+  test("a transfer heals the receiver's payments after the giver's touch, and none before it", async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const clickedAt = Date.now() - 3 * DAY_MS;
     const giver = await founder.customer(slug, clickedAt);
@@ -179,6 +182,6 @@ describe('whatever brings the binding', () => {
   });
 });
 
-test('afterwards no check of the ledger finds anything', async () => {
+test('the ledger is consistent after all heals', async () => {
   await expectSoundLedger(service.sql);
 });

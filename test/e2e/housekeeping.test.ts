@@ -16,8 +16,8 @@ afterAll(async () => {
   await service.close();
 });
 
-test('a running service removes what is kept for a time only: answers of idempotency keys, keys of addresses', async () => {
-  const kept = async () =>
+test('a running service deletes expired idempotency keys and address keys', async () => {
+  const stored = async () =>
     (
       await service.sql.one<{ rows: number }>`
         select ((select count(*) from idempotency_keys) + (select count(*) from address_keys))::int as rows`
@@ -28,9 +28,9 @@ test('a running service removes what is kept for a time only: answers of idempot
   await service.sql`
     insert into address_keys (day_starts_at, ciphertext, encryption_key_id)
     values (date_trunc('day', now() - interval '10 days', 'UTC'), ''::bytea, 'none')`;
-  expect(await kept()).toBe(2);
+  expect(await stored()).toBe(2);
   await service.sql`update idempotency_keys set expires_at = now()`;
   service = await service.restart();
   founder.url = service.url;
-  await eventually('both are gone', async () => (await kept()) === 0);
+  await eventually('both rows are deleted', async () => (await stored()) === 0);
 });

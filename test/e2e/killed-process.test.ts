@@ -34,19 +34,19 @@ async function restart(): Promise<void> {
   founder.url = child.url;
 }
 
-/** Sends until it is answered, as a provider would. */
-async function insist(body: Buffer): Promise<void> {
+/** Sends an event until it is processed, as a provider does. */
+async function sendUntilProcessed(body: Buffer): Promise<void> {
   for (let attempt = 0; attempt < 50; attempt += 1) {
-    const answer = await founder.stripe(body).catch(() => undefined);
-    if (answer?.status === 200 && answer.body.pending === undefined) return;
+    const response = await founder.stripe(body).catch(() => undefined);
+    if (response?.status === 200 && response.body.pending === undefined) return;
     await sleep(100);
   }
-  throw new Error('no answer after fifty tries');
+  throw new Error('not processed after fifty attempts');
 }
 
-describe('killed with SIGKILL', () => {
+describe('SIGKILL and SIGTERM', () => {
   // @promise killed-process-no-duplicate
-  test('in the middle of webhooks: every purchase earns exactly once', async () => {
+  test('every purchase earns exactly once when the process is killed during webhooks', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     let purchases = 0;
@@ -60,9 +60,9 @@ describe('killed with SIGKILL', () => {
       await child.kill();
       await Promise.all(sent);
       await restart();
-      await Promise.all(bodies.map(insist));
+      await Promise.all(bodies.map(sendUntilProcessed));
     }
-    // A delivery whose process died between its facts and its commission goes on in another process by itself.
+    // Another process continues a delivery whose process died between its facts and its commission.
     const count = async () =>
       await database.sql.one<{ n: number; cents: number; payments: number }>`
         select count(*)::int as n, coalesce(sum(amount_cents), 0)::bigint as cents, count(distinct payment_id)::int as payments
@@ -74,11 +74,11 @@ describe('killed with SIGKILL', () => {
 
   // @promise export-killed-process
   test.each([
-    ['before the workflow got to it', 2, 0],
-    ['inside the money statement', 250, 500],
-    ['about when the money was committed', 520, 500],
+    ['before the workflow runs', 2, 0],
+    ['inside the settling statement', 250, 500],
+    ['at about the commit of the payout', 520, 500],
   ])(
-    'in the middle of an export, %s: paid exactly once, and the same key gets the CSV',
+    'an export whose process is killed %s pays exactly once, and its Idempotency-Key returns the CSV',
     async (_title, delayMs, stallMs) => {
       const { affiliateId, slug } = await founder.newAffiliate();
       const user = await founder.customer(slug);
@@ -96,9 +96,9 @@ describe('killed with SIGKILL', () => {
       await lost;
       await runOn(database.url, 'drop trigger test_stalls on payouts');
       await restart();
-      const answer = await founder.exportCsv(affiliateId, { headers });
-      expect(answer.status).toBe(200);
-      expect(answer.text.trimEnd().split('\r\n')).toHaveLength(4);
+      const response = await founder.exportCsv(affiliateId, { headers });
+      expect(response.status).toBe(200);
+      expect(response.text.trimEnd().split('\r\n')).toHaveLength(4);
       const after = await founder.exportCsv(affiliateId);
       expect(after.text.trimEnd().split('\r\n')).toHaveLength(1);
       const sums = await database.sql.one<{ payouts: number; total: number; unpaid: number }>`
@@ -112,7 +112,7 @@ describe('killed with SIGKILL', () => {
   );
 
   // @promise heal-after-crash
-  test('in the middle of an identify, an install and a heal: all are bound without another call, every earlier payment earns once', async () => {
+  test('an identify, an install and a heal complete without another call when the process is killed', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const at = Date.now() - 3 * DAY_MS;
     const pay = (user: string) => founder.purchase(user, 10, { occurredAt: at + DAY_MS });
@@ -151,7 +151,7 @@ describe('killed with SIGKILL', () => {
          where customer_user_id = any(${[identified, installed, healing]}::text[])`;
 
     await identify(third, healing);
-    await eventually('the heal has begun', async () => (await earned()).n > 0);
+    await eventually('the heal has started', async () => (await earned()).n > 0);
     await runOn(
       database.url,
       `create trigger test_stalls before insert on identities for each row execute function test_stalls_long();
@@ -167,7 +167,7 @@ describe('killed with SIGKILL', () => {
     expect((await earned()).n).toBeLessThan(many);
     await child.kill();
     expect(await Promise.all(lost)).toEqual([undefined, undefined]);
-    // Postgres ends what it was told before; so both calls committed, and nobody was told.
+    // Postgres completes statements that it has received. So both calls commit without a response.
     await runOn(
       database.url,
       `drop trigger test_stalls on identities; drop trigger test_stalls on attributions; drop trigger test_stalls on commissions;
@@ -188,15 +188,15 @@ describe('killed with SIGKILL', () => {
     await expectSoundLedger(database.sql);
   }, 120_000);
 
-  test('SIGTERM drains: requests under way are answered and the exit status is 0', async () => {
+  test('SIGTERM completes the requests in flight and ends with exit status 0', async () => {
     const user = await founder.customer();
     const sent = Array.from({ length: 8 }, () =>
       founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 500 }))),
     );
     await sleep(5);
     const status = child.stop();
-    const answers = await Promise.all(sent);
-    expect(answers.every((answer) => answer.status === 200)).toBe(true);
+    const responses = await Promise.all(sent);
+    expect(responses.every((response) => response.status === 200)).toBe(true);
     expect(await status).toBe(0);
     await restart();
   }, 60_000);

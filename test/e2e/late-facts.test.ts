@@ -1,18 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createHash, randomUUID } from 'node:crypto';
-import { pino } from 'pino';
-import { acceptDelivery } from '../../src/db/deliveries.ts';
-import { newId } from '../../src/db/new-id.ts';
-import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
+import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { startRelay } from '../../temporal/relay.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {
   bodyOf,
   revenuecatTransfer,
-  signStripe,
   stripeCheckoutSession,
   stripeDispute,
   stripeInvoicePaid,
@@ -26,7 +20,7 @@ let service: TestService;
 let founder: Founder;
 
 beforeAll(async () => {
-  service = await startTestService({ settings: { relay: { overdueMs: 300, pauseMs: 60_000 } } });
+  service = await startTestService();
   founder = await setUpFounder(service);
 });
 afterAll(async () => {
@@ -39,32 +33,12 @@ async function amountsOf(affiliateId: string): Promise<number[]> {
   return rows.map((row) => row.amount);
 }
 
-/** Puts a signed delivery into the inbox as the door does, and starts nothing. */
-async function accept(owner: Founder, body: Buffer, receivedAt: number, stored = body): Promise<DeliveryId> {
-  const deliveryId = newId('delivery');
-  const secret = await service.sql.one<{ id: SecretId }>`
-    select id from webhook_secrets where app_id = ${owner.app.id} and provider = 'stripe'`;
-  const signature = signStripe(body, owner.stripeSecret, Math.floor(receivedAt / 1000));
-  await acceptDelivery(service.sql, {
-    deliveryId,
-    eventId: newId('event'),
-    appId: owner.app.id as AppId,
-    provider: 'stripe',
-    receivedAt,
-    secretId: secret.id,
-    proof: { kind: 'headers', headers: { 'stripe-signature': signature } },
-    bodySha256: createHash('sha256').update(body).digest(),
-    body: stored,
-  });
-  return deliveryId;
-}
-
-describe('news that comes late', () => {
+describe('late facts', () => {
   test.each([
-    ['the session tells the user, then the user is identified', ['invoice', 'session', 'identify']],
-    ['the user is identified first, the session comes last', ['invoice', 'identify', 'session']],
+    ['the session comes before the identify', ['invoice', 'session', 'identify']],
+    ['the identify comes before the session', ['invoice', 'identify', 'session']],
     ['the invoice comes last', ['session', 'identify', 'invoice']],
-  ])('a Stripe user known only by subscription: %s', async (_title, order) => {
+  ])('an invoice of a Stripe subscription earns once its user is known: %s', async (_title, order) => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = `user-${randomUUID()}`;
     const subscriptionId = `sub_${randomUUID()}`;
@@ -88,9 +62,9 @@ describe('news that comes late', () => {
 
   // @promise payment-aliases
   test.each([
-    ['before both', ['link', 'session', 'invoice']],
-    ['between the two', ['session', 'link', 'invoice']],
-  ])('one payment told under two names, tied together %s, earns once', async (_title, order) => {
+    ['before both events', ['link', 'session', 'invoice']],
+    ['between the two events', ['session', 'link', 'invoice']],
+  ])('a payment with two references that are linked %s earns once', async (_title, order) => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const [invoiceId, paymentIntentId] = [`in_${randomUUID()}`, `pi_${randomUUID()}`];
@@ -104,40 +78,40 @@ describe('news that comes late', () => {
   });
 
   // @promise dispute-one-state
-  test('a dispute counts with the amount of its terminal state', async () => {
+  test('a dispute reverses the amount of its terminal state', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const paymentIntentId = `pi_${randomUUID()}`;
     await founder.stripe(bodyOf(stripeCheckoutSession({ userId: user, amount: 5_000, paymentIntentId })));
     const id = `du_${randomUUID()}`;
-    const tell = async (type: string, status: string, amount: number) =>
+    const post = async (type: string, status: string, amount: number) =>
       await founder.stripe(bodyOf(stripeDispute({ id, paymentIntentId, type, status, amount })));
-    await tell('charge.dispute.created', 'needs_response', 1_000);
+    await post('charge.dispute.created', 'needs_response', 1_000);
     expect(await amountsOf(affiliateId)).toEqual([1_000, -200]);
-    await tell('charge.dispute.closed', 'lost', 2_500);
+    await post('charge.dispute.closed', 'lost', 2_500);
     expect(await amountsOf(affiliateId)).toEqual([1_000, -200, -300]);
-    await tell('charge.dispute.funds_withdrawn', 'lost', 1_000);
+    await post('charge.dispute.funds_withdrawn', 'lost', 1_000);
     expect(await amountsOf(affiliateId)).toEqual([1_000, -200, -300]);
   });
 
   // @promise dispute-one-state
-  test('a won dispute gives everything back, whichever of its events comes first', async () => {
+  test('a won dispute is reversed completely, in any order of its events', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const paymentIntentId = `pi_${randomUUID()}`;
     await founder.stripe(bodyOf(stripeCheckoutSession({ userId: user, amount: 5_000, paymentIntentId })));
     const [inOrder, outOfOrder] = [`du_${randomUUID()}`, `du_${randomUUID()}`];
-    const tell = async (id: string, type: string, status: string) =>
+    const post = async (id: string, type: string, status: string) =>
       await founder.stripe(bodyOf(stripeDispute({ id, paymentIntentId, type, status, amount: 1_000 })));
-    await tell(inOrder, 'charge.dispute.created', 'needs_response');
-    await tell(inOrder, 'charge.dispute.closed', 'won');
-    await tell(outOfOrder, 'charge.dispute.closed', 'won');
-    await tell(outOfOrder, 'charge.dispute.created', 'needs_response');
+    await post(inOrder, 'charge.dispute.created', 'needs_response');
+    await post(inOrder, 'charge.dispute.closed', 'won');
+    await post(outOfOrder, 'charge.dispute.closed', 'won');
+    await post(outOfOrder, 'charge.dispute.created', 'needs_response');
     expect(await amountsOf(affiliateId)).toEqual([1_000, -200, 200]);
   });
 
   // @promise transfer-binds-receiver
-  test('a production transfer binds the receiver once; a sandbox one binds nobody', async () => {
+  test('a production transfer binds the receiver, a sandbox transfer does not', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const giver = await founder.customer(slug);
     const receiver = `user-${randomUUID()}`;
@@ -154,7 +128,7 @@ describe('news that comes late', () => {
   });
 
   // @promise transfer-before-giver
-  test('a transfer that is told before its giver is known counts once he is, and so does one after it', async () => {
+  test('a chain of transfers received before its giver is identified binds all receivers afterwards', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const [giver, middle, receiver] = [randomUUID(), randomUUID(), randomUUID()];
     await founder.revenuecat(bodyOf(revenuecatTransfer({ from: [middle], to: [receiver] })));
@@ -173,7 +147,7 @@ describe('news that comes late', () => {
   });
 
   // @promise transfer-binds-receiver
-  test('a transfer of two givers with an attribution binds nobody; of two with one of them it binds', async () => {
+  test('a transfer binds the receiver only when exactly one giver has an attribution', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const [one, two] = [await founder.customer(slug), await founder.customer(slug)];
     const [unclear, clear] = [`user-${randomUUID()}`, `user-${randomUUID()}`];
@@ -187,7 +161,7 @@ describe('news that comes late', () => {
   });
 
   // @promise transfer-keeps-existing
-  test('a transfer leaves the receiver the attribution it has, and moves no money that was earned', async () => {
+  test('a transfer changes neither an existing attribution of the receiver nor existing commissions', async () => {
     const [giving, having] = [await founder.newAffiliate(), await founder.newAffiliate()];
     const [giver, receiver] = [await founder.customer(giving.slug), await founder.customer(having.slug)];
     await founder.purchase(giver, 10);
@@ -198,12 +172,12 @@ describe('news that comes late', () => {
   });
 
   // @promise payment-aliases
-  test.each(['identify', 'a later event'])(
-    'a payment with two names whose user is learnt from %s earns once',
+  test.each(['an identify', 'a later event'])(
+    'a payment with two references whose user is known from %s earns once',
     async (source) => {
       const { affiliateId, slug } = await founder.newAffiliate();
       const userId = `user-${randomUUID()}`;
-      const isNamed = source === 'identify';
+      const isNamed = source === 'an identify';
       const [invoiceId, paymentIntentId] = [`in_${userId}`, `pi_${userId}`];
       const customerId = `cus_${randomUUID()}`;
       const sale = { amount: 5_000, customerId, occurredAt: Date.now() - DAY_MS };
@@ -225,8 +199,8 @@ describe('news that comes late', () => {
         await founder.stripe(bodyOf(stripeCheckoutSession({ userId, customerId, mode: 'subscription' })));
       }
       await eventually('it earns', async () => (await amountsOf(affiliateId)).length > 0);
-      // The other name is evaluated, too, before the heal is done.
-      await eventually('the user is healed', async () => {
+      // The heal also evaluates the payment under its other reference.
+      await eventually('the heal is complete', async () => {
         const { healed } = await service.sql.one<{ healed: boolean }>`
           select healed_at is not null as healed from bindings where customer_user_id = ${userId}`;
         return healed;
@@ -236,90 +210,20 @@ describe('news that comes late', () => {
   );
 
   // @promise alias-keeps-user
-  test('an event that tells of a payment again still says who paid', async () => {
+  test('a second event of a payment provides the user that the first event lacks', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
-    const told = { transactionId: `tx-${randomUUID()}`, occurredAt: Date.now() - DAY_MS };
-    const unknown = await founder.purchase('$RCAnonymousID:0123456789abcdef', 10, told);
+    const payment = { transactionId: `tx-${randomUUID()}`, occurredAt: Date.now() - DAY_MS };
+    const unknown = await founder.purchase('$RCAnonymousID:0123456789abcdef', 10, payment);
     expect(unknown.body.commissionId).toBeNull();
-    await founder.purchase(user, 10, told);
+    await founder.purchase(user, 10, payment);
     expect(await amountsOf(affiliateId)).toEqual([200]);
     const [commission] =
       await service.sql`select event_id from commissions where affiliate_id = ${affiliateId}`;
     expect(commission).toEqual({ eventId: unknown.body.eventId });
   });
-
-  // @promise relay-after-30-s
-  test('the relay finishes a delivery whose workflow was never started', async () => {
-    const { affiliateId, slug } = await founder.newAffiliate();
-    const user = await founder.customer(slug);
-    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
-    await accept(founder, body, Date.now() - 60_000);
-    await service.relay?.round();
-    await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
-  });
-
-  // @promise relay-after-30-s
-  test('which is one that has had no outcome for thirty seconds', async () => {
-    const { sql } = service;
-    const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
-    const [young, old] = [
-      await accept(founder, body, Date.now() - 25_000),
-      await accept(founder, body, Date.now() - 31_000),
-    ];
-    const started: DeliveryId[] = [];
-    const workflows = {
-      isReachable: () => true,
-      startDelivery: async (id: DeliveryId) => void started.push(id),
-      healBinding: () => {},
-      startConvert: () => {},
-      startReprocess: () => {},
-    };
-    const relay = startRelay({
-      sql,
-      workflows,
-      logger: pino({ level: 'silent' }),
-    });
-    // Its first round may have begun already.
-    await relay.round();
-    await relay.stop();
-    expect(started).toContain(old);
-    expect(started).not.toContain(young);
-  });
-
-  // @promise verified-by-accepting-secret
-  test('a delivery that was stuck for long is verified against its time of receipt and the secret that accepted it', async () => {
-    const other = await setUpFounder(service);
-    const { affiliateId, slug } = await other.newAffiliate();
-    const user = await other.customer(slug);
-    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
-    await accept(other, body, Date.now() - 10 * DAY_MS);
-    await other.ok('PUT', `/apps/${other.app.id}/webhooks/stripe/secret`, {
-      secret: 'whsec_test_rotated',
-      graceSeconds: 0,
-    });
-    await service.relay?.round();
-    await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
-  });
-
-  // @promise verified-by-body-hash
-  test('a stored body that was changed in the database earns nothing and says so', async () => {
-    const { affiliateId, slug } = await founder.newAffiliate();
-    const user = await founder.customer(slug);
-    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
-    const changed = Buffer.from(body.toString().replace('1000', '9000'));
-    const deliveryId = await accept(founder, body, Date.now() - 60_000, changed);
-    await service.relay?.round();
-    await eventually('the delivery has failed', async () => {
-      const row = await service.sql.one<{
-        status: string;
-      }>`select processing_status as status from deliveries where id = ${deliveryId}`;
-      return row.status === 'failed';
-    });
-    expect(await amountsOf(affiliateId)).toEqual([]);
-  });
 });
 
-test('afterwards no check of the ledger finds anything', async () => {
+test('the ledger is consistent after all late facts', async () => {
   await expectSoundLedger(service.sql);
 });

@@ -25,9 +25,9 @@ let service: TestService;
 let founder: Founder;
 let other: Founder;
 let damaged: Sql;
-let answer: { status: number; body: LedgerAnswer };
+let response: { status: number; body: LedgerCheck };
 
-interface LedgerAnswer {
+interface LedgerCheck {
   readonly ok: boolean;
   readonly checkedAt: number;
   readonly checks: readonly {
@@ -38,8 +38,8 @@ interface LedgerAnswer {
   }[];
 }
 
-/** Everything that writes money: purchases, conversions, refunds, disputes, a payout, and what earns nothing. */
-async function play(owner: Founder): Promise<void> {
+/** Creates rows of every kind: purchases, conversions, refunds, disputes, a payout, and payments that earn nothing. */
+async function recordAllKinds(owner: Founder): Promise<void> {
   const due = Date.now() - 40 * DAY_MS;
   const user = await owner.customer();
   const bought = [19.99, 4.99, 0.99].map((usd) =>
@@ -62,11 +62,11 @@ async function play(owner: Founder): Promise<void> {
     );
   }
   await owner.purchase(user, 30, { occurredAt: Date.now() - DAY_MS });
-  await owner.purchase('user-nobody-knows', 12);
+  await owner.purchase('unknown-user', 12);
   const { affiliateId, slug } = await owner.newAffiliate('Paused creator');
-  const theirs = await owner.customer(slug);
+  const userOfPaused = await owner.customer(slug);
   await owner.ok('PATCH', `/apps/${owner.app.id}/affiliates/${affiliateId}`, { status: 'paused' });
-  await owner.purchase(theirs, 8);
+  await owner.purchase(userOfPaused, 8);
 }
 
 beforeAll(async () => {
@@ -82,13 +82,13 @@ beforeAll(async () => {
   });
   founder = await setUpFounder(service);
   other = await setUpFounder(service);
-  for (const owner of [founder, other]) await play(owner);
-  await eventually('what is due has matured', async () => {
+  for (const owner of [founder, other]) await recordAllKinds(owner);
+  await eventually('all due commissions have matured', async () => {
     const { late } = await service.sql.one<{ late: number }>`
       select count(*) as late from commissions where status = 'pending' and due_at < now()`;
     return late === 0;
   });
-  answer = await founder.call<LedgerAnswer>('GET', `/apps/${founder.app.id}/diagnostics/ledger`);
+  response = await founder.call<LedgerCheck>('GET', `/apps/${founder.app.id}/diagnostics/ledger`);
   damaged = connect({ url: service.database.url, max: 1 });
 }, 60_000);
 afterAll(async () => {
@@ -96,14 +96,14 @@ afterAll(async () => {
   await service.close();
 });
 
-/** A statement as text, as the wrapper takes it from a template. */
+/** Converts a statement to the form in which a tag of a template receives it. */
 const asTemplate = (text: string) => Object.assign([text], { raw: [text] }) as TemplateStringsArray;
 
 /**
- * Damages the ledger past every trigger and foreign key, runs `work`, and takes the damage back. On one connection, in one
- * transaction: a copy of the database for each damage would take ten times as long.
+ * Damages the ledger without triggers and foreign keys, calls `work` and rolls back. All of it runs in one transaction:
+ * a copy of the database for each damage would take ten times as long.
  */
-async function onDamaged<T>(
+async function withDamage<T>(
   statements: readonly string[],
   work: (sql: Sql, damagedId: string) => Promise<T>,
 ): Promise<T> {
@@ -121,13 +121,13 @@ async function onDamaged<T>(
   }
 }
 
-/** What the checks find of the founder's app. */
+/** Returns the examples of each failed check of the founder's app. */
 async function findingsIn(sql: Sql): Promise<Record<string, readonly string[]>> {
   const checks = await checkLedger(sql, [founder.app.id as AppId]);
   return Object.fromEntries(checks.filter((check) => !check.ok).map((check) => [check.name, check.examples]));
 }
 
-/** `{mine}` and `{other}` stand for the apps, `{a}` for one row that fits. */
+/** Replaces `{mine}` and `{other}` by the ids of the apps. */
 const fill = (statement: string) =>
   statement.replaceAll('{mine}', `'${founder.app.id}'`).replaceAll('{other}', `'${other.app.id}'`);
 
@@ -143,16 +143,16 @@ const aPayout = of('payouts', 'true');
 const ofOther = (table: string, condition = 'true') =>
   `(select id from ${table} where app_id = {other} and ${condition} order by id limit 1)`;
 
-/** A second commission like an earning. */
+/** Returns a statement that copies an earning, with changes. */
 const copied = (changes: string) =>
   `insert into commissions select (jsonb_populate_record(c, ${changes})).* from commissions c
     where id = ${anEarning} returning id`;
 
-describe('a ledger that only the service has written', () => {
+describe('a ledger written by the service', () => {
   // @promise get-ledger-check
-  test('is sound, by the route', () => {
-    expect(answer.status).toBe(200);
-    const { ok, checkedAt, checks } = answer.body;
+  test('GET /apps/:appId/diagnostics/ledger finds no violation in a ledger written by the service', () => {
+    expect(response.status).toBe(200);
+    const { ok, checkedAt, checks } = response.body;
     expect(checks.filter((check) => !check.ok)).toEqual([]);
     expect(ok).toBe(true);
     expect(Math.abs(Date.now() - checkedAt)).toBeLessThan(60_000);
@@ -165,7 +165,7 @@ describe('a ledger that only the service has written', () => {
     });
   });
 
-  test('has every kind of row that a check looks at', async () => {
+  test('the ledger under test has every kind of row that the checks read', async () => {
     const found = await service.sql.one`
       select exists (select from commissions where kind = 'earning' and status = 'paid') as paid,
              exists (select from commissions where status = 'matured') as matured,
@@ -177,11 +177,11 @@ describe('a ledger that only the service has written', () => {
   });
 });
 
-/** The check that has to find it, what was done, and how; the last statement answers the id that has to be named. */
+/** The check that must find the damage, the damage, and its statements. The last statement returns the expected example. */
 const DAMAGES: readonly (readonly [check: string, title: string, statements: readonly string[]])[] = [
   [
     'rollups_equal_facts',
-    'a sum of a dashboard',
+    'a changed sum of a dashboard',
     [
       `update rollups set revenue_cents = revenue_cents + 1
           where app_id = {mine} and scope = 'app' and bucket_at = '-infinity'
@@ -191,7 +191,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'payment_sums_equal_commissions',
-    'the sum on a payment',
+    'a changed sum of a payment',
     [
       `update payments set earned_cents = earned_cents + 1
          where id = (select payment_id from commissions where id = ${anEarning}) returning id`,
@@ -199,7 +199,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'payment_sums_equal_commissions',
-    'a commission that is gone',
+    'a deleted commission',
     [`delete from commissions where id = ${anEarning} returning payment_id as id`],
   ],
   [
@@ -213,7 +213,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'one_earning_per_payment',
-    'an earning of a payment that earned under another name',
+    'an earning of a payment that earned under another reference',
     [
       `insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
          select p.app_id, p.environment, p.store, p.ref, q.ref
@@ -244,7 +244,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'only_production_earns',
-    'an earning that calls itself sandbox',
+    'an earning marked as sandbox',
     [
       'alter table commissions drop constraint commissions_environment_check',
       `update commissions set environment = 'sandbox' where id = ${anEarning} returning id`,
@@ -268,7 +268,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ),
   [
     'earnings_fit_their_payment',
-    'an earning given to another creator of the app',
+    'an earning of another affiliate of the app',
     [
       `update commissions c set affiliate_id = (select id from affiliates f where f.app_id = {mine} and f.id <> c.affiliate_id limit 1)
           where id = ${anEarning} returning id`,
@@ -276,7 +276,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'earnings_are_rate_of_base',
-    'an amount',
+    'a changed amount',
     [`update commissions set amount_cents = amount_cents + 1 where id = ${anEarning} returning id`],
   ],
   [
@@ -301,7 +301,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ),
   [
     'conversions_can_be_repeated',
-    'the base of a payment that was converted',
+    'a changed base of a converted payment',
     [
       `update payments p set base_cents = base_cents + 1 from events e
           where e.id = p.event_id and p.app_id = {mine} and e.currency = 'JPY' returning e.id`,
@@ -310,7 +310,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ...[
     "due_at = due_at + interval '1 day'",
     'rate_bps = rate_bps - 1',
-    "customer_user_id = 'somebody else'",
+    "customer_user_id = 'another-user'",
     'affiliate_id = (select id from affiliates f where f.app_id = {mine} and f.id <> affiliate_id limit 1)',
     'payment_id = (select p.id from payments p where p.app_id = {mine} and p.id <> payment_id limit 1)',
     `reverses_commission_id = ${anEarning}`,
@@ -326,14 +326,14 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ]),
   [
     'reversed_is_the_refunded_share',
-    'what was reversed of a payment',
+    'a changed reversed sum of a payment',
     [
       `update payments set reversed_cents = reversed_cents - 1 where app_id = {mine} and reversed_cents > 0 returning id`,
     ],
   ],
   [
     'reversed_is_the_refunded_share',
-    'what is booked of a refund',
+    'a changed booked amount of a refund',
     [
       `update adjustments a set booked_minor = 1 from payments p
           where a.app_id = {mine} and booked_minor > 0 and p.app_id = a.app_id and p.ref = a.payment_ref returning p.id`,
@@ -341,7 +341,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'revenue_is_base_minus_refunds',
-    'an amount of revenue',
+    'a changed amount of revenue',
     [
       `update revenue_entries set amount_cents = amount_cents + 1
           where payment_id = (select payment_id from commissions where id = ${aReversal}) and position = 1
@@ -350,7 +350,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'revenue_is_base_minus_refunds',
-    'revenue that is gone',
+    'deleted revenue',
     [
       `delete from revenue_entries where payment_id = (select payment_id from commissions where id = ${anEarning})
          returning payment_id as id`,
@@ -358,7 +358,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'revenue_is_base_minus_refunds',
-    'revenue of a payment that nobody brought',
+    'revenue of an unattributed payment',
     [
       `insert into revenue_entries (payment_id, position, app_id, affiliate_id, amount_cents, occurred_at)
          select id, 1, app_id, (select affiliate_id from commissions where app_id = {mine} limit 1), 100, now()
@@ -367,7 +367,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'due_commissions_have_matured',
-    'a commission that is due for eleven minutes',
+    'a commission due for eleven minutes',
     [
       `update commissions set due_at = now() - interval '11 minutes', created_at = now() - interval '11 minutes'
           where id = ${of('commissions', "status = 'pending'")} returning id`,
@@ -375,7 +375,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'no_event_is_left_processing',
-    'an event of which nobody thinks any more',
+    'an event left processing',
     [
       `update events set likely_cause = 'processing'
           where id = ${of('events', "kind = 'purchase'")} returning id`,
@@ -383,26 +383,26 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'paid_means_in_a_payout',
-    'a commission that was paid and is owed again',
+    'a paid commission set back to matured',
     [
       `update commissions set status = 'matured', paid_at = null, payout_id = null where id = ${aPaid} returning id`,
     ],
   ],
   [
     'paid_means_in_a_payout',
-    'a paid commission whose item is gone',
+    'a paid commission without its item',
     [`delete from payout_items where commission_id = ${aPaid} returning commission_id as id`],
   ],
   [
     'paid_means_in_a_payout',
-    'an item with another amount',
+    'an item with a different amount',
     [
       `update payout_items set amount_cents = amount_cents + 1 where commission_id = ${aPaid} returning commission_id as id`,
     ],
   ],
   [
     'paid_means_in_a_payout',
-    'paid without a payout',
+    'a commission paid without a payout',
     [
       'alter table commissions drop constraint paid_means_in_a_payout',
       `update commissions set status = 'paid', matured_at = now(), paid_at = now() where id = ${anEarning} returning id`,
@@ -419,7 +419,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'paid_once',
-    'an item of a commission that is not there',
+    'an item of a missing commission',
     [
       `update payout_items set commission_id = 'com_01h455vb4pex5vsknk084sn02q' where commission_id = ${aPaid}
          returning commission_id as id`,
@@ -434,7 +434,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ),
   [
     'payouts_are_the_sum_of_their_items',
-    'an item that is missing',
+    'a deleted item',
     [`delete from payout_items where commission_id = ${aPaid} returning payout_id as id`],
   ],
   [
@@ -446,19 +446,19 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'payouts_were_asked_for',
-    'a payout that nobody asked for',
+    'a payout without a request',
     [`delete from payout_requests where payout_id = ${aPayout} returning payout_id as id`],
   ],
   [
     'payouts_were_asked_for',
-    'a request for another net',
+    'a request with a different net',
     [
       `update payout_requests set net_cents = net_cents + 1 where payout_id = ${aPayout} returning payout_id as id`,
     ],
   ],
   [
     'payouts_were_asked_for',
-    'a paid request whose payout is gone',
+    'a paid request without its payout',
     [
       `delete from payouts where id = ${aPayout}`,
       `select id from payout_requests where app_id = {mine} and status = 'paid'`,
@@ -466,7 +466,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   [
     'payouts_were_asked_for',
-    'a payout that was asked for twice',
+    'a payout with two requests',
     [
       'drop index payout_requests_payout',
       `insert into payout_requests
@@ -476,7 +476,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   ...[
     "csv_sha256 = sha256('x')",
-    "affiliate_name = 'Somebody else'",
+    "affiliate_name = 'Another name'",
     "csv_sha256 = null, created_at = now() - interval '11 minutes'",
   ].map((change): [string, string, readonly string[]] => [
     'payout_csv_has_its_hash',
@@ -485,7 +485,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ]),
   [
     'payout_csv_has_its_hash',
-    'the time of a commission that was paid',
+    'a changed time of a paid commission',
     [
       `update commissions set occurred_at = occurred_at - interval '1 second' where id = ${aPaid} returning payout_id as id`,
     ],
@@ -572,18 +572,18 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ]),
 ];
 
-// @promise ledger-check-finds
-describe('whoever goes past the service is found out', () => {
-  test.each(DAMAGES)('%s: %s', async (name, _title, statements) => {
-    await onDamaged(statements.map(fill), async (sql, damagedId) => {
+describe('a damaged ledger', () => {
+  // @promise ledger-check-finds
+  test.each(DAMAGES)('the check %s finds %s', async (name, _title, statements) => {
+    await withDamage(statements.map(fill), async (sql, damagedId) => {
       expect(damagedId).toMatch(/^[a-z]{3,4}_/);
       const findings = await findingsIn(sql);
       expect(findings[name]?.some((example) => example.startsWith(damagedId))).toBe(true);
     });
   });
 
-  test('every check that there is was provoked above', async () => {
-    const names = answer.body.checks.map((check) => check.name);
+  test('the damages cover every check', async () => {
+    const names = response.body.checks.map((check) => check.name);
     expect(new Set(names).size).toBe(names.length);
     expect(new Set(DAMAGES.map(([name]) => name))).toEqual(new Set(names));
   });
@@ -591,30 +591,30 @@ describe('whoever goes past the service is found out', () => {
   test.each([
     ['due for nine minutes', "due_at = now() - interval '9 minutes', created_at = now() - interval '1 day'"],
     [
-      'long due, but written just now',
+      'due for a day but written nine minutes ago',
       "due_at = now() - interval '1 day', created_at = now() - interval '9 minutes'",
     ],
-  ])('a commission that is %s is no fault yet', async (_title, change) => {
+  ])('a commission that is %s is no violation', async (_title, change) => {
     const damage = `update commissions set ${change} where id = ${of('commissions', "status = 'pending'")} returning id`;
-    await onDamaged([fill(damage)], async (sql, damagedId) => {
+    await withDamage([fill(damage)], async (sql, damagedId) => {
       expect(damagedId).toMatch(/^com_/);
       expect((await findingsIn(sql))['due_commissions_have_matured']).toBeUndefined();
     });
   });
 
-  test('a payout that was made just now may have no hash yet', async () => {
+  test('a payout that is nine minutes old may lack its hash', async () => {
     const damage = `update payouts set csv_sha256 = null, created_at = now() - interval '9 minutes' where id = ${aPayout}`;
-    await onDamaged([fill(damage)], async (sql) => {
+    await withDamage([fill(damage)], async (sql) => {
       expect((await findingsIn(sql))['payout_csv_has_its_hash']).toBeUndefined();
     });
   });
 
-  test('of many faults all are counted and twenty are named', async () => {
+  test('a check counts all violations and returns twenty examples', async () => {
     const copies = Array.from({ length: 25 }, (_, n) =>
       copied(`jsonb_build_object('id', 'com_01h455vb4pex5vsknk084sn1${String(n).padStart(2, '0')}')`),
     );
     const damage = ['drop index one_earning_per_payment', 'drop index one_earning_per_event', ...copies];
-    await onDamaged(damage.map(fill), async (sql) => {
+    await withDamage(damage.map(fill), async (sql) => {
       const checks = await checkLedger(sql, await listAppIds(sql));
       const found = checks.find((check) => check.name === 'one_earning_per_payment');
       expect(found).toMatchObject({ ok: false, violations: 26 });
@@ -623,7 +623,7 @@ describe('whoever goes past the service is found out', () => {
   });
 });
 
-describe('the command line', () => {
+describe('admin ledger check', () => {
   const admin = async (...args: string[]) => {
     let out = '';
     const status = await runAdmin(['ledger', 'check', ...args], {
@@ -635,10 +635,10 @@ describe('the command line', () => {
     return { status, out };
   };
 
-  test('says that the ledger is sound, and ends with 1 and the row once it is not', async () => {
-    const sound = await admin('--json');
-    expect(sound.status).toBe(0);
-    expect(JSON.parse(sound.out)).toMatchObject({ ok: true, checks: answer.body.checks });
+  test('admin ledger check returns status 0 for a consistent ledger, and status 1 and the row for a damaged one', async () => {
+    const before = await admin('--json');
+    expect(before.status).toBe(0);
+    expect(JSON.parse(before.out)).toMatchObject({ ok: true, checks: response.body.checks });
 
     const { id } = await service.sql.one<{ id: string }>(asTemplate(fill(`select ${anEarning} as id`)));
     await runOn(
@@ -647,7 +647,7 @@ describe('the command line', () => {
     );
     const all = await admin('--json');
     expect(all.status).toBe(1);
-    const { ok, checks } = JSON.parse(all.out) as LedgerAnswer;
+    const { ok, checks } = JSON.parse(all.out) as LedgerCheck;
     expect(ok).toBe(false);
     expect(checks.find((check) => check.name === 'earnings_fit_their_payment')).toMatchObject({
       ok: false,

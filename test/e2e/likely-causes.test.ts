@@ -9,7 +9,7 @@ import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-cause
 import { DAY_MS } from '../../src/domain/time.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
-import type { Founder, WebhookAnswer } from '../support/founder.ts';
+import type { Founder, WebhookResponse } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
@@ -31,24 +31,24 @@ interface Step {
   readonly facts: Record<string, unknown>;
 }
 
-/** What a founder does who did as the sentence says. */
+/** The fix that the explanation of the cause states. */
 type Repair =
-  /** The event itself earns afterwards. */
+  /** The event earns after this fix. */
   | { readonly thisOneEarns: () => Promise<unknown> }
-  /** It stays as it is, and the payment that this makes earns. */
-  | { readonly nextOneEarns: () => Promise<WebhookAnswer> };
+  /** The event never earns, and the payment that this function makes earns. */
+  | { readonly nextOneEarns: () => Promise<WebhookResponse> };
 
 interface Produced {
   readonly eventId: string | undefined;
   readonly repair: Repair;
 }
 
-interface Story {
-  /** Brings the cause about for one payment, over HTTP alone, in an app in which nothing else has happened. */
+interface Scenario {
+  /** Creates one payment with the cause, over HTTP only, in an app without other events. */
   readonly produce: (founder: Founder) => Promise<Produced>;
-  /** What the sentence has to tell the founder. */
+  /** What the explanation of the cause has to say. */
   readonly advice: RegExp;
-  /** Whom the explanation takes the payment for, and what decided: parts of the last two steps. */
+  /** Parts of the last two steps of the explanation of the event. */
   readonly attribute: { readonly decision?: string; readonly explanation?: RegExp; readonly facts?: object };
   readonly writeCommission?: { readonly facts: object };
 }
@@ -56,15 +56,15 @@ interface Story {
 const YESTERDAY = () => Date.now() - DAY_MS;
 const newUser = () => `user-${randomUUID()}`;
 
-async function pay(founder: Founder, userId: string, occurredAt = YESTERDAY()): Promise<WebhookAnswer> {
+async function pay(founder: Founder, userId: string, occurredAt = YESTERDAY()): Promise<WebhookResponse> {
   return (await founder.purchase(userId, 10, { occurredAt })).body;
 }
 
 const patchAffiliate = (founder: Founder, body: object) =>
   founder.ok('PATCH', `/apps/${founder.app.id}/affiliates/${founder.affiliateId}`, body);
 
-/** A creator who is not active when a user of his pays. */
-function inactive(status: 'paused' | 'removed'): Story['produce'] {
+/** Creates a payment of an affiliate that is not active. */
+function inactive(status: 'paused' | 'removed'): Scenario['produce'] {
   return async (founder) => {
     const user = await founder.customer();
     await patchAffiliate(founder, { status });
@@ -77,7 +77,7 @@ function inactive(status: 'paused' | 'removed'): Story['produce'] {
   };
 }
 
-/** `admin rates import` of one euro's worth on a day. */
+/** Imports the rate of the euro on a day by `admin rates import`. */
 async function importEuro(day: string): Promise<void> {
   const folder = await mkdtemp(path.join(tmpdir(), 'tributary-causes-'));
   const file = path.join(folder, 'rates.csv');
@@ -97,8 +97,8 @@ afterEach(fixCommissions);
 
 const CREATOR = /The device came through Test creator/;
 
-/** A cause that is added needs its story here. */
-const STORIES: Readonly<Record<LikelyCause, Story>> = {
+/** Each cause has a scenario. */
+const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
   missing_user_id: {
     produce: async (founder) => {
       const user = await founder.customer();
@@ -149,8 +149,8 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
     produce: async (founder) => {
       const [user, deviceId] = [newUser(), `device-${randomUUID()}`];
       const { sdkKey } = founder.app;
-      const told = { deviceId, customerUserId: user, identifiedAt: Date.now() };
-      await founder.call('POST', '/sdk/identify', { body: told, key: sdkKey });
+      const identify = { deviceId, customerUserId: user, identifiedAt: Date.now() };
+      await founder.call('POST', '/sdk/identify', { body: identify, key: sdkKey });
       const { eventId } = await pay(founder, user);
       const install = { deviceId, affiliateCode: founder.slug, firstOpenAt: YESTERDAY() - DAY_MS };
       return { eventId, repair: { thisOneEarns: () => founder.ok('POST', '/sdk/install', install, sdkKey) } };
@@ -226,11 +226,11 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
   price_unknown: {
     produce: async (founder) => {
       const userId = await founder.customer();
-      const told = { userId, transactionId: `7${Date.now()}`, occurredAt: YESTERDAY() };
-      const unpriced = revenuecatEvent({ ...told, usd: null, localPrice: null });
+      const payment = { userId, transactionId: `7${Date.now()}`, occurredAt: YESTERDAY() };
+      const unpriced = revenuecatEvent({ ...payment, usd: null, localPrice: null });
       const { body } = await founder.revenuecat(bodyOf(unpriced));
       const nextOneEarns = async () =>
-        (await founder.revenuecat(bodyOf(revenuecatEvent({ ...told, usd: 10 })))).body;
+        (await founder.revenuecat(bodyOf(revenuecatEvent({ ...payment, usd: 10 })))).body;
       return { eventId: body.eventId, repair: { nextOneEarns } };
     },
     advice:
@@ -254,50 +254,53 @@ const STORIES: Readonly<Record<LikelyCause, Story>> = {
   },
 };
 
-describe('a payment that earned nothing is listed with its cause, explained, and earns once the founder did as told', () => {
+describe('likely causes', () => {
   // @promise unattributed-likely-cause, event-unattributed, inactive-at-evaluation
   // @promise cause-true-and-cured, explanation-cause
-  test.each(LIKELY_CAUSES)('%s', async (cause) => {
-    const story = STORIES[cause];
-    const founder = await setUpFounder(service);
-    const ofApp = `/apps/${founder.app.id}`;
-    const { eventId, repair } = await story.produce(founder);
-    const explanation = CAUSE_EXPLANATIONS[cause];
+  test.each(LIKELY_CAUSES)(
+    'a payment with the cause %s is listed and explained, and the stated fix makes a payment earn',
+    async (cause) => {
+      const scenario = SCENARIOS[cause];
+      const founder = await setUpFounder(service);
+      const ofApp = `/apps/${founder.app.id}`;
+      const { eventId, repair } = await scenario.produce(founder);
+      const explanation = CAUSE_EXPLANATIONS[cause];
 
-    const listed = async () =>
-      (await founder.ok<{ items: Record<string, unknown>[] }>('GET', `${ofApp}/diagnostics/unattributed`))
-        .items;
-    await eventually(`the cause is ${cause}`, async () => (await listed())[0]?.['likelyCause'] === cause);
-    expect(await listed()).toEqual([expect.objectContaining({ eventId, likelyCause: cause, explanation })]);
-    expect(explanation).toMatch(story.advice);
+      const listed = async () =>
+        (await founder.ok<{ items: Record<string, unknown>[] }>('GET', `${ofApp}/diagnostics/unattributed`))
+          .items;
+      await eventually(`the cause is ${cause}`, async () => (await listed())[0]?.['likelyCause'] === cause);
+      expect(await listed()).toEqual([expect.objectContaining({ eventId, likelyCause: cause, explanation })]);
+      expect(explanation).toMatch(scenario.advice);
 
-    const { steps } = await founder.ok<{ steps: Step[] }>('GET', `${ofApp}/events/${eventId}/explanation`);
-    const [attribute, writeCommission] = steps.slice(-2);
-    expect([attribute?.step, writeCommission?.step]).toEqual(['attribute', 'write_commission']);
-    expect(writeCommission).toMatchObject({ decision: cause, explanation, ...story.writeCommission });
-    const { decision = cause, explanation: sentence, facts = {} } = story.attribute;
-    expect(attribute).toMatchObject({ decision, facts });
-    if (sentence === undefined) expect(attribute?.explanation).toBe(explanation);
-    else expect(attribute?.explanation).toMatch(sentence);
+      const { steps } = await founder.ok<{ steps: Step[] }>('GET', `${ofApp}/events/${eventId}/explanation`);
+      const [attribute, writeCommission] = steps.slice(-2);
+      expect([attribute?.step, writeCommission?.step]).toEqual(['attribute', 'write_commission']);
+      expect(writeCommission).toMatchObject({ decision: cause, explanation, ...scenario.writeCommission });
+      const { decision = cause, explanation: sentence, facts = {} } = scenario.attribute;
+      expect(attribute).toMatchObject({ decision, facts });
+      if (sentence === undefined) expect(attribute?.explanation).toBe(explanation);
+      else expect(attribute?.explanation).toMatch(sentence);
 
-    const earned = async () =>
-      (await founder.ok<{ items: Record<string, unknown>[] }>('GET', `${ofApp}/commissions`)).items;
-    expect(await earned()).toEqual([]);
-    if ('thisOneEarns' in repair) {
-      await repair.thisOneEarns();
-      await eventually('the payment earns', async () => (await earned()).length === 1);
-      expect(await earned()).toMatchObject([{ eventId, kind: 'earning' }]);
-      expect(await listed()).toEqual([]);
-    } else {
-      const { eventId: next, commissionId } = await repair.nextOneEarns();
-      expect(await earned()).toMatchObject([{ id: commissionId, eventId: next }]);
-      expect(await listed()).toMatchObject([{ eventId, likelyCause: cause }]);
-    }
-  });
+      const earned = async () =>
+        (await founder.ok<{ items: Record<string, unknown>[] }>('GET', `${ofApp}/commissions`)).items;
+      expect(await earned()).toEqual([]);
+      if ('thisOneEarns' in repair) {
+        await repair.thisOneEarns();
+        await eventually('the payment earns', async () => (await earned()).length === 1);
+        expect(await earned()).toMatchObject([{ eventId, kind: 'earning' }]);
+        expect(await listed()).toEqual([]);
+      } else {
+        const { eventId: next, commissionId } = await repair.nextOneEarns();
+        expect(await earned()).toMatchObject([{ id: commissionId, eventId: next }]);
+        expect(await listed()).toMatchObject([{ eventId, likelyCause: cause }]);
+      }
+    },
+  );
 });
 
 // @promise longer-window
-test('a late call reaches further back once the window is longer, but never before the click', async () => {
+test('a longer window extends the reach of a late identify, but never to a time before the click', async () => {
   const founder = await setUpFounder(service);
   const clickedAt = Date.now() - 60 * DAY_MS;
   const user = newUser();
@@ -309,7 +312,7 @@ test('a late call reaches further back once the window is longer, but never befo
   const causes = async () =>
     await service.sql<{ id: string; cause: string }>`
       select id, likely_cause as cause from events where app_id = ${founder.app.id} and likely_cause is not null`;
-  await eventually('both were looked at', async () =>
+  await eventually('both payments are re-evaluated', async () =>
     (await causes()).every(({ cause }) => cause !== 'user_never_identified'),
   );
   expect(await causes()).toEqual([{ id: before.eventId, cause: 'outside_attribution_window' }]);

@@ -25,14 +25,14 @@ afterAll(async () => {
   await service.close();
 });
 
-test('one line per request and per delivery outcome, tied together by ids, and nothing private in any line', async () => {
+test('the log has one line per request and per delivery outcome, linked by ids, and no private data', async () => {
   await founder.ok('POST', `/apps/${founder.app.id}/affiliates`, {
     name: 'Private name',
-    email: 'somebody@example.com',
+    email: 'creator@example.com',
   });
   const user = await founder.customer();
   lines.length = 0;
-  const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
+  const response = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
   await founder.stripe('{}', 'whsec_test_wrong');
   await founder.call('POST', '/sdk/identify', { body: { deviceId: 5 }, key: founder.app.sdkKey });
   await founder.exportCsv();
@@ -42,7 +42,7 @@ test('one line per request and per delivery outcome, tied together by ids, and n
   );
   expect(requests).toHaveLength(4);
   expect(entries.filter((entry) => entry['msg'] === 'delivery finished')).toEqual([
-    expect.objectContaining({ eventId: answer.body.eventId, commissionId: answer.body.commissionId }),
+    expect.objectContaining({ eventId: response.body.eventId, commissionId: response.body.commissionId }),
   ]);
   const all = lines.join('\n');
   for (const secret of [
@@ -51,7 +51,7 @@ test('one line per request and per delivery outcome, tied together by ids, and n
     founder.app.sdkKey,
     founder.stripeSecret,
     founder.revenuecatToken,
-    'somebody@example.com',
+    'creator@example.com',
     'amount_paid',
   ]) {
     expect(all).not.toContain(secret);

@@ -18,7 +18,7 @@ afterAll(async () => {
 const read = async () => await (await fetch(service.metricsUrl ?? '')).text();
 
 // @promise metrics-port
-test('requests are counted by route, never by path, id or caller', async () => {
+test('the metrics count requests by route, never by path, id or caller', async () => {
   await founder.ok('GET', `/apps/${founder.app.id}`);
   const text = await read();
   expect(text).toMatch(
@@ -28,7 +28,7 @@ test('requests are counted by route, never by path, id or caller', async () => {
   expect(text).not.toContain(founder.accountId);
 });
 
-test('readiness and the backlog of deliveries are told', async () => {
+test('the metrics report readiness and the backlog of deliveries', async () => {
   expect(await read()).toMatch(/tributary_ready\{check="database"\} 1\n/);
   await founder.purchase(await founder.customer(), 5);
   expect(await read()).toMatch(/tributary_unfinished_deliveries 0\n/);
@@ -41,7 +41,7 @@ test('readiness and the backlog of deliveries are told', async () => {
 });
 
 // @promise metrics-port
-test('nothing else is served there, and no metrics on the port of the API', async () => {
+test('the metrics port serves only metrics, and the API port serves none', async () => {
   const { origin } = new URL(service.metricsUrl ?? '');
   expect((await fetch(`${origin}/apps`)).status).toBe(404);
   expect((await fetch(`${service.url}/metrics`)).status).toBe(404);

@@ -28,9 +28,9 @@ afterAll(async () => {
   await database.drop();
 });
 
-describe('while Postgres is out of reach', () => {
+describe('an outage of Postgres', () => {
   // @promise webhook-503, database-not-ready
-  test('a webhook is answered 503 with Retry-After, so that the provider sends it again; then it earns once', async () => {
+  test('a webhook during an outage of Postgres returns 503 with Retry-After and earns when it is sent again', async () => {
     const user = await founder.customer();
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 }));
     proxy.cut();
@@ -50,14 +50,14 @@ describe('while Postgres is out of reach', () => {
   });
 
   // @promise accepted-never-lost
-  test('a delivery that was accepted just before is finished when Postgres is back', async () => {
+  test('deliveries accepted just before an outage of Postgres are completed afterwards', async () => {
     const user = await founder.customer();
-    const answers = Array.from({ length: 10 }, () =>
+    const responses = Array.from({ length: 10 }, () =>
       founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }))).catch(() => undefined),
     );
     setTimeout(() => proxy.cut(), 15);
     setTimeout(() => proxy.restore(), 1_500);
-    await Promise.all(answers);
+    await Promise.all(responses);
     await eventually(
       'no accepted delivery is left without an outcome',
       async () => {

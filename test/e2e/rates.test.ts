@@ -20,7 +20,7 @@ import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 import { expectSoundLedger } from '../support/sound-ledger.ts';
 
-/** A Wednesday far enough back that everything on it is due. */
+/** A Wednesday so long ago that its commissions are due. */
 const WEDNESDAY = Date.UTC(2026, 1, 11);
 const dayOf = (at: number) => new Date(at).toISOString().slice(0, 10);
 
@@ -38,7 +38,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** `npm run admin -- rates import` of these lines. */
+/** Imports these lines by `admin rates import`. */
 async function importRates(...lines: string[]): Promise<void> {
   const file = path.join(folder, 'rates.csv');
   await writeFile(file, lines.join('\n'));
@@ -52,9 +52,9 @@ async function importRates(...lines: string[]): Promise<void> {
   expect({ status, message }).toMatchObject({ status: 0 });
 }
 
-const own = (...lines: string[]) => importRates('date,currency,usd_rate', ...lines);
+const importOwn = (...lines: string[]) => importRates('date,currency,usd_rate', ...lines);
 
-/** Has a user pay an invoice, and waits until it was evaluated; answers its event's id. */
+/** Delivers an invoice of a user and waits until it is evaluated. Returns the id of the event. */
 async function pay(
   userId: string,
   amount: number,
@@ -62,13 +62,13 @@ async function pay(
   occurredAt: number,
   over: Parameters<typeof stripeInvoicePaid>[0] = {},
 ): Promise<string> {
-  const answer = await founder.stripe(
+  const response = await founder.stripe(
     bodyOf(stripeInvoicePaid({ userId, amount, currency, occurredAt, ...over })),
   );
-  expect(answer.status).toBe(200);
-  const { eventId = '' } = answer.body;
-  // On a busy machine the answer may be `pending`.
-  await eventually('the delivery has its outcome', async () => {
+  expect(response.status).toBe(200);
+  const { eventId = '' } = response.body;
+  // On a busy machine the response may be `pending`.
+  await eventually('the delivery has an outcome', async () => {
     const { completed } = await service.sql.one<{ completed: boolean }>`
       select completed_at is not null as completed from deliveries where event_id = ${eventId}`;
     return completed;
@@ -95,7 +95,7 @@ async function outcomeOf(eventId: string): Promise<Outcome> {
       from events e where e.id = ${eventId}`;
 }
 
-const waits: Outcome = {
+const WAITING: Outcome = {
   cause: 'missing_exchange_rate',
   baseCents: null,
   shown: null,
@@ -105,19 +105,19 @@ const waits: Outcome = {
   commissions: [],
 };
 
-const earns = (eventId: string) =>
+const waitUntilEarned = (eventId: string) =>
   eventually('the payment has earned', async () => (await outcomeOf(eventId)).commissions.length > 0);
 
-describe('a payment that waits for a rate', () => {
+describe('payments without a rate', () => {
   // @promise reference-rate
-  test('goes on by itself when an import brings it, to the cent, and keeps rate and source', async () => {
+  test('a payment without a rate earns after an import, to the cent, and stores rate and source', async () => {
     const user = await founder.customer();
     const euros = await pay(user, 1_999, 'eur', WEDNESDAY + DAY_MS / 2);
     const yen = await pay(user, 1_500, 'jpy', WEDNESDAY + DAY_MS / 2);
-    expect(await outcomeOf(euros)).toEqual(waits);
+    expect(await outcomeOf(euros)).toEqual(WAITING);
     await importRates('Date, USD, JPY, ', '11 February 2026, 1.0558, 162.34, ');
-    await earns(euros);
-    await earns(yen);
+    await waitUntilEarned(euros);
+    await waitUntilEarned(yen);
     // 19.99 × 1.0558 = 21.105442, and a fifth of 2111 cents; 1500 / 162.34 × 1.0558 = 9.7554…, and a fifth of 976.
     expect(await outcomeOf(euros)).toEqual({
       cause: null,
@@ -140,17 +140,17 @@ describe('a payment that waits for a rate', () => {
   });
 
   // @promise missing-rate-waits
-  test('goes on when the rate was imported while the service was stopped', async () => {
+  test('a payment without a rate earns when the rate was imported while the service was stopped', async () => {
     const user = await founder.customer();
     const eventId = await pay(user, 1_000, 'sek', WEDNESDAY);
-    service = await service.restart(() => own(`${dayOf(WEDNESDAY)},SEK,0.1`));
+    service = await service.restart(() => importOwn(`${dayOf(WEDNESDAY)},SEK,0.1`));
     founder.url = service.url;
-    await earns(eventId);
+    await waitUntilEarned(eventId);
     expect(await outcomeOf(eventId)).toMatchObject({ baseCents: 100, source: 'operator 2026-02-11' });
   }, 60_000);
 
   // @promise rate-of-seven-days
-  test('takes the rate of its day, else the latest of the seven days before, and no older or later one', async () => {
+  test('a payment uses the rate of its day, else the latest of the seven days before, and no other', async () => {
     const user = await founder.customer();
     const at = {
       firstSecond: WEDNESDAY,
@@ -162,8 +162,8 @@ describe('a payment that waits for a rate', () => {
     for (const [name, occurredAt] of Object.entries(at)) {
       events[name] = await pay(user, 10_000, 'nok', occurredAt);
     }
-    await own(`${dayOf(WEDNESDAY)},NOK,0.09`, `${dayOf(WEDNESDAY + 2 * DAY_MS)},NOK,0.08`);
-    await earns(events['saturday'] ?? '');
+    await importOwn(`${dayOf(WEDNESDAY)},NOK,0.09`, `${dayOf(WEDNESDAY + 2 * DAY_MS)},NOK,0.08`);
+    await waitUntilEarned(events['saturday'] ?? '');
     const sources: Record<string, string | null> = {};
     for (const [name, eventId] of Object.entries(events)) sources[name] = (await outcomeOf(eventId)).source;
     expect(sources).toEqual({
@@ -172,28 +172,28 @@ describe('a payment that waits for a rate', () => {
       saturday: 'operator 2026-02-13',
       secondBefore: null,
     });
-    expect(await outcomeOf(events['secondBefore'] ?? '')).toEqual(waits);
+    expect(await outcomeOf(events['secondBefore'] ?? '')).toEqual(WAITING);
   });
 
   // @promise rate-of-seven-days
-  test('a rate exactly seven days old serves, one of eight days does not', async () => {
+  test('a rate that is seven days old applies, one that is eight days old does not', async () => {
     const user = await founder.customer();
     const seven = await pay(user, 10_000, 'dkk', WEDNESDAY + 8 * DAY_MS - 1_000);
     const eight = await pay(user, 10_000, 'dkk', WEDNESDAY + 8 * DAY_MS);
-    await own(`${dayOf(WEDNESDAY)},DKK,0.14`);
-    await earns(seven);
-    expect(await outcomeOf(eight)).toEqual(waits);
-    // At the first look the same edge holds.
+    await importOwn(`${dayOf(WEDNESDAY)},DKK,0.14`);
+    await waitUntilEarned(seven);
+    expect(await outcomeOf(eight)).toEqual(WAITING);
+    // The same limit applies to the first evaluation.
     expect((await outcomeOf(await pay(user, 10_000, 'dkk', WEDNESDAY + 8 * DAY_MS - 2_000))).source).toBe(
       'operator 2026-02-11',
     );
-    expect(await outcomeOf(await pay(user, 10_000, 'dkk', WEDNESDAY + 8 * DAY_MS + 1_000))).toEqual(waits);
+    expect(await outcomeOf(await pay(user, 10_000, 'dkk', WEDNESDAY + 8 * DAY_MS + 1_000))).toEqual(WAITING);
   });
 
   // @promise rate-frozen
-  test('what is frozen stays, whatever is imported later, and a refund takes back by it', async () => {
+  test('a conversion stays frozen after a later import, and its refund uses the frozen rate', async () => {
     const user = await founder.customer();
-    await own(`${dayOf(WEDNESDAY)},CHF,1.1`);
+    await importOwn(`${dayOf(WEDNESDAY)},CHF,1.1`);
     const paymentIntentId = 'pi_frozen';
     const invoiceId = 'in_frozen';
     const eventId = await pay(user, 1_000, 'chf', WEDNESDAY, {
@@ -202,7 +202,7 @@ describe('a payment that waits for a rate', () => {
     });
     const before = await outcomeOf(eventId);
     expect(before).toMatchObject({ baseCents: 1_100, commissions: [220] });
-    await own(`${dayOf(WEDNESDAY)},CHF,2.2`);
+    await importOwn(`${dayOf(WEDNESDAY)},CHF,2.2`);
     await founder.stripe(
       bodyOf(stripeRefund({ paymentIntentId, amount: 500, currency: 'chf', occurredAt: WEDNESDAY })),
     );
@@ -211,7 +211,7 @@ describe('a payment that waits for a rate', () => {
     expect((await outcomeOf(await pay(user, 1_000, 'chf', WEDNESDAY))).baseCents).toBe(2_200);
   });
 
-  test('pages of payments go on, and one that can not be evaluated holds up none of the others', async () => {
+  test('an import converts several pages of payments, and a payment that fails does not block the others', async () => {
     const user = await founder.customer();
     const events: string[] = [];
     for (let n = 0; n < 12; n += 1) {
@@ -225,14 +225,16 @@ describe('a payment that waits for a rate', () => {
        create trigger test_breaks before insert on commissions for each row when (new.event_id = '${broken}')
          execute function test_breaks();`,
     );
-    await own(...Array.from({ length: 12 }, (_, n) => `${dayOf(WEDNESDAY - n * DAY_MS)},THB,0.0${10 + n}`));
-    await Promise.all(events.slice(1).map(earns));
+    await importOwn(
+      ...Array.from({ length: 12 }, (_, n) => `${dayOf(WEDNESDAY - n * DAY_MS)},THB,0.0${10 + n}`),
+    );
+    await Promise.all(events.slice(1).map(waitUntilEarned));
     expect((await outcomeOf(broken)).cause).toBe('missing_exchange_rate');
     await runOn(service.database.url, 'drop trigger test_breaks on commissions; drop function test_breaks()');
-    await earns(broken);
+    await waitUntilEarned(broken);
   }, 60_000);
 
-  test('payments and imports at the same moment do not miss each other', async () => {
+  test('payments concurrent with imports of their rates all earn', async () => {
     const user = await founder.customer();
     const paid: Promise<string>[] = [];
     const imports: Promise<unknown>[] = [];
@@ -244,13 +246,13 @@ describe('a payment that waits for a rate', () => {
     }
     const events = await Promise.all(paid);
     await Promise.all(imports);
-    await Promise.all(events.map(earns));
+    await Promise.all(events.map(waitUntilEarned));
     await expectSoundLedger(service.sql);
   }, 60_000);
 });
 
 // @promise sweep-schedule
-test('the Schedule of the sweep runs every minute, and is made again when it is lost', async () => {
+test('the Schedule of the sweep runs every minute and is recreated when it is deleted', async () => {
   const temporal = await startLocalTemporal({ searchAttributes: SEARCH_ATTRIBUTES, onProgress: () => {} });
   const other = await startTestService({
     temporalAddress: temporal.address,
@@ -263,7 +265,7 @@ test('the Schedule of the sweep runs every minute, and is made again when it is 
     const found = await schedule.getHandle('sweep').describe();
     expect(found.spec.intervals).toMatchObject([{ every: 60_000 }]);
     await schedule.getHandle('sweep').delete();
-    await eventually('another one is there', async () => {
+    await eventually('the Schedule exists again', async () => {
       const next = await schedule
         .getHandle('sweep')
         .describe()
@@ -277,12 +279,12 @@ test('the Schedule of the sweep runs every minute, and is made again when it is 
   }
 }, 60_000);
 
-describe('the daily fetch', () => {
-  let answer: { status: number; body: Buffer | string };
-  let asked = 0;
+describe('fetching rates', () => {
+  let feed: { status: number; body: Buffer | string };
+  let requests = 0;
   const server = createServer((_, response) => {
-    asked += 1;
-    response.writeHead(answer.status).end(answer.body);
+    requests += 1;
+    response.writeHead(feed.status).end(feed.body);
   });
   let ratesUrl: string;
   beforeAll(async () => {
@@ -297,8 +299,8 @@ describe('the daily fetch', () => {
   });
 
   // @promise rates-fetched
-  test('a fresh service asks at once, without being told, and then every afternoon', async () => {
-    answer = { status: 200, body: readFileSync(new URL('../fixtures/rates/eurofxref.zip', import.meta.url)) };
+  test('a new service fetches the rates at once and then every afternoon', async () => {
+    feed = { status: 200, body: readFileSync(new URL('../fixtures/rates/eurofxref.zip', import.meta.url)) };
     const temporal = await startLocalTemporal({ searchAttributes: SEARCH_ATTRIBUTES, onProgress: () => {} });
     const other = await startTestService({
       temporalAddress: temporal.address,
@@ -306,7 +308,7 @@ describe('the daily fetch', () => {
     });
     try {
       await other.whenReady(20_000);
-      await eventually('the rates are there', async () => {
+      await eventually('the rates are stored', async () => {
         const { n } = await other.sql.one<{ n: number }>`select count(*) as n from exchange_rates`;
         return n === 6;
       });
@@ -323,11 +325,11 @@ describe('the daily fetch', () => {
     }
   }, 60_000);
 
-  test('a wrong address is said in one line, and not asked again today', async () => {
+  test('a wrong RATES_URL fails the workflow with one sentence and is not requested again that day', async () => {
     const other = await startTestService({ settings: { ratesUrl } });
     try {
-      answer = { status: 404, body: 'not here' };
-      asked = 0;
+      feed = { status: 404, body: 'not here' };
+      requests = 0;
       const run = { taskQueue: other.taskQueue, workflowId: `rates:${other.taskQueue}` };
       await expect(other.temporal.workflow.execute('rates', run)).rejects.toMatchObject({
         cause: {
@@ -336,11 +338,11 @@ describe('the daily fetch', () => {
           ),
         },
       });
-      expect(asked).toBe(1);
+      expect(requests).toBe(1);
 
-      answer = { status: 200, body: '<html>Sorry</html>' };
+      feed = { status: 200, body: '<html>Sorry</html>' };
       const handle = await other.temporal.workflow.start('rates', run);
-      await eventually('the try that failed is in the UI with its reason', async () => {
+      await eventually('the UI shows the failed attempt with its reason', async () => {
         const { raw } = await handle.describe();
         return raw.pendingActivities?.[0]?.lastFailure?.message === 'it is HTML or XML, not CSV.';
       });
@@ -351,7 +353,7 @@ describe('the daily fetch', () => {
     }
   }, 60_000);
 
-  test('with no address nothing is fetched', async () => {
+  test('a service without RATES_URL fetches no rates', async () => {
     const run = { taskQueue: service.taskQueue, workflowId: `rates:${service.taskQueue}` };
     expect(await service.temporal.workflow.execute('rates', run)).toEqual({ status: 'off' });
   });

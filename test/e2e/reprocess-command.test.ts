@@ -33,11 +33,11 @@ beforeAll(async () => {
   service = await startTestService({ settings: { relay: { overdueMs: 1_000, pauseMs: 100 } } });
   founder = await setUpFounder(service);
   const userId = await founder.customer();
-  // A delivery that could not be read when it came: its kind of event had no name then. Today's code knows it.
+  // The constraint makes the delivery fail, as in a version that does not know this kind of event.
   const body = bodyOf(revenuecatEvent({ userId, usd: 10, occurredAt: Date.now() - DAY_MS }));
   await service.sql`alter table events add constraint test_unreadable check (kind <> 'purchase') not valid`;
-  const answer = await founder.revenuecat(body);
-  eventId = answer.body.eventId ?? '';
+  const response = await founder.revenuecat(body);
+  eventId = response.body.eventId ?? '';
   await service.sql`
     update deliveries set processing_status = 'failed', last_error = 'an earlier version could not read it', completed_at = now()
      where event_id = ${eventId}`;
@@ -45,7 +45,7 @@ beforeAll(async () => {
   ({ id: deliveryId } = await service.sql.one<{
     id: string;
   }>`select id from deliveries where event_id = ${eventId}`);
-  // The workflow that was trying ends, since its delivery has an outcome.
+  // The workflow ends, because its delivery has an outcome.
   await service.temporal.workflow.getHandle(`delivery:${deliveryId}`).result();
 });
 afterAll(async () => {
@@ -71,9 +71,9 @@ interface Report {
   }[];
 }
 
-describe('deliveries reprocess', () => {
+describe('admin deliveries reprocess', () => {
   // @promise reprocess-output
-  test('--dry-run shows what would change, as a table with sums, and changes nothing', async () => {
+  test('deliveries reprocess --dry-run prints a table of changes with sums, and changes nothing', async () => {
     const { status, out, err } = await reprocess('--delivery', deliveryId, '--dry-run');
     expect({ status, err }).toEqual({
       status: 0,
@@ -89,7 +89,7 @@ describe('deliveries reprocess', () => {
   });
 
   // @promise reprocess-output
-  test('applies it, says so in JSON, starts the hold timer, and has a workflow to look at', async () => {
+  test('deliveries reprocess applies the changes, prints JSON, starts the hold timer and runs as a workflow', async () => {
     const { status, out } = await reprocess('--from', '2020-01-01', '--json');
     const report = JSON.parse(out) as Report;
     expect({ status, ...report }).toMatchObject({ status: 0, dryRun: false, changed: 1, applied: 1 });
@@ -116,32 +116,32 @@ describe('deliveries reprocess', () => {
     ).toMatchObject({
       items: [{ id: deliveryId, processingStatus: 'processed', lastError: null }],
     });
-    const again = await admin(['deliveries', 'reprocess-report', report.reprocessRunId, '--json']);
-    expect(JSON.parse(again.out)).toEqual(report);
+    const printed = await admin(['deliveries', 'reprocess-report', report.reprocessRunId, '--json']);
+    expect(JSON.parse(printed.out)).toEqual(report);
   });
 
-  test('finds nothing the second time', async () => {
+  test('a second deliveries reprocess finds nothing', async () => {
     const { status, out, err } = await reprocess('--from', '2020-01-01', '--to', '2100-01-01T00:00:00Z');
     expect({ status, out }).toEqual({ status: 0, out: 'None.\n' });
     expect(err).toContain('0.00 USD of commissions');
   });
 
   test.each([
-    ['no choice of deliveries', [], 2, 'choose the deliveries'],
-    ['two choices at once', ['--delivery', 'x', '--from', '2026-01-01'], 2, 'not both'],
-    ['a time that is none', ['--from', 'yesterday'], 2, 'epoch milliseconds'],
-    ['a day that is none', ['--from', '2026-02-31T00:00:00Z'], 2, 'epoch milliseconds'],
-    ['an end before the beginning', ['--from', '2026-02-01', '--to', '2026-01-01'], 2, 'before --to'],
-    ['seconds', ['--from', '1769817600'], 2, 'looks like epoch seconds'],
+    ['a call without a selection', [], 2, 'choose the deliveries'],
+    ['two selections', ['--delivery', 'x', '--from', '2026-01-01'], 2, 'not both'],
+    ['an invalid time', ['--from', 'yesterday'], 2, 'epoch milliseconds'],
+    ['a day that does not exist', ['--from', '2026-02-31T00:00:00Z'], 2, 'epoch milliseconds'],
+    ['an end before the start', ['--from', '2026-02-01', '--to', '2026-01-01'], 2, 'before --to'],
+    ['epoch seconds', ['--from', '1769817600'], 2, 'looks like epoch seconds'],
     ['an unknown delivery', ['--delivery', 'del_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],
     ['an id of another kind', ['--delivery', 'evt_01m7yz51jeexzrkkabs7jjdrv8'], 1, 'accepted delivery'],
-  ] as const)('refuses %s', async (_title, args, status, message) => {
-    const answer = await reprocess(...args);
-    expect(answer).toMatchObject({ status, out: '', err: expect.stringContaining(message) });
+  ] as const)('deliveries reprocess rejects %s', async (_title, args, status, message) => {
+    const response = await reprocess(...args);
+    expect(response).toMatchObject({ status, out: '', err: expect.stringContaining(message) });
   });
 
   // @promise reprocess-stuck-and-cancelled
-  test('that is stuck says why, and can be cancelled', async () => {
+  test('a stuck deliveries reprocess prints the error, and can be cancelled', async () => {
     await service.sql`alter table reprocess_runs add constraint test_stuck check (seen = 0) not valid`;
     try {
       const waiting = reprocess('--from', '2020-01-01');
@@ -171,16 +171,16 @@ describe('deliveries reprocess', () => {
     }
   });
 
-  test('says what to do when no service runs on the database, and can be asked later', async () => {
+  test('deliveries reprocess without a running service prints what to do and how to read the report later', async () => {
     const idle = await startTestApi();
     try {
       const { appId } = await newApp(idle);
-      const answer = await admin(['deliveries', 'reprocess', '--app', appId, '--from', '2026-01-01'], {
+      const response = await admin(['deliveries', 'reprocess', '--app', appId, '--from', '2026-01-01'], {
         url: idle.database.url,
         serviceTimeoutMs: 500,
       });
-      expect(answer).toMatchObject({ status: 1, out: '' });
-      expect(answer.err).toMatch(
+      expect(response).toMatchObject({ status: 1, out: '' });
+      expect(response.err).toMatch(
         /No service on this database has started the reprocess run.* deliveries reprocess-report rpr_/,
       );
     } finally {

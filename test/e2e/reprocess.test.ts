@@ -33,12 +33,12 @@ import {
   revenuecatRefund,
   revenuecatTransfer,
 } from '../support/provider-fixtures.ts';
-import { carryOut, centsFound, order } from '../support/reprocess.ts';
-import type { Reprocessed } from '../support/reprocess.ts';
+import { centsFound, requestRun, runReprocess } from '../support/reprocess.ts';
+import type { ReprocessResult } from '../support/reprocess.ts';
 import { expectSoundLedger } from '../support/sound-ledger.ts';
 
-// What an earlier version made of a delivery is played by writing its outcome by hand; the delivery itself came through
-// the real door, with its bytes and its proof.
+// The outcome of an earlier version is written by hand. The delivery itself is received by the real endpoint, with its
+// bytes and its proof.
 
 let api: TestApi;
 let app: TestApp;
@@ -47,12 +47,12 @@ let token: string;
 let activities: ReprocessActivities;
 let commissions: NewCommission[] = [];
 
-function reprocessing(over: Partial<ReprocessActivityDeps> = {}): ReprocessActivities {
+function newActivities(over: Partial<ReprocessActivityDeps> = {}): ReprocessActivities {
   return createReprocessActivities({
     sql: api.sql,
     secretBox: createSecretBox([TEST_KEY]),
     logger: pino({ level: 'silent' }),
-    withRollback: (scene) => withRollback(api.database.url, scene),
+    withRollback: (work) => withRollback(api.database.url, work),
     onCommissions: (written) => void commissions.push(...written),
     onBindings: () => {},
     ...over,
@@ -61,12 +61,12 @@ function reprocessing(over: Partial<ReprocessActivityDeps> = {}): ReprocessActiv
 
 beforeAll(async () => {
   api = await startTestApi();
-  activities = reprocessing();
+  activities = newActivities();
 });
-beforeEach(furnish);
+beforeEach(setUpApp);
 
-/** A new app with RevenueCat and an affiliate. */
-async function furnish(): Promise<void> {
+/** Creates an app with webhooks of RevenueCat and an affiliate. */
+async function setUpApp(): Promise<void> {
   commissions = [];
   api.clock.now = Date.now();
   app = await newApp(api, undefined, {
@@ -75,18 +75,22 @@ async function furnish(): Promise<void> {
     attributionWindowDays: 30,
   });
   affiliateId = await newAffiliate(api, app);
-  const answer = await api.call<{ secret: string }>('PUT', `/apps/${app.appId}/webhooks/revenuecat/secret`, {
-    key: app.key,
-    body: {},
-  });
-  token = answer.body.secret;
+  const response = await api.call<{ secret: string }>(
+    'PUT',
+    `/apps/${app.appId}/webhooks/revenuecat/secret`,
+    {
+      key: app.key,
+      body: {},
+    },
+  );
+  token = response.body.secret;
 }
 afterAll(async () => {
   await expectSoundLedger(api.sql);
   await api.close();
 });
 
-/** A user bound to the affiliate as of now, whose touch was `touchedAt`. */
+/** Binds a user to the affiliate now, with a touch at `touchedAt`. */
 async function bind(userId: string, touchedAt = Date.now() - 60 * DAY_MS): Promise<void> {
   const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: touchedAt };
   expect((await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install })).status).toBe(200);
@@ -94,28 +98,28 @@ async function bind(userId: string, touchedAt = Date.now() - 60 * DAY_MS): Promi
   expect((await api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify })).status).toBe(200);
 }
 
-interface Delivered {
+interface AcceptedDelivery {
   readonly deliveryId: DeliveryId;
   readonly eventId: EventId;
   readonly event: NormalizedEvent;
 }
 
-/** Has a body accepted at the door, as of now, and left without an outcome. */
-async function accept(body: Buffer): Promise<Delivered> {
+/** Posts a webhook that is accepted now and left without an outcome. */
+async function accept(body: Buffer): Promise<AcceptedDelivery> {
   api.clock.now = Date.now();
   const path = `/webhooks/revenuecat/${app.appId}`;
-  const answer = await api.call<{ eventId: EventId }>('POST', path, {
+  const response = await api.call<{ eventId: EventId }>('POST', path, {
     body: body.toString(),
     headers: { authorization: token },
   });
-  expect(answer.status).toBe(200);
-  const { eventId } = answer.body;
+  expect(response.status).toBe(200);
+  const { eventId } = response.body;
   const { id } = await api.sql.one<{ id: DeliveryId }>`select id from deliveries where event_id = ${eventId}`;
   return { deliveryId: id, eventId, event: eventOf(revenuecat.parse(body)) };
 }
 
-/** A body that an earlier version could not read. */
-async function failedOnce(body: Buffer): Promise<Delivered> {
+/** Accepts a body and records that an earlier version could not read it. */
+async function acceptAsFailed(body: Buffer): Promise<AcceptedDelivery> {
   const delivered = await accept(body);
   const reason = 'an earlier version could not read it';
   await finishDelivery(api.sql, delivered.deliveryId, {
@@ -127,12 +131,12 @@ async function failedOnce(body: Buffer): Promise<Delivered> {
   return delivered;
 }
 
-/** A body that an earlier version read like this, and found nothing to evaluate in. */
-async function readOnceAs(
+/** Accepts a body and records the facts that an earlier version read from it, without an evaluation. */
+async function acceptAsReadBefore(
   body: Buffer,
   over: Partial<NormalizedEvent>,
   outcome: { status: 'processed' | 'ignored'; reason: string | null } = { status: 'processed', reason: null },
-): Promise<Delivered> {
+): Promise<AcceptedDelivery> {
   const delivered = await accept(body);
   const { deliveryId, eventId, event } = delivered;
   await recordEventFacts(api.sql, {
@@ -159,8 +163,8 @@ const purchase = (userId: string, over: Partial<Parameters<typeof revenuecatEven
 
 const user = () => `user-${randomUUID()}`;
 
-async function reprocess(over: Parameters<typeof order>[2] = {}): Promise<Reprocessed> {
-  return await carryOut(api.sql, activities, await order(api.sql, app.appId, over));
+async function reprocess(over: Parameters<typeof requestRun>[2] = {}): Promise<ReprocessResult> {
+  return await runReprocess(api.sql, activities, await requestRun(api.sql, app.appId, over));
 }
 
 async function ledger(): Promise<{ kind: string; amountCents: number; eventId: string }[]> {
@@ -169,7 +173,7 @@ async function ledger(): Promise<{ kind: string; amountCents: number; eventId: s
      where app_id = ${app.appId} order by created_at, id`;
 }
 
-/** Every row of the app that a reprocess could touch, but for the reprocess runs themselves. */
+/** Returns every row of the app that a reprocess can change, except the reprocess runs, as one text. */
 async function everything(): Promise<string> {
   const { rows } = await api.sql.one<{ rows: string }>`
     select jsonb_build_array(
@@ -186,15 +190,15 @@ async function everything(): Promise<string> {
   return rows;
 }
 
-const changesOf = ({ found }: Reprocessed, { deliveryId }: Delivered) =>
+const changesOf = ({ found }: ReprocessResult, { deliveryId }: AcceptedDelivery) =>
   found.find((delivery) => delivery.deliveryId === deliveryId)?.changes ?? [];
 
-describe('a delivery that an earlier version could not read', () => {
+describe('deliveries that an earlier version could not read', () => {
   // @promise dry-run-changes-nothing
-  test('is shown by a dry run with all that it would append, and nothing is changed', async () => {
+  test('a dry run lists everything that a reprocess would append, and changes nothing', async () => {
     const userId = user();
     await bind(userId);
-    const delivered = await failedOnce(purchase(userId));
+    const delivered = await acceptAsFailed(purchase(userId));
     const before = await everything();
     const reprocessed = await reprocess({ dryRun: true });
     expect(await everything()).toBe(before);
@@ -218,10 +222,10 @@ describe('a delivery that an earlier version could not read', () => {
   });
 
   // @promise reprocess-appends-once
-  test('earns when it is reprocessed, once, and a second reprocess finds nothing', async () => {
+  test('a reprocessed delivery earns once, and a second reprocess finds nothing', async () => {
     const userId = user();
     await bind(userId);
-    const { deliveryId, eventId } = await failedOnce(purchase(userId));
+    const { deliveryId, eventId } = await acceptAsFailed(purchase(userId));
     expect(await reprocess()).toMatchObject({ changed: 1, applied: 1 });
     expect(await ledger()).toEqual([{ kind: 'earning', amountCents: 200, eventId }]);
     expect(commissions).toMatchObject([{ eventId }]);
@@ -236,11 +240,11 @@ describe('a delivery that an earlier version could not read', () => {
     expect(await everything()).toBe(after);
   });
 
-  test('that came twice under one event id earns once, and the second is a duplicate', async () => {
+  test('two failed deliveries of one event earn once, and the second becomes a duplicate', async () => {
     const userId = user();
     await bind(userId);
     const body = purchase(userId);
-    const [first, second] = [await failedOnce(body), await failedOnce(body)];
+    const [first, second] = [await acceptAsFailed(body), await acceptAsFailed(body)];
     const dry = await reprocess({ dryRun: true });
     const real = await reprocess();
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
@@ -250,7 +254,7 @@ describe('a delivery that an earlier version could not read', () => {
     ]);
   });
 
-  test('is attributed by the rules of a late look: a binding that came after it has to cover it', async () => {
+  test('a reprocessed payment earns only when a binding made after it covers its time', async () => {
     const [early, covered, tooOld, beforeTouch] = [user(), user(), user(), user()];
     await bind(early, Date.now() - 1000);
     for (const [userId, age] of [
@@ -259,7 +263,7 @@ describe('a delivery that an earlier version could not read', () => {
       [tooOld, 31 * DAY_MS],
       [beforeTouch, 5 * DAY_MS],
     ] as const) {
-      await failedOnce(purchase(userId, { occurredAt: Date.now() - age }));
+      await acceptAsFailed(purchase(userId, { occurredAt: Date.now() - age }));
     }
     await bind(covered);
     await bind(tooOld);
@@ -276,10 +280,10 @@ describe('a delivery that an earlier version could not read', () => {
     ]);
   });
 
-  test('earns nothing while its stored bytes or its proof are not what was accepted', async () => {
+  test('a delivery whose stored body does not match its proof is refused and earns nothing', async () => {
     const userId = user();
     await bind(userId);
-    const { deliveryId } = await failedOnce(purchase(userId));
+    const { deliveryId } = await acceptAsFailed(purchase(userId));
     const forged = purchase(userId, { usd: 1000 });
     await api.sql`update delivery_bodies set body = ${forged}::bytea where delivery_id = ${deliveryId}`;
     const reprocessed = await reprocess();
@@ -295,8 +299,8 @@ describe('a delivery that an earlier version could not read', () => {
     expect(await ledger()).toEqual([]);
   });
 
-  test('that cannot be read today either is left as it is', async () => {
-    const { deliveryId } = await failedOnce(purchase(user()));
+  test('a delivery that is still unreadable is left unchanged', async () => {
+    const { deliveryId } = await acceptAsFailed(purchase(user()));
     await api.sql`
       with body as (select '{}'::bytea as bytes)
       , changed as (update delivery_bodies set body = bytes from body where delivery_id = ${deliveryId})
@@ -307,13 +311,13 @@ describe('a delivery that an earlier version could not read', () => {
   });
 });
 
-describe('a delivery that an earlier version read otherwise', () => {
+describe('deliveries that an earlier version read differently', () => {
   // @promise reprocess-never-edits
-  test('with another amount: the difference is told and nothing is appended or edited', async () => {
+  test('a different amount is reported, and nothing is appended or edited', async () => {
     const userId = user();
     await bind(userId);
     const body = purchase(userId);
-    const delivered = await readOnceAs(body, {
+    const delivered = await acceptAsReadBefore(body, {
       payment: {
         store: 'app_store',
         ref: eventOf(revenuecat.parse(body)).payment?.ref ?? '',
@@ -332,10 +336,10 @@ describe('a delivery that an earlier version read otherwise', () => {
     expect(await everything()).toBe(before);
   });
 
-  test('without its user: the user is appended and the payment finds its creator', async () => {
+  test('a missing user is appended, and the payment earns for its affiliate', async () => {
     const userId = user();
     await bind(userId);
-    const delivered = await readOnceAs(purchase(userId), { userIds: [] });
+    const delivered = await acceptAsReadBefore(purchase(userId), { userIds: [] });
     const reprocessed = await reprocess();
     expect(changesOf(reprocessed, delivered)).toMatchObject([
       { what: 'users' },
@@ -345,13 +349,13 @@ describe('a delivery that an earlier version read otherwise', () => {
     expect(await ledger()).toMatchObject([{ kind: 'earning', amountCents: 200 }]);
   });
 
-  test('as something without money: the payment is appended, and what the event had said stays', async () => {
+  test('a missing payment is appended, and the stored kind of the event stays', async () => {
     const userId = user();
     await bind(userId);
-    const delivered = await readOnceAs(
+    const delivered = await acceptAsReadBefore(
       purchase(userId),
       { kind: 'other', payment: null },
-      { status: 'ignored', reason: 'an earlier version knew no such event' },
+      { status: 'ignored', reason: 'an earlier version did not know this event' },
     );
     const reprocessed = await reprocess();
     expect(changesOf(reprocessed, delivered).map(({ what, action }) => [what, action])).toEqual([
@@ -374,10 +378,10 @@ describe('a delivery that an earlier version read otherwise', () => {
     expect(await reprocess()).toMatchObject({ changed: 1, applied: 0 });
   });
 
-  test('as sandbox money: it stays sandbox, and earns nothing', async () => {
+  test('an event stored as sandbox stays sandbox and earns nothing', async () => {
     const userId = user();
     await bind(userId);
-    const delivered = await readOnceAs(purchase(userId), { environment: 'sandbox' });
+    const delivered = await acceptAsReadBefore(purchase(userId), { environment: 'sandbox' });
     expect(changesOf(await reprocess(), delivered)).toEqual([
       { what: 'event.environment', stored: 'sandbox', today: 'production', action: 'keep' },
     ]);
@@ -385,42 +389,42 @@ describe('a delivery that an earlier version read otherwise', () => {
   });
 });
 
-describe('money', () => {
-  test('of a refund that was read under another name then is not taken back twice', async () => {
+describe('commissions of a reprocess', () => {
+  test('a refund that was stored under another reference is not reversed twice', async () => {
     const userId = user();
     await bind(userId);
     const transactionId = randomUUID();
     const occurredAt = Date.now() - DAY_MS;
-    await failedOnce(purchase(userId, { transactionId, occurredAt }));
+    await acceptAsFailed(purchase(userId, { transactionId, occurredAt }));
     await reprocess();
     const body = bodyOf(revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 }));
     const { adjustment } = eventOf(revenuecat.parse(body));
     if (adjustment === null) throw new Error('the refund has no money');
-    const refund = await readOnceAs(body, { adjustment: { ...adjustment, ref: 'named otherwise' } });
-    const evaluated = await order(api.sql, app.appId, { deliveryId: refund.deliveryId });
-    expect(centsFound(await carryOut(api.sql, activities, evaluated), 'commission')).toBe(-100);
+    const refund = await acceptAsReadBefore(body, { adjustment: { ...adjustment, ref: 'another-ref' } });
+    const evaluated = await requestRun(api.sql, app.appId, { deliveryId: refund.deliveryId });
+    expect(centsFound(await runReprocess(api.sql, activities, evaluated), 'commission')).toBe(-100);
     expect(await reprocess()).toMatchObject({ applied: 0 });
     expect(await ledger()).toMatchObject([{ amountCents: 200 }, { amountCents: -100 }]);
     expect(await api.sql`select ref from adjustments where app_id = ${app.appId}`).toEqual([
-      { ref: 'named otherwise' },
+      { ref: 'another-ref' },
     ]);
   });
 
   // @promise reprocess-report-from-ledger
-  test('that came between the plan and its doing is reported from the ledger, not from the plan', async () => {
+  test('a commission that arises between the plan and its application is reported from the ledger', async () => {
     const userId = user();
-    await failedOnce(purchase(userId));
-    const id = await order(api.sql, app.appId);
+    await acceptAsFailed(purchase(userId));
+    const id = await requestRun(api.sql, app.appId);
     let isBound = false;
-    const meanwhile = reprocessing({
-      withRollback: async (scene) => {
-        const result = await withRollback(api.database.url, scene);
+    const meanwhile = newActivities({
+      withRollback: async (work) => {
+        const result = await withRollback(api.database.url, work);
         if (!isBound) await bind(userId, Date.now() - 20 * DAY_MS);
         isBound = true;
         return result;
       },
     });
-    const reprocessed = await carryOut(api.sql, meanwhile, id);
+    const reprocessed = await runReprocess(api.sql, meanwhile, id);
     expect(centsFound(reprocessed, 'commission')).toBe(0);
     expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
     expect(await sumReprocessed(api.sql, id)).toEqual({ commissionCents: 200, revenueCents: 1000 });
@@ -430,12 +434,12 @@ describe('money', () => {
   });
 
   // @promise reprocess-report-from-ledger
-  test('of two reprocess runs at once is appended once, and each reports its own', async () => {
+  test('two concurrent reprocess runs append each commission once, and each reports its own', async () => {
     const userId = user();
     await bind(userId);
-    for (let n = 0; n < 30; n += 1) await failedOnce(purchase(userId));
-    const ids = [await order(api.sql, app.appId), await order(api.sql, app.appId)];
-    // Where they wait for each other for too long, one tries again, as its workflow would.
+    for (let n = 0; n < 30; n += 1) await acceptAsFailed(purchase(userId));
+    const ids = [await requestRun(api.sql, app.appId), await requestRun(api.sql, app.appId)];
+    // When a run waits too long for the other, it fails and is retried, as its workflow does.
     const untilDone = async (id: ReprocessRunId): Promise<void> => {
       for (;;) {
         const progress = await activities.reprocessPage(id).catch(() => null);
@@ -449,12 +453,12 @@ describe('money', () => {
     expect(sums.reduce((sum, { revenueCents }) => sum + revenueCents, 0)).toBe(30_000);
   });
 
-  test('of one payment under two names is earned once, also when one was looked at before they were tied together', async () => {
+  test('a payment with two references earns once when one of them is loaded before the alias is stored', async () => {
     for (let n = 0; n < 20; n += 1) {
-      await furnish();
+      await setUpApp();
       const userId = user();
       const refs = [randomUUID(), randomUUID()];
-      for (const transactionId of refs) await readOnceAs(purchase(userId, { transactionId }), {});
+      for (const transactionId of refs) await acceptAsReadBefore(purchase(userId, { transactionId }), {});
       await bind(userId);
       const paid = { appId: app.appId as AppId, environment: 'production', store: 'app_store' } as const;
       const alone = await loadPayments(api.sql, { ...paid, refs: refs.slice(0, 1) });
@@ -462,7 +466,7 @@ describe('money', () => {
         insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
         values (${app.appId}, 'production', 'app_store', ${refs[0]}, ${refs[1]})`;
       const tied = await loadPayments(api.sql, { ...paid, refs: refs.slice(1) });
-      // One after the other first, then at once.
+      // The first round evaluates in sequence, the others concurrently.
       const evaluate = async (payment: StoredPayment) => await evaluateAndApply(api.sql, payment, null);
       if (n === 0) for (const payment of [...alone, ...tied]) await evaluate(payment);
       else await Promise.all([...alone, ...tied].map(evaluate));
@@ -470,61 +474,61 @@ describe('money', () => {
     }
   });
 
-  test('of one payment under two names is earned once, also when both are evaluated at once', async () => {
+  test('a payment with two references earns once when both are evaluated concurrently', async () => {
     for (let n = 0; n < 12; n += 1) {
-      await furnish();
+      await setUpApp();
       const userId = user();
       const refs = [randomUUID(), randomUUID()];
-      for (const transactionId of refs) await readOnceAs(purchase(userId, { transactionId }), {});
+      for (const transactionId of refs) await acceptAsReadBefore(purchase(userId, { transactionId }), {});
       await api.sql`
         insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
         values (${app.appId}, 'production', 'app_store', ${refs[0]}, ${refs[1]})`;
       await bind(userId);
       const appId = app.appId as AppId;
-      const twins = await loadPayments(api.sql, {
+      const aliases = await loadPayments(api.sql, {
         appId,
         environment: 'production',
         store: 'app_store',
         refs,
       });
-      expect(twins).toHaveLength(2);
-      await Promise.all(twins.map(async (payment) => await evaluateAndApply(api.sql, payment, null)));
+      expect(aliases).toHaveLength(2);
+      await Promise.all(aliases.map(async (payment) => await evaluateAndApply(api.sql, payment, null)));
       expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
     }
   });
 
-  test('that a reprocess appended is told for ever: what it found is neither edited nor removed', async () => {
-    await failedOnce(purchase(user()));
+  test('the changes that a reprocess reports can be neither edited nor deleted', async () => {
+    await acceptAsFailed(purchase(user()));
     await reprocess();
     const edit = api.sql`update reprocess_changes set changes = '[{}]' where app_id = ${app.appId}`;
     await expect(edit).rejects.toThrow('never edited');
     for (const table of ['reprocess_changes', 'reprocess_runs']) {
-      await expect(unsafely(`delete from ${table}`)).rejects.toThrow();
+      await expect(runStatement(`delete from ${table}`)).rejects.toThrow();
     }
   });
 
-  test('is none of what live work appended: that names no reprocess', async () => {
+  test('a reprocess run counts only the commissions that it appended', async () => {
     const userId = user();
     await bind(userId);
-    const { deliveryId } = await failedOnce(purchase(userId));
-    const id = await order(api.sql, app.appId, { dryRun: true });
-    await carryOut(api.sql, activities, id);
+    const { deliveryId } = await acceptAsFailed(purchase(userId));
+    const id = await requestRun(api.sql, app.appId, { dryRun: true });
+    await runReprocess(api.sql, activities, id);
     expect(await sumReprocessed(api.sql, id)).toEqual({ commissionCents: 0, revenueCents: 0 });
-    const real = await order(api.sql, app.appId, { deliveryId });
-    await carryOut(api.sql, activities, real);
+    const real = await requestRun(api.sql, app.appId, { deliveryId });
+    await runReprocess(api.sql, activities, real);
     expect(
       await api.sql`select distinct reprocess_run_id as id from commissions where app_id = ${app.appId}`,
     ).toEqual([{ id: real }]);
   });
 });
 
-describe('why a payment earns nothing', () => {
+describe('likely causes of a reprocess', () => {
   const causes = () =>
     api.sql<{ cause: string | null }>`
       select likely_cause as cause from events where app_id = ${app.appId} order by received_at`;
 
-  test('is known of an appended payment of a user whom nobody brought', async () => {
-    const { deliveryId } = await failedOnce(purchase(user()));
+  test('an appended payment of an unknown user has the cause user_never_identified', async () => {
+    const { deliveryId } = await acceptAsFailed(purchase(user()));
     const reprocessed = await reprocess();
     expect(reprocessed.found[0]?.changes).toContainEqual({
       what: 'cause',
@@ -536,38 +540,38 @@ describe('why a payment earns nothing', () => {
     expect(await reprocess({ deliveryId })).toMatchObject({ changed: 0 });
   });
 
-  test('is told at the payment alone where two events speak of it', async () => {
+  test('only the first event of a payment has a likely cause', async () => {
     const transactionId = randomUUID();
     const userId = user();
-    for (let n = 0; n < 2; n += 1) await failedOnce(purchase(userId, { transactionId }));
+    for (let n = 0; n < 2; n += 1) await acceptAsFailed(purchase(userId, { transactionId }));
     await reprocess();
     expect(await causes()).toEqual([{ cause: 'user_never_identified' }, { cause: null }]);
   });
 });
 
-test('an event of a payment that live work appended in the same moment has no cause of its own', async () => {
+test('a second event of a payment has no likely cause when a live delivery appends the payment concurrently', async () => {
   const userId = user();
   await bind(userId);
   const transactionId = randomUUID();
-  await failedOnce(purchase(userId, { transactionId }));
+  await acceptAsFailed(purchase(userId, { transactionId }));
   const { deliveryId, eventId, event } = await accept(purchase(userId, { transactionId }));
   const live = connect({ url: api.database.url, max: 1 });
   const committed: Promise<unknown>[] = [];
-  const racing = reprocessing({
-    withRollback: async (scene) => {
-      const result = await withRollback(api.database.url, scene);
+  const racing = newActivities({
+    withRollback: async (work) => {
+      const result = await withRollback(api.database.url, work);
       if (committed.length > 0) return result;
-      // Its facts are not committed yet when the reprocess appends its own, which wait for them and can't see them.
+      // The live facts are uncommitted when the reprocess appends its own, which wait for them but cannot see them.
       await live`begin`;
       const appId = app.appId as AppId;
-      const told = { source: 'revenuecat', environment: 'production', receivedAt: Date.now() } as const;
-      await recordEventFacts(live, { deliveryId, eventId, appId, ...told, event });
+      const origin = { source: 'revenuecat', environment: 'production', receivedAt: Date.now() } as const;
+      await recordEventFacts(live, { deliveryId, eventId, appId, ...origin, event });
       committed.push(sleep(300).then(async () => await live`commit`));
       return result;
     },
   });
   try {
-    await carryOut(api.sql, racing, await order(api.sql, app.appId));
+    await runReprocess(api.sql, racing, await requestRun(api.sql, app.appId));
     await Promise.all(committed);
   } finally {
     await live.close();
@@ -590,15 +594,15 @@ test('an event of a payment that live work appended in the same moment has no ca
   expect(await ledger()).toMatchObject([{ amountCents: 200 }]);
 });
 
-describe('what cannot be reprocessed', () => {
+describe('deliveries that cannot be reprocessed', () => {
   // @promise reprocess-skips-refused
-  test('is refused, and the rest goes on: its secret cannot be opened any more', async () => {
+  test('a delivery whose secret cannot be decrypted is refused, and the others are reprocessed', async () => {
     const userId = user();
     await bind(userId);
-    const lost = await failedOnce(purchase(userId));
-    // The key of that time is gone from SECRETS_KEY.
+    const lost = await acceptAsFailed(purchase(userId));
+    // SECRETS_KEY no longer has this encryption key.
     await api.sql`update webhook_secrets set encryption_key_id = 'gone' where app_id = ${app.appId}`;
-    const answer = await api.call<{ secret: string }>(
+    const response = await api.call<{ secret: string }>(
       'PUT',
       `/apps/${app.appId}/webhooks/revenuecat/secret`,
       {
@@ -606,8 +610,8 @@ describe('what cannot be reprocessed', () => {
         body: {},
       },
     );
-    token = answer.body.secret;
-    await failedOnce(purchase(userId));
+    token = response.body.secret;
+    await acceptAsFailed(purchase(userId));
     const reprocessed = await reprocess();
     expect(reprocessed).toMatchObject({ seen: 2, changed: 2, applied: 1 });
     expect(changesOf(reprocessed, lost)).toMatchObject([
@@ -617,23 +621,23 @@ describe('what cannot be reprocessed', () => {
   });
 
   // @promise reprocess-skips-refused
-  test('is refused, and the rest goes on: the database takes it in the dry run and not for good', async () => {
+  test('a delivery that the database rejects only when applied is refused, and the others are reprocessed', async () => {
     const userId = user();
     await bind(userId);
-    const [first, second] = [await failedOnce(purchase(userId)), await failedOnce(purchase(userId))];
-    const id = await order(api.sql, app.appId);
-    const refusing = reprocessing({
-      withRollback: async (scene) => {
-        const result = await withRollback(api.database.url, scene);
-        await unsafely(
+    const [first, second] = [await acceptAsFailed(purchase(userId)), await acceptAsFailed(purchase(userId))];
+    const id = await requestRun(api.sql, app.appId);
+    const refusing = newActivities({
+      withRollback: async (work) => {
+        const result = await withRollback(api.database.url, work);
+        await runStatement(
           `alter table events add constraint test_refusal check (id <> '${first.eventId}') not valid`,
         );
         return result;
       },
     });
     await refusing.reprocessPage(id);
-    await unsafely('alter table events drop constraint test_refusal');
-    const { found } = await carryOut(api.sql, activities, id);
+    await runStatement('alter table events drop constraint test_refusal');
+    const { found } = await runReprocess(api.sql, activities, id);
     expect(found).toMatchObject([
       { deliveryId: first.deliveryId, appliedAt: null, refusal: expect.stringContaining('test_refusal') },
       { deliveryId: second.deliveryId, appliedAt: expect.any(Number), refusal: null },
@@ -641,23 +645,23 @@ describe('what cannot be reprocessed', () => {
     expect(await ledger()).toMatchObject([{ eventId: second.eventId }]);
   });
 
-  test('for another reason is tried again, and who waits learns why and where', async () => {
-    const { deliveryId } = await failedOnce(purchase(user()));
-    const id = await order(api.sql, app.appId);
-    const away = reprocessing({
+  test('a page that fails for another reason is retried, and the run shows the error and the delivery', async () => {
+    const { deliveryId } = await acceptAsFailed(purchase(user()));
+    const id = await requestRun(api.sql, app.appId);
+    const away = newActivities({
       withRollback: async () => {
         throw new DatabaseUnavailable('it is away');
       },
     });
     await expect(away.reprocessPage(id)).rejects.toThrow('it is away');
     expect(await findReprocessRun(api.sql, id)).toMatchObject({ lastError: 'it is away', isFinished: false });
-    const broken = reprocessing({
-      withRollback: async (scene) =>
+    const broken = newActivities({
+      withRollback: async (work) =>
         await withRollback(
           api.database.url,
-          async (stage) =>
-            await scene({
-              ...stage,
+          async (dryRun) =>
+            await work({
+              ...dryRun,
               savepoint: async () => {
                 throw new TypeError('quotes the body');
               },
@@ -666,24 +670,24 @@ describe('what cannot be reprocessed', () => {
     });
     await expect(broken.reprocessPage(id)).rejects.toThrow(deliveryId);
     expect((await findReprocessRun(api.sql, id))?.lastError).toBe(`delivery ${deliveryId}: TypeError`);
-    await carryOut(api.sql, activities, id);
+    await runReprocess(api.sql, activities, id);
     expect(await findReprocessRun(api.sql, id)).toMatchObject({ lastError: null, isFinished: true });
   });
 
   // @promise reprocess-cancelled-whole
-  test('because it was cancelled after any statement leaves no delivery half done', async () => {
-    for (let survives = 0; ; survives += 1) {
-      await furnish();
+  test('a reprocess cancelled after any statement leaves no delivery half done', async () => {
+    for (let completed = 0; ; completed += 1) {
+      await setUpApp();
       const userId = user();
       await bind(userId);
-      for (let n = 0; n < 2; n += 1) await failedOnce(purchase(userId));
-      const id = await order(api.sql, app.appId);
+      for (let n = 0; n < 2; n += 1) await acceptAsFailed(purchase(userId));
+      const id = await requestRun(api.sql, app.appId);
       await claimReprocessRuns(api.sql, 0, 100);
-      await carryOut(api.sql, reprocessing({ sql: dyingAfter(survives) }), id).catch(() => {});
+      await runReprocess(api.sql, newActivities({ sql: failingAfter(completed) }), id).catch(() => {});
       const isOver = (await findReprocessRun(api.sql, id))?.isFinished ?? false;
       expect(await cancelReprocessRun(api.sql, id)).toBe(!isOver);
       expect((await findReprocessRun(api.sql, id))?.isFinished).toBe(isOver);
-      const { applied, found } = await carryOut(api.sql, activities, id);
+      const { applied, found } = await runReprocess(api.sql, activities, id);
       expect(await findReprocessRun(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: !isOver });
       expect(found.filter(({ appliedAt }) => appliedAt !== null)).toHaveLength(applied);
       const rows = await api.sql<{ status: string; earnings: number; facts: number }>`
@@ -700,27 +704,27 @@ describe('what cannot be reprocessed', () => {
     }
   }, 120_000);
 
-  test('because it was cancelled gives up what fails for ever, and says why', async () => {
+  test('a cancelled reprocess refuses a delivery that keeps failing, with the error', async () => {
     const userId = user();
     await bind(userId);
-    await failedOnce(purchase(userId));
-    const id = await order(api.sql, app.appId);
+    await acceptAsFailed(purchase(userId));
+    const id = await requestRun(api.sql, app.appId);
     await claimReprocessRuns(api.sql, 0, 100);
-    const failing = reprocessing({
+    const failing = newActivities({
       onCommissions: () => {
-        throw new TypeError('for ever');
+        throw new TypeError('permanent');
       },
     });
-    await expect(carryOut(api.sql, failing, id)).rejects.toThrow('TypeError');
+    await expect(runReprocess(api.sql, failing, id)).rejects.toThrow('TypeError');
     await cancelReprocessRun(api.sql, id);
-    const { found } = await carryOut(api.sql, failing, id);
+    const { found } = await runReprocess(api.sql, failing, id);
     expect(found).toMatchObject([{ appliedAt: null, refusal: 'TypeError' }]);
     expect(await findReprocessRun(api.sql, id)).toMatchObject({ isFinished: true, isCancelled: true });
   });
 
   // @promise reprocess-cancelled-whole
-  test('because nobody has taken it up ends at once when it is cancelled', async () => {
-    const id = await order(api.sql, app.appId);
+  test('a reprocess that is cancelled before its start is finished', async () => {
+    const id = await requestRun(api.sql, app.appId);
     expect(await cancelReprocessRun(api.sql, id)).toBe(true);
     expect(await findReprocessRun(api.sql, id)).toMatchObject({
       isCancelled: true,
@@ -729,31 +733,31 @@ describe('what cannot be reprocessed', () => {
     });
   });
 
-  test('because it was cancelled ends at its page, and what it had appended stays', async () => {
+  test('a cancelled reprocess ends after its page, and its appended rows stay', async () => {
     const userId = user();
     await bind(userId);
-    for (let n = 0; n < 25; n += 1) await failedOnce(purchase(userId));
-    const id = await order(api.sql, app.appId);
+    for (let n = 0; n < 25; n += 1) await acceptAsFailed(purchase(userId));
+    const id = await requestRun(api.sql, app.appId);
     const { seen } = await activities.reprocessPage(id);
     expect(await cancelReprocessRun(api.sql, id)).toBe(true);
-    expect(await carryOut(api.sql, activities, id)).toMatchObject({ seen, applied: seen, done: true });
+    expect(await runReprocess(api.sql, activities, id)).toMatchObject({ seen, applied: seen, done: true });
     expect(await findReprocessRun(api.sql, id)).toMatchObject({ isCancelled: true, isFinished: true });
     expect(await ledger()).toHaveLength(seen);
     expect(await cancelReprocessRun(api.sql, await finishedReprocessRun())).toBe(false);
   });
 
   async function finishedReprocessRun(): Promise<ReprocessRunId> {
-    const id = await order(api.sql, app.appId, { from: Date.now() });
-    await carryOut(api.sql, activities, id);
+    const id = await requestRun(api.sql, app.appId, { from: Date.now() });
+    await runReprocess(api.sql, activities, id);
     return id;
   }
 });
 
-describe('which deliveries', () => {
+describe('selection of deliveries', () => {
   // @promise reprocess-selection
-  test('one alone, or those received from one instant until just before another', async () => {
+  test('a reprocess selects one delivery or a half-open range of receipt times', async () => {
     const delivered = [];
-    for (let n = 0; n < 4; n += 1) delivered.push(await failedOnce(purchase(user())));
+    for (let n = 0; n < 4; n += 1) delivered.push(await acceptAsFailed(purchase(user())));
     const at = (n: number) => Date.now() - (10 - n) * 1000;
     for (const [n, { deliveryId }] of delivered.entries()) {
       await api.sql`update deliveries set received_at = ${instant(at(n))} where id = ${deliveryId}`;
@@ -761,7 +765,7 @@ describe('which deliveries', () => {
     const rows = await api.sql<{ id: string; at: number }>`
       select id, received_at as at from deliveries where app_id = ${app.appId} order by received_at`;
     const [, second, , fourth] = rows;
-    const seen = async (over: Parameters<typeof order>[2]) =>
+    const seen = async (over: Parameters<typeof requestRun>[2]) =>
       (await reprocess({ dryRun: true, ...over })).found.map(({ deliveryId }) => deliveryId);
     expect(await seen({ from: second?.at ?? 0, to: fourth?.at ?? 0 })).toEqual([rows[1]?.id, rows[2]?.id]);
     expect(await seen({ from: (second?.at ?? 0) + 1, to: (fourth?.at ?? 0) + 1 })).toEqual([
@@ -772,36 +776,36 @@ describe('which deliveries', () => {
     expect(await seen({})).toHaveLength(4);
   });
 
-  test('none that is refused or still has no outcome, and none of another app', async () => {
+  test('a reprocess excludes rejected and unfinished deliveries and those of other apps', async () => {
     await accept(purchase(user()));
     await api.call('POST', `/webhooks/revenuecat/${app.appId}`, {
       body: '{}',
       headers: { authorization: 'wrong' },
     });
     expect(await reprocess()).toMatchObject({ seen: 0, deliveries: 0 });
-    const delivered = await failedOnce(purchase(user()));
-    const stranger = await newApp(api);
-    await expect(order(api.sql, stranger.appId, { deliveryId: delivered.deliveryId })).rejects.toThrow(
-      'not ordered',
+    const delivered = await acceptAsFailed(purchase(user()));
+    const otherApp = await newApp(api);
+    await expect(requestRun(api.sql, otherApp.appId, { deliveryId: delivered.deliveryId })).rejects.toThrow(
+      'not accepted',
     );
-    expect(await carryOut(api.sql, activities, await order(api.sql, stranger.appId))).toMatchObject({
+    expect(await runReprocess(api.sql, activities, await requestRun(api.sql, otherApp.appId))).toMatchObject({
       seen: 0,
     });
   });
 });
 
-describe('a long reprocess', () => {
+describe('runs of several pages', () => {
   // @promise dry-run-many-pages
-  test('a dry run sees over many pages what a real one then does', async () => {
+  test('a dry run of several pages reports the changes of the reprocess', async () => {
     const userId = user();
     await bind(userId);
     const transactionId = randomUUID();
     const occurredAt = Date.now() - DAY_MS;
-    await failedOnce(
+    await acceptAsFailed(
       bodyOf(revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 })),
     );
-    for (let n = 0; n < 45; n += 1) await failedOnce(purchase(user()));
-    await failedOnce(purchase(userId, { transactionId, occurredAt }));
+    for (let n = 0; n < 45; n += 1) await acceptAsFailed(purchase(user()));
+    await acceptAsFailed(purchase(userId, { transactionId, occurredAt }));
     const dry = await reprocess({ dryRun: true });
     expect(await ledger()).toEqual([]);
     expect(centsFound(dry, 'commission')).toBe(100);
@@ -811,17 +815,17 @@ describe('a long reprocess', () => {
   });
 
   // @promise dry-run-many-pages
-  test('a dry run plays what a delivery builds on, however long ago that was', async () => {
+  test('a dry run includes earlier deliveries that a delivery depends on, many pages back', async () => {
     const userId = user();
     await bind(userId);
     const body = purchase(userId);
     const transactionId = randomUUID();
     const occurredAt = Date.now() - DAY_MS;
-    await failedOnce(body);
-    await failedOnce(purchase(userId, { transactionId, occurredAt }));
-    for (let n = 0; n < 65; n += 1) await failedOnce(purchase(user()));
-    const again = await failedOnce(body);
-    const refund = await failedOnce(
+    await acceptAsFailed(body);
+    await acceptAsFailed(purchase(userId, { transactionId, occurredAt }));
+    for (let n = 0; n < 65; n += 1) await acceptAsFailed(purchase(user()));
+    const again = await acceptAsFailed(body);
+    const refund = await acceptAsFailed(
       bodyOf(revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 })),
     );
     const dry = await reprocess({ dryRun: true });
@@ -839,31 +843,33 @@ describe('a long reprocess', () => {
     expect(real.found.map(({ changes }) => changes)).toEqual(dry.found.map(({ changes }) => changes));
   });
 
-  test('and tells of nothing that comes later, also when its page died after it was written down', async () => {
+  test('a dry run resumed after a crash reports no effect of later deliveries', async () => {
     const [giver, receiver] = [user(), user()];
     await bind(giver);
-    const bought = await failedOnce(purchase(receiver));
+    const bought = await acceptAsFailed(purchase(receiver));
     await reprocess({ deliveryId: bought.deliveryId });
-    await failedOnce(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], occurredAt: Date.now() })));
+    await acceptAsFailed(
+      bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], occurredAt: Date.now() })),
+    );
     const whole = await reprocess({ dryRun: true });
-    for (let survives = 0; survives < 6; survives += 1) {
-      const id = await order(api.sql, app.appId, { dryRun: true });
-      await carryOut(api.sql, reprocessing({ sql: dyingAfter(survives) }), id).catch(() => {});
-      const { found } = await carryOut(api.sql, activities, id);
+    for (let completed = 0; completed < 6; completed += 1) {
+      const id = await requestRun(api.sql, app.appId, { dryRun: true });
+      await runReprocess(api.sql, newActivities({ sql: failingAfter(completed) }), id).catch(() => {});
+      const { found } = await runReprocess(api.sql, activities, id);
       expect(found.map(({ changes }) => changes)).toEqual(whole.found.map(({ changes }) => changes));
     }
     expect(changesOf(whole, bought)).toEqual([]);
   });
 
   // @promise dry-run-many-pages
-  test('and a purchase by who received from one who had received himself', async () => {
+  test('a dry run includes a chain of two transfers before a purchase', async () => {
     const [first, second, third] = [user(), user(), user()];
     await bind(first);
     for (const [from, to] of [[first, second] as const, [second, third] as const]) {
-      await failedOnce(bodyOf(revenuecatTransfer({ from: [from], to: [to], occurredAt: Date.now() })));
-      for (let n = 0; n < 21; n += 1) await failedOnce(purchase(user()));
+      await acceptAsFailed(bodyOf(revenuecatTransfer({ from: [from], to: [to], occurredAt: Date.now() })));
+      for (let n = 0; n < 21; n += 1) await acceptAsFailed(purchase(user()));
     }
-    const bought = await failedOnce(purchase(third));
+    const bought = await acceptAsFailed(purchase(third));
     const dry = await reprocess({ dryRun: true });
     expect(changesOf(dry, bought)).toContainEqual(
       expect.objectContaining({ what: 'commission', amountCents: 200, affiliateId }),
@@ -873,12 +879,14 @@ describe('a long reprocess', () => {
   });
 
   // @promise dry-run-many-pages
-  test('and a purchase by who received from a customer further back', async () => {
+  test('a dry run includes a transfer several pages before a purchase', async () => {
     const [giver, receiver] = [user(), user()];
     await bind(giver);
-    await failedOnce(bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], occurredAt: Date.now() })));
-    for (let n = 0; n < 25; n += 1) await failedOnce(purchase(user()));
-    const bought = await failedOnce(purchase(receiver));
+    await acceptAsFailed(
+      bodyOf(revenuecatTransfer({ from: [giver], to: [receiver], occurredAt: Date.now() })),
+    );
+    for (let n = 0; n < 25; n += 1) await acceptAsFailed(purchase(user()));
+    const bought = await acceptAsFailed(purchase(receiver));
     const dry = await reprocess({ dryRun: true });
     expect(changesOf(dry, bought)).toContainEqual(
       expect.objectContaining({ what: 'commission', amountCents: 200, affiliateId }),
@@ -888,46 +896,46 @@ describe('a long reprocess', () => {
   });
 
   // @promise reprocess-takes-no-lock
-  test('a dry run keeps no sum of a dashboard locked', async () => {
+  test('a dry run locks no roll-up table', async () => {
     const userId = user();
     await bind(userId);
-    await failedOnce(purchase(userId));
-    const id = await order(api.sql, app.appId);
+    await acceptAsFailed(purchase(userId));
+    const id = await requestRun(api.sql, app.appId);
     let locked: string[] = [];
-    const looking = reprocessing({
-      withRollback: async (scene) =>
-        await withRollback(api.database.url, async (stage) => {
-          const result = await scene(stage);
+    const looking = newActivities({
+      withRollback: async (work) =>
+        await withRollback(api.database.url, async (dryRun) => {
+          const result = await work(dryRun);
           locked = (
-            await stage.sql<{ name: string }>`
+            await dryRun.sql<{ name: string }>`
               select distinct relation::regclass::text as name from pg_locks
                where pid = pg_backend_pid() and mode = 'RowExclusiveLock' and locktype = 'relation'`
           ).map(({ name }) => name);
           return result;
         }),
     });
-    await carryOut(api.sql, looking, id);
+    await runReprocess(api.sql, looking, id);
     expect(locked).toContain('commissions');
     expect(locked.filter((name) => name.includes('rollup'))).toEqual([]);
   });
 
   // @promise reprocess-survives-crash
-  test('dies after any statement, and the next one goes on: all is appended once and all is told', async () => {
-    for (let survives = 0; ; survives += 1) {
-      await furnish();
+  test('a reprocess killed after any statement is resumed, and appends and reports everything once', async () => {
+    for (let completed = 0; ; completed += 1) {
+      await setUpApp();
       const userId = user();
       await bind(userId);
       const delivered = [
-        await failedOnce(purchase(userId)),
-        await readOnceAs(purchase(userId), { userIds: [] }),
+        await acceptAsFailed(purchase(userId)),
+        await acceptAsReadBefore(purchase(userId), { userIds: [] }),
       ];
       const eventIds = delivered.map(({ eventId }) => eventId);
-      const id = await order(api.sql, app.appId);
-      const isDead = await carryOut(api.sql, reprocessing({ sql: dyingAfter(survives) }), id).then(
+      const id = await requestRun(api.sql, app.appId);
+      const isKilled = await runReprocess(api.sql, newActivities({ sql: failingAfter(completed) }), id).then(
         () => false,
         () => true,
       );
-      const reprocessed = await carryOut(api.sql, activities, id);
+      const reprocessed = await runReprocess(api.sql, activities, id);
       expect(reprocessed).toMatchObject({ changed: 2, applied: 2 });
       expect(centsFound(reprocessed, 'commission')).toBe(400);
       expect(await sumReprocessed(api.sql, id)).toEqual({ commissionCents: 400, revenueCents: 2_000 });
@@ -939,22 +947,22 @@ describe('a long reprocess', () => {
       expect((await ledger()).map(({ eventId, amountCents }) => [eventId, amountCents])).toEqual(
         eventIds.map((eventId) => [eventId, 200]),
       );
-      if (isDead) continue;
-      expect(survives).toBeGreaterThan(20);
+      if (isKilled) continue;
+      expect(completed).toBeGreaterThan(20);
       return;
     }
   }, 120_000);
 });
 
-/** Carries out a statement that takes no parameters. */
-async function unsafely(statement: string): Promise<void> {
+/** Runs a statement without parameters. */
+async function runStatement(statement: string): Promise<void> {
   await api.sql(Object.assign([statement], { raw: [statement] }));
 }
 
-/** The database of a process that lives for so many statements: the next one is carried out, and it never learns so. */
-function dyingAfter(statements: number): Sql {
+/** Returns a database connection whose statements fail after `statements` of them; the next one still takes effect. */
+function failingAfter(statements: number): Sql {
   let left = statements;
-  const dies =
+  const failing =
     <A extends unknown[], R>(send: (...args: A) => Promise<R>) =>
     async (...args: A): Promise<R> => {
       const result = await send(...args);
@@ -965,9 +973,9 @@ function dyingAfter(statements: number): Sql {
   const { sql } = api;
   const one: Sql['one'] = (strings, ...values) => sql.one(strings, ...values);
   const maybe: Sql['maybe'] = (strings, ...values) => sql.maybe(strings, ...values);
-  return Object.assign(dies(sql), {
-    one: dies(one),
-    maybe: dies(maybe),
+  return Object.assign(failing(sql), {
+    one: failing(one),
+    maybe: failing(maybe),
     fragment: (strings: TemplateStringsArray, ...values: unknown[]) => sql.fragment(strings, ...values),
     json: (value: unknown) => sql.json(value),
     close: () => sql.close(),

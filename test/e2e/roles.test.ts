@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 // @promise role-api-and-worker
-test('with the API and the worker in processes of their own, a webhook and an export are answered the same', async () => {
+test('a webhook and an export succeed when the API and the worker are separate services', async () => {
   const user = await founder.customer();
   const bought = await founder.purchase(user, 10);
   expect(bought.body.commissionId).toMatch(/^com_/);

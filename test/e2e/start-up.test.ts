@@ -9,8 +9,8 @@ import { setUpFounder } from '../support/founder.ts';
 import { sendRequest } from '../support/http-client.ts';
 import { startTestService } from '../support/service.ts';
 
-describe('a start that can not succeed says in one sentence what to do', () => {
-  test('a port in use', async () => {
+describe('a failed start', () => {
+  test('a start on a port in use fails with the port and what to do', async () => {
     const blocker = createServer().listen(0, '127.0.0.1');
     await new Promise((resolve) => {
       blocker.once('listening', resolve);
@@ -24,8 +24,8 @@ describe('a start that can not succeed says in one sentence what to do', () => {
     await database.drop();
   });
 
-  test('a database that is not there, without its password', async () => {
-    const start = startChildService('postgres://somebody:hidden-word@127.0.0.1:1/nothing');
+  test('a start without a reachable database fails with its address but not its password', async () => {
+    const start = startChildService('postgres://user:hidden-word@127.0.0.1:1/nothing');
     await expect(start).rejects.toThrow(
       /Postgres at 127\.0\.0\.1:1\/nothing can't be used \(.*\): check DATABASE_URL/,
     );
@@ -33,13 +33,13 @@ describe('a start that can not succeed says in one sentence what to do', () => {
   });
 
   // @promise secrets-key-required
-  test('a database without a key for its secrets', async () => {
+  test('a start with an external database and no SECRETS_KEY fails', async () => {
     await expect(startChildService('postgres://u@127.0.0.1:1/x', { SECRETS_KEY: '' })).rejects.toThrow(
       /SECRETS_KEY is required/,
     );
   });
 
-  test('a variable with a wrong value', async () => {
+  test('a start with an invalid variable fails with the allowed values', async () => {
     await expect(startChildService('postgres://u@127.0.0.1:1/x', { PORT: 'eighty' })).rejects.toThrow(
       /PORT must be a whole number/,
     );
@@ -47,7 +47,7 @@ describe('a start that can not succeed says in one sentence what to do', () => {
 });
 
 // @promise lost-key-reported
-test('a service that lacks a key of a stored secret says so at the start and in /readyz, and serves the others', async () => {
+test('a service that lacks the encryption key of a stored secret reports it in the log and in /readyz', async () => {
   const lines: string[] = [];
   const logger = pino({ level: 'error' }, { write: (line: string) => void lines.push(line) });
   const service = await startTestService();

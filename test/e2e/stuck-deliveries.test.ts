@@ -18,7 +18,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** Makes the commission step fail in the database, as a bug or a full disk would. */
+/** Makes the commission step fail in the database, as a bug or a full disk does. */
 async function breakCommissions(): Promise<void> {
   await runOn(
     service.database.url,
@@ -30,23 +30,23 @@ async function fixCommissions(): Promise<void> {
   await runOn(service.database.url, `drop trigger test_breaks on commissions; drop function test_breaks();`);
 }
 
-describe('a delivery whose commission step fails', () => {
+describe('stuck deliveries', () => {
   // @promise retried-step-no-duplicate, webhook-pending
-  test('is answered pending, stands in the UI with step, attempt and cause, and heals by itself', async () => {
+  test('a delivery whose commission step fails returns pending, shows step, attempt and cause, and heals automatically', async () => {
     const user = await founder.customer();
     await breakCommissions();
     const begin = Date.now();
-    const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
-    // 2.5 s, and some for a busy machine; the tightest provider gives up after 5 s.
+    const response = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
+    // 2.5 s, plus time for a busy machine. The strictest provider gives up after 5 s.
     expect(Date.now() - begin).toBeLessThan(4_500);
-    expect(answer).toMatchObject({
+    expect(response).toMatchObject({
       status: 200,
       body: { pending: true, commissionId: null, eventId: expect.stringMatching(/^evt_/) },
     });
 
     const { id } = await service.sql.one<{
       id: string;
-    }>`select id from deliveries where event_id = ${answer.body.eventId}`;
+    }>`select id from deliveries where event_id = ${response.body.eventId}`;
     const found: string[] = [];
     await eventually('the delivery is found by its search attribute', async () => {
       found.length = 0;

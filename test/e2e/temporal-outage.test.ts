@@ -39,26 +39,26 @@ afterAll(async () => {
   await server.stop();
 });
 
-describe('while Temporal is away', () => {
+describe('an outage of Temporal', () => {
   // @promise webhook-without-temporal, relay-after-outage, temporal-degraded
-  test('a verified delivery is kept and answered pending; a wiped server later finishes it', async () => {
+  test('a delivery during an outage of Temporal is stored, returns pending and is completed by a new, empty server', async () => {
     const user = await founder.customer();
     await server.stop();
-    const answer = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
-    expect(answer).toMatchObject({ status: 200, body: { pending: true, commissionId: null } });
+    const response = await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
+    expect(response).toMatchObject({ status: 200, body: { pending: true, commissionId: null } });
     const ready = await founder.call('GET', '/readyz');
     expect(ready.status).toBe(200);
     await eventually('readyz names Temporal as degraded', async () =>
       (await founder.call('GET', '/readyz')).text.includes('degraded'),
     );
 
-    // A new server in memory: everything the old one knew is gone.
+    // A new server in memory has no data of the old one.
     server = await startServer();
     await eventually(
-      'the relay had the delivery finished',
+      'the relay starts the delivery and it is completed',
       async () => {
         const row = await service.sql.one<{ commissionId: string | null }>`
-          select commission_id from deliveries where event_id = ${answer.body.eventId}`;
+          select commission_id from deliveries where event_id = ${response.body.eventId}`;
         return row.commissionId !== null;
       },
       25_000,
@@ -66,7 +66,7 @@ describe('while Temporal is away', () => {
   }, 60_000);
 
   // @promise sweep-replaces-timer
-  test('a commission whose hold timer was wiped away is matured by the sweep', async () => {
+  test('the sweep matures a commission whose hold timer was lost', async () => {
     const user = await founder.customer();
     const dueAt = Date.now() + 2_500;
     const { body } = await founder.purchase(user, 10, { occurredAt: dueAt - 30 * DAY_MS });
@@ -78,9 +78,9 @@ describe('while Temporal is away', () => {
     const client = new Client({ connection });
     const timer = client.workflow.getHandle(`hold:${(await commission())?.id}`);
     await eventually(
-      'its timer is gone',
+      'its hold timer is terminated',
       async () =>
-        await timer.terminate('the test wipes it away').then(
+        await timer.terminate('terminated by the test').then(
           () => true,
           () => false,
         ),

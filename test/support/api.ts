@@ -18,11 +18,12 @@ import type { TestDatabase } from './database.ts';
 import { sendRequest } from './http-client.ts';
 import type { ApiResponse, RequestOptions } from './http-client.ts';
 
-/** The HTTP layer on a loopback port over a database of its own. Durable work is only written down. */
+/** The HTTP layer on a loopback port with its own database. Workflows are not run. */
 export interface TestApi {
   readonly url: string;
   readonly database: TestDatabase;
   readonly sql: Sql;
+  /** The bindings for which a heal was requested. */
   readonly healed: BindingId[];
   readonly clock: { now: number };
   readonly call: <T = Record<string, unknown>>(
@@ -33,10 +34,10 @@ export interface TestApi {
   readonly close: () => Promise<void>;
 }
 
-/** Plainly fake. */
+/** A fake encryption key. */
 export const TEST_KEY = Buffer.alloc(32, 9);
 
-/** Starts the API; `overrides` replace dependencies. */
+/** Starts the API. `overrides` replace dependencies. */
 export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<TestApi> {
   const database = await createTestDatabase();
   const healed: BindingId[] = [];
@@ -92,7 +93,7 @@ export interface TestAccount {
   readonly key: string;
 }
 
-/** A new account with a key of these permissions. */
+/** Creates an account with a key of these permissions. */
 export async function newAccount(
   api: TestApi,
   permissions: readonly Permission[] = PERMISSIONS,
@@ -107,7 +108,7 @@ export interface TestApp extends TestAccount {
   readonly sdkKey: string;
 }
 
-/** A new app, of a new account unless one is given. */
+/** Creates an app, of a new account unless one is given. */
 export async function newApp(api: TestApi, account?: TestAccount, settings: object = {}): Promise<TestApp> {
   const owner = account ?? (await newAccount(api));
   const { status, body } = await api.call<{ id: string; sdkKey: string }>('POST', '/apps', {
@@ -118,7 +119,7 @@ export async function newApp(api: TestApi, account?: TestAccount, settings: obje
   return { ...owner, appId: body.id, sdkKey: body.sdkKey };
 }
 
-/** A new affiliate of an app. */
+/** Creates an affiliate of an app. Returns its id. */
 export async function newAffiliate(api: TestApi, app: TestApp, fields: object = {}): Promise<string> {
   const { status, body } = await api.call<{ id: string }>('POST', `/apps/${app.appId}/affiliates`, {
     key: app.key,
@@ -128,7 +129,7 @@ export async function newAffiliate(api: TestApi, app: TestApp, fields: object = 
   return body.id;
 }
 
-/** A new link of an affiliate. */
+/** Creates a link of an affiliate. */
 export async function newLink(
   api: TestApi,
   app: TestApp,

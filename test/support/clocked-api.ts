@@ -10,18 +10,18 @@ import type { TestApi } from './api.ts';
 import type { TestDatabase } from './database.ts';
 import { runOn } from './postgres-admin.ts';
 
-/** The API with all that follows from a request, on one clock that the test sets: also Postgres tells its time. */
+/** The API with the activities that follow from a request, on one clock that the test sets, in Postgres, too. */
 export interface ClockedApi extends TestApi {
   readonly ledger: LedgerActivities;
-  /** Sets the clock of the process and of the database. It stands still until it is set again. */
+  /** Sets the clock of the process and of the database. It stands still until the next call. */
   readonly setClock: (at: number) => Promise<void>;
-  /** Waits until the payments of all new bindings were looked at. */
+  /** Waits until the payments of all new bindings are re-evaluated. */
   readonly settled: () => Promise<void>;
 }
 
 /**
- * Gives a database a `now()` of its own, for statements, triggers and defaults alike. To be called before anybody
- * connects. Postgres finds its own functions last when the search path names them last.
+ * Replaces `now()` in statements, triggers and defaults of a database. Must be called before the first connection.
+ * Postgres finds its own functions last when the search path names `pg_catalog` last.
  */
 async function replaceClock({ url }: TestDatabase): Promise<void> {
   await runOn(
@@ -40,19 +40,19 @@ async function replaceClock({ url }: TestDatabase): Promise<void> {
   );
 }
 
-/** Starts it. Webhooks, heals and exports run their activities at once, without Temporal. */
+/** Starts the API. Webhooks, heals and exports run their activities at once, without Temporal. */
 export async function startClockedApi(): Promise<ClockedApi> {
   const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });
-  const underWay = new Set<Promise<void>>();
-  const nobody = () => {};
+  const running = new Set<Promise<void>>();
+  const ignore = () => {};
 
   const heal = (bindingId: BindingId): void => {
     const run = (async () => {
       let after: string | null = null;
       do after = await healing.healPage(bindingId, after);
       while (after !== null);
-    })().finally(() => underWay.delete(run));
-    underWay.add(run);
+    })().finally(() => running.delete(run));
+    running.add(run);
   };
   const api = await startTestApi({
     workflows: {
@@ -64,10 +64,10 @@ export async function startClockedApi(): Promise<ClockedApi> {
   await replaceClock(api.database);
   const { sql } = api;
   const onBindings = (bindings: readonly BindingId[]) => bindings.forEach(heal);
-  const told = { sql, logger, onOutcome: nobody, onCommissions: nobody, onBindings };
-  const delivery = createDeliveryActivities({ ...told, secretBox: createSecretBox([TEST_KEY]) });
-  const healing = createHealingActivities(told);
-  const ledger = createLedgerActivities({ sql, logger, onSettled: nobody });
+  const deps = { sql, logger, onOutcome: ignore, onCommissions: ignore, onBindings };
+  const delivery = createDeliveryActivities({ ...deps, secretBox: createSecretBox([TEST_KEY]) });
+  const healing = createHealingActivities(deps);
+  const ledger = createLedgerActivities({ sql, logger, onSettled: ignore });
 
   const setClock = async (at: number) => {
     api.clock.now = at;
@@ -79,7 +79,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
     ledger,
     setClock,
     settled: async () => {
-      while (underWay.size > 0) await Promise.all(underWay);
+      while (running.size > 0) await Promise.all(running);
     },
   };
 }

@@ -8,7 +8,7 @@ import type { TestService } from './service.ts';
 
 type Json = Record<string, never>;
 
-/** A founder with an app, an affiliate and a link, who talks to a running service over HTTP alone. */
+/** A founder with an app, an affiliate and a link. Uses a running service over HTTP only. */
 export class Founder {
   readonly revenuecatToken = `Bearer rc-${randomBytes(8).toString('hex')}`;
   readonly stripeSecret = `whsec_test_${randomBytes(8).toString('hex')}`;
@@ -25,15 +25,16 @@ export class Founder {
     this.accountId = accountId;
   }
 
+  /** Sends a request with the account key, unless `options.key` is another key or null. */
   async call<T = Json>(method: string, path: string, options: RequestOptions = {}): Promise<ApiResponse<T>> {
     return await sendRequest<T>(this.url, method, path, { key: this.key, ...options });
   }
 
+  /** Sends a request and returns its body. Throws when the status is 300 or higher. */
   async ok<T = Json>(method: string, path: string, body?: unknown, key?: string | null): Promise<T> {
-    const answer = await this.call<T>(method, path, { body, ...(key === undefined ? {} : { key }) });
-    if (answer.status >= 300)
-      throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-    return answer.body;
+    const response = await this.call<T>(method, path, { body, ...(key === undefined ? {} : { key }) });
+    if (response.status >= 300) throw new Error(`${method} ${path}: ${response.status} ${response.text}`);
+    return response.body;
   }
 
   async newAffiliate(name = 'Test creator'): Promise<{ affiliateId: string; slug: string }> {
@@ -47,7 +48,7 @@ export class Founder {
     return { affiliateId: affiliate.id, slug };
   }
 
-  /** Click and install: a device that belongs to the affiliate. */
+  /** Records a click and an install. Returns the id of the device, which is attributed to the affiliate of the link. */
   async install(slug = this.slug, at = Date.now()): Promise<string> {
     const deviceId = `device-${randomUUID()}`;
     const claimToken = randomUUID();
@@ -65,18 +66,18 @@ export class Founder {
     );
   }
 
-  /** A user whose purchases earn for the affiliate. */
+  /** Creates a user whose purchases earn for the affiliate of the link. Returns the user id. */
   async customer(slug = this.slug, at = Date.now() - 60 * DAY_MS): Promise<string> {
     const userId = `user-${randomUUID()}`;
     await this.identify(await this.install(slug, at), userId);
     return userId;
   }
 
-  async revenuecat<T = WebhookAnswer>(body: Buffer | string): Promise<ApiResponse<T>> {
+  async revenuecat<T = WebhookResponse>(body: Buffer | string): Promise<ApiResponse<T>> {
     return await this.webhook<T>('revenuecat', body, { authorization: this.revenuecatToken });
   }
 
-  async stripe<T = WebhookAnswer>(
+  async stripe<T = WebhookResponse>(
     body: Buffer | string,
     secret = this.stripeSecret,
   ): Promise<ApiResponse<T>> {
@@ -84,18 +85,18 @@ export class Founder {
     return await this.webhook<T>('stripe', body, { 'stripe-signature': signature });
   }
 
-  /** A RevenueCat purchase of `usd` dollars, long enough ago to be due. */
+  /** Delivers a RevenueCat purchase of `usd` dollars, by default 40 days ago, so that its commission is due. */
   async purchase(
     userId: string,
     usd: number,
     over: { occurredAt?: number; transactionId?: string; eventId?: string } = {},
-  ): Promise<ApiResponse<WebhookAnswer>> {
+  ): Promise<ApiResponse<WebhookResponse>> {
     return await this.revenuecat(
       bodyOf(revenuecatEvent({ userId, usd, occurredAt: Date.now() - 40 * DAY_MS, ...over })),
     );
   }
 
-  async refund(userId: string, usd: number, transactionId: string): Promise<ApiResponse<WebhookAnswer>> {
+  async refund(userId: string, usd: number, transactionId: string): Promise<ApiResponse<WebhookResponse>> {
     return await this.revenuecat(
       bodyOf(revenuecatRefund({ userId, usd, transactionId, occurredAt: Date.now() - DAY_MS })),
     );
@@ -105,8 +106,8 @@ export class Founder {
     return await this.call('POST', `/apps/${this.app.id}/affiliates/${affiliateId}/payouts/export`, options);
   }
 
-  /** Posts a body to the door of a provider, with whatever headers prove it. */
-  async webhook<T = WebhookAnswer>(
+  /** Posts a webhook of a provider with the headers that prove it. */
+  async webhook<T = WebhookResponse>(
     provider: string,
     body: Buffer | string,
     headers: Record<string, string>,
@@ -115,14 +116,14 @@ export class Founder {
   }
 }
 
-export interface WebhookAnswer {
+export interface WebhookResponse {
   readonly eventId?: string;
   readonly commissionId?: string | null;
   readonly duplicate?: true;
   readonly pending?: true;
 }
 
-/** A founder with an app whose webhooks of RevenueCat and Stripe are set up, an affiliate and a link. */
+/** Creates a founder with an app that accepts webhooks of RevenueCat and Stripe, an affiliate and a link. */
 export async function setUpFounder(
   service: Pick<TestService, 'sql' | 'url'>,
   settings: object = {},

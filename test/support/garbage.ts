@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import type { Provider } from '../../src/providers/provider.ts';
 import { fixture, fixtureNames } from './provider-fixtures.ts';
 
-/** Something else in the place of `value`'s part at `path`; each step picks a key by its index. */
+/** Replaces the part of `value` at `path` by `by`. Each step of the path is the index of a key. */
 function replacedAt(value: unknown, path: readonly number[], by: unknown): unknown {
   const [step, ...rest] = path;
   if (step === undefined || typeof value !== 'object' || value === null) return by;
@@ -15,7 +15,7 @@ function replacedAt(value: unknown, path: readonly number[], by: unknown): unkno
   return { ...value, [key]: changed };
 }
 
-/** Bodies that are almost right: a fixture with one place, somewhere, holding something else. */
+/** Generates almost valid bodies: a fixture with one changed value. */
 export function mutatedFixtures(provider: Provider): fc.Arbitrary<Buffer> {
   const bodies = fixtureNames(provider.name).map((name): unknown =>
     JSON.parse(fixture(provider.name, name).toString()),
@@ -42,7 +42,7 @@ export function mutatedFixtures(provider: Provider): fc.Arbitrary<Buffer> {
     .map(([body, at, by]) => Buffer.from(JSON.stringify(replacedAt(body, at, by)) ?? ''));
 }
 
-/** Anything that could arrive: bytes, JSON of any shape, and bodies that are almost right. */
+/** Generates any body: bytes, JSON of any shape, and almost valid bodies. */
 export function anyBody(provider: Provider): fc.Arbitrary<Buffer> {
   return fc.oneof(
     fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
@@ -51,7 +51,9 @@ export function anyBody(provider: Provider): fc.Arbitrary<Buffer> {
   );
 }
 
-function isSound(amount: { amountMinor: number; usdCents: number | null; currency: string } | null): boolean {
+function isValidAmount(
+  amount: { amountMinor: number; usdCents: number | null; currency: string } | null,
+): boolean {
   if (amount === null) return true;
   const { amountMinor, usdCents, currency } = amount;
   return (
@@ -62,16 +64,16 @@ function isSound(amount: { amountMinor: number; usdCents: number | null; currenc
   );
 }
 
-/** What every reading promises, whatever was read: money is whole and positive, ids can be stored. */
-export function readsSoundly(provider: Provider, body: Buffer): boolean {
+/** Returns whether the result of parsing is valid: amounts are whole and positive, and ids can be stored. */
+export function parsesSafely(provider: Provider, body: Buffer): boolean {
   const result = provider.parse(body);
   if (result.outcome === 'failed') return result.reason.length > 0 && result.reason.length < 400;
   const { event } = result;
   if (event === null) return result.outcome === 'ignored';
   const texts = [event.sourceEventId, ...event.userIds, ...event.userKeys, event.productId ?? 'none'];
   return (
-    isSound(event.payment) &&
-    isSound(event.adjustment) &&
+    isValidAmount(event.payment) &&
+    isValidAmount(event.adjustment) &&
     (event.payment === null || event.payment.amountMinor > 0) &&
     !(event.payment !== null && event.adjustment !== null) &&
     Number.isSafeInteger(event.occurredAt) &&

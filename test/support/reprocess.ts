@@ -6,18 +6,18 @@ import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, ReprocessRunId } from '../../src/domain/ids.ts';
 import type { ReprocessProgress } from '../../src/domain/workflow-contracts.ts';
 
-export interface Reprocessed extends ReprocessProgress {
+export interface ReprocessResult extends ReprocessProgress {
   readonly found: Awaited<ReturnType<typeof listReprocessChanges>>;
 }
 
-/** Orders a reprocess of an app's deliveries, of all unless told otherwise. */
-export async function order(
+/** Requests a reprocess of the deliveries of an app: all of them unless `over` selects some. */
+export async function requestRun(
   sql: Sql,
   appId: string,
   over: Partial<Omit<ReprocessRequest, 'id' | 'appId'>> = {},
 ): Promise<ReprocessRunId> {
   const id = newId('reprocessRun');
-  const wanted = {
+  const request = {
     id,
     appId: appId as AppId,
     dryRun: false,
@@ -26,24 +26,24 @@ export async function order(
     to: null,
     ...over,
   };
-  if ((await requestReprocessing(sql, wanted)) === undefined)
-    throw new Error('the reprocess was not ordered');
+  if ((await requestReprocessing(sql, request)) === undefined)
+    throw new Error('the reprocess was not accepted');
   return id;
 }
 
-/** Does what the reprocess workflow does, page by page, and answers what was found. */
-export async function carryOut(
+/** Runs a reprocess page by page, as its workflow does. Returns the progress and the changes. */
+export async function runReprocess(
   sql: Sql,
   activities: ReprocessActivities,
   id: ReprocessRunId,
-): Promise<Reprocessed> {
+): Promise<ReprocessResult> {
   let progress = await activities.reprocessPage(id);
   while (!progress.done) progress = await activities.reprocessPage(id);
   return { ...progress, found: await listReprocessChanges(sql, id, null, 1_000) };
 }
 
-/** The sum of what was found of commissions and of revenue, in cents. */
-export function centsFound({ found }: Reprocessed, what: 'commission' | 'revenue'): number {
+/** Returns the sum of the commission or revenue changes, in cents. */
+export function centsFound({ found }: ReprocessResult, what: 'commission' | 'revenue'): number {
   return found
     .flatMap(({ changes }) => changes)
     .reduce((sum, change) => sum + (change.what === what ? (change.amountCents ?? 0) : 0), 0);

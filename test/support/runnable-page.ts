@@ -3,15 +3,15 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { projectRoot } from '../../src/config/project-root.ts';
 
-/** A command of a page, and what the page says that it prints. */
+/** A command of a page, and the output that the page shows for it. */
 export interface PageBlock {
   readonly line: number;
   readonly script: string;
-  /** The fence marked `text` right below; `…` stands for anything. Null when the page does not say. */
+  /** The fence marked `text` directly below, where `…` matches any text. Null without such a fence. */
   readonly printed: string | null;
 }
 
-/** The commands of a page: its fences marked `sh`, in order. */
+/** Returns the commands of a page: its fences marked `sh`, in order. */
 export async function readBlocks(page: string): Promise<PageBlock[]> {
   const text = await readFile(path.join(projectRoot, page), 'utf8');
   const fences = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(
@@ -34,11 +34,11 @@ const MARK = '@@ end of block';
 export interface PageRun {
   readonly status: number;
   readonly stderr: string;
-  /** What each block printed; those after a failure are missing. */
+  /** The output of each block, up to the first that failed. */
   readonly outputs: readonly string[];
 }
 
-/** Runs the blocks of a page one after the other in one shell, in the project's folder; the first failure ends it. */
+/** Runs the blocks of a page in sequence in one shell, in the folder of the project. Stops at the first failure. */
 export async function runBlocks(
   blocks: readonly PageBlock[],
   env: Readonly<Record<string, string>>,
@@ -67,7 +67,7 @@ export async function runBlocks(
   });
 }
 
-/** Whether `output` is what a page says, where `…` stands for anything but a line's end. */
+/** Returns whether `output` matches the text of a page, in which `…` matches anything except a line break. */
 export function isPrinted(output: string, printed: string): boolean {
   const pattern = printed
     .trim()

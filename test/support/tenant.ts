@@ -7,10 +7,10 @@ import { newAffiliate, newApp, newLink } from './api.ts';
 import type { TestApi, TestApp } from './api.ts';
 import { insertEarning } from './ledger.ts';
 
-/** An account with an app in which there is at least two of everything that a caller can name or list. */
+/** An account with an app that has at least two of every resource that a caller can name or list. */
 export interface Tenant extends TestApp {
   readonly ids: Readonly<Record<IdKind, string>>;
-  /** Texts that stand in nobody else's rows. */
+  /** Texts that occur in no row of another account. */
   readonly marks: readonly string[];
 }
 
@@ -36,7 +36,7 @@ export async function payEverything(api: TestApi, app: TestApp, affiliateId: str
   return payoutId;
 }
 
-/** Makes a tenant whose names all hold `mark`. */
+/** Creates a tenant whose names all contain `mark`. */
 export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   const { sql } = api;
   const app = await newApp(api, undefined, { name: `${mark} app` });
@@ -81,7 +81,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   };
 }
 
-/** A hash over every row of an account: what it has, and what it is. */
+/** Returns hashes over all rows of an account. */
 export async function fingerprintOf({ sql }: TestApi, { accountId, appId }: TestApp): Promise<string> {
   const tables = await sql<{ name: string; by: string }>`
     select c.table_name as name, case when c.column_name = 'account_id' then 'account_id' else 'app_id' end as by

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { pino } from 'pino';
+import { acceptDelivery } from '../../src/db/deliveries.ts';
+import { newId } from '../../src/db/new-id.ts';
+import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import type { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
+import { startRelay } from '../../temporal/relay.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { bodyOf, signStripe, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+import { expectSoundLedger } from '../support/sound-ledger.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService({ settings: { relay: { overdueMs: 300, pauseMs: 60_000 } } });
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await expectSoundLedger(service.sql);
+  await service.close();
+});
+
+async function amountsOf(affiliateId: string): Promise<number[]> {
+  const rows = await service.sql<{ amount: number }>`
+    select amount_cents as amount from commissions where affiliate_id = ${affiliateId} order by id`;
+  return rows.map((row) => row.amount);
+}
+
+/** Stores a signed delivery in the inbox as the webhook endpoint does, without starting its workflow. */
+async function accept(owner: Founder, body: Buffer, receivedAt: number, stored = body): Promise<DeliveryId> {
+  const deliveryId = newId('delivery');
+  const secret = await service.sql.one<{ id: SecretId }>`
+    select id from webhook_secrets where app_id = ${owner.app.id} and provider = 'stripe'`;
+  const signature = signStripe(body, owner.stripeSecret, Math.floor(receivedAt / 1000));
+  await acceptDelivery(service.sql, {
+    deliveryId,
+    eventId: newId('event'),
+    appId: owner.app.id as AppId,
+    provider: 'stripe',
+    receivedAt,
+    secretId: secret.id,
+    proof: { kind: 'headers', headers: { 'stripe-signature': signature } },
+    bodySha256: createHash('sha256').update(body).digest(),
+    body: stored,
+  });
+  return deliveryId;
+}
+
+describe('the outbox relay', () => {
+  // @promise relay-after-30-s
+  test('the relay starts a delivery whose workflow was never started', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
+    await accept(founder, body, Date.now() - 60_000);
+    await service.relay?.round();
+    await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
+  });
+
+  // @promise relay-after-30-s
+  test('the relay starts deliveries without an outcome after thirty seconds, and no younger ones', async () => {
+    const { sql } = service;
+    const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
+    const [young, old] = [
+      await accept(founder, body, Date.now() - 25_000),
+      await accept(founder, body, Date.now() - 31_000),
+    ];
+    const started: DeliveryId[] = [];
+    const workflows = {
+      isReachable: () => true,
+      startDelivery: async (id: DeliveryId) => void started.push(id),
+      healBinding: () => {},
+      startConvert: () => {},
+      startReprocess: () => {},
+    };
+    const relay = startRelay({
+      sql,
+      workflows,
+      logger: pino({ level: 'silent' }),
+    });
+    // The first round may already be running.
+    await relay.round();
+    await relay.stop();
+    expect(started).toContain(old);
+    expect(started).not.toContain(young);
+  });
+
+  // @promise verified-by-accepting-secret
+  test('a delivery stored ten days ago is verified at its time of receipt with the secret that accepted it', async () => {
+    const other = await setUpFounder(service);
+    const { affiliateId, slug } = await other.newAffiliate();
+    const user = await other.customer(slug);
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
+    await accept(other, body, Date.now() - 10 * DAY_MS);
+    await other.ok('PUT', `/apps/${other.app.id}/webhooks/stripe/secret`, {
+      secret: 'whsec_test_rotated',
+      graceSeconds: 0,
+    });
+    await service.relay?.round();
+    await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
+  });
+
+  // @promise verified-by-body-hash
+  test('a delivery whose body was changed in the database fails and earns nothing', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
+    const changed = Buffer.from(body.toString().replace('1000', '9000'));
+    const deliveryId = await accept(founder, body, Date.now() - 60_000, changed);
+    await service.relay?.round();
+    await eventually('the delivery has failed', async () => {
+      const row = await service.sql.one<{
+        status: string;
+      }>`select processing_status as status from deliveries where id = ${deliveryId}`;
+      return row.status === 'failed';
+    });
+    expect(await amountsOf(affiliateId)).toEqual([]);
+  });
+});
