@@ -5,7 +5,6 @@ import { acceptDelivery } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import type { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import { startRelay } from '../../temporal/relay.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
@@ -80,11 +79,7 @@ describe('the outbox relay', () => {
       startConvert: () => {},
       startReprocess: () => {},
     };
-    const relay = startRelay({
-      sql,
-      workflows,
-      logger: pino({ level: 'silent' }),
-    });
+    const relay = startRelay({ sql, workflows, logger: pino({ level: 'silent' }) });
     // The first round may already be running.
     await relay.round();
     await relay.stop();
