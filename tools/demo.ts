@@ -17,6 +17,9 @@ import {
   stripeInvoicePaid,
 } from './provider-payloads.ts';
 
+/** The hold timers start after the webhook responses; they are due at once. */
+const MATURITY_TIMEOUT_MS = 15_000;
+
 const print = (line = '') => process.stdout.write(`${line}\n`);
 let step = 0;
 const title = (text: string) => {
@@ -55,42 +58,49 @@ async function sendTo(base: string, method: string, route: string, options: Requ
   return response;
 }
 
-/** Runs the whole flow over HTTP, as a founder, an app and two billing providers do. */
-async function runStory({ service }: RunningServer): Promise<Json> {
+/** The API of the demo's service, called as a founder, an app or a billing provider. */
+function createClient(base: string) {
   const send = async (method: string, route: string, options?: RequestOptions) =>
-    await sendTo(service.url ?? '', method, route, options);
+    await sendTo(base, method, route, options);
   const call = async (...args: Parameters<typeof send>) => (await (await send(...args)).json()) as Json;
+  return { send, call };
+}
+type Client = ReturnType<typeof createClient>;
 
-  title('The operator creates an account and a key on the command line');
-  const account = await createAccount(service.sql, 'Lantern Notes (demo)');
-  const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup', 'payout']);
-  fact('account', account.id);
-  fact('key', `${key.slice(0, 15)}…`);
+/** The demo's app with its keys and webhook secrets. */
+interface DemoApp {
+  readonly key: string;
+  readonly sdkKey: string;
+  readonly appId: string;
+  readonly revenuecatToken: string;
+  readonly stripeSecret: string;
+}
 
+async function setUpApp({ call }: Client, key: string): Promise<DemoApp> {
   title('The founder sets up the app and the webhooks of two billing providers');
   const app = await call('POST', '/apps', {
     key,
     body: { name: 'Lantern Notes', commissionRateBps: 2_000, holdPeriodDays: 30 },
   });
+  const appId = String(app['id']);
   const stripeSecret = `whsec_demo_${randomBytes(12).toString('hex')}`;
-  const revenuecat = await call('PUT', `/apps/${String(app['id'])}/webhooks/revenuecat/secret`, {
-    key,
-    body: {},
-  });
-  const stripe = await call('PUT', `/apps/${String(app['id'])}/webhooks/stripe/secret`, {
+  const revenuecat = await call('PUT', `/apps/${appId}/webhooks/revenuecat/secret`, { key, body: {} });
+  const stripe = await call('PUT', `/apps/${appId}/webhooks/stripe/secret`, {
     key,
     body: { secret: stripeSecret },
   });
-  fact('app', `${String(app['id'])} (20 % commission, 30 days hold)`);
-  fact('RevenueCat', String(revenuecat['url']));
-  fact('Stripe', String(stripe['url']));
+  fact('app', `${appId} (20 % commission, 30 days hold)`);
+  fact('RevenueCat', revenuecat['url']);
+  fact('Stripe', stripe['url']);
+  const revenuecatToken = String(revenuecat['secret']);
+  return { key, sdkKey: String(app['sdkKey']), appId, revenuecatToken, stripeSecret };
+}
 
+/** Adds a creator with the link `spring-video`. Returns the affiliate's id. */
+async function addCreator({ call }: Client, { key, appId }: DemoApp): Promise<string> {
   title('The founder adds a creator with a link');
-  const affiliate = await call('POST', `/apps/${String(app['id'])}/affiliates`, {
-    key,
-    body: { name: 'Demo creator' },
-  });
-  const link = await call('POST', `/apps/${String(app['id'])}/links`, {
+  const affiliate = await call('POST', `/apps/${appId}/affiliates`, { key, body: { name: 'Demo creator' } });
+  const link = await call('POST', `/apps/${appId}/links`, {
     key,
     body: {
       affiliateId: affiliate['id'],
@@ -100,19 +110,22 @@ async function runStory({ service }: RunningServer): Promise<Json> {
   });
   fact('affiliate', affiliate['id']);
   fact('link', `${String(link['url'])} → ${String(link['destinationUrl'])}`);
+  return String(affiliate['id']);
+}
 
+/** Brings a user to the app through the link. Returns the user's id in the app. */
+async function attributeUser({ call }: Client, { sdkKey, appId }: DemoApp): Promise<string> {
   title('Sixty days ago: a visitor clicks the link, installs the app and signs in');
   const sixtyDaysAgo = Date.now() - 60 * DAY_MS;
   const claimToken = randomUUID();
+  const customerUserId = 'demo-user-1';
   const click = await call('POST', '/clicks', {
-    body: { customerAppId: app['id'], slug: 'spring-video', claimToken, clickedAt: sixtyDaysAgo },
+    body: { customerAppId: appId, slug: 'spring-video', claimToken, clickedAt: sixtyDaysAgo },
   });
-  const sdkKey = String(app['sdkKey']);
   const install = await call('POST', '/sdk/install', {
     key: sdkKey,
     body: { deviceId: 'demo-phone-1', claimToken, firstOpenAt: sixtyDaysAgo + 90_000 },
   });
-  const customerUserId = 'demo-user-1';
   await call('POST', '/sdk/identify', {
     key: sdkKey,
     body: { deviceId: 'demo-phone-1', customerUserId, identifiedAt: sixtyDaysAgo + 120_000 },
@@ -120,71 +133,104 @@ async function runStory({ service }: RunningServer): Promise<Json> {
   fact('click', click['clickId']);
   fact('install', `${String(install['attributionId'])} is attributed to ${String(install['affiliateId'])}`);
   fact('user', `${customerUserId} is bound to the install`);
+  return customerUserId;
+}
 
+async function postPurchases({ call }: Client, app: DemoApp, userId: string): Promise<void> {
   title(
     'The providers post signed purchases; a workflow processes each, and the response has the commission',
   );
-  const webhook = async (provider: 'revenuecat' | 'stripe', raw: Buffer) =>
-    await call('POST', `/webhooks/${provider}/${String(app['id'])}`, {
+  const revenuecat = async (raw: Buffer) =>
+    await call('POST', `/webhooks/revenuecat/${app.appId}`, {
       raw,
-      headers:
-        provider === 'revenuecat'
-          ? { authorization: String(revenuecat['secret']) }
-          : { 'stripe-signature': signStripe(raw, stripeSecret, Math.floor(Date.now() / 1000)) },
+      headers: { authorization: app.revenuecatToken },
     });
-  const purchase = { userId: customerUserId, transactionId: '180000000000001' };
-  const bought = await webhook(
-    'revenuecat',
+  const stripe = async (raw: Buffer) =>
+    await call('POST', `/webhooks/stripe/${app.appId}`, {
+      raw,
+      headers: { 'stripe-signature': signStripe(raw, app.stripeSecret, Math.floor(Date.now() / 1000)) },
+    });
+  const purchase = { userId, transactionId: '180000000000001' };
+  const bought = await revenuecat(
     bodyOf(revenuecatEvent({ ...purchase, usd: 49.99, occurredAt: Date.now() - 45 * DAY_MS })),
   );
   fact('RevenueCat', `$49.99 → ${String(bought['commissionId'])}`);
-  const invoice = bodyOf(
-    stripeInvoicePaid({ userId: customerUserId, amount: 12_000, occurredAt: Date.now() - 40 * DAY_MS }),
-  );
-  const paid = await webhook('stripe', invoice);
+  const invoice = bodyOf(stripeInvoicePaid({ userId, amount: 12_000, occurredAt: Date.now() - 40 * DAY_MS }));
+  const paid = await stripe(invoice);
   fact('Stripe', `$120.00 → ${String(paid['commissionId'])}`);
-  fact('Stripe again', JSON.stringify(await webhook('stripe', invoice)));
-  const refund = await webhook(
-    'revenuecat',
+  fact('Stripe again', JSON.stringify(await stripe(invoice)));
+  const refund = await revenuecat(
     bodyOf(revenuecatRefund({ ...purchase, usd: 20, occurredAt: Date.now() - 35 * DAY_MS })),
   );
   fact('refund', `$20.00 of the first purchase → ${String(refund['commissionId'])}`);
+}
 
+interface Commission {
+  readonly id: string;
+  readonly status: string;
+  readonly amountCents: number;
+  readonly kind: string;
+}
+
+async function listCommissions({ call }: Client, { key, appId }: DemoApp): Promise<readonly Commission[]> {
+  return (await call('GET', `/apps/${appId}/commissions`, { key }))['items'] as Commission[];
+}
+
+async function awaitMaturity(client: Client, app: DemoApp): Promise<void> {
   title('The hold periods are over: a timer has matured each commission');
-  const commissions = async () =>
-    (await call('GET', `/apps/${String(app['id'])}/commissions`, { key }))['items'] as {
-      id: string;
-      status: string;
-      amountCents: number;
-      kind: string;
-    }[];
-  const deadline = Date.now() + 15_000;
-  while ((await commissions()).some((row) => row.status === 'pending') && Date.now() < deadline)
+  const deadline = Date.now() + MATURITY_TIMEOUT_MS;
+  let commissions = await listCommissions(client, app);
+  while (commissions.some(({ status }) => status === 'pending') && Date.now() < deadline) {
     await sleep(100);
-  for (const row of await commissions())
-    fact(row.kind, `${row.id}  ${String(row.amountCents).padStart(6)} cents  ${row.status}`);
+    commissions = await listCommissions(client, app);
+  }
+  for (const { kind, id, amountCents, status } of commissions) {
+    fact(kind, `${id}  ${String(amountCents).padStart(6)} cents  ${status}`);
+  }
+}
 
+async function pay(client: Client, app: DemoApp, affiliateId: string): Promise<void> {
+  const { key, appId } = app;
   title('The founder previews the payout');
-  const preview = await call('GET', `/apps/${String(app['id'])}/payouts/preview`, { key });
+  const preview = await client.call('GET', `/apps/${appId}/payouts/preview`, { key });
   fact('preview', `${String(preview['totalCents'])} cents`);
 
+  const exportCsv = async () => {
+    const route = `/apps/${appId}/affiliates/${affiliateId}/payouts/export`;
+    const lines = (await (await client.send('POST', route, { key })).text()).trimEnd().split('\r\n');
+    print();
+    for (const line of lines) print(`   ${line}`);
+    return lines.length - 1;
+  };
   title('The export pays each commission once and returns a CSV file');
-  const exportPath = `/apps/${String(app['id'])}/affiliates/${String(affiliate['id'])}/payouts/export`;
-  const csv = await (await send('POST', exportPath, { key })).text();
-  print();
-  print(csv.trimEnd().replaceAll('\r\n', '\n').replaceAll(/^/gm, '   '));
-
+  const paidRows = await exportCsv();
   title('The same export again pays nothing');
-  const again = await (await send('POST', exportPath, { key })).text();
+  const repeatedRows = await exportCsv();
   print();
-  print(`   ${again.trimEnd()}`);
-  print();
-  if (csv.trimEnd().split('\r\n').length !== 4 || again.trimEnd().split('\r\n').length !== 1) {
+  if (paidRows !== 3 || repeatedRows !== 0) {
     throw new Error('expected three paid rows in the first export and none in the second');
   }
-  if ((await commissions()).some((row) => row.status !== 'paid'))
+  if ((await listCommissions(client, app)).some(({ status }) => status !== 'paid')) {
     throw new Error('expected every commission to be marked as paid');
-  return { key, sdkKey, appId: app['id'], exportPath };
+  }
+}
+
+/** Runs the whole flow over HTTP, as a founder, an app and two billing providers do. */
+async function runStory({ service }: RunningServer): Promise<DemoApp> {
+  const client = createClient(service.url ?? '');
+  title('The operator creates an account and a key on the command line');
+  const account = await createAccount(service.sql, 'Lantern Notes (demo)');
+  const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup', 'payout']);
+  fact('account', account.id);
+  fact('key', `${key.slice(0, 15)}…`);
+
+  const app = await setUpApp(client, key);
+  const affiliateId = await addCreator(client, app);
+  const userId = await attributeUser(client, app);
+  await postPurchases(client, app, userId);
+  await awaitMaturity(client, app);
+  await pay(client, app, affiliateId);
+  return app;
 }
 
 const stay = process.argv.includes('--stay');
