@@ -7,21 +7,17 @@ import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import {
   adaptyEvent,
-  adaptyRefund,
   bodyOf,
   fakeSecret,
   paddleAdjustment,
   paddleSubscription,
   paddleTransaction,
+  PAYLOADS,
   PROOFS,
   revenuecatEvent,
-  revenuecatRefund,
-  stripeInvoicePaid,
-  stripeRefund,
   superwallEvent,
-  superwallRefund,
 } from '../support/provider-fixtures.ts';
-import type { Payload } from '../support/provider-fixtures.ts';
+import type { Payload, Sale } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -35,74 +31,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await service.close();
 });
-
-interface Sale {
-  readonly userId: string;
-  readonly cents: number;
-  /** The part that the ids of the provider have in common. */
-  readonly ref: string;
-  readonly occurredAt: number;
-}
-
-/** Builds the payloads of one provider. */
-interface ProviderPayloads {
-  readonly purchase: (sale: Sale, isSandbox: boolean) => Payload;
-  readonly refund: (sale: Sale) => Payload;
-}
-
-const PAYLOADS: Readonly<Record<ProviderName, ProviderPayloads>> = {
-  revenuecat: {
-    purchase: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
-      revenuecatEvent({
-        ...sale,
-        transactionId,
-        usd: cents / 100,
-        environment: isSandbox ? 'SANDBOX' : 'PRODUCTION',
-      }),
-    refund: ({ cents, ref: transactionId, ...sale }) =>
-      revenuecatRefund({ ...sale, transactionId, usd: cents / 100 }),
-  },
-  adapty: {
-    purchase: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
-      adaptyEvent({
-        ...sale,
-        transactionId,
-        usd: cents / 100,
-        environment: isSandbox ? 'Sandbox' : 'Production',
-      }),
-    refund: ({ cents, ref: transactionId, ...sale }) =>
-      adaptyRefund({ ...sale, transactionId, usd: cents / 100 }),
-  },
-  superwall: {
-    purchase: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
-      superwallEvent({
-        ...sale,
-        transactionId,
-        usd: cents / 100,
-        environment: isSandbox ? 'SANDBOX' : 'PRODUCTION',
-      }),
-    refund: ({ cents, ref: transactionId, ...sale }) =>
-      superwallRefund({ ...sale, transactionId, usd: cents / 100 }),
-  },
-  stripe: {
-    purchase: ({ cents: amount, ref, ...sale }, isSandbox) =>
-      stripeInvoicePaid({
-        ...sale,
-        amount,
-        invoiceId: `in_${ref}`,
-        environment: isSandbox ? 'sandbox' : 'production',
-        legacy: { chargeId: `ch_${ref}`, paymentIntentId: `pi_${ref}` },
-      }),
-    refund: ({ cents: amount, ref, occurredAt }) =>
-      stripeRefund({ amount, paymentIntentId: `pi_${ref}`, occurredAt }),
-  },
-  paddle: {
-    purchase: ({ cents: amount, ref, ...sale }, simulated) =>
-      paddleTransaction({ ...sale, amount, transactionId: `txn_${ref}`, simulated }),
-    refund: ({ cents: amount, ref, occurredAt }) =>
-      paddleAdjustment({ amount, transactionId: `txn_${ref}`, occurredAt }),
-  },
-};
 
 const SECRETS = Object.fromEntries(PROVIDER_NAMES.map((name) => [name, fakeSecret(name)])) as Record<
   ProviderName,

@@ -16,14 +16,13 @@ import { runSelfTest } from '../../src/self-test/run-self-test.ts';
 import { PROVIDER_STEPS } from '../../src/self-test/steps.ts';
 import { Founder } from '../support/founder.ts';
 import {
-  adaptyEvent,
   bodyOf,
   fakeSecret,
   paddleTransaction,
+  PAYLOADS,
   PROOFS,
   revenuecatEvent,
   stripeInvoicePaid,
-  superwallEvent,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
 import { createFounder, startTestService, TEST_SECRETS_KEY } from '../support/service.ts';
@@ -97,22 +96,10 @@ const appStep = (report: Report, name: string) => report.app.find(({ step }) => 
 
 const ALL_STEPS_EXCEPT_TIME = PROVIDER_STEPS.filter((step) => step !== 'in_time').toSorted();
 
-interface Sale {
-  readonly userId: string;
-  readonly occurredAt: number;
-  readonly transactionId: string;
+/** Returns a production purchase of 10.00 USD in the provider's format. */
+function saleOf(name: ProviderName, userId: string, occurredAt: number): Payload {
+  return PAYLOADS[name].purchase({ userId, occurredAt, cents: 1_000, ref: randomUUID() }, false);
 }
-
-/** Builds a production purchase of 10.00 USD in each provider's format. */
-const SALES: Readonly<Record<ProviderName, (sale: Sale) => Payload>> = {
-  revenuecat: (sale) => revenuecatEvent({ ...sale, usd: 10 }),
-  adapty: (sale) => adaptyEvent({ ...sale, usd: 10 }),
-  superwall: (sale) => superwallEvent({ ...sale, usd: 10 }),
-  stripe: ({ transactionId, ...sale }) =>
-    stripeInvoicePaid({ ...sale, invoiceId: `in_${transactionId}`, amount: 1_000 }),
-  paddle: ({ transactionId, ...sale }) =>
-    paddleTransaction({ ...sale, transactionId: `txn_${transactionId}`, amount: 1_000 }),
-};
 
 describe('a correctly configured app', () => {
   // @promise post-self-test
@@ -137,7 +124,7 @@ describe('a correctly configured app', () => {
   test('the self-test gives no more advice once users arrive and the provider has delivered', async () => {
     const { founder, secrets } = await founderOf(['revenuecat']);
     const userId = await founder.customer(founder.slug, Date.now() - DAY_MS);
-    const sale = bodyOf(SALES.revenuecat({ userId, occurredAt: Date.now(), transactionId: randomUUID() }));
+    const sale = bodyOf(saleOf('revenuecat', userId, Date.now()));
     await founder.webhook('revenuecat', sale, { authorization: secrets.get('revenuecat') ?? '' });
     const report = await selfTest(founder);
     const open = [...report.app, ...Object.values(stepsOf(report, 'revenuecat'))].filter(({ ok }) => !ok);
@@ -167,8 +154,7 @@ describe('no money', () => {
       const secret = secrets.get(name) ?? '';
       const userId = await founder.customer();
       const sell = async (isAnnounced: boolean) => {
-        const sale = { userId, occurredAt: Date.now() - DAY_MS, transactionId: randomUUID() };
-        const body = bodyOf(SALES[name](sale));
+        const body = bodyOf(saleOf(name, userId, Date.now() - DAY_MS));
         const bodySha256 = createHash('sha256').update(body).digest();
         const appId = founder.app.id as AppId;
         if (isAnnounced) await announceSelfTest(service.sql, { appId, provider: name, bodySha256 });
@@ -193,8 +179,7 @@ describe('no money', () => {
     const { founder, secrets } = await founderOf(['revenuecat']);
     const other = await founderOf(['revenuecat']);
     const userId = await founder.customer();
-    const sale = { userId, occurredAt: Date.now() - DAY_MS, transactionId: randomUUID() };
-    const body = bodyOf(SALES.revenuecat(sale));
+    const body = bodyOf(saleOf('revenuecat', userId, Date.now() - DAY_MS));
     const bodySha256 = createHash('sha256').update(body).digest();
     for (const [appId, provider] of [
       [other.founder.app.id, 'revenuecat'],

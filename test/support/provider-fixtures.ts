@@ -6,6 +6,20 @@ import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
 import type { ParseResult } from '../../src/providers/provider.ts';
 
+import {
+  adaptyEvent,
+  adaptyRefund,
+  paddleAdjustment,
+  paddleTransaction,
+  revenuecatEvent,
+  revenuecatRefund,
+  stripeInvoicePaid,
+  stripeRefund,
+  superwallEvent,
+  superwallRefund,
+} from '../../tools/provider-payloads.ts';
+import type { Payload } from '../../tools/provider-payloads.ts';
+
 export * from '../../tools/provider-payloads.ts';
 
 /** For each provider, the headers with which it proves a body sent at `at`, epoch ms; now by default. */
@@ -102,17 +116,83 @@ export function paidInStore(
 /** The common fields of all store refunds. */
 export const STORE_REFUND = { kind: 'refund', store: 'app_store', state: 'applied', rank: 1 } as const;
 
-/** Returns a fake secret in the provider's form, or null where the service generates the secret. */
+/** A sale that every provider can report. */
+export interface Sale {
+  readonly userId: string;
+  readonly cents: number;
+  /** The common part of the provider's ids. */
+  readonly ref: string;
+  readonly occurredAt: number;
+}
+
+interface ProviderPayloads {
+  readonly purchase: (sale: Sale, isSandbox: boolean) => Payload;
+  readonly refund: (sale: Sale) => Payload;
+  /** Returns a new fake secret in the provider's form, or null where Tributary generates it. */
+  readonly newSecret: () => string | null;
+}
+
+/** The events of a sale and its refund in each provider's format. */
+export const PAYLOADS: Readonly<Record<ProviderName, ProviderPayloads>> = {
+  revenuecat: {
+    purchase: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
+      revenuecatEvent({
+        ...sale,
+        transactionId,
+        usd: cents / 100,
+        environment: isSandbox ? 'SANDBOX' : 'PRODUCTION',
+      }),
+    refund: ({ cents, ref: transactionId, ...sale }) =>
+      revenuecatRefund({ ...sale, transactionId, usd: cents / 100 }),
+    newSecret: () => null,
+  },
+  adapty: {
+    purchase: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
+      adaptyEvent({
+        ...sale,
+        transactionId,
+        usd: cents / 100,
+        environment: isSandbox ? 'Sandbox' : 'Production',
+      }),
+    refund: ({ cents, ref: transactionId, ...sale }) =>
+      adaptyRefund({ ...sale, transactionId, usd: cents / 100 }),
+    newSecret: () => null,
+  },
+  superwall: {
+    purchase: ({ cents, ref: transactionId, ...sale }, isSandbox) =>
+      superwallEvent({
+        ...sale,
+        transactionId,
+        usd: cents / 100,
+        environment: isSandbox ? 'SANDBOX' : 'PRODUCTION',
+      }),
+    refund: ({ cents, ref: transactionId, ...sale }) =>
+      superwallRefund({ ...sale, transactionId, usd: cents / 100 }),
+    newSecret: () => `whsec_${Buffer.from(`plainly fake ${randomUUID()}`).toString('base64')}`,
+  },
+  stripe: {
+    purchase: ({ cents: amount, ref, ...sale }, isSandbox) =>
+      stripeInvoicePaid({
+        ...sale,
+        amount,
+        invoiceId: `in_${ref}`,
+        environment: isSandbox ? 'sandbox' : 'production',
+        legacy: { chargeId: `ch_${ref}`, paymentIntentId: `pi_${ref}` },
+      }),
+    refund: ({ cents: amount, ref, occurredAt }) =>
+      stripeRefund({ amount, paymentIntentId: `pi_${ref}`, occurredAt }),
+    newSecret: () => `whsec_test_${randomUUID()}`,
+  },
+  paddle: {
+    purchase: ({ cents: amount, ref, ...sale }, simulated) =>
+      paddleTransaction({ ...sale, amount, transactionId: `txn_${ref}`, simulated }),
+    refund: ({ cents: amount, ref, occurredAt }) =>
+      paddleAdjustment({ amount, transactionId: `txn_${ref}`, occurredAt }),
+    newSecret: () => `pdl_ntfset_${randomUUID()}`,
+  },
+};
+
+/** Returns a new fake secret in the provider's form, or null where Tributary generates it. */
 export function fakeSecret(provider: ProviderName): string | null {
-  switch (provider) {
-    case 'revenuecat':
-    case 'adapty':
-      return null;
-    case 'superwall':
-      return `whsec_${Buffer.from(`plainly fake ${randomUUID()}`).toString('base64')}`;
-    case 'stripe':
-      return `whsec_test_${randomUUID()}`;
-    case 'paddle':
-      return `pdl_ntfset_${randomUUID()}`;
-  }
+  return PAYLOADS[provider].newSecret();
 }
