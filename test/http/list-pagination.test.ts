@@ -4,8 +4,7 @@ import { newId } from '../../src/db/new-id.ts';
 import { instant } from '../../src/db/sql.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
-import { insertEarning } from '../support/ledger.ts';
-import { payEverything } from '../support/tenant.ts';
+import { insertEarning, payOut } from '../support/ledger.ts';
 
 // Reads lists page by page while rows arrive, with every filter and sort. Rows that exist at page one and match the
 // filter are returned exactly once and in order, and no row is returned twice.
@@ -264,7 +263,7 @@ describe('payouts', () => {
           const affiliateId = owners[index] ?? '';
           const due = { amountCents: 100, occurredAt: BASE, dueAt: BASE, matured: true };
           await insertEarning(api, app, { affiliateId, ...due });
-          return await payEverything(api, app, affiliateId);
+          return String(await payOut(api, app, affiliateId));
         };
         const created = [];
         for (const index of rows) created.push({ owner: index, id: await pay(index) });

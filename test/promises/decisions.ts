@@ -290,8 +290,7 @@ const OPERATION: readonly PromiseSection[] = [
       'identity-no-data': '`no_data` when either side is empty',
       'unattributed-row': 'an unattributed row has its documented fields',
       'cause-sentence': 'each likely cause has its own sentence',
-      'cause-true-and-cured':
-        'each likely cause arises as it states, and the fix that it tells the founder cures it',
+      'cause-true-and-cured': 'each likely cause arises as it states, and the stated fix cures it',
       'cause-identity-rules':
         '`missing_user_id`, `anonymous_user_id`, `user_never_identified`, `user_not_attributed`, `missing_exchange_rate` follow their rules',
       'cause-inactive-affiliate': '`affiliate_paused`, `affiliate_removed` follow their rules',

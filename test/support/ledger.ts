@@ -85,8 +85,11 @@ export async function insertReversal(
   return id;
 }
 
-/** Pays what is due to an affiliate by the database's clock. */
-export async function payOut(api: TestApi, app: TestApp, affiliateId: string): Promise<void> {
+/**
+ * Pays what is due to an affiliate by the clock of the database, without the workflow of an export. Returns the id of the
+ * payout, or null when nothing was paid.
+ */
+export async function payOut(api: TestApi, app: TestApp, affiliateId: string): Promise<string | null> {
   const id = newId('payoutRequest');
   const { keyId } = await api.sql.one<{ keyId: KeyId }>`
     select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
@@ -101,4 +104,7 @@ export async function payOut(api: TestApi, app: TestApp, affiliateId: string): P
     validForMs: 60_000,
   });
   await settlePayoutRequest(api.sql, id);
+  const { payoutId } = await api.sql.one<{ payoutId: string | null }>`
+    select payout_id from payout_requests where id = ${id}`;
+  return payoutId;
 }

@@ -1,39 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
-import { newId } from '../../src/db/new-id.ts';
-import type { AffiliateId, AppId, IdKind, KeyId } from '../../src/domain/ids.ts';
+import type { IdKind, KeyId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink } from './api.ts';
 import type { TestApi, TestApp } from './api.ts';
-import { insertEarning } from './ledger.ts';
+import { insertEarning, payOut } from './ledger.ts';
 
 /** An account with an app that has at least two of every resource that a caller can name or list. */
 export interface Tenant extends TestApp {
   readonly ids: Readonly<Record<IdKind, string>>;
   /** Texts that occur in no row of another account. */
   readonly marks: readonly string[];
-}
-
-/** Pays an affiliate what is owed, past the export's workflow. Answers the payout's id. */
-export async function payEverything(api: TestApi, app: TestApp, affiliateId: string): Promise<string> {
-  const { sql } = api;
-  const { keyId } = await sql.one<{ keyId: KeyId }>`
-    select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
-  const id = newId('payoutRequest');
-  await openPayoutRequest(sql, {
-    id,
-    appId: app.appId as AppId,
-    affiliateId: affiliateId as AffiliateId,
-    accountId: app.accountId,
-    keyId,
-    idempotencyKey: null,
-    expectedTotalCents: null,
-    validForMs: 60_000,
-  });
-  await settlePayoutRequest(sql, id);
-  const { payoutId } = await sql.one<{ payoutId: string }>`
-    select payout_id from payout_requests where id = ${id}`;
-  return payoutId;
 }
 
 /** Creates a tenant whose names all contain `mark`. */
@@ -55,7 +31,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
     const occurredAt = api.clock.now - DAY_MS * (round + 1);
     const row = { affiliateId, amountCents: 500 + round, occurredAt };
     const paid = await insertEarning(api, app, { ...row, dueAt: occurredAt, matured: true });
-    await payEverything(api, app, affiliateId);
+    await payOut(api, app, affiliateId);
     const commissionId = await insertEarning(api, app, { ...row, dueAt: api.clock.now + DAY_MS });
     await sql`update events set likely_cause = 'user_never_identified', amount_minor = 1, customer_user_id = ${mark}
                where app_id = ${app.appId} and id = (select event_id from commissions where id = ${commissionId})`;
