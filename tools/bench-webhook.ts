@@ -1,6 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -9,20 +11,24 @@ import { Client, Connection } from '@temporalio/client';
 import Koa from 'koa';
 import getRawBody from 'raw-body';
 import { createDeliveryActivities } from '../activities/delivery.ts';
-import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
+import type { WorkflowStarter } from '../src/commands/deps.ts';
+import { receiveWebhook } from '../src/commands/receive-webhook.ts';
 import { readConfig } from '../src/config/config.ts';
 import { createLogger } from '../src/config/logger.ts';
 import { createSecretBox } from '../src/config/secret-box.ts';
 import { createAccountKey } from '../src/db/account-keys.ts';
 import { createAccount } from '../src/db/accounts.ts';
 import { connect } from '../src/db/sql.ts';
-import { receiveWebhook } from '../src/commands/receive-webhook.ts';
+import type { Sql } from '../src/db/sql.ts';
 import { runServer } from '../src/server.ts';
+import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
 
 const WARM_UP_REQUESTS = 200;
 const SEQUENTIAL_REQUESTS = 200;
 const CONCURRENT_REQUESTS = 1_500;
 const IN_FLIGHT = 16;
+/** Fewer than the default limit of 120 clicks per minute allows. */
+const USERS = 40;
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
 
 interface Figures {
@@ -98,86 +104,99 @@ async function measure(
   };
 }
 
+interface BenchApp {
+  readonly appId: string;
+  readonly stripeSecret: string;
+  /** User ids, each bound to an install of another creator. */
+  readonly users: readonly string[];
+}
+
+/** Creates an app with a Stripe secret and `USERS` users, each attributed to a creator of their own. */
+async function createBenchApp(base: string, key: string): Promise<BenchApp> {
+  const call = async (method: string, route: string, body: object, bearer = key) => {
+    const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' };
+    const response = await fetch(base + route, { method, headers, body: JSON.stringify(body) });
+    if (!response.ok) throw new Error(`${route}: ${await response.text()}`);
+    return (await response.json()) as Record<string, string>;
+  };
+  const { id: appId = '', sdkKey } = await call('POST', '/apps', { name: 'Bench' });
+  const stripeSecret = `whsec_bench_${randomBytes(8).toString('hex')}`;
+  await call('PUT', `/apps/${appId}/webhooks/stripe/secret`, { secret: stripeSecret });
+  const users: string[] = [];
+  for (let n = 0; n < USERS; n += 1) {
+    const [slug, deviceId, customerUserId] = [`bench-${n}`, `device-${n}`, `user-${n}`];
+    const claimToken = randomUUID();
+    const { id: affiliateId } = await call('POST', `/apps/${appId}/affiliates`, { name: `Creator ${n}` });
+    const link = { affiliateId, slug, destinationUrl: 'https://example.com' };
+    await call('POST', `/apps/${appId}/links`, link);
+    await call('POST', '/clicks', { customerAppId: appId, slug, claimToken });
+    await call('POST', '/sdk/install', { deviceId, claimToken, firstOpenAt: Date.now() }, sdkKey);
+    await call('POST', '/sdk/identify', { deviceId, customerUserId, identifiedAt: Date.now() }, sdkKey);
+    users.push(customerUserId);
+  }
+  return { appId, stripeSecret, users };
+}
+
+/** Starts a plain Koa server that receives the webhooks of an app and runs their SQL without Temporal. */
+async function startPlainServer(sql: Sql, secretsKeys: readonly Buffer[], appId: string): Promise<Server> {
+  const logger = createLogger('error');
+  const secretBox = createSecretBox(secretsKeys);
+  const activities = createDeliveryActivities({
+    sql,
+    secretBox,
+    logger,
+    onOutcome: () => {},
+    onCommissions: () => {},
+    onBindings: () => {},
+  });
+  const workflows: WorkflowStarter = {
+    processDelivery: async (deliveryId) => await activities.processDelivery(deliveryId),
+    healBinding: () => {},
+    settlePayout: async () => {},
+  };
+  const app = new Koa();
+  app.use(async (ctx) => {
+    ctx.body = await receiveWebhook({ sql, secretBox, workflows, logger }, 'stripe', appId, {
+      headers: ctx.headers,
+      body: await getRawBody(ctx.req, { limit: '1mb' }),
+      receivedAt: Date.now(),
+    });
+  });
+  const handle = app.callback();
+  const server = createServer((request, response) => void handle(request, response));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return server;
+}
+
+/** Returns the median of each figure over all rounds. */
+function medians(rounds: readonly Figures[]): Figures {
+  const of = (figure: keyof Figures) => median(rounds.map((round) => round[figure]));
+  return {
+    p50Ms: of('p50Ms'),
+    p99Ms: of('p99Ms'),
+    perSecond: of('perSecond'),
+    sustainedPerSecond: of('sustainedPerSecond'),
+  };
+}
+
+function printFigures(name: string, { p50Ms, p99Ms, perSecond, sustainedPerSecond }: Figures): void {
+  process.stdout.write(
+    `${name.padEnd(20)} sequential: p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms; ${IN_FLIGHT} in flight: ` +
+      `${perSecond.toFixed(0)} responses per second, ${sustainedPerSecond.toFixed(0)} with their hold timers\n`,
+  );
+}
+
 /** `npm run bench:webhook`: compares the service with a plain Koa handler that runs the same SQL without Temporal. */
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
 const config = readConfig({ LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', RATES_URL: 'off' });
 const { service, backends, stop } = await runServer(config);
-const base = service.url ?? '';
+const account = await createAccount(service.sql, 'Bench');
+const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup']);
+const { appId, stripeSecret, users } = await createBenchApp(service.url ?? '', key);
 
-const { id: accountId } = await createAccount(service.sql, 'Bench');
-const { key } = await createAccountKey(service.sql, accountId, ['read', 'write', 'setup']);
-const call = async (method: string, route: string, body: object, bearer = key) => {
-  const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' };
-  const response = await fetch(base + route, { method, headers, body: JSON.stringify(body) });
-  if (!response.ok) throw new Error(`${route}: ${await response.text()}`);
-  return (await response.json()) as Record<string, string>;
-};
-const app = await call('POST', '/apps', { name: 'Bench' });
-const secret = `whsec_bench_${randomBytes(8).toString('hex')}`;
-await call('PUT', `/apps/${app['id']}/webhooks/stripe/secret`, { secret });
-const users: string[] = [];
-for (let n = 0; n < 40; n += 1) {
-  const affiliate = await call('POST', `/apps/${app['id']}/affiliates`, { name: `Creator ${n}` });
-  const slug = `bench-${n}`;
-  await call('POST', `/apps/${app['id']}/links`, {
-    affiliateId: affiliate['id'],
-    slug,
-    destinationUrl: 'https://example.com',
-  });
-  const claimToken = randomUUID();
-  await call('POST', '/clicks', { customerAppId: app['id'], slug, claimToken });
-  await call(
-    'POST',
-    '/sdk/install',
-    { deviceId: `device-${n}`, claimToken, firstOpenAt: Date.now() },
-    app['sdkKey'],
-  );
-  await call(
-    'POST',
-    '/sdk/identify',
-    { deviceId: `device-${n}`, customerUserId: `user-${n}`, identifiedAt: Date.now() },
-    app['sdkKey'],
-  );
-  users.push(`user-${n}`);
-}
-
-const logger = createLogger('error');
-const secretBox = createSecretBox(backends.secretsKeys);
 const sql = connect({ url: backends.databaseUrl, max: 20 });
-const activities = createDeliveryActivities({
-  sql,
-  secretBox,
-  logger,
-  onOutcome: () => {},
-  onCommissions: () => {},
-  onBindings: () => {},
-});
-const plain = new Koa();
-plain.use(async (ctx) => {
-  const body = await getRawBody(ctx.req, { limit: '1mb' });
-  const work = {
-    processDelivery: async (id: string) => {
-      const result = await activities.processDelivery(id);
-      return result as never;
-    },
-    healBinding: () => {},
-    settlePayout: async () => {},
-  };
-  ctx.body = await receiveWebhook({ sql, secretBox, workflows: work, logger }, 'stripe', app['id'] ?? '', {
-    headers: ctx.headers,
-    body,
-    receivedAt: Date.now(),
-  });
-});
-const handle = plain.callback();
-const plainServer = createServer((request, response) => void handle(request, response)).listen(
-  0,
-  '127.0.0.1',
-);
-await new Promise((resolve) => {
-  plainServer.once('listening', resolve);
-});
-
+const plainServer = await startPlainServer(sql, backends.secretsKeys, appId);
 const connection = await Connection.connect({ address: backends.temporal.connection.address ?? '' });
 const temporal = new Client({ connection });
 let plainCommissions = 0;
@@ -194,45 +213,34 @@ async function holdsStarted(): Promise<void> {
   }
 }
 
-const subjects = [
-  { name: 'Tributary', url: `${base}/webhooks/stripe/${app['id']}` },
-  { name: 'plain Koa, same SQL', url: `http://127.0.0.1:${(plainServer.address() as AddressInfo).port}/` },
-];
-const results = new Map<string, Figures[]>(subjects.map(({ name }) => [name, []]));
-for (const { url } of subjects) await load(url, secret, users, WARM_UP_REQUESTS, IN_FLIGHT);
+const TRIBUTARY = {
+  name: 'Tributary',
+  url: `${service.url}/webhooks/stripe/${appId}`,
+  rounds: [] as Figures[],
+};
+const PLAIN = {
+  name: 'plain Koa, same SQL',
+  url: `http://127.0.0.1:${(plainServer.address() as AddressInfo).port}/`,
+  rounds: [] as Figures[],
+};
+for (const { url } of [TRIBUTARY, PLAIN]) await load(url, stripeSecret, users, WARM_UP_REQUESTS, IN_FLIGHT);
 plainCommissions += WARM_UP_REQUESTS;
 for (let round = 1; round <= ROUNDS; round += 1) {
-  for (const { name, url } of subjects) {
-    const isPlain = name !== 'Tributary';
-    const figures = await measure(url, secret, users, isPlain ? async () => {} : holdsStarted);
+  for (const { name, url, rounds } of [TRIBUTARY, PLAIN]) {
+    const isPlain = name === PLAIN.name;
+    const figures = await measure(url, stripeSecret, users, isPlain ? async () => {} : holdsStarted);
     if (isPlain) plainCommissions += SEQUENTIAL_REQUESTS + CONCURRENT_REQUESTS;
     process.stderr.write(`round ${round} of ${ROUNDS}: ${name}: p50 ${figures.p50Ms.toFixed(1)} ms\n`);
-    results.get(name)?.push(figures);
+    rounds.push(figures);
   }
 }
-const summary = subjects.map(({ name }) => {
-  const rounds = results.get(name) ?? [];
-  const middle = (figure: keyof Figures) => median(rounds.map((r) => r[figure]));
-  return {
-    name,
-    p50Ms: middle('p50Ms'),
-    p99Ms: middle('p99Ms'),
-    perSecond: middle('perSecond'),
-    sustainedPerSecond: middle('sustainedPerSecond'),
-  };
-});
-for (const { name, p50Ms, p99Ms, perSecond, sustainedPerSecond } of summary) {
-  process.stdout.write(
-    `${name.padEnd(20)} sequential: p50 ${p50Ms.toFixed(1)} ms, p99 ${p99Ms.toFixed(1)} ms; ${IN_FLIGHT} in flight: ` +
-      `${perSecond.toFixed(0)} responses per second, ${sustainedPerSecond.toFixed(0)} with their hold timers\n`,
-  );
-}
-const [ours, theirs] = summary;
-if (ours !== undefined && theirs !== undefined) {
-  process.stdout.write(
-    `ratio                p50 × ${(ours.p50Ms / theirs.p50Ms).toFixed(2)}, responses per second × ${(ours.perSecond / theirs.perSecond).toFixed(2)}\n`,
-  );
-}
+const ours = medians(TRIBUTARY.rounds);
+const plain = medians(PLAIN.rounds);
+printFigures(TRIBUTARY.name, ours);
+printFigures(PLAIN.name, plain);
+process.stdout.write(
+  `ratio                p50 × ${(ours.p50Ms / plain.p50Ms).toFixed(2)}, responses per second × ${(ours.perSecond / plain.perSecond).toFixed(2)}\n`,
+);
 await connection.close();
 plainServer.close();
 plainServer.closeAllConnections();
