@@ -32,7 +32,7 @@ afterAll(async () => {
 
 const KILLS = 3_000;
 const CALLERS = 16;
-/** Longer than any statement here may take, patience included. */
+/** Longer than any statement here takes, including retries. */
 const HANG_MS = 25_000;
 
 async function withinTime<T>(work: Promise<T>): Promise<T | 'hung'> {
@@ -45,8 +45,8 @@ async function withinTime<T>(work: Promise<T>): Promise<T | 'hung'> {
   return result;
 }
 
-describe('the statement wrapper while connections are killed under load', () => {
-  test(`${KILLS} kills: no wrong row, no hang, no uncaught error, nothing written twice`, async () => {
+describe('statements while connections are killed under load', () => {
+  test(`${KILLS} killed connections cause no wrong row, no hang, no uncaught error and no double write`, async () => {
     await sql`create table counted (id bigint primary key, value text not null)`;
     let killed = 0;
     let done = 0;

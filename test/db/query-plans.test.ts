@@ -58,7 +58,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Where ids of a kind are found; a kind that no path has needs no table. */
+/** The table with ids of a kind. A kind that no path contains needs none. */
 const TABLES: Partial<Record<IdKind, string>> = {
   affiliate: 'affiliates',
   link: 'links',
@@ -68,7 +68,7 @@ const TABLES: Partial<Record<IdKind, string>> = {
   delivery: 'deliveries',
 };
 
-/** The first and the last id of a kind in the big app. The first affiliate has two fifths of everything. */
+/** The first and the last id of a kind in the big app. The first affiliate has two fifths of all rows. */
 async function idsOf(kind: IdKind): Promise<string[]> {
   const table = TABLES[kind];
   if (table === undefined) throw new Error(`say in which table ids of a ${kind} are`);
@@ -80,20 +80,20 @@ async function idsOf(kind: IdKind): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
-/** What each parameter of a query may be. What is not here must be a choice of given values. */
+/** Sample values of each query parameter. Any other parameter must be a fixed list of values. */
 const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   affiliateId: () => idsOf('affiliate'),
   linkId: () => idsOf('link'),
   timezone: async () => ['America/New_York'],
 };
 
-/** A month, and nearly two years, that end five days before the last of what happened. */
+/** A month and nearly two years, which end five days before the last event. */
 const PERIODS = [30, 700].map((days) => {
   const to = Date.UTC(2026, 5, 10);
   return { from: String(to - days * DAY_MS), to: String(to) };
 });
 
-/** Every combination of filters that a route takes, each with the longest page. */
+/** Every combination of a route's filters, each with the longest page. */
 async function queriesOf(route: Route): Promise<Record<string, string>[]> {
   if (route.query === null) return [{}];
   const { properties = {} } = z.toJSONSchema(route.query, { io: 'input', unrepresentable: 'any' }) as {
@@ -113,7 +113,7 @@ async function queriesOf(route: Route): Promise<Record<string, string>[]> {
   return queries;
 }
 
-/** Every path of a route in the big app. */
+/** The paths of a route in the big app. */
 async function pathsOf(route: Route): Promise<string[]> {
   let paths = [route.path.replace(':appId', appId).replace(':provider', 'stripe')];
   for (const [name, kind] of Object.entries(route.ids)) {
@@ -123,7 +123,7 @@ async function pathsOf(route: Route): Promise<string[]> {
   return paths;
 }
 
-/** How many rows an answer has: the longest of its lists, and what a file has in lines. */
+/** Number of rows in a response: the longest of its lists, or the lines of a file. */
 function rowsIn(body: unknown, text: string): number {
   if (typeof body !== 'object' || body === null) return text.split('\n').length;
   const lists = Array.isArray(body) ? [body] : Object.values(body).filter((value) => Array.isArray(value));
@@ -144,7 +144,7 @@ async function read(path: string, query: Record<string, string>): Promise<Read &
   return { request, status, answered: rowsIn(body, text), statements: sent, nextCursor: body?.nextCursor };
 }
 
-/** Every statement that a route sends, for every filter and sort, and for the second page of each. */
+/** The statements that a route sends for every filter and sort order, and for the second page of each. */
 async function readsOf(route: Route): Promise<Read[]> {
   const reads: Read[] = [];
   for (const path of await pathsOf(route)) {
@@ -158,7 +158,7 @@ async function readsOf(route: Route): Promise<Read[]> {
   return reads;
 }
 
-/** What compares every row of an app with every other: it has a time limit instead, and few run at a time. */
+/** Routes that read all rows of an app. They have a time limit instead, and few run at a time. */
 const READS_EVERYTHING = new Set(['checkLedger']);
 
 const readRoutes = routes
@@ -168,7 +168,7 @@ const readRoutes = routes
   )
   .map((route) => [route.path, route] as const);
 
-test('the database is as big as it says', async () => {
+test('the big database has the stated number of rows', async () => {
   const { rows } = await client.query<Record<string, string>>(
     `select (select count(*) from clicks) as clicks, (select count(*) from commissions) as commissions,
             (select count(*) from affiliates) as affiliates, (select count(*) from links) as links,
@@ -180,7 +180,7 @@ test('the database is as big as it says', async () => {
   );
 });
 
-/** What is wrong with the plans of one read, each fault once. */
+/** Returns the faults in the plans of one read, without duplicates. */
 async function faultsOf({ statements, answered }: Read): Promise<string[]> {
   const faults: string[] = [];
   for (const statement of statements) {
@@ -190,11 +190,11 @@ async function faultsOf({ statements, answered }: Read): Promise<string[]> {
 }
 
 describe.each(readRoutes)('GET %s', (_, route) => {
-  test('reads no more than its answer needs, whatever it is asked for', async () => {
+  test('the route reads no more rows than its response needs, for every filter, sort order and page', async () => {
     const reads = await readsOf(route);
     const faults: string[] = [];
     for (const one of reads) {
-      // More points than an answer has are a 400; but not everything may be.
+      // A time series with too many points is a 400. At least one read must succeed.
       if (![200, 400].includes(one.status)) faults.push(`${one.request} is a ${one.status}`);
       faults.push(...(await faultsOf(one)).map((fault) => `${one.request}: ${fault}`));
     }
@@ -203,7 +203,7 @@ describe.each(readRoutes)('GET %s', (_, route) => {
   }, 120_000);
 });
 
-test('the self-test reads no more than its answer needs', async () => {
+test('the self-test reads no more rows than its result needs', async () => {
   const { source, sourceEventId } = await sql.one<{ source: string; sourceEventId: string }>`
     select source, source_event_id from events where app_id = ${appId} order by id limit 1`;
   const id = appId as AppId;
@@ -217,7 +217,7 @@ test('the self-test reads no more than its answer needs', async () => {
   expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);
 });
 
-test('a reprocess reads no more than a page of deliveries and what they build on, however far it is', async () => {
+test('a reprocess run reads only a page of deliveries and their dependencies, whatever its progress', async () => {
   const id = newId('reprocessRun');
   const none = { deliveryId: null, from: null, to: null };
   expect(await requestReprocessing(sql, { id, appId: appId as AppId, dryRun: true, ...none })).toBe(id);
@@ -244,7 +244,7 @@ test('a reprocess reads no more than a page of deliveries and what they build on
   sent = [];
   expect(await findNextDeliveries(sql, { id, deliveryId: null }, 20)).toHaveLength(20);
   expect(await findPlannedDeliveries(sql, id)).toHaveLength(10);
-  // Its own name leads to the one of which both speak, and that to the other, which came before it.
+  // Its own name leads to a delivery that both depend on, and that one to the earlier delivery.
   expect(await findDependencies(sql, id, middle, ['event 10001'], 50)).toHaveLength(1);
   expect(await listReprocessChanges(sql, id, middle, 20)).toHaveLength(20);
   expect(await listReprocessedCommissions(sql, id, null, 20)).toEqual([]);
@@ -252,7 +252,7 @@ test('a reprocess reads no more than a page of deliveries and what they build on
   expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);
 });
 
-describe('the check itself', () => {
+describe('the check of query plans', () => {
   test.each([
     ['affiliates_by_name', '/affiliates', { sort: 'name' }],
     ['rollups_top_earners_by_status', '/affiliates', { sort: 'earnings', status: 'removed' }],
@@ -267,20 +267,23 @@ describe('the check itself', () => {
     ['identities_by_user', '/diagnostics/identity', {}],
     ['deliveries_by_received', '/diagnostics/webhooks', {}],
     ['deliveries_latest_accepted', '/webhooks', {}],
-  ])('finds that %s is missing', async (index, path, query: Record<string, string>) => {
-    const [first = '', last = ''] = await idsOf('affiliate');
-    const named = (text: string) => text.replace('first', first).replace('last', last);
-    const one = await read(
-      `/apps/${appId}${named(path)}`,
-      Object.fromEntries(Object.entries(query).map(([name, value]) => [name, named(value)])),
-    );
-    expect([one.status, await faultsOf(one)]).toEqual([200, []]);
-    await client.query('begin');
-    try {
-      await client.query('update pg_index set indisvalid = false where indexrelid = $1::regclass', [index]);
-      expect(await faultsOf(one)).not.toEqual([]);
-    } finally {
-      await client.query('rollback');
-    }
-  });
+  ])(
+    'the check of query plans reports the missing index %s',
+    async (index, path, query: Record<string, string>) => {
+      const [first = '', last = ''] = await idsOf('affiliate');
+      const named = (text: string) => text.replace('first', first).replace('last', last);
+      const one = await read(
+        `/apps/${appId}${named(path)}`,
+        Object.fromEntries(Object.entries(query).map(([name, value]) => [name, named(value)])),
+      );
+      expect([one.status, await faultsOf(one)]).toEqual([200, []]);
+      await client.query('begin');
+      try {
+        await client.query('update pg_index set indisvalid = false where indexrelid = $1::regclass', [index]);
+        expect(await faultsOf(one)).not.toEqual([]);
+      } finally {
+        await client.query('rollback');
+      }
+    },
+  );
 });

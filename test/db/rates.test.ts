@@ -17,7 +17,7 @@ afterAll(async () => {
 
 const id = (n: number) => `pmt_0${String(n).padStart(25, '0')}`;
 
-/** Payments of one currency that wait, as bare rows: number and instant. */
+/** Inserts waiting payments of one currency as bare rows: number and instant. */
 async function wait(currency: string, payments: readonly (readonly [number, string])[]): Promise<void> {
   const rows = payments.map(
     ([n, at]) =>
@@ -41,8 +41,8 @@ async function pagesOf(limit: number): Promise<PaymentId[][]> {
   }
 }
 
-describe('payments whose rate has arrived', () => {
-  test('come once each, whatever the length of a page; those that go on waiting never come', async () => {
+describe('payments that wait for a rate', () => {
+  test('each payment with a rate is found once, for any page length, and payments without a rate never', async () => {
     await wait('SEK', [
       [7, '2026-02-11T12:00:00Z'],
       [3, '2026-02-11T00:00:00Z'],
@@ -73,7 +73,7 @@ describe('payments whose rate has arrived', () => {
 });
 
 describe('an import', () => {
-  test('two at once leave the rates of one of them, whole', async () => {
+  test('two concurrent imports leave all rates of one of them', async () => {
     const rates = (worthUsd: string) =>
       Array.from({ length: 500 }, (_, n) => ({
         currency: 'GBP',
@@ -90,7 +90,7 @@ describe('an import', () => {
     expect(found).toEqual([{ worth: expect.any(String), n: 500 }]);
   });
 
-  test('with a rate that the table refuses takes in nothing', async () => {
+  test('an import with a rate that the table refuses stores nothing', async () => {
     const good = { currency: 'PLN', day: '2026-02-11', units: '1', worthUsd: '0.25' };
     const bad = { ...good, currency: 'CZK', units: '0' };
     await expect(importRates(database.sql, { source: 'ecb', rates: [good, bad] })).rejects.toThrow();

@@ -24,7 +24,7 @@ interface Tenant {
   readonly links: readonly LinkId[];
 }
 
-/** An app with affiliates who have `linksEach` links. */
+/** Creates an app with affiliates that have `linksEach` links each. */
 async function newTenant(sql: Sql, affiliateCount: number, linksEach: number): Promise<Tenant> {
   const [accountId, appId] = [newId('account'), newId('app')];
   await sql`insert into accounts (id, name) values (${accountId}, 'Account')`;
@@ -46,7 +46,7 @@ async function newTenant(sql: Sql, affiliateCount: number, linksEach: number): P
   return { appId, affiliates, links: links.map(({ id }) => id) };
 }
 
-/** Clicks of a link: so many in one statement, a few minutes apart. */
+/** Inserts clicks of a link with one statement, a few minutes apart. */
 async function click(sql: Sql, linkId: LinkId, count: number, at = '2026-03-01 00:00:00+00'): Promise<void> {
   const ids = Array.from({ length: count }, () => newId('click'));
   await sql`
@@ -56,8 +56,8 @@ async function click(sql: Sql, linkId: LinkId, count: number, at = '2026-03-01 0
       from unnest(${ids}::text[]) with ordinality c (id, position) cross join links l where l.id = ${linkId}`;
 }
 
-describe('six hours in one row', () => {
-  test('hold what the quarter hours hold, whether facts come alone or many in one statement', async () => {
+describe('six-hour blocks', () => {
+  test('six-hour blocks equal the quarter hours, for single facts and for many facts in one statement', async () => {
     const { sql } = database;
     const { appId, links } = await newTenant(sql, 2, 2);
     const [one, two, three, four] = links as [LinkId, LinkId, LinkId, LinkId];
@@ -77,7 +77,7 @@ describe('six hours in one row', () => {
     for (const { quarters, blocks } of sums) expect(blocks).toBeLessThan(quarters / 5);
   });
 
-  test('a wrong or lost one is named and put right', async () => {
+  test('a wrong or missing six-hour block is reported and repaired', async () => {
     const { sql } = database;
     const { appId, links } = await newTenant(sql, 1, 1);
     await click(sql, links[0] as LinkId, 3);
@@ -98,7 +98,7 @@ describe('six hours in one row', () => {
 });
 
 describe('the order of earners', () => {
-  test('begins with the affiliate and follows its status', async () => {
+  test('the order of earners contains an affiliate from its creation and follows its status', async () => {
     const { sql } = database;
     const { appId, affiliates } = await newTenant(sql, 3, 0);
     const idsWith = async (status: 'active' | 'paused' | null) =>
@@ -112,7 +112,7 @@ describe('the order of earners', () => {
     expect(await idsWith('active')).toEqual(affiliates);
   });
 
-  test('a row that is lost or has another status is named and put right', async () => {
+  test('a missing row or a wrong status in the order of earners is reported and repaired', async () => {
     const { sql } = database;
     const { affiliates } = await newTenant(sql, 2, 0);
     const [first = '', second = ''] = affiliates;
@@ -128,12 +128,12 @@ describe('the order of earners', () => {
 });
 
 describe('the order of links', () => {
-  test('is that of the clicks in all shards together, then the oldest without any', async () => {
+  test('links are ordered by their clicks in all shards, and links without clicks by age', async () => {
     const { sql } = database;
     const { appId, affiliates, links } = await newTenant(sql, 2, 6);
     const clicks = [0, 3, 9, 4, 0, 1, 7, 8, 0, 2, 5, 6];
     for (const [index, linkId] of links.entries()) {
-      // One statement at a time through several connections: the clicks of a link end in several shards.
+      // One statement at a time through several connections: the clicks of a link are in several shards.
       const parts = Array.from({ length: clicks[index] ?? 0 }, () => click(sql, linkId, 1));
       await Promise.all(parts);
     }
@@ -147,10 +147,10 @@ describe('the order of links', () => {
     expect(own.map(({ id }) => id)).toEqual(byClicks(links.slice(6)));
   });
 
-  test('is right when many links have clicks and every shard has other leaders', async () => {
+  test('the order of links is correct when many links have clicks and every shard has different leaders', async () => {
     const { sql } = database;
     const { appId, affiliates, links } = await newTenant(sql, 1, 600);
-    // Clicks by the number of the link, spread unevenly by hand.
+    // Clicks by the number of the link, distributed unevenly over the shards.
     await sql`
       insert into rollups (app_id, scope, scope_id, bucket_at, shard, clicks, rank_value, link_affiliate_id)
       select ${appId}, 'link', l.id, '-infinity', s.shard, c.part, c.part, ${affiliates[0] ?? ''}

@@ -26,7 +26,7 @@ async function killDryRuns(): Promise<void> {
 }
 
 describe('a dry run', () => {
-  test('sees what it writes, and leaves nothing', async () => {
+  test('a dry run sees what it writes and leaves nothing', async () => {
     const seen = await withRollback(database.url, async ({ sql }) => {
       await sql`insert into things values (1), (2)`;
       return await sql`select id from things`;
@@ -35,7 +35,7 @@ describe('a dry run', () => {
     expect(await things()).toEqual([]);
   });
 
-  test('goes on after a part that failed, without that part', async () => {
+  test('a dry run continues after a failed savepoint, without its changes', async () => {
     const seen = await withRollback(database.url, async ({ sql, savepoint }) => {
       await savepoint(() => sql`insert into things values (1)`);
       const refused = savepoint(async () => {
@@ -49,7 +49,7 @@ describe('a dry run', () => {
     expect(seen.map(({ id }) => id)).toEqual([1, 3]);
   });
 
-  test('writes nothing when its connection dies in the middle and the driver opens another', async () => {
+  test('a dry run writes nothing when its connection dies and the driver opens another', async () => {
     const lost = withRollback(database.url, async ({ sql }) => {
       await sql`insert into things values (1)`;
       await killDryRuns();
@@ -59,7 +59,7 @@ describe('a dry run', () => {
     expect(await things()).toEqual([]);
   });
 
-  test('has no result when its connection died and it only read after that', async () => {
+  test('a dry run has no result when its connection died before its last reads', async () => {
     const lost = withRollback(database.url, async ({ sql }) => {
       await sql`insert into things values (1)`;
       await killDryRuns();
@@ -68,7 +68,7 @@ describe('a dry run', () => {
     await expect(lost).rejects.toThrow('the connection of a dry run was lost');
   });
 
-  test('waits only for a moment for a row that live work holds', async () => {
+  test('a dry run waits only briefly for a row that live processing has locked', async () => {
     await database.sql`insert into things values (1)`;
     await withRollback(database.url, async ({ sql: holder }) => {
       await holder`update things set id = 1`;

@@ -2,24 +2,24 @@ import { describe, expect, test } from '@jest/globals';
 import { addressBlock, addressKeyDay, addressKeyDays } from '../../src/domain/addresses.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 
-describe('what counts of an address', () => {
+describe('the block of an address', () => {
   test.each([
-    ['an IPv4 address whole', '203.0.113.7', '203.0.113.7'],
-    ['with spaces', ' 203.0.113.7 ', '203.0.113.7'],
+    ['with IPv4', '203.0.113.7', '203.0.113.7'],
+    ['with spaces around it', ' 203.0.113.7 ', '203.0.113.7'],
     ['with a port', '203.0.113.7:51234', '203.0.113.7'],
-    ['IPv4 inside IPv6 as IPv4', '::ffff:203.0.113.7', '203.0.113.7'],
-    ['also in groups', '::FFFF:cb00:7107', '203.0.113.7'],
-    ['and written out', '0:0:0:0:0:ffff:203.0.113.7', '203.0.113.7'],
-    ['the first 64 bits of an IPv6 address', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
-    ['in any case and form', '2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
-    ['with zeros in front', '2001:db8::1', '2001:db8:0:0::/64'],
+    ['with IPv4 inside IPv6', '::ffff:203.0.113.7', '203.0.113.7'],
+    ['with IPv4 inside IPv6 in groups', '::FFFF:cb00:7107', '203.0.113.7'],
+    ['with IPv4 inside IPv6 written out', '0:0:0:0:0:ffff:203.0.113.7', '203.0.113.7'],
+    ['with IPv6', '2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['in upper case with leading zeros', '2001:0DB8:0001:0002::1', '2001:db8:1:2::/64'],
+    ['with zeros in its network', '2001:db8::1', '2001:db8:0:0::/64'],
     ['in brackets with a port', '[2001:db8:1:2::9]:443', '2001:db8:1:2::/64'],
     ['in brackets without a port', '[2001:db8:1:2::9]', '2001:db8:1:2::/64'],
     ['with zeros in the middle', '1::4:5:6:7:8', '1:0:0:4::/64'],
-    ['that has the mark of IPv4 behind its network', '2001:db8:1:2:0:ffff:cb00:7107', '2001:db8:1:2::/64'],
-    ['without its zone', 'fe80::1%eth0', 'fe80:0:0:0::/64'],
-    ['the loopback', '::1', '0:0:0:0::/64'],
-  ])('%s', (_, text, expected) => {
+    ['with the IPv4 mark after its network', '2001:db8:1:2:0:ffff:cb00:7107', '2001:db8:1:2::/64'],
+    ['with a zone', 'fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['of the loopback', '::1', '0:0:0:0::/64'],
+  ])('the block of an address %s is the stable part', (_, text, expected) => {
     expect(addressBlock(text)).toBe(expected);
   });
 
@@ -50,7 +50,7 @@ test.each([
   [MIDNIGHT, MIDNIGHT],
   [MIDNIGHT - 1, MIDNIGHT - DAY_MS],
   [MIDNIGHT + DAY_MS - 1, MIDNIGHT],
-])('%d belongs to the key of %d', (at, day) => {
+])('the instant %d uses the address key of day %d', (at, day) => {
   expect(addressKeyDay(at)).toBe(day);
 });
 
@@ -60,6 +60,6 @@ test.each([
   ['the longest window', MIDNIGHT + 1, 1440, [MIDNIGHT - DAY_MS, MIDNIGHT]],
   ['the longest window at midnight', MIDNIGHT, 1440, [MIDNIGHT - DAY_MS, MIDNIGHT]],
   ['the longest window at the end of a day', MIDNIGHT - 1, 1440, [MIDNIGHT - 2 * DAY_MS, MIDNIGHT - DAY_MS]],
-])('the keys of %s', (_, now, windowMinutes, days) => {
+])('the address keys of a window are those of its days: %s', (_, now, windowMinutes, days) => {
   expect(addressKeyDays(now, windowMinutes)).toEqual(days);
 });

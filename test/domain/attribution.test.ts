@@ -13,7 +13,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 
 const AT = 1_700_000_000_000;
 
-describe('the attribution window has both of its ends in it', () => {
+describe('the attribution window', () => {
   // @promise window-from-click, window-inclusive
   test.each([
     [1, -1, true],
@@ -25,9 +25,9 @@ describe('the attribution window has both of its ends in it', () => {
     [30, 30 * DAY_MS + 1, false],
     [365, 365 * DAY_MS, true],
     [365, 365 * DAY_MS + 1, false],
-    // A phone whose clock is behind: as if it had opened at the moment of the click.
+    // A phone with a slow clock: counts as opened at the moment of the click.
     [1, -400 * DAY_MS, true],
-  ])('%d days, opened %d ms after the click: %p', (days, age, expected) => {
+  ])('a window of %d days contains a first open %d ms after the click: %p', (days, age, expected) => {
     expect(isInWindow(AT, AT + age, days)).toBe(expected);
   });
 });
@@ -37,7 +37,7 @@ test.each([
   [300_001, true],
   [0, false],
   [-1, false],
-])('an instant %d ms ahead is too far in the future: %p', (ahead, expected) => {
+])('an instant %d ms ahead is in the future: %p', (ahead, expected) => {
   expect(isInFuture(AT + ahead, AT)).toBe(expected);
 });
 
@@ -73,7 +73,7 @@ test.each<[string, Partial<ClaimedClick> | null, Partial<CodeTarget> | null, num
   ['the code of a removed affiliate', null, { affiliateStatus: 'removed' }, AT, null],
   ['the code of a paused affiliate', null, { affiliateStatus: 'paused' }, AT, 'code'],
   ['the code of an inactive link', null, { active: false }, AT, null],
-])('an install with %s', (_, withClick, withCode, firstOpenAt, expected) => {
+])('an install gets the correct touch with %s', (_, withClick, withCode, firstOpenAt, expected) => {
   const touch = chooseTouch({
     deviceId: 'me',
     firstOpenAt,
@@ -85,7 +85,7 @@ test.each<[string, Partial<ClaimedClick> | null, Partial<CodeTarget> | null, num
   if (touch !== null) expect(touch.touchedAt).toBe(expected === 'code' ? firstOpenAt : AT);
 });
 
-test('a code reported again with another time is the same touch, another click is not', () => {
+test('a code that is reported again with another time is the same touch, and another click is not', () => {
   const touch = { matchMethod: 'code', affiliateId: code.affiliateId, linkId: null, clickId: null } as const;
   expect(isSameTouch(touch, { ...touch, touchedAt: AT + 5 })).toBe(true);
   expect(isSameTouch(touch, { ...touch, touchedAt: AT, clickId: click.clickId })).toBe(false);
@@ -97,7 +97,7 @@ describe('a deferred match', () => {
   const anns = { affiliateId: 'ann' as AffiliateId, linkId: 'a2' as LinkId };
   const bob = { affiliateId: 'bob' as AffiliateId, linkId: 'b1' as LinkId };
   const base = { addressHash: '00', linkActive: true, affiliateStatus: 'active' } as const;
-  /** Clicks, each so many ms before the request. */
+  /** Clicks with their age at the request, ms. */
   const choose = (
     clicks: readonly (readonly [age: number, fields: Partial<DeferredClick>])[],
     windowMinutes = 60,
@@ -112,17 +112,17 @@ describe('a deferred match', () => {
 
   // @promise deferred-window
   test.each<[string, number, number, string | null]>([
-    ['this very moment', 0, 60, 'a1'],
-    ['one ms inside the window', HOUR_MS - 1, 60, 'a1'],
+    ['at the same moment', 0, 60, 'a1'],
+    ['one ms within the window', HOUR_MS - 1, 60, 'a1'],
     ['exactly the window', HOUR_MS, 60, 'a1'],
     ['one ms beyond the window', HOUR_MS + 1, 60, null],
     ['exactly the shortest window', MINUTE_MS, 1, 'a1'],
     ['one ms beyond the shortest window', MINUTE_MS + 1, 1, null],
     ['exactly the longest window', DAY_MS, 1440, 'a1'],
     ['one ms beyond the longest window', DAY_MS + 1, 1440, null],
-    ['this very moment while it is off', 0, 0, null],
-    ["another process's clock that is ahead", -5, 60, 'a1'],
-  ])('with a click of %s', (_, age, windowMinutes, expected) => {
+    ['at the same moment while it is disabled', 0, 0, null],
+    ['by another process whose clock is ahead', -5, 60, 'a1'],
+  ])('a deferred match includes a click only within the window: %s', (_, age, windowMinutes, expected) => {
     expect(choose([[age, {}]], windowMinutes)).toBe(expected);
   });
 
@@ -130,7 +130,7 @@ describe('a deferred match', () => {
   test.each<[string, [number, Partial<DeferredClick>][], string | null]>([
     ['no clicks', [], null],
     [
-      'the newest of one affiliate',
+      'several clicks of one affiliate',
       [
         [9, ann],
         [5, anns],
@@ -147,7 +147,7 @@ describe('a deferred match', () => {
       'ambiguous',
     ],
     [
-      'two affiliates, one exactly at the edge',
+      'two affiliates, one exactly at the end of the window',
       [
         [HOUR_MS, ann],
         [5, bob],
@@ -179,7 +179,7 @@ describe('a deferred match', () => {
       'b1',
     ],
     [
-      'two affiliates, one with a link that is off',
+      'two affiliates, one with an inactive link',
       [
         [5, { ...ann, linkActive: false }],
         [9, bob],
@@ -188,19 +188,19 @@ describe('a deferred match', () => {
     ],
     ['a paused affiliate', [[5, { affiliateStatus: 'paused' }]], 'a1'],
     ['a removed affiliate', [[5, { affiliateStatus: 'removed' }]], null],
-    ['a link that is off', [[5, { linkActive: false }]], null],
-  ])('of %s', (_, clicks, expected) => {
+    ['an inactive link', [[5, { linkActive: false }]], null],
+  ])('a deferred match chooses a click only of one affiliate: %s', (_, clicks, expected) => {
     expect(choose(clicks)).toBe(expected);
   });
 
-  test('of a crowd of links is ambiguous, though all were one affiliate’s', () => {
+  test('a deferred match with clicks on too many links is ambiguous, even if all belong to one affiliate', () => {
     const links = (count: number) => Array.from({ length: count }, () => [1, {}] as const);
     expect(choose(links(DEFERRED_LINKS_LIMIT))).toBe('a1');
     expect(choose(links(DEFERRED_LINKS_LIMIT + 1))).toBe('ambiguous');
   });
 });
 
-test('another link of the same affiliate is another touch', () => {
+test('a code with another link of the same affiliate is another touch', () => {
   const touch = { matchMethod: 'code', affiliateId: code.affiliateId, linkId: null, clickId: null } as const;
   expect(isSameTouch(touch, { ...touch, touchedAt: AT, linkId: click.linkId })).toBe(false);
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { isDestinationUrl } from '../../src/domain/destination-url.ts';
 
-describe('a link may lead to', () => {
+describe('accepted destinations of links', () => {
   test.each([
     ['https://example.com'],
     ['http://example.com/a?b#c'],
@@ -12,20 +12,20 @@ describe('a link may lead to', () => {
     ['com.example.app:/open?x=1'],
     ['market://details?id=com.example'],
     ['mailto:hello@example.com'],
-  ])('%s', (text) => {
+  ])('a link may lead to %s', (text) => {
     expect(isDestinationUrl(text)).toBe(true);
   });
 });
 
-describe('a link never leads to', () => {
+describe('refused destinations of links', () => {
   test.each([
-    ['code that a browser runs', 'javascript:alert(1)'],
-    ['the same in capitals', 'JavaScript:alert(1)'],
-    ['code of another language', 'vbscript:msgbox(1)'],
-    ['a page inside the address', 'data:text/html,hello'],
+    ['a script of the browser', 'javascript:alert(1)'],
+    ['a script in upper case', 'JavaScript:alert(1)'],
+    ['a script in another language', 'vbscript:msgbox(1)'],
+    ['a page inside the URL', 'data:text/html,hello'],
     ['an object of the browser', 'blob:https://example.com/1'],
-    ["the reader's disk", 'file:///etc/hosts'],
-    ["the reader's disk by another name", 'filesystem:https://example.com/temporary/a'],
+    ['a local file', 'file:///etc/hosts'],
+    ['a local file system', 'filesystem:https://example.com/temporary/a'],
     ['a page of the browser', 'about:blank'],
     ['the source of a page', 'view-source:https://example.com'],
     ['nowhere', ''],
@@ -35,10 +35,10 @@ describe('a link never leads to', () => {
     ['a scheme alone', 'myapp:'],
     ['an address with a space', 'https://example.com/a b'],
     ['an address after a space', ' https://example.com'],
-    ['a scheme that a line end cuts', 'java\nscript:alert(1)'],
+    ['a scheme with a line end', 'java\nscript:alert(1)'],
     ['an address with a NUL', 'https://example.com/\u0000'],
     ['an address with a DEL', 'https://example.com/\u007f'],
-  ])('%s', (_, text) => {
+  ])('a link may not lead to %s', (_, text) => {
     expect(isDestinationUrl(text)).toBe(false);
   });
 });

@@ -62,7 +62,7 @@ function adjustment(n: number, over: Partial<AdjustmentSnapshot> = {}): Adjustme
   };
 }
 
-/** The payment as it stands after an evaluation was written. */
+/** The payment after an evaluation was applied. */
 function after(before: PaymentSnapshot, evaluation: Evaluation): PaymentSnapshot {
   const reversed = evaluation.reversals.reduce((sum, r) => sum - r.amountCents, before.reversedCents);
   const revenue = evaluation.revenue.reduce((sum, r) => sum + r.amountCents, before.revenueCents ?? 0);
@@ -87,7 +87,7 @@ function after(before: PaymentSnapshot, evaluation: Evaluation): PaymentSnapshot
   };
 }
 
-describe('what a first look earns', () => {
+describe('a first evaluation', () => {
   // @promise effective-rate
   test('an attributed payment earns the app rate, due after the hold period', () => {
     const { earning, likelyCause, revenue } = evaluatePayment(payment);
@@ -101,7 +101,7 @@ describe('what a first look earns', () => {
   });
 
   // @promise effective-rate, zero-writes-no-row, cause-rate-zero
-  test("an affiliate's own rate wins over the app's, zero included", () => {
+  test("an affiliate's own rate takes precedence over the app's, even if it is zero", () => {
     const withRate = (affiliateRateBps: number) => ({
       ...payment,
       candidates: [
@@ -138,14 +138,18 @@ describe('what a first look earns', () => {
   // @promise cause-identity-rules
   test.each([
     ['no id at all', { candidates: [] }, 'missing_user_id'],
-    ['only ids that the provider made', { candidates: [], onlyAnonymousUser: true }, 'anonymous_user_id'],
     [
-      'an id that no device told of',
+      'only ids that the provider generated',
+      { candidates: [], onlyAnonymousUser: true },
+      'anonymous_user_id',
+    ],
+    [
+      'an id that no device reported',
       { candidates: [{ customerUserId: 'u', identified: false, nearlyIdentified: false, binding: null }] },
       'user_never_identified',
     ],
     [
-      'an id that a device told of in another spelling',
+      'an id that a device reported with another spelling',
       {
         candidates: [
           { customerUserId: 'u', identified: false, nearlyIdentified: false, binding: null },
@@ -160,7 +164,7 @@ describe('what a first look earns', () => {
       'user_not_attributed',
     ],
     ['a currency without a rate', { currency: 'EUR', usdCents: null }, 'missing_exchange_rate'],
-  ])('%s: nothing, and the cause says so', (_title, over, likelyCause) => {
+  ])('a payment with %s earns nothing and gets the cause', (_title, over, likelyCause) => {
     expect(evaluatePayment({ ...payment, ...over })).toMatchObject({
       earning: null,
       revenue: [],
@@ -168,7 +172,7 @@ describe('what a first look earns', () => {
     });
   });
 
-  test('of several user ids the first with an attribution decides', () => {
+  test('the first user id with an attribution decides', () => {
     const candidates = [
       { customerUserId: 'other', identified: true, nearlyIdentified: false, binding: null },
       { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding },
@@ -177,13 +181,13 @@ describe('what a first look earns', () => {
   });
 
   // @promise live-binding-any-date
-  test('a payment from before the touch earns at the first look, whatever its date', () => {
+  test('a payment from before the touch earns at its first evaluation, whatever its date', () => {
     const occurredAt = binding.touchedAt - 300 * DAY_MS;
     expect(evaluatePayment({ ...payment, occurredAt }).earning).not.toBeNull();
   });
 
   // @promise revenue-production-only
-  test('sandbox money never earns and is no revenue', () => {
+  test('a sandbox payment never earns and is no revenue', () => {
     expect(evaluatePayment({ ...payment, environment: 'sandbox' })).toMatchObject({
       earning: null,
       revenue: [],
@@ -192,39 +196,42 @@ describe('what a first look earns', () => {
   });
 });
 
-describe('what a later look heals', () => {
-  const lookedAt = { ...payment, evaluatedAt: NOW - 1, likelyCause: 'user_never_identified' as const };
+describe('a later evaluation', () => {
+  const evaluated = { ...payment, evaluatedAt: NOW - 1, likelyCause: 'user_never_identified' as const };
 
   // @promise heal-reach
   test.each([
-    ['exactly at the touch', binding.touchedAt, true],
+    ['exactly at the time of the touch', binding.touchedAt, true],
     ['one millisecond before the touch', binding.touchedAt - 1, false],
-  ])('a payment %s', (_title, occurredAt, heals) => {
-    expect(evaluatePayment({ ...lookedAt, occurredAt }).earning !== null).toBe(heals);
+  ])('a later evaluation heals a payment only from the touch on: %s', (_title, occurredAt, heals) => {
+    expect(evaluatePayment({ ...evaluated, occurredAt }).earning !== null).toBe(heals);
   });
 
   test.each([
-    ['a millisecond before its delivery came', -1, true],
+    ['a millisecond before its delivery', -1, true],
     ['in the same millisecond', 0, false],
-  ])('a payment from before the touch, whose user was bound %s', (_title, later, heals) => {
-    const bound = { ...binding, boundAt: lookedAt.receivedAt + later };
-    const candidates = [
-      { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding: bound },
-    ];
-    const evaluation = evaluatePayment({ ...lookedAt, candidates, occurredAt: binding.touchedAt - 1 });
-    expect(evaluation.earning !== null).toBe(heals);
-  });
+  ])(
+    'a payment from before the touch earns only if its user was bound before its delivery: %s',
+    (_title, later, heals) => {
+      const bound = { ...binding, boundAt: evaluated.receivedAt + later };
+      const candidates = [
+        { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding: bound },
+      ];
+      const evaluation = evaluatePayment({ ...evaluated, candidates, occurredAt: binding.touchedAt - 1 });
+      expect(evaluation.earning !== null).toBe(heals);
+    },
+  );
 
-  test('of two bound users the one whose binding may earn decides, wherever it stands', () => {
-    const late = { ...binding, bindingId: 'bnd_2' as BindingId, touchedAt: lookedAt.occurredAt + 1 };
+  test('of two bound users the one whose binding may attribute the payment decides, in any position', () => {
+    const late = { ...binding, bindingId: 'bnd_2' as BindingId, touchedAt: evaluated.occurredAt + 1 };
     const candidates = [
       { customerUserId: 'late', identified: true, nearlyIdentified: false, binding: late },
       { customerUserId: 'early', identified: true, nearlyIdentified: false, binding },
     ];
-    expect(evaluatePayment({ ...lookedAt, candidates }).earning?.customerUserId).toBe('early');
+    expect(evaluatePayment({ ...evaluated, candidates }).earning?.customerUserId).toBe('early');
   });
 
-  test('a payment that was attributed under another of its names earns nothing more', () => {
+  test('a payment that was attributed under another reference earns nothing', () => {
     const evaluation = evaluatePayment({ ...payment, countedElsewhere: true });
     expect(evaluation).toMatchObject({ earning: null, revenue: [], likelyCause: null });
   });
@@ -233,19 +240,19 @@ describe('what a later look heals', () => {
   test.each([
     ['as old as the window', 30 * DAY_MS, true],
     ['one millisecond older', 30 * DAY_MS + 1, false],
-  ])('a payment %s', (_title, age, heals) => {
+  ])('a later evaluation heals a payment only within the window: %s', (_title, age, heals) => {
     const old = { ...binding, touchedAt: NOW - 60 * DAY_MS };
     const candidates = [
       { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding: old },
     ];
-    const evaluation = evaluatePayment({ ...lookedAt, candidates, occurredAt: NOW - age });
+    const evaluation = evaluatePayment({ ...evaluated, candidates, occurredAt: NOW - age });
     expect(evaluation.earning !== null).toBe(heals);
     if (!heals) expect(evaluation.likelyCause).toBe('outside_attribution_window');
   });
 
   // @promise status-fixed, heal-identity-causes
   test.each(['affiliate_paused', 'affiliate_removed', 'rate_zero'] as const)(
-    '%s was a decision: it stays',
+    'the cause %s was a decision and stays',
     (likelyCause) => {
       const decided = {
         ...payment,
@@ -259,7 +266,7 @@ describe('what a later look heals', () => {
     },
   );
 
-  test('a rate that arrives lets the payment go on, and is kept with its source', () => {
+  test('a payment earns once its exchange rate arrives, which is stored with its source', () => {
     const waiting = {
       ...payment,
       currency: 'EUR',
@@ -273,13 +280,13 @@ describe('what a later look heals', () => {
     expect(evaluation.earning?.amountCents).toBe(217);
   });
 
-  test('a base that is frozen is not converted again, whatever the rate is by now', () => {
+  test('a frozen base is not converted again', () => {
     const referenceRate = { units: '1', worthUsd: '2', source: 'operator 2026-09-20' };
     const frozen = { ...payment, currency: 'EUR', usdCents: null, baseCents: 1_085, referenceRate };
     expect(evaluatePayment(frozen)).toMatchObject({ baseCents: 1_085, fx: null });
   });
 
-  test('an amount that no number counts exactly in cents earns nothing and waits for nothing', () => {
+  test('an amount above the safe integers in cents earns nothing and does not wait', () => {
     const referenceRate = { units: '1', worthUsd: '1.0845', source: 'ecb 2026-09-20' };
     const huge = { ...payment, currency: 'EUR', usdCents: null, amountMinor: Number.MAX_SAFE_INTEGER };
     expect(evaluatePayment({ ...huge, referenceRate })).toMatchObject({
@@ -292,7 +299,7 @@ describe('what a later look heals', () => {
 describe('refunds and disputes', () => {
   const earned = after(payment, evaluatePayment(payment));
 
-  test('a partial refund takes back its share, with the refund as its event', () => {
+  test('a partial refund reverses its share, with the refund as its event', () => {
     const { reversals, revenue } = evaluatePayment({ ...earned, adjustments: [adjustment(1)] });
     expect(reversals).toEqual([
       expect.objectContaining({ amountCents: -60, baseCents: -300, eventId: 'evt_1' }),
@@ -300,14 +307,14 @@ describe('refunds and disputes', () => {
     expect(revenue).toEqual([expect.objectContaining({ amountCents: -300, adjustmentId: 'adj_1' })]);
   });
 
-  test('a refund that came before its payment is booked with it', () => {
+  test('a refund that arrived before its payment is booked with the payment', () => {
     const { earning, reversals } = evaluatePayment({ ...payment, adjustments: [adjustment(1)] });
     expect(earning?.amountCents).toBe(200);
     expect(reversals.map((r) => r.amountCents)).toEqual([-60]);
   });
 
   // @promise reversal-cumulative
-  test('refunds beyond what was paid never take back more than was earned', () => {
+  test('refunds above the payment never reverse more than the earning', () => {
     const adjustments = [1, 2, 3, 4].map((n) => adjustment(n, { amountMinor: 400 }));
     const { reversals } = evaluatePayment({ ...earned, adjustments });
     expect(reversals.map((r) => r.amountCents)).toEqual([-80, -80, -40]);
@@ -326,7 +333,7 @@ describe('refunds and disputes', () => {
     expect(evaluatePayment(undone).reversals.map((r) => r.amountCents)).toEqual([60]);
   });
 
-  test('a reversal that names only the payment undoes the refunds before it, not those after', () => {
+  test('a refund reversal that names only the payment undoes earlier refunds and not later ones', () => {
     const adjustments = [
       adjustment(1),
       adjustment(2, { state: 'reversed', reversesAll: true }),
@@ -337,7 +344,7 @@ describe('refunds and disputes', () => {
   });
 
   // @promise refunds-and-disputes
-  test('a chargeback that is won back gives back what it took, and leaves the refunds taken', () => {
+  test('a won chargeback restores its own amount and no refunds', () => {
     const adjustments = [
       adjustment(1, { amountMinor: 100 }),
       adjustment(2, { kind: 'chargeback', amountMinor: 900 }),
@@ -350,7 +357,7 @@ describe('refunds and disputes', () => {
   });
 
   // @promise evaluation-idempotent, reversal-cumulative
-  test('in any order of arrival and with any repetition, the ledger ends at the same sum', () => {
+  test('facts in any order and with any repetition lead to the same ledger', () => {
     const facts = fc.array(
       fc.record({
         amountMinor: fc.integer({ min: 1, max: 700 }),
@@ -416,12 +423,12 @@ describe('refunds and disputes', () => {
   });
 });
 
-/** A candidate as one is read from the database, with nothing known of it but what is given. */
+/** A candidate as read from the database, with only the given properties. */
 function candidate(customerUserId: string, over: Partial<PaymentSnapshot['candidates'][number]> = {}) {
   return { customerUserId, identified: false, nearlyIdentified: false, binding: null, ...over };
 }
 
-/** What is written for a payment that comes to nothing. */
+/** The evaluation of a payment that earns nothing. */
 const NOTHING: Evaluation = {
   likelyCause: null,
   customerUserId: null,
@@ -434,8 +441,8 @@ const NOTHING: Evaluation = {
   booked: [],
 };
 
-describe('what is written', () => {
-  test('for a payment that earns is one earning and one revenue, and nothing else', () => {
+describe('the result of an evaluation', () => {
+  test('a payment that earns gets exactly one earning and one revenue entry', () => {
     const earning = {
       binding,
       customerUserId: 'user-1',
@@ -454,7 +461,7 @@ describe('what is written', () => {
     });
   });
 
-  test('for a payment that nobody is owed for is its cause and its user, with no money at all', () => {
+  test('a payment without an affiliate gets only its cause and its user', () => {
     const adjustments = [adjustment(1)];
     const candidates = [candidate('stranger')];
     expect(evaluatePayment({ ...payment, candidates, adjustments })).toEqual({
@@ -464,20 +471,20 @@ describe('what is written', () => {
     });
   });
 
-  test('for the sandbox, and for a payment counted under another name, is nothing', () => {
+  test('a sandbox payment, and one that is counted under another reference, get nothing', () => {
     const adjustments = [adjustment(1)];
     expect(evaluatePayment({ ...payment, adjustments, environment: 'sandbox' })).toEqual(NOTHING);
     expect(evaluatePayment({ ...payment, adjustments, countedElsewhere: true })).toEqual(NOTHING);
   });
 
-  test('names whose rate it was', () => {
+  test('an earning states the source of its rate', () => {
     const own = { ...binding, affiliateRateBps: 2_000 };
     const candidates = [candidate('user-1', { identified: true, binding: own })];
     expect(evaluatePayment({ ...payment, candidates }).earning?.rateSource).toBe('affiliate');
     expect(evaluatePayment(payment).earning?.rateSource).toBe('app');
   });
 
-  test('for a payment of less than half a cent is neither a commission nor revenue', () => {
+  test('a payment of less than half a cent gets neither a commission nor revenue', () => {
     const referenceRate = { units: '16936.15', worthUsd: '1.0558', source: 'ecb 2026-09-20' };
     const tiny = { ...payment, currency: 'IDR', amountMinor: 1, usdCents: null, referenceRate };
     expect(evaluatePayment(tiny)).toMatchObject({
@@ -489,15 +496,15 @@ describe('what is written', () => {
   });
 });
 
-describe('what a commission is calculated from', () => {
+describe('the base of a commission', () => {
   const referenceRate = { units: '1', worthUsd: '2', source: 'operator 2026-09-20' };
 
-  test("the provider's own USD value comes before any reference rate", () => {
+  test("the provider's USD amount takes precedence over a reference rate", () => {
     const euros = { ...payment, currency: 'EUR', amountMinor: 900, usdCents: 1_000, referenceRate };
     expect(evaluatePayment(euros)).toMatchObject({ baseCents: 1_000, fx: null });
   });
 
-  test('an amount in USD needs no rate, though its USD value is not stated again', () => {
+  test('an amount in USD needs no rate, even without a separate USD amount', () => {
     expect(evaluatePayment({ ...payment, usdCents: null, referenceRate })).toMatchObject({
       baseCents: 1_000,
       fx: null,
@@ -505,36 +512,43 @@ describe('what a commission is calculated from', () => {
   });
 });
 
-describe('who a payment belongs to when nobody may earn', () => {
-  const lookedAt = { ...payment, evaluatedAt: NOW - 1, likelyCause: 'user_never_identified' as const };
+describe('the user of a payment that earns nothing', () => {
+  const evaluated = { ...payment, evaluatedAt: NOW - 1, likelyCause: 'user_never_identified' as const };
   const late = { ...binding, touchedAt: payment.occurredAt + 1 };
 
   test.each([
     [
-      'a user with an attribution that came too late',
+      'a user with a late attribution',
       [candidate('known', { identified: true }), candidate('late', { identified: true, binding: late })],
       'late',
       'outside_attribution_window',
     ],
     [
-      'else one that a device told of',
+      'otherwise an identified one',
       [candidate('near', { nearlyIdentified: true }), candidate('known', { identified: true })],
       'known',
       'user_not_attributed',
     ],
     [
-      'else one that a device nearly told of',
+      'otherwise a nearly identified one',
       [candidate('first'), candidate('near', { nearlyIdentified: true })],
       'near',
       'user_id_mismatch',
     ],
-    ['else the first', [candidate('first'), candidate('second')], 'first', 'user_never_identified'],
-  ] as const)('%s', (_title, candidates, customerUserId, likelyCause) => {
-    expect(evaluatePayment({ ...lookedAt, candidates })).toEqual({ ...NOTHING, customerUserId, likelyCause });
-  });
+    ['otherwise the first', [candidate('first'), candidate('second')], 'first', 'user_never_identified'],
+  ] as const)(
+    'the user of a payment that earns nothing is %s',
+    (_title, candidates, customerUserId, likelyCause) => {
+      expect(evaluatePayment({ ...evaluated, candidates })).toEqual({
+        ...NOTHING,
+        customerUserId,
+        likelyCause,
+      });
+    },
+  );
 });
 
-describe('what a later look asks of a payment from before the touch', () => {
+describe('a later evaluation of a payment from before the touch', () => {
   const early = { ...payment, evaluatedAt: NOW - 1, occurredAt: binding.touchedAt - 1 };
 
   test.each([
@@ -544,7 +558,7 @@ describe('what a later look asks of a payment from before the touch', () => {
     'user_id_mismatch',
     'user_not_attributed',
     'outside_attribution_window',
-  ] as const)('%s was said of it: it is too early for this binding', (likelyCause) => {
+  ] as const)('a payment with the cause %s and from before the touch is not healed', (likelyCause) => {
     expect(evaluatePayment({ ...early, likelyCause })).toMatchObject({
       earning: null,
       likelyCause: 'outside_attribution_window',
@@ -552,61 +566,61 @@ describe('what a later look asks of a payment from before the touch', () => {
   });
 
   test.each(['missing_exchange_rate', 'price_unknown', 'processing'] as const)(
-    '%s was said of it, and nothing of its user: it may still earn',
+    'a payment with the cause %s and from before the touch may still earn',
     (likelyCause) => {
       expect(evaluatePayment({ ...early, likelyCause }).earning?.amountCents).toBe(200);
     },
   );
 });
 
-describe('money back in another currency than the payment', () => {
+describe('a refund in another currency than its payment', () => {
   const euros = { ...payment, currency: 'EUR', amountMinor: 900, usdCents: 1_000 };
   const earned = after(euros, evaluatePayment(euros));
   const booking = (over: Partial<AdjustmentSnapshot>, of: PaymentSnapshot = earned) =>
     evaluatePayment({ ...of, adjustments: [adjustment(1, over)] });
 
-  test('takes back the part that it is of the USD value', () => {
+  test('a refund in another currency reverses its share of the USD amount', () => {
     const { booked, reversals } = booking({ currency: 'USD', amountMinor: 250, usdCents: 250 });
     expect(booked).toEqual([{ adjustmentId: 'adj_1', bookedMinor: 225 }]);
     expect(reversals.map((r) => [r.amountCents, r.baseCents])).toEqual([[-50, -250]]);
   });
 
-  test('in the same currency is compared as it was charged, whatever it is worth by now', () => {
+  test('a refund in the same currency is compared in that currency', () => {
     const { booked } = booking({ currency: 'EUR', amountMinor: 450, usdCents: 700 });
     expect(booked).toEqual([{ adjustmentId: 'adj_1', bookedMinor: 450 }]);
   });
 
   test.each([
-    ['its own USD value is unknown', { currency: 'GBP', amountMinor: 250, usdCents: null }, 1_000],
+    ['its USD amount is unknown', { currency: 'GBP', amountMinor: 250, usdCents: null }, 1_000],
     ["the payment's USD value is unknown", { currency: 'USD', amountMinor: 250, usdCents: 250 }, null],
-  ])('takes nothing back by a guess when %s', (_title, over, usdCents) => {
+  ])('a refund in another currency reverses nothing when %s', (_title, over, usdCents) => {
     expect(booking(over, { ...earned, usdCents })).toMatchObject({ booked: [], reversals: [], revenue: [] });
   });
 });
 
-test('what is booked of a refund stays, though its USD value is not stated any more', () => {
+test('the booked part of a refund stays when its USD amount is no longer stated', () => {
   const euros = { ...payment, currency: 'EUR', amountMinor: 900, usdCents: 1_000 };
   const earned = after(euros, evaluatePayment(euros));
   const pounds = adjustment(1, { currency: 'GBP', amountMinor: 250, usdCents: null, bookedMinor: 225 });
   expect(evaluatePayment({ ...earned, adjustments: [pounds] })).toMatchObject({ booked: [], reversals: [] });
 });
 
-describe('several refunds at one look', () => {
+describe('several refunds in one evaluation', () => {
   const earned = after(payment, evaluatePayment(payment));
   const ids = (adjustments: readonly AdjustmentSnapshot[]) =>
     evaluatePayment({ ...earned, adjustments }).reversals.map((r) => r.adjustmentId);
 
-  test('are booked in the order in which they happened, whatever the order of arrival', () => {
+  test('several refunds are booked in the order of their times, whatever the order of arrival', () => {
     expect(ids([adjustment(3), adjustment(1), adjustment(2)])).toEqual(['adj_1', 'adj_2', 'adj_3']);
   });
 
-  test('of one millisecond are booked by their ids, so that a repetition writes the same', () => {
+  test('refunds of the same millisecond are booked in the order of their ids', () => {
     const same = [2, 3, 1].map((n) => adjustment(n, { occurredAt: NOW }));
     expect(ids(same)).toEqual(['adj_1', 'adj_2', 'adj_3']);
     expect(ids(same.toReversed())).toEqual(['adj_1', 'adj_2', 'adj_3']);
   });
 
-  test('beyond what was paid leave no row of revenue or reversal that says nothing', () => {
+  test('refunds above the payment create no rows with an amount of zero', () => {
     const adjustments = [1, 2, 3, 4].map((n) => adjustment(n, { amountMinor: 400 }));
     const { reversals, revenue } = evaluatePayment({ ...earned, adjustments });
     expect(reversals).toEqual([
@@ -621,30 +635,30 @@ describe('several refunds at one look', () => {
     ]);
   });
 
-  test('are taken from an attributed payment also when another of its names was attributed since', () => {
+  test('refunds reverse an attributed payment even if another reference was attributed since', () => {
     const adjustments = [adjustment(1)];
     const { reversals } = evaluatePayment({ ...earned, adjustments, countedElsewhere: true });
     expect(reversals.map((r) => r.amountCents)).toEqual([-60]);
   });
 });
 
-describe('a reversal that names only the payment', () => {
+describe('a refund reversal that names only the payment', () => {
   const earned = after(payment, evaluatePayment(payment));
   const undoing = (n: number, over: Partial<AdjustmentSnapshot> = {}) =>
     adjustment(n, { state: 'reversed', reversesAll: true, ...over });
-  /** A payment of which the refund is already booked, and what came to be known since. */
+  /** A payment with a booked refund, and later facts. */
   const refundedAnd = (...later: readonly AdjustmentSnapshot[]): PaymentSnapshot => {
     const refunded = { ...earned, adjustments: [adjustment(1)] };
     const booked = after(refunded, evaluatePayment(refunded));
     return { ...booked, adjustments: [...booked.adjustments, ...later] };
   };
 
-  test('undoes a refund of the same millisecond', () => {
+  test('a refund reversal undoes a refund of the same millisecond', () => {
     const { reversals } = evaluatePayment(refundedAnd(undoing(2, { occurredAt: NOW + 1 })));
     expect(reversals.map((r) => r.amountCents)).toEqual([60]);
   });
 
-  test('is told twice: the row that gives back names the first that told it', () => {
+  test('of two equal refund reversals the first is the event of the restoring row', () => {
     for (const later of [
       [undoing(5), undoing(3)],
       [undoing(3), undoing(5)],
@@ -655,7 +669,7 @@ describe('a reversal that names only the payment', () => {
     }
   });
 
-  test('undoes nothing and takes nothing while it is not a reversal', () => {
+  test('a refund reversal that is not in effect changes nothing', () => {
     const { reversals, booked } = evaluatePayment(refundedAnd(undoing(2, { state: 'applied' })));
     expect([reversals, booked]).toEqual([[], []]);
   });

@@ -4,24 +4,24 @@ import { convertToUsdCents, shownUsdPerUnit } from '../../src/domain/exchange-ra
 import { minorDecimals } from '../../src/domain/money.ts';
 
 describe('conversion at a reference rate', () => {
-  // Worked out by hand: minor units / 10^decimals × worth / units × 100.
+  // Computed by hand: minor units / 10^decimals × worth / units × 100.
   test.each([
     ['euros', 1_000, 'EUR', '1', '1.0845', 1_085], // 1084.5
-    ['less than half a cent more', 1_000, 'EUR', '1', '1.08449', 1_084], // 1084.49
+    ['less than half a cent', 1_000, 'EUR', '1', '1.08449', 1_084], // 1084.49
     ['yen, which have no decimals', 1_500, 'JPY', '162.34', '1.0558', 976], // 975.545
     ['dinars, which have three', 12_340, 'KWD', '0.32415', '1.0558', 4_019], // 4019.303
-    ['an inverse whose decimals never end', 300, 'GBP', '3', '1', 100],
-    ['the same, one penny less', 299, 'GBP', '3', '1', 100], // 99.667
-    ['a half that only an exact quotient has', 1, 'XTS', '3', '1.5', 1], // 0.5
-    ['a hair below that half', 1, 'XTS', '3.000000000001', '1.5', 0],
+    ['an inverse with infinitely many decimals', 300, 'GBP', '3', '1', 100],
+    ['the same inverse, one penny less', 299, 'GBP', '3', '1', 100], // 99.667
+    ['an exact half', 1, 'XTS', '3', '1.5', 1], // 0.5
+    ['just below a half', 1, 'XTS', '3.000000000001', '1.5', 0],
     ['a cross rate through a tiny unit', 250_000, 'IDR', '16936.15', '1.0558', 16], // 15.585
-    ['one unit of dollars for one', 123, 'EUR', '1', '1', 123],
-    ['almost nothing', 1, 'IDR', '16936.15', '1.0558', 0],
-  ])('%s', (_title, amountMinor, currency, units, worthUsd, cents) => {
+    ['a rate of one', 123, 'EUR', '1', '1', 123],
+    ['an amount below half a cent', 1, 'IDR', '16936.15', '1.0558', 0],
+  ])('a conversion to cents rounds once: %s', (_title, amountMinor, currency, units, worthUsd, cents) => {
     expect(convertToUsdCents(amountMinor, currency, { units, worthUsd })).toBe(cents);
   });
 
-  test('is null above what a number counts exactly', () => {
+  test('a conversion above the safe integers is null', () => {
     expect(
       convertToUsdCents(Number.MAX_SAFE_INTEGER, 'EUR', { units: '1', worthUsd: '1.0000000001' }),
     ).toBeNull();
@@ -30,7 +30,7 @@ describe('conversion at a reference rate', () => {
     );
   });
 
-  /** A decimal text with the fraction that it stands for. */
+  /** Decimal text with the fraction that it represents. */
   const decimal = fc.tuple(fc.bigInt({ min: 1n, max: 10n ** 14n }), fc.nat(9)).map(([digits, places]) => {
     const text = String(digits).padStart(places + 1, '0');
     const whole = text.slice(0, text.length - places);
@@ -41,7 +41,7 @@ describe('conversion at a reference rate', () => {
     };
   });
 
-  test('is the nearest cent to the exact quotient, and a half goes up', () => {
+  test('a conversion is the nearest cent to the exact quotient, and a half rounds up', () => {
     fc.assert(
       fc.property(
         fc.nat(1_000_000_00),
@@ -63,7 +63,7 @@ describe('conversion at a reference rate', () => {
   });
 });
 
-describe('a rate to look at', () => {
+describe('a rate for display', () => {
   test.each([
     ['1', '1.0845', '1.0845'],
     ['162.34', '1.0558', '0.00650363434767'],
@@ -75,7 +75,7 @@ describe('a rate to look at', () => {
     ['1', '999999999999.6', '1000000000000'],
     ['7', '1000000', '142857.142857'],
     ['999999999999', '0.000000000001', '0.000000000000000000000001'],
-  ])('%s units for %s dollars is %s', (units, worthUsd, shown) => {
+  ])('the displayed rate of %s units for %s dollars is %s', (units, worthUsd, shown) => {
     expect(shownUsdPerUnit({ units, worthUsd })).toBe(shown);
   });
 });

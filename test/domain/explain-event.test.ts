@@ -122,18 +122,18 @@ function explain(over: Partial<EventHistory> = {}, scheme: 'static_token' | 'hma
   return explainEvent({ ...history, ...over }, scheme);
 }
 
-/** The one step of that name; there must be exactly one. */
+/** Returns the step of that name, and expects that there is exactly one. */
 function step(name: ExplainedStep['step'], over: Partial<EventHistory> = {}): ExplainedStep {
   const found = explain(over).filter((explained) => explained.step === name);
   expect(found).toHaveLength(1);
   return found[0]!;
 }
 
-/** Stands for an explanation that has these words in it. */
+/** Matches an explanation that contains these words. */
 const saying = (words: string): string => expect.stringMatching(words) as unknown as string;
 
 describe('the steps of an explanation', () => {
-  test('an event that was read has all six, in the order in which they happen', () => {
+  test('an event that was read has all six steps in order', () => {
     expect(explain().map((explained) => explained.step)).toEqual(EXPLANATION_STEPS);
     expect(EXPLANATION_STEPS).toEqual([
       'verify',
@@ -149,17 +149,17 @@ describe('the steps of an explanation', () => {
     ['a request that was refused', { delivery: { ...delivery, processingStatus: 'rejected' } }, ['verify']],
     ['a body that was not read', { event: null }, ['verify', 'store_raw', 'normalize']],
     [
-      'an event that was told before',
+      'an event that was reported before',
       { event: null, duplicateOf: OTHER_EVENT_ID },
       ['verify', 'store_raw', 'normalize', 'dedupe'],
     ],
-  ])('%s ends with the step that ended it', (_, over, steps) => {
+  ])('the explanation of %s ends with the step that ended the delivery', (_, over, steps) => {
     expect(explain(over).map((explained) => explained.step)).toEqual(steps);
   });
 });
 
-describe('how it was verified', () => {
-  test('says by which proof of which provider, and from which secret', () => {
+describe('the step verify', () => {
+  test('the step verify states the proof, the provider and the secret', () => {
     expect(explain({}, 'static_token')[0]).toEqual({
       step: 'verify',
       decision: 'verified',
@@ -178,9 +178,9 @@ describe('how it was verified', () => {
   });
 
   test.each([
-    ['the kept reason', 'the time is too old', 'refused: the time is too old\\.'],
-    ['a general one where none was kept', null, 'refused: its proof does not match\\.'],
-  ])('a refusal gives %s', (_, lastError, words) => {
+    ['the stored reason', 'the time is too old', 'refused: the time is too old\\.'],
+    ['a general reason if none is stored', null, 'refused: its proof does not match\\.'],
+  ])('the explanation of a refusal gives %s', (_, lastError, words) => {
     const refused = { ...delivery, processingStatus: 'rejected', lastError };
     expect(explain({ delivery: refused })).toEqual([
       {
@@ -193,7 +193,7 @@ describe('how it was verified', () => {
   });
 });
 
-test('what was kept is named by its digest and length', () => {
+test('the step store_raw states digest and length of the body', () => {
   expect(step('store_raw')).toEqual({
     step: 'store_raw',
     decision: 'stored',
@@ -202,8 +202,8 @@ test('what was kept is named by its digest and length', () => {
   });
 });
 
-describe('what it was read as', () => {
-  test('its kind and amount in minor units, with everything that was read', () => {
+describe('the step normalize', () => {
+  test('the step normalize states the kind and the amount in minor units, with all values as facts', () => {
     expect(step('normalize')).toEqual({
       step: 'normalize',
       decision: 'purchase',
@@ -222,13 +222,13 @@ describe('what it was read as', () => {
     });
   });
 
-  test('an event without an amount states none, and one without a currency does not invent it', () => {
+  test('the step normalize states no amount and no currency that the event does not have', () => {
     const says = (over: Partial<ExplainedEvent>) => step('normalize', { event: { ...event, ...over } });
     expect(says({ amountMinor: null, currency: null }).explanation).toBe('The body was read as purchase.');
     expect(says({ currency: null }).explanation).toContain('999 minor units of ?');
   });
 
-  test('the sandbox is pointed out', () => {
+  test('the step normalize points out a sandbox event', () => {
     const sandbox = { ...event, environment: 'sandbox' } as const;
     expect(step('normalize', { event: sandbox }).explanation).toMatch(
       /EUR\. It is a sandbox event, .* never earns/,
@@ -239,7 +239,7 @@ describe('what it was read as', () => {
     ['failed', 'data.id is missing', 'could not be read: data\\.id is missing\\.'],
     ['failed', null, 'could not be read: no reason was stored\\.'],
     ['ignored', 'a thin event', 'event is ignored: a thin event\\.'],
-  ])('a body that %s with the reason %p says so', (processingStatus, lastError, words) => {
+  ])('the step normalize of a body that %s states the reason %p', (processingStatus, lastError, words) => {
     const over = { event: null, delivery: { ...delivery, processingStatus, lastError } };
     expect(step('normalize', over)).toEqual({
       step: 'normalize',
@@ -249,7 +249,7 @@ describe('what it was read as', () => {
     });
   });
 
-  test('a body that is still worked on is processing, and the latest trouble is a fact', () => {
+  test('the step normalize of an unfinished delivery is processing, with its last error as a fact', () => {
     const over = { event: null, delivery: { ...delivery, processingStatus: 'stored', lastError: 'away' } };
     expect(step('normalize', over)).toEqual({
       step: 'normalize',
@@ -259,7 +259,7 @@ describe('what it was read as', () => {
     });
   });
 
-  test('a body that another delivery told before was read, whatever its status says', () => {
+  test('the body of a duplicate counts as read, whatever the status of the delivery', () => {
     const over = {
       event: null,
       duplicateOf: OTHER_EVENT_ID,
@@ -274,8 +274,8 @@ describe('what it was read as', () => {
   });
 });
 
-describe('whether it was told before', () => {
-  test('a first event says so', () => {
+describe('the step dedupe', () => {
+  test('the step dedupe of a first event says so', () => {
     expect(step('dedupe')).toEqual({
       step: 'dedupe',
       decision: 'first',
@@ -284,7 +284,7 @@ describe('whether it was told before', () => {
     });
   });
 
-  test('a duplicate names the event that it repeats', () => {
+  test('the step dedupe of a duplicate names the first event', () => {
     expect(step('dedupe', { event: null, duplicateOf: OTHER_EVENT_ID })).toEqual({
       step: 'dedupe',
       decision: 'duplicate',
@@ -294,7 +294,7 @@ describe('whether it was told before', () => {
   });
 
   test.each<EventKind>(['purchase', 'renewal', 'trial_converted', 'product_change'])(
-    'a %s whose payment another event told first names that event',
+    'the step dedupe of a %s names the event that reported its payment first',
     (kind) => {
       const over = { event: { ...event, kind }, payment: { ...payment, firstEventId: OTHER_EVENT_ID } };
       expect(step('dedupe', over)).toEqual({
@@ -306,40 +306,43 @@ describe('whether it was told before', () => {
     },
   );
 
-  test('a refund is never the same payment, and an event without a payment is none', () => {
+  test('a refund or an event without a payment never counts as the same payment', () => {
     const others = { ...payment, firstEventId: OTHER_EVENT_ID };
     expect(step('dedupe', { event: { ...event, kind: 'refund' }, payment: others }).decision).toBe('first');
     expect(step('dedupe', { payment: null }).decision).toBe('first');
   });
 });
 
-describe('whom it is owed to', () => {
+describe('the step attribute', () => {
   test.each([
     ['claim_token', 'the claim token of a click'],
     ['code', 'by a code'],
     ['deferred', 'a deferred match with a click from the same address'],
-  ] as const)('names the user, the creator and the %s that decided', (matchMethod, words) => {
-    const users = [{ ...user, attribution: { ...attribution, matchMethod } }];
-    const explained = step('attribute', { payment: { ...payment, users } });
-    expect(explained).toEqual({
-      step: 'attribute',
-      decision: 'attributed',
-      explanation: saying(`^The user is user-1\\. The device came through First creator by .*\\.$`),
-      facts: { users },
-    });
-    expect(explained.explanation).toContain(words);
-    expect(explained.explanation).not.toContain('first touch');
-  });
+  ] as const)(
+    'the step attribute names the user, the creator and the %s that decided',
+    (matchMethod, words) => {
+      const users = [{ ...user, attribution: { ...attribution, matchMethod } }];
+      const explained = step('attribute', { payment: { ...payment, users } });
+      expect(explained).toEqual({
+        step: 'attribute',
+        decision: 'attributed',
+        explanation: saying(`^The user is user-1\\. The device came through First creator by .*\\.$`),
+        facts: { users },
+      });
+      expect(explained.explanation).toContain(words);
+      expect(explained.explanation).not.toContain('first touch');
+    },
+  );
 
   test.each([
     [[lostTouch], 'The first touch counts. A later touch does not.'],
     [[lostTouch, lostTouch], 'The first touch counts. 2 later touches do not.'],
-  ])('touches that lost are counted: %#', (lostTouches, words) => {
+  ])('the step attribute counts lost touches (%#)', (lostTouches, words) => {
     const users = [{ ...user, attribution: { ...attribution, lostTouches } }];
     expect(step('attribute', { payment: { ...payment, users } }).explanation).toContain(words);
   });
 
-  test('of several users the one whose attribution decided is named', () => {
+  test('the step attribute names the user whose attribution decided', () => {
     const users = [
       { ...user, customerUserId: 'nobody', attribution: null },
       { ...user, customerUserId: 'loser', attribution: { ...attribution, decided: false } },
@@ -350,7 +353,7 @@ describe('whom it is owed to', () => {
     );
   });
 
-  test('where no attribution decided, the payment says why', () => {
+  test('the step attribute gives the cause of a payment without a deciding attribution', () => {
     const users = [{ ...user, attribution: { ...attribution, decided: false } }];
     const undecided = { ...payment, users };
     const because = (likelyCause: LikelyCause) =>
@@ -375,7 +378,7 @@ describe('whom it is owed to', () => {
     });
   });
 
-  test('before a payment is evaluated its event says why, and else that it is still worked on', () => {
+  test('the step attribute gives the cause of the event before the payment is evaluated, otherwise processing', () => {
     const undecided = { ...payment, users: [] };
     const nameless = { ...event, likelyCause: 'missing_user_id' } as const;
     expect(step('attribute', { event: nameless, payment: undecided }).decision).toBe('missing_user_id');
@@ -389,7 +392,7 @@ describe('whom it is owed to', () => {
     });
   });
 
-  test('the sandbox is not attributed, though a user is known', () => {
+  test('a sandbox event is not attributed, even if its user is known', () => {
     const sandbox = { ...event, environment: 'sandbox' } as const;
     expect(step('attribute', { event: sandbox })).toEqual({
       step: 'attribute',
@@ -400,7 +403,7 @@ describe('whom it is owed to', () => {
   });
 
   test.each<EventKind>(['trial_started', 'cancellation', 'expiration', 'transfer', 'test', 'other'])(
-    'a %s moves no money, so nobody is looked for',
+    'an event of kind %s moves no money and needs no attribution',
     (kind) => {
       expect(step('attribute', { event: { ...event, kind } })).toEqual({
         step: 'attribute',
@@ -412,7 +415,7 @@ describe('whom it is owed to', () => {
   );
 
   test.each<EventKind>(['refund', 'refund_reversed', 'chargeback', 'chargeback_reversed'])(
-    'a %s that came before its payment waits for it, by its reference',
+    'an event of kind %s without its payment waits for the payment',
     (kind) => {
       expect(step('attribute', { event: { ...event, kind }, payment: null })).toEqual({
         step: 'attribute',
@@ -423,7 +426,7 @@ describe('whom it is owed to', () => {
     },
   );
 
-  test('money that went back without naming its payment waits for nothing', () => {
+  test('a refund without a payment reference does not wait', () => {
     const nameless = { ...event, kind: 'refund', paymentRef: null } as const;
     expect(step('attribute', { event: nameless, payment: null })).toEqual({
       step: 'attribute',
@@ -433,7 +436,7 @@ describe('whom it is owed to', () => {
     });
   });
 
-  test('money that came in without a payment says why, where a cause is known', () => {
+  test('the step attribute of a paid event without a payment gives its cause if it has one', () => {
     const unknown = { event: { ...event, likelyCause: 'price_unknown' as const }, payment: null };
     expect(step('attribute', unknown)).toEqual({
       step: 'attribute',
@@ -448,7 +451,7 @@ describe('whom it is owed to', () => {
   });
 });
 
-describe('what was written', () => {
+describe('the step write_commission', () => {
   const price = {
     currency: 'EUR',
     amountMinor: 999,
@@ -466,7 +469,7 @@ describe('what was written', () => {
     ],
     [null, '217 cents: 2000 basis points of 1085 cents.'],
   ] as const)(
-    'an earning at a rate of the %s can be computed again from its sentence',
+    'the explanation of an earning contains its calculation (rate of: %s)',
     (rateSource, sentence) => {
       const commissions = [{ ...earning, rateSource }];
       expect(step('write_commission', { commissions })).toEqual({
@@ -478,7 +481,7 @@ describe('what was written', () => {
     },
   );
 
-  test('an earning points to the rows of money that went back later', () => {
+  test('the explanation of an earning mentions later refunds', () => {
     const commissions = [earning, reversal];
     const explained = step('write_commission', { commissions });
     expect(explained.explanation).toMatch(
@@ -487,7 +490,7 @@ describe('what was written', () => {
     expect(explained.facts).toEqual({ price, commissions });
   });
 
-  test('a refund states the sum of its own rows and no others', () => {
+  test('the explanation of a refund states the sum of only its own rows', () => {
     const refund = { ...event, kind: 'refund' } as const;
     const own = [reversal, { ...reversal, commissionId: 'com_3' as CommissionId, amountCents: -40 }];
     const over = { eventId: OTHER_EVENT_ID, event: refund, commissions: [earning, ...own] };
@@ -501,7 +504,7 @@ describe('what was written', () => {
     });
   });
 
-  test("the payment's cause comes before the event's", () => {
+  test("the payment's cause takes precedence over the event's", () => {
     const paused = { ...payment, likelyCause: 'affiliate_paused' as const };
     const causes = { event: { ...event, likelyCause: 'price_unknown' as const }, commissions: [] };
     expect(step('write_commission', { ...causes, payment: paused })).toEqual({
@@ -513,7 +516,7 @@ describe('what was written', () => {
     expect(step('write_commission', { ...causes, payment: null }).decision).toBe('price_unknown');
   });
 
-  test('the sandbox owes nothing and names no cause', () => {
+  test('a sandbox event has no commission and no cause', () => {
     const sandbox = { ...event, environment: 'sandbox', likelyCause: 'price_unknown' } as const;
     expect(step('write_commission', { event: sandbox, commissions: [] })).toMatchObject({
       decision: 'none',
@@ -521,7 +524,7 @@ describe('what was written', () => {
     });
   });
 
-  test('an event whose payment earned by another one says so', () => {
+  test('the explanation of an event whose payment earned through another event says so', () => {
     const commissions = [{ ...earning, eventId: OTHER_EVENT_ID }];
     expect(step('write_commission', { commissions })).toEqual({
       step: 'write_commission',

@@ -17,7 +17,7 @@ test.each([
   ['a', 0xe8b7be43],
   ['123456789', 0xcbf43926],
   ['The quick brown fox jumps over the lazy dog', 0x414fa339],
-])('the CRC32 of %p is the one that zip computes', (text, expected) => {
+])('the CRC32 of %p equals that of zip', (text, expected) => {
   expect(crc32(text)).toBe(expected);
 });
 
@@ -25,7 +25,7 @@ test.each([
 test.each([
   ['account', 'tri_sk_live_'],
   ['sdk', 'pk_live_'],
-] as const)('a key of the kind %s has its form and is recognised', (kind, prefix) => {
+] as const)('a key of the kind %s has the documented format and is recognized', (kind, prefix) => {
   for (const fill of [0, 1, 255]) {
     const key = formatKey(kind, new Uint8Array(32).fill(fill));
     expect(key).toMatch(new RegExp(`^${prefix}[0-9A-Za-z]{49}$`));
@@ -34,7 +34,7 @@ test.each([
 });
 
 // @promise key-parts
-test('no key with one character changed is taken for a key', () => {
+test('a key with one changed character is refused', () => {
   const random = fc.uint8Array({ minLength: 32, maxLength: 32 });
   fc.assert(
     fc.property(
@@ -50,7 +50,7 @@ test('no key with one character changed is taken for a key', () => {
   );
 });
 
-/** The checksum as the key's form describes it: the CRC32 in six digits to the base 62. */
+/** The checksum of the key format: the CRC32 in six base62 digits. */
 function withChecksum(text: string): string {
   const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
   let checksum = '';
@@ -60,7 +60,7 @@ function withChecksum(text: string): string {
   return text + checksum;
 }
 
-test('a right checksum makes no key of a text that has another form', () => {
+test('text in another format is no key, even with a correct checksum', () => {
   const random = 'Ab3'.repeat(14) + 'x';
   expect(keyKind(withChecksum(`pk_live_${random}`))).toBe('sdk');
   expect(keyKind(withChecksum(`tri_sk_live_${random}`))).toBe('account');
@@ -78,16 +78,16 @@ test('a right checksum makes no key of a text that has another form', () => {
   }
 });
 
-test.each([31, 33, 0])('%d random bytes make no key', (length) => {
+test.each([31, 33, 0])('%d random bytes are refused as a key', (length) => {
   expect(() => formatKey('sdk', new Uint8Array(length))).toThrow('32 random bytes');
 });
 
-test('a new key may read and write and no more, of the four permissions that there are', () => {
+test('a new key has only the permissions read and write by default', () => {
   expect(PERMISSIONS).toEqual(['read', 'write', 'setup', 'payout']);
   expect(DEFAULT_PERMISSIONS).toEqual(['read', 'write']);
 });
 
-test('two random parts never make one key', () => {
+test('two different random parts never give the same key', () => {
   const random = fc.uint8Array({ minLength: 32, maxLength: 32 });
   fc.assert(
     fc.property(
@@ -96,7 +96,7 @@ test('two random parts never make one key', () => {
       (a, b) => (formatKey('sdk', a) === formatKey('sdk', b)) === (a.join() === b.join()),
     ),
   );
-  // Each of the bytes counts, not only the last ones.
+  // Every byte counts, not only the last ones.
   const ofOne = Array.from({ length: 32 }, (_, at) =>
     formatKey('sdk', new Uint8Array(32).fill(1, at, at + 1)),
   );
@@ -104,14 +104,14 @@ test('two random parts never make one key', () => {
 });
 
 // @promise key-hint-is-no-key
-test('what is shown of a key later does not let anybody call', () => {
+test('the display form of a key is not a valid key', () => {
   const key = formatKey('sdk', new Uint8Array(32).fill(7));
   expect(displayKey('sdk', key)).toBe(`${key.slice(0, 12)}…${key.slice(-4)}`);
   expect(keyKind(displayKey('sdk', key))).toBeNull();
 });
 
 // @promise subdomain-from-name
-test('every name makes a subdomain', () => {
+test('every app name gives a valid subdomain', () => {
   fc.assert(fc.property(anyText, (name) => isSubdomain(subdomainOf(name, '0a1b2c'))));
   expect(subdomainOf('  Café -- Nº 5!', 'abc')).toBe('cafe-no-5-abc');
   expect(subdomainOf('日本', 'abc')).toBe('app-abc');

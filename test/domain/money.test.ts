@@ -29,7 +29,7 @@ describe('decimals of a currency', () => {
     expect(minorDecimals(currency)).toBe(decimals);
   });
 
-  test('sixteen currencies have none, five have three', () => {
+  test('sixteen currencies have no decimals and five have three', () => {
     const having = (decimals: number) =>
       [...CURRENCY_DECIMALS].filter(([, count]) => count === decimals).map(([currency]) => currency);
     expect(having(0).toSorted().join(' ')).toBe(
@@ -40,7 +40,7 @@ describe('decimals of a currency', () => {
   });
 });
 
-describe('the one rounding', () => {
+describe('rounding', () => {
   test.each([
     [0n, 2n, 0n],
     [1n, 2n, 1n],
@@ -62,16 +62,16 @@ describe('the one rounding', () => {
     [-2n, 3n, -1n],
     [7n, 7n, 1n],
     [10n ** 30n + 5n, 10n, 10n ** 29n + 1n],
-  ])('%i / %i is %i', (numerator, denominator, rounded) => {
+  ])('%i / %i rounds to %i', (numerator, denominator, rounded) => {
     expect(roundHalfAwayFromZero(numerator, denominator)).toBe(rounded);
   });
 
-  test('nothing is divided by zero', () => {
+  test('rounding refuses a denominator of zero', () => {
     expect(() => roundHalfAwayFromZero(1n, 0n)).toThrow(RangeError);
   });
 
   // @promise one-rounding
-  test('is never further off than half, and an exact half goes away from zero', () => {
+  test('rounding is off by at most a half, and an exact half rounds away from zero', () => {
     fc.assert(
       fc.property(fc.bigInt(), fc.bigInt({ min: 1n }), (numerator, denominator) => {
         const rounded = roundHalfAwayFromZero(numerator, denominator);
@@ -85,7 +85,7 @@ describe('the one rounding', () => {
   });
 
   // @promise one-rounding
-  test('treats a debt like a claim of the same size', () => {
+  test('rounding is symmetric in the sign', () => {
     fc.assert(
       fc.property(fc.bigInt(), fc.bigInt({ min: 1n }), (numerator, denominator) => {
         const rounded = roundHalfAwayFromZero(numerator, denominator);
@@ -161,7 +161,7 @@ describe('a decimal amount in minor units', () => {
     expect(decimalToMinor(value, decimals)).toBe(minor);
   });
 
-  test('an amount printed with its decimals reads back as itself', () => {
+  test('an amount that is printed with its decimals is read back unchanged', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), fc.constantFrom(0, 2, 3), (minor, decimals) => {
         const digits = String(Math.abs(minor)).padStart(decimals + 1, '0');
@@ -172,7 +172,7 @@ describe('a decimal amount in minor units', () => {
     );
   });
 
-  test('a price with up to three decimals rounds as on paper, though it was sent as a double', () => {
+  test('a price with up to three decimals that was sent as a double rounds like its decimal text', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 100_000_000 }), (thousandths) => {
         expect(decimalToMinor(thousandths / 1000, 2)).toBe(Math.floor((thousandths + 5) / 10));
@@ -180,7 +180,7 @@ describe('a decimal amount in minor units', () => {
     );
   });
 
-  test('any number is a safe whole number or null, and the sign only turns the sign', () => {
+  test('any number becomes a safe integer or null, and its sign changes only the sign', () => {
     fc.assert(
       fc.property(fc.double(), fc.constantFrom(0, 2, 3), (value, decimals) => {
         const minor = decimalToMinor(value, decimals);
@@ -192,7 +192,7 @@ describe('a decimal amount in minor units', () => {
     );
   });
 
-  test('any text is read or refused, never thrown at', () => {
+  test('any text is read or refused without an error', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 500 }), (text) => {
         const minor = decimalToMinor(text, 2);
@@ -216,12 +216,12 @@ describe('a commission', () => {
     [1234, 10_000, 1234],
     [BIGGEST, 10_000, BIGGEST],
     [BIGGEST, 5000, 4_503_599_627_370_496],
-  ])('of %i cents at %i basis points is %i cents', (base, rate, commission) => {
+  ])('a commission of %i cents at %i basis points is %i cents', (base, rate, commission) => {
     expect(commissionCents(base, rate)).toBe(commission);
   });
 
   // @promise exact-products
-  test('is never more than the payment, and grows with payment and rate', () => {
+  test('a commission never exceeds the payment, and grows with payment and rate', () => {
     fc.assert(
       fc.property(cents, fc.integer({ min: 0, max: 9999 }), (base, rate) => {
         const commission = commissionCents(base, rate);
@@ -248,11 +248,11 @@ describe('a share', () => {
     [200, 5, 0, 200],
     [200, 0, 0, 0],
     [BIGGEST, BIGGEST - 1, BIGGEST, BIGGEST - 1],
-  ])('of %i for %i out of %i is %i', (amount, part, whole, expected) => {
+  ])('a share of %i for %i out of %i is %i', (amount, part, whole, expected) => {
     expect(share(amount, part, whole)).toBe(expected);
   });
 
-  test('stays between nothing and everything, and never shrinks when more is given back', () => {
+  test('a share is between zero and the amount, and never decreases when more is refunded', () => {
     fc.assert(
       fc.property(cents, cents, fc.integer({ min: 1, max: BIGGEST }), cents, (amount, part, whole, more) => {
         const taken = share(amount, part, whole);
@@ -263,7 +263,7 @@ describe('a share', () => {
     );
   });
 
-  test('of everything is everything', () => {
+  test('the share of the whole is the whole amount', () => {
     fc.assert(
       fc.property(cents, fc.integer({ min: 1, max: BIGGEST }), (amount, whole) => {
         expect(share(amount, whole, whole)).toBe(amount);

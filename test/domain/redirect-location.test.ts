@@ -8,7 +8,7 @@ const touch = { claimToken: '11111111-2222-4333-8444-555555555555', slug: 'Sprin
 const OURS = `claim_token=${touch.claimToken}&via=Spring_1`;
 const REFERRER_OURS = `claim_token%3D${touch.claimToken}%26via%3DSpring_1`;
 
-describe('a destination gets the claim token and the slug, and keeps what it had', () => {
+describe('a destination gets the claim token and the slug', () => {
   test.each([
     ['https://example.com', `https://example.com/?${OURS}`],
     ['https://example.com/get', `https://example.com/get?${OURS}`],
@@ -31,7 +31,7 @@ describe('a destination gets the claim token and the slug, and keeps what it had
     ['myapp:opaque?via=1#f', `myapp:opaque?${OURS}#f`],
     ['myapp:größe', `myapp:gr%C3%B6%C3%9Fe?${OURS}`],
     ['com.example.app:/open?x=1', `com.example.app:/open?x=1&${OURS}`],
-    // Only the page of an app takes a referrer.
+    // Only the page of an app accepts a referrer.
     ['https://play.google.com/store/apps?id=x', `https://play.google.com/store/apps?id=x&${OURS}`],
     [
       'https://play.google.com.example/store/apps/details?id=x',
@@ -46,13 +46,13 @@ describe('a destination gets the claim token and the slug, and keeps what it had
       `https://play.google.com/a/store/apps/details?id=x&${OURS}`,
     ],
     ['market://search?q=x', `market://search?q=x&${OURS}`],
-  ])('%s', (destination, expected) => {
+  ])('%s gets the claim token and the slug and keeps its other parts', (destination, expected) => {
     expect(redirectLocation(destination, touch)).toBe(expected);
   });
 });
 
 // @promise play-store-referrer
-describe('a Play Store address gets them inside its referrer, encoded as one value', () => {
+describe('a Play Store address', () => {
   const play = 'https://play.google.com/store/apps/details';
   test.each([
     [`${play}?id=com.example`, `${play}?id=com.example&referrer=${REFERRER_OURS}`],
@@ -75,11 +75,11 @@ describe('a Play Store address gets them inside its referrer, encoded as one val
     ],
     [`${play}?referrer=a%3D1&id=x&referrer=b%3D2`, `${play}?id=x&referrer=a%3D1%26b%3D2%26${REFERRER_OURS}`],
     [`${play}?id=x&referrer=%zz%ff`, `${play}?id=x&referrer=%25zz%EF%BF%BD%26${REFERRER_OURS}`],
-  ])('%s', (destination, expected) => {
+  ])('%s gets both inside its referrer, encoded as one value', (destination, expected) => {
     expect(redirectLocation(destination, touch)).toBe(expected);
   });
 
-  test('which the app reads back as a query', () => {
+  test('the app reads the Play Store referrer as a query', () => {
     const url = new URL(redirectLocation(`${play}?id=x&referrer=utm_source%3Da`, touch));
     const referrer = new URLSearchParams(url.searchParams.get('referrer') ?? '');
     expect(Object.fromEntries(referrer)).toEqual({
@@ -95,11 +95,11 @@ test.each([
   ['myapp:opaque', 'myapp:opaque'],
   ['https://example.com/ü', 'https://example.com/%C3%BC'],
   ['market://details?id=x&referrer=a', 'market://details?id=x&referrer=a'],
-])('without a touch %s stays what it is', (destination, expected) => {
+])('without a touch %s does not change', (destination, expected) => {
   expect(redirectLocation(destination, null)).toBe(expected);
 });
 
-/** Text as it may stand in a query or a fragment. */
+/** Text that may occur in a query or a fragment. */
 const urlText = fc.string({
   unit: fc.oneof(
     { weight: 9, arbitrary: fc.constantFrom(..."azAZ09-._~!$&'()*+,;=:@/?".split('')) },
@@ -107,7 +107,7 @@ const urlText = fc.string({
   ),
 });
 
-test('whatever a link may lead to, the location fits a header and names each of both once', () => {
+test('every location fits a header and contains the claim token and the slug once', () => {
   const destination = fc
     .tuple(
       fc.constantFrom(

@@ -33,8 +33,8 @@ const without: EventReading = {
   usdCents: null,
 };
 
-describe('what today reads beside what is stored', () => {
-  test('the same reading is no difference', () => {
+describe('the comparison of readings', () => {
+  test('equal readings have no difference', () => {
     expect(compareReadings(paid, { ...paid })).toEqual({ changes: [], mayAppend: true });
   });
 
@@ -48,7 +48,7 @@ describe('what today reads beside what is stored', () => {
     ['amountMinor', 998],
     ['usdCents', 1_079],
     ['amountMinor', null],
-  ] as const)('another %s is told, and nothing may be appended to such an event', (field, value) => {
+  ] as const)('a different %s is reported, and nothing may be appended', (field, value) => {
     expect(compareReadings(paid, { ...paid, [field]: value })).toEqual({
       changes: [
         {
@@ -65,7 +65,7 @@ describe('what today reads beside what is stored', () => {
   test.each([
     ['occurredAt', 1],
     ['productId', null],
-  ] as const)('another %s is told and holds nothing up', (field, value) => {
+  ] as const)('a different %s is reported, and facts may be appended', (field, value) => {
     const { changes, mayAppend } = compareReadings(paid, { ...paid, [field]: value });
     expect({ what: changes.map((change) => change.what), mayAppend }).toEqual({
       what: [`event.${field}`],
@@ -73,21 +73,21 @@ describe('what today reads beside what is stored', () => {
     });
   });
 
-  test('money that had not been read is filled in; the kind that was stored stays', () => {
+  test('money that was not read before is filled in, and the stored kind stays', () => {
     expect(compareReadings(without, paid)).toEqual({
       changes: [{ what: 'event.kind', stored: 'other', today: 'purchase', action: 'keep' }],
       mayAppend: true,
     });
   });
 
-  test('an amount that was unknown when its payment was booked is told, and is not filled in', () => {
+  test('an amount that was unknown when its payment was booked is reported and not filled in', () => {
     expect(compareReadings({ ...paid, amountMinor: null }, paid)).toEqual({
       changes: [{ what: 'event.amountMinor', stored: null, today: '999', action: 'keep' }],
       mayAppend: false,
     });
   });
 
-  test('a product that is read only today is told: it is no money that could be filled in', () => {
+  test('a product that only the current code reads is reported and not filled in', () => {
     for (const stored of [paid, without]) {
       expect(compareReadings({ ...stored, productId: null }, stored)).toEqual({
         changes: [{ what: 'event.productId', stored: null, today: 'plus', action: 'keep' }],
@@ -96,17 +96,17 @@ describe('what today reads beside what is stored', () => {
     }
   });
 
-  test('an event without money that is another event today is appended nothing', () => {
+  test('nothing is appended to an event without money that the current code reads as another event', () => {
     expect(compareReadings(without, { ...paid, sourceEventId: 'e-2' }).mayAppend).toBe(false);
     expect(compareReadings(without, { ...paid, environment: 'sandbox' }).mayAppend).toBe(false);
   });
 
-  test('a conversion of this service is not compared with a provider that states no dollars, nor the other way', () => {
+  test('US dollars are compared only if both readings state them', () => {
     expect(compareReadings(paid, { ...paid, usdCents: null })).toEqual({ changes: [], mayAppend: true });
     expect(compareReadings({ ...paid, usdCents: null }, paid)).toEqual({ changes: [], mayAppend: true });
   });
 
-  test('the reading of a refund names the payment that it takes from', () => {
+  test('the reading of a refund contains the reference of its payment', () => {
     const event = normalizedEvent({
       sourceEventId: 'e-1',
       kind: 'refund',
@@ -138,10 +138,10 @@ describe('what today reads beside what is stored', () => {
   });
 });
 
-describe("today's reading", () => {
+describe('the current reading', () => {
   const event = { sourceEventId: 'e-1', occurredAt: 5, productId: 'plus' } as const;
 
-  test('of a payment has its own amount and the dollars that the provider states', () => {
+  test('the reading of a payment contains its amount and the dollars of the provider', () => {
     const money = {
       store: 'app_store',
       ref: 't-1',
@@ -155,7 +155,7 @@ describe("today's reading", () => {
     });
   });
 
-  test('of an event that moves no money states none', () => {
+  test('the reading of an event without money contains no amount', () => {
     expect(readingOf(normalizedEvent({ ...event, kind: 'other' }), 'production')).toEqual({
       ...without,
       occurredAt: 5,
@@ -194,16 +194,16 @@ const reversal = {
   baseCents: -250,
 };
 
-describe('what an evaluation would append', () => {
-  test('a payment whose evaluation says what the ledger says is settled', () => {
+describe('the changes of an evaluation', () => {
+  test('a payment is settled when its evaluation changes nothing', () => {
     expect(isSettled(payment, nothing)).toBe(true);
   });
 
   test.each<[string, PaymentSnapshot, Evaluation]>([
     ['it was never evaluated', { ...payment, evaluatedAt: null }, nothing],
-    ['a creator is found', payment, { ...nothing, binding }],
+    ['an affiliate is found', payment, { ...nothing, binding }],
     ['it earns', payment, { ...nothing, earning }],
-    ['something is taken back', payment, { ...nothing, reversals: [reversal] }],
+    ['a reversal is missing', payment, { ...nothing, reversals: [reversal] }],
     [
       'revenue is missing',
       payment,
@@ -214,13 +214,13 @@ describe('what an evaluation would append', () => {
       payment,
       { ...nothing, booked: [{ adjustmentId: 'adj_1' as AdjustmentId, bookedMinor: 1 }] },
     ],
-    ['the cause is another', payment, { ...nothing, likelyCause: 'rate_zero' }],
-    ['it has its base now', { ...payment, baseCents: null }, nothing],
-  ])('it is not settled when %s', (_title, stored, evaluation) => {
+    ['the cause differs', payment, { ...nothing, likelyCause: 'rate_zero' }],
+    ['its base was missing', { ...payment, baseCents: null }, nothing],
+  ])('a payment is not settled when %s', (_title, stored, evaluation) => {
     expect(isSettled(stored, evaluation)).toBe(false);
   });
 
-  test('each row is told with its signed cents, an earning with its creator', () => {
+  test('each change contains its signed cents, and an earning its affiliate', () => {
     const evaluation: Evaluation = {
       ...nothing,
       likelyCause: 'affiliate_paused',
@@ -243,7 +243,7 @@ describe('what an evaluation would append', () => {
   });
 });
 
-test('a reprocess raises the outcome of a delivery and never lowers it', () => {
+test('a reprocess run raises the outcome of a delivery and never lowers it', () => {
   const order = ['failed', 'ignored', 'duplicate', 'processed'] as const;
   for (const [low, stored] of order.entries()) {
     for (const [high, today] of order.entries()) expect(isBetterOutcome(stored, today)).toBe(high > low);

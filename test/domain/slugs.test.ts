@@ -22,7 +22,7 @@ test.each([
   ['acme.12', null],
   ['acme.links.1a', 'acme'],
   ['acme.links.a1', 'acme'],
-])('the host %j names the link subdomain %p', (host, expected) => {
+])('the link subdomain of the host %j is %p', (host, expected) => {
   expect(subdomainOfHost(host, 'api.example.test')).toBe(expected);
 });
 
@@ -38,7 +38,7 @@ test.each([
   ['ab/', false],
   ['/ab', false],
   ['äb', false],
-])('%j has the form of a slug: %p', (text, expected) => {
+])('%j has the format of a slug: %p', (text, expected) => {
   expect(isSlug(text)).toBe(expected);
 });
 
@@ -57,7 +57,7 @@ test.each([
   expect(isSubdomain(text)).toBe(expected);
 });
 
-test('a slug that is made up has eight characters that nobody takes for others, and no words', () => {
+test('a generated slug has eight unambiguous characters without vowels', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 8, maxLength: 16 }), (random) => {
       const slug = slugOf(random);
@@ -67,7 +67,7 @@ test('a slug that is made up has eight characters that nobody takes for others, 
   );
 });
 
-test('every character of a slug comes from a byte of its own', () => {
+test('each character of a slug comes from a different byte', () => {
   const slug = slugOf(Uint8Array.from([0, 1, 26, 27, 28, 255, 7, 8, 9]));
   expect(slug).toBe('23z23g9b');
 });

@@ -8,10 +8,10 @@ import type { AppId } from '../../src/domain/ids.ts';
 import { webhookUrl } from '../../src/domain/webhook-url.ts';
 import { workflowIds } from '../../src/domain/workflow-ids.ts';
 
-describe('words that callers and rows keep are spelled as they always were:', () => {
+describe('values that callers and rows store', () => {
   test.each<[string, readonly string[], string]>([
     ['match methods', MATCH_METHODS, 'claim_token code deferred'],
-    ["a creator's status", AFFILIATE_STATUSES, 'active paused removed'],
+    ['statuses of affiliates', AFFILIATE_STATUSES, 'active paused removed'],
     ['environments', ENVIRONMENTS, 'production sandbox'],
     ['intervals', TIMESERIES_INTERVALS, 'hour day week month'],
     [
@@ -24,18 +24,18 @@ describe('words that callers and rows keep are spelled as they always were:', ()
       Object.values(ID_PREFIXES),
       'acct app aff lnk clk att evt del com pay key sec req pmt adj bnd rpr',
     ],
-  ])('%s', (_, words, expected) => {
+  ])('stored values do not change: %s', (_, words, expected) => {
     expect(words).toEqual(expected.split(' '));
   });
 
-  test('where a provider posts webhooks', () => {
+  test('the webhook URL of an app does not change', () => {
     const appId = 'app_1' as AppId;
     expect(webhookUrl('https://api.example.test/base', 'paddle', appId)).toBe(
       'https://api.example.test/base/webhooks/paddle/app_1',
     );
   });
 
-  test('ids of workflows', () => {
+  test('the ids of workflows do not change', () => {
     expect(workflowIds.delivery('del_1')).toBe('delivery:del_1');
     expect(workflowIds.hold('com_1')).toBe('hold:com_1');
     expect(workflowIds.payout('aff_1')).toBe('payout:aff_1');
@@ -48,7 +48,7 @@ describe('words that callers and rows keep are spelled as they always were:', ()
 describe('an id', () => {
   const body = '01jz6y3v8mf0a9bcdeghjkmnpq';
 
-  test('is of the kind that its prefix names, and of no other', () => {
+  test('an id is only of the kind that its prefix names', () => {
     expect(isId('app', `app_${body}`)).toBe(true);
     expect(isId('affiliate', `aff_${body}`)).toBe(true);
     expect(isId('affiliate', `app_${body}`)).toBe(false);
@@ -65,12 +65,12 @@ describe('an id', () => {
     ['capitals', `app_${body.toUpperCase()}`],
     ['a letter that base32 leaves out', `app_${body.slice(1)}l`],
     ['no separator', `app${body}`],
-  ])('with %s is the id of nothing', (_, text) => {
+  ])('text with %s is not an id', (_, text) => {
     expect(isId('app', text)).toBe(false);
   });
 });
 
-describe('the cause of a missing commission says what to change:', () => {
+describe('the explanation of a missing commission', () => {
   test.each<[(typeof LIKELY_CAUSES)[number], RegExp]>([
     ['missing_user_id', /contains no user id.*own user id .*before the purchase/],
     ['anonymous_user_id', /SDK generated.*Log the user in.*before the purchase/],
@@ -87,11 +87,11 @@ describe('the cause of a missing commission says what to change:', () => {
     ['missing_exchange_rate', /no exchange rate.*operator to import exchange rates/],
     ['price_unknown', /reported no amount.*not estimate.*manually/],
     ['processing', /still being processed.*check again/],
-  ])('%s', (cause, words) => {
+  ])('the explanation of %s says what happened and what to do', (cause, words) => {
     expect(CAUSE_EXPLANATIONS[cause]).toMatch(words);
   });
 
-  test('and there are no causes without one', () => {
+  test('every cause has an explanation', () => {
     expect(LIKELY_CAUSES).toHaveLength(12);
   });
 });

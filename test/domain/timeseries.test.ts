@@ -10,7 +10,7 @@ test.each([
   ['week', 170 * HOUR_MS],
   ['month', 746 * HOUR_MS],
 ] as const)(
-  'a thousand of the longest %ss fit into an answer, and one millisecond more does not',
+  'a thousand of the longest %ss fit into a response, and one millisecond more does not',
   (interval, ms) => {
     expect(MAX_POINTS).toBe(1_000);
     expect(hasTooManyPoints(FROM, FROM + MAX_POINTS * ms, interval)).toBe(false);

@@ -15,7 +15,7 @@ import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
-import { expectSoundLedger } from '../support/sound-ledger.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -394,5 +394,5 @@ describe('database constraints', () => {
 });
 
 test('the ledger is consistent after all exports', async () => {
-  await expectSoundLedger(service.sql);
+  await expectConsistentLedger(service.sql);
 });

@@ -7,7 +7,7 @@ import type { Founder } from '../support/founder.ts';
 import { bodyOf, revenuecatTransfer } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
-import { expectSoundLedger } from '../support/sound-ledger.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -183,5 +183,5 @@ describe('other sources of a binding', () => {
 });
 
 test('the ledger is consistent after all heals', async () => {
-  await expectSoundLedger(service.sql);
+  await expectConsistentLedger(service.sql);
 });

@@ -13,7 +13,7 @@ import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { temporalAddress } from '../support/service.ts';
-import { expectSoundLedger } from '../support/sound-ledger.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 let database: TestDatabase;
 let child: ChildService;
@@ -69,7 +69,7 @@ describe('SIGKILL and SIGTERM', () => {
           from commissions where affiliate_id = ${affiliateId}`;
     await eventually('all purchases have earned', async () => (await count()).n >= purchases, 45_000);
     expect(await count()).toEqual({ n: purchases, cents: purchases * 200, payments: purchases });
-    await expectSoundLedger(database.sql);
+    await expectConsistentLedger(database.sql);
   }, 120_000);
 
   // @promise export-killed-process
@@ -106,7 +106,7 @@ describe('SIGKILL and SIGTERM', () => {
                (select count(*)::int from commissions where affiliate_id = ${affiliateId} and status <> 'paid') as unpaid
           from payouts where affiliate_id = ${affiliateId}`;
       expect(sums).toEqual({ payouts: 1, total: 600, unpaid: 0 });
-      await expectSoundLedger(database.sql);
+      await expectConsistentLedger(database.sql);
     },
     60_000,
   );
@@ -185,7 +185,7 @@ describe('SIGKILL and SIGTERM', () => {
     }
     await connection.close();
     expect(await earned()).toEqual({ n: all, payments: all, cents: all * 200 });
-    await expectSoundLedger(database.sql);
+    await expectConsistentLedger(database.sql);
   }, 120_000);
 
   test('SIGTERM completes the requests in flight and ends with exit status 0', async () => {

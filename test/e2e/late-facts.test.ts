@@ -14,7 +14,7 @@ import {
 } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
-import { expectSoundLedger } from '../support/sound-ledger.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -225,5 +225,5 @@ describe('late facts', () => {
 });
 
 test('the ledger is consistent after all late facts', async () => {
-  await expectSoundLedger(service.sql);
+  await expectConsistentLedger(service.sql);
 });

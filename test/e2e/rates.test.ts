@@ -18,7 +18,7 @@ import { runOn } from '../support/postgres-admin.ts';
 import { bodyOf, stripeInvoicePaid, stripeRefund } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
-import { expectSoundLedger } from '../support/sound-ledger.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 /** A Wednesday so long ago that its commissions are due. */
 const WEDNESDAY = Date.UTC(2026, 1, 11);
@@ -247,7 +247,7 @@ describe('payments without a rate', () => {
     const events = await Promise.all(paid);
     await Promise.all(imports);
     await Promise.all(events.map(waitUntilEarned));
-    await expectSoundLedger(service.sql);
+    await expectConsistentLedger(service.sql);
   }, 60_000);
 });
 

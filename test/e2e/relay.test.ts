@@ -12,7 +12,7 @@ import type { Founder } from '../support/founder.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
-import { expectSoundLedger } from '../support/sound-ledger.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -22,7 +22,7 @@ beforeAll(async () => {
   founder = await setUpFounder(service);
 });
 afterAll(async () => {
-  await expectSoundLedger(service.sql);
+  await expectConsistentLedger(service.sql);
   await service.close();
 });
 

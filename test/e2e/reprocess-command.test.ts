@@ -8,7 +8,7 @@ import type { Founder } from '../support/founder.ts';
 import { bodyOf, revenuecatEvent } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
-import { expectSoundLedger } from '../support/sound-ledger.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 let service: TestService;
 let founder: Founder;
@@ -49,7 +49,7 @@ beforeAll(async () => {
   await service.temporal.workflow.getHandle(`delivery:${deliveryId}`).result();
 });
 afterAll(async () => {
-  await expectSoundLedger(service.sql);
+  await expectConsistentLedger(service.sql);
   await service.close();
 });
 

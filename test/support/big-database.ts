@@ -4,7 +4,7 @@ import type { IdKind } from '../../src/domain/ids.ts';
 import { createTestDatabase } from './database.ts';
 import type { TestDatabase } from './database.ts';
 
-/** How many rows there are. One app has nearly all of them. */
+/** Numbers of rows. One app has nearly all of them. */
 export const BIG = {
   affiliates: 20_000,
   links: 40_000,
@@ -16,7 +16,7 @@ export const BIG = {
   commissions: 201_600,
 } as const;
 
-/** The tables that grow with use; a plan that reads one of them as a whole is a fault. */
+/** The tables that grow with use. A plan that reads one of them completely is a fault. */
 export const LARGE_TABLES = [
   'affiliates',
   'links',
@@ -37,21 +37,21 @@ export const LARGE_TABLES = [
   'rollup_blocks',
 ] as const;
 
-/** An id that is made of a number: of the right form, and in the order of the numbers. */
+/** An id made from a number, with a valid format and in the order of the numbers. */
 const id = (kind: IdKind, number: string) =>
   `('${ID_PREFIXES[kind]}_0' || lpad((${number})::text, 25, '0'))::${kind}_id`;
 
-/** The last moment of the story. It began two years before. */
+/** The end of the generated two years. */
 const END = `timestamptz '2026-06-15 12:00:00+00'`;
 const moment = (share: string) =>
   `date_trunc('milliseconds', ${END} - interval '730 days' * (1 - (${share})))`;
-/** A number between 0 and 1 that looks like chance and is always the same. */
+/** A reproducible pseudo-random number between 0 and 1. */
 const chance = (number: string) => `((hashint4(${number}) & 2147483647) / 2147483648.0)`;
 
 /**
- * Who came. Links are chosen by the cube of chance, so a few have most of what happens; clicks come ten at a time. The
- * first 3,000 links are one creator's, who has two fifths of everything. The last twentieth of affiliates and links is
- * shared by four small apps.
+ * Affiliates, links, clicks and users. Links are chosen by the cube of a random number, so a few have most of the clicks; clicks
+ * come in groups of ten. The first 3,000 links belong to one creator, who has two fifths of all rows. Four small apps share the
+ * last twentieth of affiliates and links.
  */
 const ARRIVALS = [
   `create unlogged table story_affiliates as
@@ -76,9 +76,8 @@ const ARRIVALS = [
 ];
 
 /**
- * The purchases of those who came. Of 25 events 19 are purchases that earned, one more was refunded, three earned nothing,
- * two are of the sandbox. What is older than its 30 days is paid, but for 300 creators who still wait; some of their
- * timers are late.
+ * Purchases. Of 25 events, 19 are purchases that earned, one more was refunded, three earned nothing, and two are sandbox events.
+ * Commissions older than 30 days are paid, except those of 300 creators, some of which are overdue.
  */
 const PURCHASES = [
   `create unlogged table story_events as
@@ -97,7 +96,7 @@ const PURCHASES = [
                when affiliate <= 300 then 'matured' else 'paid' end as status
      from story_events e
      join (values ('earning', 'earned'), ('earning', 'refunded'), ('reversal', 'refunded')) k (kind, story) on k.story = e.story`,
-  // Each payout has the commissions of one creator.
+  // Each payout contains the commissions of one creator.
   `create unlogged table story_payouts as
    select affiliate, ${id('payout', 'affiliate')} as payout_id, app_id, affiliate_id, count(*) as items, max(at) as at,
           sum(case kind when 'earning' then cents else -cents end) as cents
@@ -180,16 +179,16 @@ const ROWS_OF_PURCHASES = [
        from commissions where status = 'paid'`,
 ];
 
-/** Links up to this one are popular: their clicks came through every connection, so they are in every shard. */
+/** Links up to this one are popular: they have clicks in every shard. */
 const LAST_POPULAR = id('link', '5000');
 
-/** The sums that the triggers would have kept: all in shard 0, but for those of popular links in all time. */
+/** The sums that the triggers would have written: all in shard 0, except the all-time sums of popular links. */
 function sums(): string[] {
   const columns = ['clicks', 'installs', 'identified', 'paid_users', 'revenue_cents', 'commission_cents'];
   const ofStatus = ['matured_cents', 'paid_cents', 'matured_count'];
   const sum = (names: readonly string[]) => names.map((name) => `sum(${name})`).join(', ');
   const all = [...columns, ...ofStatus];
-  // What a shard has of a sum: all of it, or an eighth, and the first also what is left over.
+  // The part of a sum in one shard: all of it, or an eighth, with the remainder in the first.
   const part = (name: string) =>
     `case when link_id > ${LAST_POPULAR} then ${name} when shard = 0 then ${name} - 7 * (${name} / 8) else ${name} / 8 end`;
   const ofLinks = `select app_id, affiliate_id, link_id, rollup_bucket(at) as bucket_at, ${all
@@ -218,7 +217,7 @@ function sums(): string[] {
   ];
 }
 
-/** Tables without a write-ahead log; those that another logged table refers to have to wait for that one. */
+/** Makes all tables unlogged. A table that a logged table references has to wait for that one. */
 const UNLOGGED = `
   do $$
   declare t regclass;
@@ -235,14 +234,14 @@ const UNLOGGED = `
     end loop;
   end $$`;
 
-/** Indexes that are neither kept nor used until they are built anew. */
+/** Disables all indexes until they are rebuilt. */
 const WITHOUT_INDEXES = `
   update pg_index set indisready = false, indisvalid = false
    where indrelid in (${LARGE_TABLES.map((table) => `'${table}'::regclass`).join(', ')})`;
 
 /**
- * A database as a busy service has it after two years: see `BIG`. A superuser makes it in SQL, on two connections, with
- * triggers and foreign keys asleep; indexes are built when the rows are in.
+ * Creates a database as a busy service has it after two years: see `BIG`. A superuser inserts the rows in SQL, on two connections,
+ * with triggers and foreign keys disabled. Indexes are built after that.
  */
 export async function createBigDatabase(): Promise<TestDatabase> {
   const database = await createTestDatabase();
@@ -250,10 +249,11 @@ export async function createBigDatabase(): Promise<TestDatabase> {
   const inTurn = async (client: pg.Client, statements: readonly string[]) => {
     for (const statement of statements) await client.query(statement);
   };
-  const left = LARGE_TABLES.filter((table) => !table.startsWith('rollup'));
+  const remaining = LARGE_TABLES.filter((table) => !table.startsWith('rollup'));
   const finish = (table: string) => [`reindex table ${table}`, `vacuum analyze ${table}`];
-  const finishWhatIsLeft = async (client: pg.Client) => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) await inTurn(client, finish(next));
+  const finishRemaining = async (client: pg.Client) => {
+    for (let next = remaining.shift(); next !== undefined; next = remaining.shift())
+      await inTurn(client, finish(next));
   };
   try {
     for (const client of [one, other]) {
@@ -266,7 +266,7 @@ export async function createBigDatabase(): Promise<TestDatabase> {
       ]);
     }
     await inTurn(one, [UNLOGGED, WITHOUT_INDEXES, ...ARRIVALS]);
-    // What comes after is planned by what is there.
+    // Later statements need current statistics.
     const analyzed = (statements: readonly string[]) =>
       statements.flatMap((statement) => [
         statement,
@@ -278,9 +278,9 @@ export async function createBigDatabase(): Promise<TestDatabase> {
     ]);
     await Promise.all([
       inTurn(one, [...sums(), ...finish('rollups'), ...finish('rollup_blocks')]).then(() =>
-        finishWhatIsLeft(one),
+        finishRemaining(one),
       ),
-      finishWhatIsLeft(other),
+      finishRemaining(other),
     ]);
   } finally {
     await Promise.all([one.end(), other.end()]);

@@ -9,7 +9,7 @@ export interface TestDatabase {
   readonly drop: () => Promise<void>;
 }
 
-/** A migrated database of its own, cloned from the run's template. */
+/** Creates a migrated database, cloned from the template of the test run. */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const server = process.env['TEST_POSTGRES_URL'];
   if (server === undefined) throw new Error('TEST_POSTGRES_URL is not set: run the tests with `npm test`');

@@ -1,10 +1,10 @@
 import pg from 'pg';
 import type { SentStatement } from '../../src/db/sql.ts';
 
-/** How much of a plan may go through one of its nodes: a fixed part, and so much for each row that the route answers. */
+/** Number of rows that a plan node may process: a fixed part, and a part for each row of the response. */
 const ROWS = 4_000;
 const ROWS_FOR_EACH_ANSWERED = 30;
-/** Pages that a look into an index may take, and those for each row that it finds. */
+/** Number of pages that an index lookup may read, and for each row that it finds. */
 const PAGES_FOR_EACH_LOOK = 12;
 const PAGES_FOR_EACH_ROW = 4;
 const PAGES = 50;
@@ -23,7 +23,7 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** Runs a statement on a plan made for its very values, and on one made for any; answers both plans. */
+/** Runs a statement with a custom and with a generic plan, and returns both plans. */
 async function plansOf(client: pg.Client, statement: SentStatement): Promise<PlanNode[]> {
   const types = statement.types.map((oid) => (oid === 0 ? 'unknown' : oid));
   const { rows } = await client.query<{ name: string }>(
@@ -61,7 +61,7 @@ function nameOf(node: PlanNode): string {
     .join(' ');
 }
 
-/** What is wrong with one node; the words say what was counted. */
+/** Returns the faults of one node, with the numbers. */
 function faultsOf(node: PlanNode, largeTables: ReadonlySet<string>, rowsAllowed: number): string[] {
   const loops = node['Actual Loops'];
   const produced = node['Actual Rows'] * loops;
@@ -87,8 +87,8 @@ function faultsOf(node: PlanNode, largeTables: ReadonlySet<string>, rowsAllowed:
 }
 
 /**
- * What of a statement's plans grows with its tables: a large table that is read as a whole, a node that produces or
- * removes more rows than an answer of `answered` rows can need, an index that is searched page by page.
+ * Returns the parts of a statement's plans whose cost grows with the tables: a large table that is read completely, a node that
+ * produces or removes more rows than a response of `answered` rows can need, an index that is read page by page.
  */
 export async function findPlanFaults(
   client: pg.Client,
