@@ -181,6 +181,7 @@ const MONEY: readonly PromiseSection[] = [
       'revenuecat-events': 'events of RevenueCat are normalized',
       'adapty-events': 'events of Adapty are normalized',
       'superwall-events': 'events of Superwall are normalized',
+      'superwall-price-decides': 'the sign of the price decides what an event of Superwall is, not its name',
       'stripe-events': 'events of Stripe are normalized',
       'paddle-events': 'events of Paddle are normalized',
       'gross-base': 'the base of a commission is the gross price in USD',

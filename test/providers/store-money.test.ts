@@ -78,7 +78,7 @@ describe('the amount of a price', () => {
 
 test.each([
   [-0.01, null, true],
-  [0, -1, false],
+  [0, -1, true],
   [null, -1, true],
   [undefined, undefined, false],
   [0, 0, false],

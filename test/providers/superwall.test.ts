@@ -421,16 +421,59 @@ describe('reading a body', () => {
     expect(eventOf(superwall.parse(body)).occurredAt).toBe(storeTime(9));
   });
 
-  test('shared access is not a payment, whatever price its event states', () => {
-    for (const price of [9.99, null]) {
-      const event = eventOf(parse({ usd: price, extra: { isFamilyShare: true } }));
-      expect(event).toMatchObject({ kind: 'purchase', payment: null, priceUnknown: false });
-    }
+  // @promise superwall-price-decides
+  test('an event marked as family share is a payment if its price is above zero', () => {
+    const extra = { isFamilyShare: true };
+    expect(eventOf(parse({ usd: 9.99, extra }))).toMatchObject({ kind: 'purchase', payment: usd(999) });
+    expect(eventOf(parse({ usd: 0, extra }))).toMatchObject({ payment: null, priceUnknown: false });
+    expect(eventOf(parse({ usd: null, extra }))).toMatchObject({ payment: null, priceUnknown: true });
   });
 
-  test('a refund of shared access takes no money back', () => {
-    const body = bodyOf(superwallRefund({ extra: { isFamilyShare: true } }));
-    expect(eventOf(superwall.parse(body))).toMatchObject({ kind: 'refund', adjustment: null });
+  test('a refund of a purchase that is marked as family share takes its money back', () => {
+    const body = bodyOf(superwallRefund({ transactionId: 'T-9', extra: { isFamilyShare: true } }));
+    expect(eventOf(superwall.parse(body))).toMatchObject({
+      kind: 'refund',
+      adjustment: { ...STORE_REFUND, paymentRef: 'T-9' },
+    });
+  });
+
+  // @promise superwall-price-decides
+  test.each<[string, NormalizedEvent['kind']]>([
+    ['product_change', 'product_change'],
+    ['cancellation', 'purchase'],
+    ['uncancellation', 'purchase'],
+    ['billing_issue', 'purchase'],
+    ['something_new', 'purchase'],
+  ])('an event named %s with a price above zero is a payment', (type, kind) => {
+    const event = eventOf(parse({ type, usd: 4.99, transactionId: 'T-9', purchasedAt: STORE_START }));
+    expect(event).toMatchObject({
+      kind,
+      occurredAt: STORE_START,
+      payment: { store: 'app_store', ref: 'T-9', ...usd(499) },
+      adjustment: null,
+    });
+  });
+
+  // @promise superwall-price-decides
+  test.each([0, null])('a price of %p USD beside a negative local price is a refund', (price) => {
+    const event = eventOf(
+      parse({ type: 'cancellation', usd: price, localPrice: -8.99, currency: 'EUR', transactionId: 'T-9' }),
+    );
+    expect(event).toMatchObject({
+      kind: 'refund',
+      payment: null,
+      adjustment: { ...STORE_REFUND, paymentRef: 'T-9', currency: 'EUR', amountMinor: 899, usdCents: null },
+    });
+  });
+
+  test('a test event is never money, whatever its price', () => {
+    for (const price of [9.99, -9.99]) {
+      expect(eventOf(parse({ type: 'test', usd: price }))).toMatchObject({
+        kind: 'test',
+        payment: null,
+        adjustment: null,
+      });
+    }
   });
 
   test('a cancellation by customer support without a price is not a refund', () => {
@@ -530,7 +573,7 @@ describe('malformed bodies', () => {
     [
       'the other format',
       bodyOf({ id: 'evt_1', type: 'renewal', customer: { id: personal } }),
-      'legacy format',
+      'The delivery is kept',
     ],
     [
       'data without an id',

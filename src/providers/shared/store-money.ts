@@ -32,9 +32,12 @@ export const priceCurrency = read.currencyCode.nullish().catch(null);
 /** A store's name in lower case. All providers use the same name for a store then, so that a purchase earns once. */
 export const storeName = read.id.transform((name) => name.toLowerCase());
 
-/** Returns whether the price is negative, which means a refund under any event name. */
+/**
+ * Returns whether the price is negative, which means a refund under any event name. The local price decides where the USD
+ * price is zero or unknown.
+ */
 export function isNegative({ usd, local }: Pick<StorePrice, 'usd' | 'local'>): boolean {
-  return (usd ?? local ?? 0) < 0;
+  return (usd ?? 0) < 0 || ((usd ?? 0) === 0 && (local ?? 0) < 0);
 }
 
 /**

@@ -25,7 +25,6 @@ const dataSchema = z.object({
   environment: read.optionalText,
   periodType: read.optionalText,
   isTrialConversion: read.flag,
-  isFamilyShare: read.flag,
   productId: read.optionalId,
   originalAppUserId: read.optionalId,
   userAttributes: read.userMetadata,
@@ -45,9 +44,10 @@ const transactionSchema = z
   .object({ transactionId: read.id, store: money.storeName })
   .transform(({ transactionId: ref, store }): StoreTransaction => ({ store, ref }));
 
+/** The names of events that are expected to state a price: without one, their price is unknown. */
 const PAID_NAMES: ReadonlySet<string> = new Set(['initial_purchase', 'non_renewing_purchase', 'renewal']);
 
-/** The other known names. An event with any other name is stored as ignored. */
+/** The other known names. An event with any other name and no price is stored as ignored. */
 const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
   ['cancellation', 'cancellation'],
   ['expiration', 'expiration'],
@@ -57,6 +57,10 @@ const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
   ['billing_issue', 'other'],
   ['subscription_paused', 'other'],
 ]);
+
+/** States what to do about a body in the format V2, whose schema is not public. */
+const NOT_LEGACY =
+  "the body has no data.id and data.name, so it is not in Superwall's legacy format. Webhooks created in the dashboard use the format V2, which this version cannot read. Create the webhook with Superwall's API, whose default is the legacy format. The delivery is kept: a version that reads V2 can reprocess it (admin deliveries reprocess).";
 
 function eventOf(data: Data, occurredAt: number, kind: EventKind): NormalizedEvent {
   return normalizedEvent({
@@ -71,14 +75,14 @@ function eventOf(data: Data, occurredAt: number, kind: EventKind): NormalizedEve
 
 function paidKind(data: Data, price: StorePrice): EventKind {
   if (data.name === 'renewal') return data.isTrialConversion ? 'trial_converted' : 'renewal';
+  if (data.name === 'product_change') return 'product_change';
   const isFreeTrial = data.periodType?.toUpperCase() === 'TRIAL' && (price.usd ?? 0) === 0;
   return data.name === 'initial_purchase' && isFreeTrial ? 'trial_started' : 'purchase';
 }
 
 function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {
   const kind = paidKind(data, price);
-  // The organizer of the family paid; the members' events report the same access again.
-  if (kind === 'trial_started' || data.isFamilyShare) return done(eventOf(data, eventAt, kind));
+  if (kind === 'trial_started') return done(eventOf(data, eventAt, kind));
   const paid = money.storePayment(price, read.readAs(transactionSchema, raw, 'data'));
   if (!paid.ok) return failed(paid.reason);
   const occurredAt = paid.value.payment === null ? null : data.purchasedAt;
@@ -87,25 +91,26 @@ function readPaid(data: Data, eventAt: number, raw: unknown, price: StorePrice):
 
 function readRefund(data: Data, eventAt: number, raw: unknown, price: StorePrice): ParseResult {
   const refund = eventOf(data, eventAt, 'refund');
-  if (data.isFamilyShare) return done(refund);
   const refunded = money.storeRefund(price, read.readAs(transactionSchema, raw, 'data'), data.id);
   return refunded.ok ? done({ ...refund, ...refunded.value }) : failed(refunded.reason);
 }
 
-/** Checks the sign of the price before the name, since no name means a refund. */
+/**
+ * Decides by the price, not by the name or by isFamilyShare: Superwall documents that the prices of all events add up to the
+ * revenue after refunds. A family member's event has a price of zero; the organizer's has the price that was paid.
+ */
 function readData(data: Data, eventAt: number, raw: unknown): ParseResult {
+  if (data.name === 'test') return done(eventOf(data, eventAt, 'test'));
   const price = read.readAs(priceSchema, raw, 'data');
-  if (price.ok && money.isNegative(price.value)) return readRefund(data, eventAt, raw, price.value);
-  if (PAID_NAMES.has(data.name)) {
-    return price.ok ? readPaid(data, eventAt, raw, price.value) : failed(price.reason);
+  if (!price.ok) return failed(price.reason);
+  if (money.isNegative(price.value)) return readRefund(data, eventAt, raw, price.value);
+  if (PAID_NAMES.has(data.name) || (price.value.usd ?? 0) > 0) {
+    return readPaid(data, eventAt, raw, price.value);
   }
   const kind = KINDS.get(data.name);
-  if (kind === undefined) {
-    const reason = `events named ${read.typeName(data.name)} do not affect commissions`;
-    return ignored(reason, eventOf(data, eventAt, 'other'));
-  }
-  // A cancellation may be a refund, which only its price shows.
-  return price.ok || kind === 'test' ? done(eventOf(data, eventAt, kind)) : failed(price.reason);
+  if (kind !== undefined) return done(eventOf(data, eventAt, kind));
+  const reason = `events named ${read.typeName(data.name)} without a price do not affect commissions`;
+  return ignored(reason, eventOf(data, eventAt, 'other'));
 }
 
 export function parse(bytes: Buffer): ParseResult {
@@ -113,11 +118,7 @@ export function parse(bytes: Buffer): ParseResult {
   if (!json.ok) return failed(json.reason);
   const raw = json.value['data'];
   const data = read.readAs(dataSchema, raw);
-  if (!data.ok) {
-    return failed(
-      "the body has no data.id and data.name, so it is not in Superwall's legacy format; webhooks created in the dashboard use another format, so create one with Superwall's API, where the format superwall is the default",
-    );
-  }
+  if (!data.ok) return failed(NOT_LEGACY);
   const eventAt = data.value.ts ?? read.optionalEpochMs.parse(json.value['timestamp']);
   if (eventAt === null) return failed('data.ts and timestamp are missing or not a time in milliseconds');
   return readData(data.value, eventAt, raw);
