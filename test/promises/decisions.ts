@@ -179,6 +179,8 @@ const MONEY: readonly PromiseSection[] = [
       'unreadable-body-failed': 'an unreadable body is stored as failed, 200',
       'unknown-type-ignored': 'an unknown type is stored as ignored, 200',
       'revenuecat-events': 'events of RevenueCat are normalized',
+      'revenuecat-stripe-reference':
+        'a purchase in the store STRIPE is identified by its transaction id and renewal number',
       'adapty-events': 'events of Adapty are normalized',
       'superwall-events': 'events of Superwall are normalized',
       'superwall-price-decides': 'the sign of the price decides what an event of Superwall is, not its name',

@@ -161,6 +161,64 @@ describe('reading a body', () => {
     expect(odd).toEqual(plain);
   });
 
+  describe('a purchase in the store STRIPE', () => {
+    const stripe = { store: 'STRIPE', transactionId: 'sub_FakeLantern01' };
+
+    // @promise revenuecat-stripe-reference
+    test('the renewals of a subscription are separate payments although their transaction id is the same', () => {
+      const first = eventOf(parse({ ...stripe, renewalNumber: 1 }));
+      const renewal = eventOf(parse({ ...stripe, type: 'RENEWAL', renewalNumber: 2 }));
+      expect(first.payment).toMatchObject({ store: 'stripe', ref: 'sub_FakeLantern01:1' });
+      expect(renewal.payment).toMatchObject({ store: 'stripe', ref: 'sub_FakeLantern01:2' });
+    });
+
+    // @promise revenuecat-stripe-reference
+    test.each<[string, RevenuecatOverrides]>([
+      ['a refund', { type: 'CANCELLATION', usd: -9.99 }],
+      ['a reversal of a refund', { type: 'REFUND_REVERSED', usd: 9.99 }],
+    ])('%s names the period that was paid', (_, overrides) => {
+      const event = eventOf(parse({ ...stripe, ...overrides, renewalNumber: 2 }));
+      expect(event.adjustment).toMatchObject({ store: 'stripe', paymentRef: 'sub_FakeLantern01:2' });
+    });
+
+    // @promise revenuecat-stripe-reference
+    test.each<[string, RevenuecatOverrides]>([
+      ['a purchase', {}],
+      ['a renewal', { type: 'RENEWAL' }],
+      ['a refund', { type: 'CANCELLATION', usd: -9.99 }],
+      ['a reversal of a refund', { type: 'REFUND_REVERSED', usd: 9.99 }],
+    ])('%s without a renewal number fails with a reason, whatever the number is instead', (_, overrides) => {
+      for (const renewalNumber of [undefined, null, 'two', 1.5, -1]) {
+        const result = parse({ ...stripe, ...overrides, extra: { renewal_number: renewalNumber } });
+        expect(result).toEqual({
+          outcome: 'failed',
+          reason: expect.stringContaining('event.renewal_number is missing'),
+        });
+      }
+    });
+
+    test('a purchase that does not renew has no renewal number and is known by its transaction id', () => {
+      const once = { ...stripe, renewalNumber: null, extra: { expiration_at_ms: null } };
+      const paid = eventOf(parse({ ...once, type: 'NON_RENEWING_PURCHASE' }));
+      const refunded = eventOf(parse({ ...once, type: 'CANCELLATION', usd: -9.99 }));
+      expect(paid.payment).toMatchObject({ ref: 'sub_FakeLantern01' });
+      expect(refunded.adjustment).toMatchObject({ paymentRef: 'sub_FakeLantern01' });
+    });
+
+    test('a transaction id that is too long with its renewal number fails', () => {
+      const result = parse({ ...stripe, transactionId: 'x'.repeat(255) });
+      expect(result).toMatchObject({
+        outcome: 'failed',
+        reason: expect.stringContaining('transaction_id'),
+      });
+    });
+
+    test('in every other store the transaction id alone is the reference', () => {
+      const event = eventOf(parse({ ...stripe, store: 'RC_BILLING', renewalNumber: 2 }));
+      expect(event.payment).toMatchObject({ ref: 'sub_FakeLantern01' });
+    });
+  });
+
   test.each<[string, RevenuecatOverrides]>([
     ['a first purchase', {}],
     ['a one-off purchase', { type: 'NON_RENEWING_PURCHASE' }],

@@ -55,6 +55,23 @@ const transactionSchema = z
   .object({ transaction_id: read.id, store: money.storeName })
   .transform(({ transaction_id: ref, store }): StoreTransaction => ({ store, ref }));
 
+/** RevenueCat's name of the store whose transaction ids are the same for all periods of a subscription. */
+const STRIPE = 'stripe';
+
+/** The fields that tell the periods of a subscription in Stripe apart. */
+const periodSchema = z.object({
+  renewal_number: z.custom<number>(
+    (value) => Number.isSafeInteger(value) && Number(value) >= 0,
+    'a whole number, which tells the payments of a Stripe subscription apart',
+  ),
+});
+
+/** The expiration of a purchase that does not renew is null. A missing one shows nothing. */
+const oneOffSchema = z.union([
+  z.object({ type: z.literal('NON_RENEWING_PURCHASE'), renewal_number: z.null().optional() }),
+  z.object({ expiration_at_ms: z.null(), renewal_number: z.null().optional() }),
+]);
+
 const purchaseTimeSchema = z.object({ purchased_at_ms: read.epochMs.nullish() });
 
 /** The known types. An event of any other type is stored as ignored. */
@@ -123,8 +140,21 @@ function isRefund(event: Base, price: StorePrice): boolean {
   return money.isNegative(price);
 }
 
+/**
+ * Returns the purchase that the event names. All periods of a Stripe subscription have one transaction id, so there the
+ * renewal number is part of the reference. Without it the event fails: it would look like the first payment.
+ */
 function transactionOf(raw: unknown): Read<StoreTransaction> {
-  return read.readAs(transactionSchema, raw, 'event');
+  const transaction = read.readAs(transactionSchema, raw, 'event');
+  if (!transaction.ok || transaction.value.store !== STRIPE) return transaction;
+  if (oneOffSchema.safeParse(raw).success) return transaction;
+  const period = read.readAs(periodSchema, raw, 'event');
+  if (!period.ok) return period;
+  const { store, ref } = transaction.value;
+  const withPeriod = read.optionalId.parse(`${ref}:${period.value.renewal_number}`);
+  return withPeriod === null
+    ? { ok: false, reason: 'event.transaction_id is too long to be an id' }
+    : { ok: true, value: { store, ref: withPeriod } };
 }
 
 function readPaid(event: Base, raw: unknown, price: StorePrice): ParseResult {

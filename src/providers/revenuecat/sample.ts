@@ -17,6 +17,8 @@ export interface RevenuecatOverrides {
   readonly localPrice?: number | null;
   readonly transactionId?: string | null;
   readonly originalTransactionId?: string | null;
+  /** The number of the period that was paid, from 1; null for a purchase that does not renew. */
+  readonly renewalNumber?: number | null;
   readonly productId?: string;
   readonly store?: string;
   readonly environment?: string | null;
@@ -60,6 +62,7 @@ export function revenuecatEvent(overrides: RevenuecatOverrides = {}): Payload {
         overrides.localPrice === undefined ? approximateLocalPrice(usd, currency) : overrides.localPrice,
       product_id: overrides.productId ?? 'lantern.plus.monthly',
       purchased_at_ms: overrides.purchasedAt ?? occurredAt,
+      renewal_number: overrides.renewalNumber === undefined ? 1 : overrides.renewalNumber,
       store: overrides.store ?? 'APP_STORE',
       subscriber_attributes: {
         $email: { updated_at_ms: occurredAt - 60_000, value: 'hazel@example.com' },
