@@ -95,7 +95,7 @@ describe('late facts', () => {
   });
 
   // @promise dispute-one-state
-  test('a won dispute is reversed completely, in any order of its events', async () => {
+  test('a won dispute restores the whole commission, in any order of its events', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     const paymentIntentId = `pi_${randomUUID()}`;

@@ -299,7 +299,7 @@ describe('deliveries that an earlier version could not read', () => {
     expect(await ledger()).toEqual([]);
   });
 
-  test('a delivery that is still unreadable is left unchanged', async () => {
+  test('a reprocess leaves a delivery that is still unreadable unchanged', async () => {
     const { deliveryId } = await acceptAsFailed(purchase(user()));
     await api.sql`
       with body as (select '{}'::bytea as bytes)
@@ -313,7 +313,7 @@ describe('deliveries that an earlier version could not read', () => {
 
 describe('deliveries that an earlier version read differently', () => {
   // @promise reprocess-never-edits
-  test('a different amount is reported, and nothing is appended or edited', async () => {
+  test('a reprocess reports a different amount and appends and edits nothing', async () => {
     const userId = user();
     await bind(userId);
     const body = purchase(userId);
@@ -336,7 +336,7 @@ describe('deliveries that an earlier version read differently', () => {
     expect(await everything()).toBe(before);
   });
 
-  test('a missing user is appended, and the payment earns for its affiliate', async () => {
+  test('a reprocess appends a missing user, and the payment earns for its affiliate', async () => {
     const userId = user();
     await bind(userId);
     const delivered = await acceptAsReadBefore(purchase(userId), { userIds: [] });
@@ -349,7 +349,7 @@ describe('deliveries that an earlier version read differently', () => {
     expect(await ledger()).toMatchObject([{ kind: 'earning', amountCents: 200 }]);
   });
 
-  test('a missing payment is appended, and the stored kind of the event stays', async () => {
+  test('a reprocess appends a missing payment and keeps the stored kind of the event', async () => {
     const userId = user();
     await bind(userId);
     const delivered = await acceptAsReadBefore(
@@ -378,7 +378,7 @@ describe('deliveries that an earlier version read differently', () => {
     expect(await reprocess()).toMatchObject({ changed: 1, applied: 0 });
   });
 
-  test('an event stored as sandbox stays sandbox and earns nothing', async () => {
+  test('a reprocess leaves an event that was stored as sandbox in the sandbox', async () => {
     const userId = user();
     await bind(userId);
     const delivered = await acceptAsReadBefore(purchase(userId), { environment: 'sandbox' });
