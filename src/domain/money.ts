@@ -2,15 +2,20 @@
  * Money is a whole number of minor units. Products and quotients are computed with BigInt, so binary fractions never occur.
  */
 
-/** Currencies whose amounts do not have two decimals, as used by card networks and Stripe. */
-export const CURRENCY_DECIMALS: ReadonlyMap<string, 0 | 3> = new Map<string, 0 | 3>([
-  ...['BIF', 'CLP', 'DJF', 'GNF', 'JPY', 'KMF', 'KRW', 'MGA'].map((code) => [code, 0] as const),
-  ...['PYG', 'RWF', 'UGX', 'VND', 'VUV', 'XAF', 'XOF', 'XPF'].map((code) => [code, 0] as const),
-  ...['BHD', 'JOD', 'KWD', 'OMR', 'TND'].map((code) => [code, 3] as const),
+/**
+ * The currencies of ISO 4217 (list one, "Current currency & funds code list") that do not have two decimals. Every stored
+ * amount has these decimals. A provider whose minor units differ converts its amounts while it parses
+ * (`src/providers/shared/minor-units.ts`), so that two providers state the same money as the same number.
+ */
+export const CURRENCY_DECIMALS: ReadonlyMap<string, 0 | 3 | 4> = new Map<string, 0 | 3 | 4>([
+  ...['BIF', 'CLP', 'DJF', 'GNF', 'ISK', 'JPY', 'KMF', 'KRW', 'PYG'].map((code) => [code, 0] as const),
+  ...['RWF', 'UGX', 'UYI', 'VND', 'VUV', 'XAF', 'XOF', 'XPF'].map((code) => [code, 0] as const),
+  ...['BHD', 'IQD', 'JOD', 'KWD', 'LYD', 'OMR', 'TND'].map((code) => [code, 3] as const),
+  ...['CLF', 'UYW'].map((code) => [code, 4] as const),
 ]);
 
-/** Returns the number of decimals of `currency` (ISO 4217, any case). 2 unless listed above. */
-export function minorDecimals(currency: string): 0 | 2 | 3 {
+/** Returns the number of decimals of stored amounts in `currency` (any case). 2 unless listed above. */
+export function minorDecimals(currency: string): 0 | 2 | 3 | 4 {
   return CURRENCY_DECIMALS.get(currency.toUpperCase()) ?? 2;
 }
 

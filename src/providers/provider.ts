@@ -1,4 +1,5 @@
 import type { NormalizedEvent } from '../domain/events.ts';
+import type { MinorUnits } from './shared/minor-units.ts';
 import type { ProviderSample } from './shared/sample.ts';
 
 /** Request headers as Node provides them: lower-case names, repeated headers as arrays. */
@@ -48,6 +49,8 @@ export interface Provider {
   verify(request: SignedRequest, secret: string): boolean;
   /** Returns when the request claims to have been signed, epoch ms, or null. Absent: the scheme signs no time. */
   readonly signedAt?: (request: SignedRequest) => number | null;
+  /** How bodies state amounts of money: as decimal numbers, or in minor units with the decimals of this table. */
+  readonly amounts: 'decimal' | MinorUnits;
   /** Reads a verified body. Never throws. */
   parse(body: Buffer): ParseResult;
   /** The test request that the provider sends when a webhook is saved. Absent: it sends none. */

@@ -23,20 +23,27 @@ describe('decimals of a currency', () => {
     ['KWD', 3],
     ['tnd', 3],
     ['HUF', 2],
+    ['TWD', 2],
+    ['MGA', 2],
+    ['ISK', 0],
+    ['UGX', 0],
+    ['IQD', 3],
+    ['CLF', 4],
     ['XXX', 2],
     ['constructor', 2],
   ] as const)('%s has %i', (currency, decimals) => {
     expect(minorDecimals(currency)).toBe(decimals);
   });
 
-  test('sixteen currencies have no decimals and five have three', () => {
+  test('stored amounts have the decimals of ISO 4217: seventeen currencies have none, seven have three, two have four', () => {
     const having = (decimals: number) =>
       [...CURRENCY_DECIMALS].filter(([, count]) => count === decimals).map(([currency]) => currency);
     expect(having(0).toSorted().join(' ')).toBe(
-      'BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF UGX VND VUV XAF XOF XPF',
+      'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF',
     );
-    expect(having(3).toSorted().join(' ')).toBe('BHD JOD KWD OMR TND');
-    expect(CURRENCY_DECIMALS.size).toBe(21);
+    expect(having(3).toSorted().join(' ')).toBe('BHD IQD JOD KWD LYD OMR TND');
+    expect(having(4).toSorted().join(' ')).toBe('CLF UYW');
+    expect(CURRENCY_DECIMALS.size).toBe(26);
   });
 });
 

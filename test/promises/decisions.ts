@@ -190,6 +190,8 @@ const MONEY: readonly PromiseSection[] = [
       'proceeds-not-base': 'the base of a commission is never the proceeds',
       'reference-rate':
         'other currencies are converted at the reference rate of the day, stored on the event',
+      'currency-decimals-per-provider':
+        'an amount in minor units is read with the decimals that its provider gives the currency',
       'rates-imported': "rates are imported from the bank's CSV or the operator's",
       'rates-fetched': 'rates are fetched daily',
       'rate-frozen': 'a conversion is frozen at the evaluation',

@@ -3,8 +3,10 @@ import { describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
 import { Stripe } from 'stripe';
 import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../../src/domain/events.ts';
+import { convertToUsdCents } from '../../src/domain/exchange-rate.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { Headers, ParseResult } from '../../src/providers/provider.ts';
+import { STRIPE_MINOR_UNITS } from '../../src/providers/stripe/currencies.ts';
 import { stripe } from '../../src/providers/stripe/index.ts';
 import {
   parseTimestampedHeader,
@@ -822,5 +824,57 @@ describe('malformed bodies', () => {
     const result = stripe.parse(body);
     expect(result).toMatchObject({ outcome: 'failed', reason: expect.stringContaining(reason) });
     expect(JSON.stringify(result)).not.toContain(personal);
+  });
+});
+
+describe('currencies', () => {
+  const paid = (currency: string, amount: number) =>
+    eventOf(stripe.parse(bodyOf(stripeInvoicePaid({ currency, amount })))).payment;
+
+  // @promise currency-decimals-per-provider
+  test('50,000 UGX, which Stripe states as 5000000, are worth 1,351 cents at 3,700 to the dollar', () => {
+    const payment = paid('ugx', 5_000_000);
+    expect(payment).toMatchObject({ currency: 'UGX', amountMinor: 50_000, usdCents: null });
+    const rate = { units: '3700', worthUsd: '1' };
+    expect(convertToUsdCents(payment?.amountMinor ?? 0, 'UGX', rate)).toBe(1351);
+  });
+
+  // The special cases of Stripe's page "Supported currencies", and one currency of each other kind.
+  test.each([
+    ['ISK', 500, 5],
+    ['UGX', 500, 5],
+    ['HUF', 1045, 1045],
+    ['TWD', 80_045, 80_045],
+    ['MGA', 500, 50_000],
+    ['JPY', 500, 500],
+    ['KWD', 5120, 5120],
+    ['EUR', 500, 500],
+  ])('Stripe states %s with decimals of its own: %i is stored as %i', (currency, stated, stored) => {
+    expect(paid(currency.toLowerCase(), stated)).toMatchObject({ currency, amountMinor: stored });
+    const refund = stripeRefund({ currency: currency.toLowerCase(), amount: stated });
+    expect(eventOf(stripe.parse(bodyOf(refund))).adjustment).toMatchObject({ currency, amountMinor: stored });
+  });
+
+  test('the table of Stripe has every currency of its page that does not have two decimals', () => {
+    const having = (decimals: number) =>
+      [...STRIPE_MINOR_UNITS.decimals].filter(([, count]) => count === decimals).map(([code]) => code);
+    expect(having(0).toSorted().join(' ')).toBe(
+      'BIF CLP DJF GNF JPY KMF KRW MGA PYG RWF VND VUV XAF XOF XPF',
+    );
+    expect(having(3).toSorted().join(' ')).toBe('BHD JOD KWD OMR TND');
+    expect(STRIPE_MINOR_UNITS.decimals.size).toBe(20);
+    expect(stripe.amounts).toBe(STRIPE_MINOR_UNITS);
+  });
+
+  test('an amount that is too large in the minor units of ISO 4217 fails with a reason', () => {
+    const body = bodyOf(stripeInvoicePaid({ currency: 'mga', amount: Number.MAX_SAFE_INTEGER }));
+    expect(stripe.parse(body)).toEqual({
+      outcome: 'failed',
+      reason: 'data.object states an amount that is too large',
+    });
+  });
+
+  test('an amount below the minor unit of ISO 4217 is no payment', () => {
+    expect(paid('isk', 49)).toBeNull();
   });
 });

@@ -14,6 +14,7 @@ export const adapty: Provider = {
   setupHint:
     "In Adapty, open Integrations > Webhook. Enter this URL as both the production and the sandbox endpoint URL, and the secret, exactly as shown, as both Authorization header values. Keep the default event names. Have the app pass its own user id to Adapty's identify() before the first purchase; it arrives as customer_user_id.",
   verify: verifyStaticToken,
+  amounts: 'decimal',
   parse,
   setupCheck,
   sample: adaptySample,

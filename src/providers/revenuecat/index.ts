@@ -13,6 +13,7 @@ export const revenuecat: Provider = {
   setupHint:
     'In RevenueCat, open Integrations > Webhooks and add a webhook with this URL. Enter the secret, exactly as shown, as the Authorization header value. Have the app pass its own user id to logIn() before the first purchase; it arrives as app_user_id.',
   verify: verifyStaticToken,
+  amounts: 'decimal',
   parse,
   sample: revenuecatSample,
 };

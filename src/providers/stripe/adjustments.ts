@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { AdjustmentFact } from '../../domain/events.ts';
+import type { AdjustmentFact, OriginalAmount } from '../../domain/events.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
@@ -17,20 +17,26 @@ const refundOrDisputeSchema = z.object({
   payment_intent: ref,
   charge: ref,
 });
-type RefundOrDispute = z.infer<typeof refundOrDisputeSchema>;
 
-function readRefundOrDispute(envelope: Envelope): Read<RefundOrDispute & { readonly paymentRef: string }> {
+/** A refund or dispute, with the reference of its payment and its amount in the minor units of ISO 4217. */
+type RefundOrDispute = Pick<z.infer<typeof refundOrDisputeSchema>, 'id' | 'status'> & {
+  readonly paymentRef: string;
+  readonly money: OriginalAmount;
+};
+
+function readRefundOrDispute(envelope: Envelope): Read<RefundOrDispute> {
   const object = readObject(envelope, refundOrDisputeSchema);
   if (!object.ok) return object;
   const paymentRef = object.value.payment_intent ?? object.value.charge;
   if (paymentRef === null) {
     return { ok: false, reason: 'data.object names neither a payment_intent nor a charge' };
   }
-  return { ok: true, value: { ...object.value, paymentRef } };
+  const money = originalAmount(object.value.currency, object.value.amount);
+  return money.ok ? { ok: true, value: { ...object.value, paymentRef, money: money.value } } : money;
 }
 
 function adjustmentOf(
-  object: RefundOrDispute & { readonly paymentRef: string },
+  object: RefundOrDispute,
   state: Pick<AdjustmentFact, 'kind' | 'state' | 'rank'>,
 ): AdjustmentFact {
   return {
@@ -38,7 +44,7 @@ function adjustmentOf(
     store: STORE,
     ref: object.id,
     paymentRef: object.paymentRef,
-    ...originalAmount(object.currency, object.amount),
+    ...object.money,
   };
 }
 

@@ -9,8 +9,10 @@ import type {
 import type { ParseResult } from '../provider.ts';
 import * as normalized from '../shared/normalized-event.ts';
 import { normalizedEvent } from '../shared/normalized-event.ts';
+import { toIsoMinorUnits } from '../shared/minor-units.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
+import { STRIPE_MINOR_UNITS } from './currencies.ts';
 
 /** The store of every Stripe payment. */
 export const STORE = 'stripe';
@@ -50,9 +52,13 @@ export function ignored(envelope: Envelope, reason: string, details: Details = {
   return normalized.ignored(reason, eventOf(envelope, 'other', details));
 }
 
-/** Returns an amount. Its value in USD is known only where it is in USD, since Stripe states none. */
-export function originalAmount(currency: string, amountMinor: number): OriginalAmount {
-  return { currency, amountMinor, usdCents: currency === 'USD' ? amountMinor : null };
+/**
+ * Reads an amount in Stripe's minor units. Its value in USD is known only where it is in USD, since Stripe states none.
+ */
+export function originalAmount(currency: string, stated: number): Read<OriginalAmount> {
+  const amountMinor = toIsoMinorUnits(stated, currency, STRIPE_MINOR_UNITS);
+  if (amountMinor === null) return { ok: false, reason: 'data.object states an amount that is too large' };
+  return { ok: true, value: { currency, amountMinor, usdCents: currency === 'USD' ? amountMinor : null } };
 }
 
 /** Returns the other ids under which Stripe may name the payment `paymentRef`. */

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { EventKind, PaymentFact } from '../../domain/events.ts';
+import type { EventKind, OriginalAmount, PaymentFact } from '../../domain/events.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
@@ -95,6 +95,11 @@ function freeInvoiceKind(invoice: Invoice): EventKind {
   return invoice.billing_reason === 'subscription_create' && trial ? 'trial_started' : 'other';
 }
 
+/** Returns a payment; null where nothing was paid. */
+function paymentOf(paymentRef: string, paid: OriginalAmount): PaymentFact | null {
+  return paid.amountMinor > 0 ? { store: STORE, ref: paymentRef, ...paid } : null;
+}
+
 export function readInvoicePaid(envelope: Envelope): ParseResult {
   const parsed = readObject(envelope, invoiceSchema);
   if (!parsed.ok) return failed(parsed.reason);
@@ -106,9 +111,10 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
     ...lines.flatMap((line) => [line.parent.subscription_item_details.subscription, line.subscription]),
   ]);
   // Money received outside Stripe cannot be refunded or disputed through Stripe, so it does not count.
-  const paid = invoice.paid_out_of_band ? 0 : invoice.amount_paid;
-  const payment: PaymentFact = { store: STORE, ref: invoice.id, ...originalAmount(invoice.currency, paid) };
-  return done(envelope, paid > 0 ? invoiceKind(invoice) : freeInvoiceKind(invoice), {
+  const paid = originalAmount(invoice.currency, invoice.paid_out_of_band ? 0 : invoice.amount_paid);
+  if (!paid.ok) return failed(paid.reason);
+  const payment = paymentOf(invoice.id, paid.value);
+  return done(envelope, payment === null ? freeInvoiceKind(invoice) : invoiceKind(invoice), {
     occurredAt: invoice.status_transitions.paid_at ?? envelope.created,
     productId: productOf(lines),
     userIds: read.distinct([
@@ -118,7 +124,7 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
       invoice.metadata.app_user_id,
     ]),
     userKeys: read.distinct([subscription, invoice.customer]),
-    payment: paid > 0 ? payment : null,
+    payment,
     // Only API versions before 2025-03-31 name these. Later ones send invoice_payment.paid.
     paymentAliases: aliasesOf(invoice.id, invoice.payment_intent, invoice.charge),
   });
@@ -167,15 +173,12 @@ function readPaymentSession(envelope: Envelope, session: Session): ParseResult {
       details,
     );
   }
-  const paid = readObject(envelope, sessionAmountSchema);
+  const total = readObject(envelope, sessionAmountSchema);
+  if (!total.ok) return failed(total.reason);
+  const paid = originalAmount(total.value.currency, total.value.amount_total);
   if (!paid.ok) return failed(paid.reason);
-  if (paid.value.amount_total === 0) return done(envelope, 'other', details);
-  const payment: PaymentFact = {
-    store: STORE,
-    ref: session.invoice ?? session.payment_intent ?? session.id,
-    ...originalAmount(paid.value.currency, paid.value.amount_total),
-  };
-  return done(envelope, 'purchase', { ...details, payment });
+  const payment = paymentOf(session.invoice ?? session.payment_intent ?? session.id, paid.value);
+  return done(envelope, payment === null ? 'other' : 'purchase', { ...details, payment });
 }
 
 /** Reads which payment intent paid which invoice. Since API version 2025-03-31 only this body states it. */

@@ -15,6 +15,7 @@ export const superwall: Provider = {
   secretProblem: svixSecretProblem,
   verify: verifySvix,
   signedAt: svixTime,
+  amounts: 'decimal',
   parse,
   sample: superwallSample,
 };
