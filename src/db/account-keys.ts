@@ -116,8 +116,8 @@ export async function revokeAccountKey(sql: Sql, id: KeyId): Promise<boolean> {
 }
 
 /**
- * Creates a key with the same permissions and lets the old one expire at `previousEndsAt`, or earlier if it already would.
- * Returns undefined for an unknown key, and for one that is no longer valid.
+ * Creates a key with the same permissions and lets the old one expire at `previousEndsAt`, or earlier if it already
+ * would. Returns undefined for an unknown key, and for one that is no longer valid.
  */
 export async function rotateAccountKey(
   sql: Sql,

@@ -35,9 +35,9 @@ export async function addAddressKey(sql: Sql, key: AddressKey): Promise<void> {
 const BATCH = 5_000;
 
 /**
- * Deletes what no deferred match can use after `now` (epoch ms): the hashes of clicks older than the longest window of any
- * app, and the keys of days that ended before that window. Returns how many of each. It may run at any time, and in several
- * processes at once.
+ * Deletes what no deferred match can use after `now` (epoch ms): the hashes of clicks older than the longest window of
+ * any app, and the keys of days that ended before that window. Returns how many of each. It may run at any time, and in
+ * several processes at once.
  */
 export async function destroyExpiredAddressKeys(
   sql: Sql,

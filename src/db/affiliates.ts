@@ -152,8 +152,8 @@ export async function listAffiliatesByName(
 }
 
 /**
- * Returns the affiliates with the highest earnings of all time; of equal ones the oldest first. Every affiliate has its row
- * in `rollups` from its creation, ordered by an index, so this reads no more rows than it returns.
+ * Returns the affiliates with the highest earnings of all time; of equal ones the oldest first. Every affiliate has its
+ * row in `rollups` from its creation, ordered by an index, so this reads no more rows than it returns.
  */
 export async function listTopEarners(
   sql: Sql,

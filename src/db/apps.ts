@@ -36,8 +36,8 @@ export async function listAppIds(sql: Sql): Promise<AppId[]> {
 }
 
 /**
- * Creates an app and its first SDK key. Returns `subdomain_taken` when another app has the subdomain. An app whose id exists
- * is returned unchanged.
+ * Creates an app and its first SDK key. Returns `subdomain_taken` when another app has the subdomain. An app whose id
+ * exists is returned unchanged.
  */
 export async function createApp(
   sql: Sql,

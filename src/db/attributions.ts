@@ -140,8 +140,8 @@ export async function findInstallCandidates(
 }
 
 /**
- * The end of a statement that inserts a device's attribution (`added`): binds the remembered users in the same statement, so
- * that a process that dies leaves both or neither.
+ * The end of a statement that inserts a device's attribution (`added`): binds the remembered users in the same
+ * statement, so that a process that dies leaves both or neither.
  */
 function bindUsersOfAdded(sql: Sql, appId: AppId, users: readonly RememberedUser[]) {
   const pairs = users.map((user) => ({ id: newId('binding'), ...user }));
@@ -162,9 +162,9 @@ export interface AttributedInstall {
 }
 
 /**
- * Inserts a device's attribution, claims the click for the device, and binds the device's remembered users. Does nothing if
- * the device has an attribution or another device has claimed the click. The caller reads the candidates again to see the
- * result.
+ * Inserts a device's attribution, claims the click for the device, and binds the device's remembered users. Does
+ * nothing if the device has an attribution or another device has claimed the click. The caller reads the candidates
+ * again to see the result.
  */
 export async function attributeDevice(
   sql: Sql,
@@ -211,9 +211,9 @@ export async function recordLosingTouch(
 }
 
 /**
- * Returns the unclaimed clicks of the redirect with any of these address hashes: the newest of each link, for at most one
- * link more than a deferred match considers. The statement walks the index from link to link, so its cost depends only on
- * the number of links with clicks from the address.
+ * Returns the unclaimed clicks of the redirect with any of these address hashes: the newest of each link, for at most
+ * one link more than a deferred match considers. The statement walks the index from link to link, so its cost depends
+ * only on the number of links with clicks from the address.
  */
 export async function findDeferredClicks(
   sql: Sql,
@@ -241,9 +241,10 @@ export async function findDeferredClicks(
 }
 
 /**
- * Attributes a device to the newest unclaimed click of its address on the link of `match` since `since` (epoch ms), and binds
- * its remembered users. Concurrent installs get different clicks or none: one waits for the claim of the other. Does
- * nothing if no click is left or the device has an attribution. The caller reads the candidates again to see the result.
+ * Attributes a device to the newest unclaimed click of its address on the link of `match` since `since` (epoch ms), and
+ * binds its remembered users. Concurrent installs get different clicks or none: one waits for the claim of the other.
+ * Does nothing if no click is left or the device has an attribution. The caller reads the candidates again to see the
+ * result.
  */
 export async function attributeDeferred(
   sql: Sql,

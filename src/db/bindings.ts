@@ -19,8 +19,8 @@ export interface UserBinding {
 
 /**
  * Records that a user was identified on a device, and binds the user to the device's attribution unless the user has a
- * binding: the first committed binding stays, even if it belongs to another device. The first identification time of the
- * pair stays too. Returns undefined when the device has no attribution.
+ * binding: the first committed binding stays, even if it belongs to another device. The first identification time of
+ * the pair stays too. Returns undefined when the device has no attribution.
  *
  * One statement does both, so that a process that dies leaves both or neither. If it sees no attribution, it runs again
  * after its commit: it then sees an install that committed meanwhile, and a later install sees the pair.
@@ -73,9 +73,9 @@ export async function bindUser(
 }
 
 /**
- * Binds all remembered users of a device without a binding to the device's attribution. Call it after the attribution was
- * committed: it sees users remembered before, and users remembered later see the attribution. Returns the bindings of the
- * device's users that are not healed yet, including those of other calls.
+ * Binds all remembered users of a device without a binding to the device's attribution. Call it after the attribution
+ * was committed: it sees users remembered before, and users remembered later see the attribution. Returns the bindings
+ * of the device's users that are not healed yet, including those of other calls.
  */
 export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: string): Promise<BindingId[]> {
   const toHeal = new Set<BindingId>();

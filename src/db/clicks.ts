@@ -23,8 +23,8 @@ export interface RecordedClick {
 }
 
 /**
- * Records a click on a link. For a known claim token it returns the click of that token, whatever the state of the link,
- * and counts nothing. Returns undefined when the link is unknown or inactive, or its affiliate was removed.
+ * Records a click on a link. For a known claim token it returns the click of that token, whatever the state of the
+ * link, and counts nothing. Returns undefined when the link is unknown or inactive, or its affiliate was removed.
  */
 export async function recordClick(sql: Sql, click: ClickFact): Promise<RecordedClick | undefined> {
   const id = newId('click');

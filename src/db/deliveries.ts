@@ -23,8 +23,8 @@ export interface WebhookSecretRow {
 }
 
 /**
- * Returns the secrets that are valid for requests to this app at `at`, newest first. Empty when the app has no secret for the
- * provider, null for an unknown app.
+ * Returns the secrets that are valid for requests to this app at `at`, newest first. Empty when the app has no secret
+ * for the provider, null for an unknown app.
  */
 export async function findActiveWebhookSecrets(
   sql: Sql,
@@ -70,8 +70,8 @@ export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<voi
 }
 
 /**
- * Records a refused request without its body: one row per app, provider and hour, with a count and the latest request. Returns
- * `self_test` for a request that a self-test announced: it was sent to be refused, and is recorded only there.
+ * Records a refused request without its body: one row per app, provider and hour, with a count and the latest request.
+ * Returns `self_test` for a request that a self-test announced: it was sent to be refused, and is recorded only there.
  */
 export async function recordRefusedDelivery(
   sql: Sql,
@@ -170,8 +170,8 @@ export async function markDeliveryProcessing(
 }
 
 /**
- * Claims accepted deliveries that have no outcome and were not claimed for `olderThanMs`, oldest first. A claimed delivery
- * moves to the end of the queue, so that a stuck one cannot starve the others.
+ * Claims accepted deliveries that have no outcome and were not claimed for `olderThanMs`, oldest first. A claimed
+ * delivery moves to the end of the queue, so that a stuck one cannot starve the others.
  */
 export async function claimUnfinishedDeliveries(
   sql: Sql,

@@ -27,12 +27,12 @@ export interface IdentityOverlap {
 }
 
 /**
- * Compares the latest user ids of each side with all ids of the other side. Both environments count, since founders start in
- * the sandbox. Test events do not count, since providers generate their users. A user with an attributed payment is on both
- * sides, however long ago the payment was.
+ * Compares the latest user ids of each side with all ids of the other side. Both environments count, since founders
+ * start in the sandbox. Test events do not count, since providers generate their users. A user with an attributed
+ * payment is on both sides, however long ago the payment was.
  *
- * The lookups are scalar queries with a limit, which Postgres runs one by one. It would turn `exists` into a join that reads
- * all user ids.
+ * The lookups are scalar queries with a limit, which Postgres runs one by one. It would turn `exists` into a join that
+ * reads all user ids.
  */
 export async function readIdentityOverlap(sql: Sql, appId: AppId, samples: number): Promise<IdentityOverlap> {
   return await sql.one<IdentityOverlap>`
@@ -84,7 +84,9 @@ export interface UnattributedEvent {
   readonly likelyCause: LikelyCause;
 }
 
-/** Returns a page of an app's paid events without a commission, the latest first. Only production events have a cause. */
+/**
+ * Returns a page of an app's paid events without a commission, the latest first. Only production events have a cause.
+ */
 export async function listUnattributedEvents(
   sql: Sql,
   appId: AppId,

@@ -46,10 +46,10 @@ export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<'re
 }
 
 /**
- * Appends the facts of an event that are missing, also where the event itself is stored already, and returns how many rows
- * are new. Returns null when another delivery reported the event. Stored values are not changed; only empty columns of the
- * event are filled. A new payment is stored as evaluated: it did not just arrive, so only the rules of a later evaluation
- * attribute it.
+ * Appends the facts of an event that are missing, also where the event itself is stored already, and returns how many
+ * rows are new. Returns null when another delivery reported the event. Stored values are not changed; only empty
+ * columns of the event are filled. A new payment is stored as evaluated: it did not just arrive, so only the rules of a
+ * later evaluation attribute it.
  */
 export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<AppendedFacts | null> {
   // The new payment counts as evaluated once, with the cause of a payment without a known user.
@@ -91,7 +91,9 @@ export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<App
   return deliveryId === facts.deliveryId ? appended : null;
 }
 
-/** The event's cause before its payment is evaluated: `unevaluated` for a production payment, null where none applies. */
+/**
+ * The event's cause before its payment is evaluated: `unevaluated` for a production payment, null where none applies.
+ */
 function firstCause(
   { event, environment }: EventFacts,
   unevaluated: 'processing' | 'missing_user_id',
@@ -149,8 +151,8 @@ function fillEvent(sql: Sql, facts: EventFacts, likelyCause: Fragment): Fragment
 }
 
 /**
- * Inserts the payment of the event in `source`, or raises the version of a stored one: an evaluation that has not seen this
- * event must not be applied. `evaluation` gives the values of `evaluated_at` and `likely_cause`.
+ * Inserts the payment of the event in `source`, or raises the version of a stored one: an evaluation that has not seen
+ * this event must not be applied. `evaluation` gives the values of `evaluated_at` and `likely_cause`.
  */
 function insertPayment(sql: Sql, facts: EventFacts, source: Fragment, evaluation: Fragment): Fragment {
   const { event, appId, environment } = facts;

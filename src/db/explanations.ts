@@ -87,7 +87,10 @@ export interface FoundEvent extends EventHistory {
   readonly source: ProviderName;
 }
 
-/** Returns everything that is stored about an event of the app, also one that could not be read. Undefined for an unknown id. */
+/**
+ * Returns everything that is stored about an event of the app, also one that could not be read. Undefined for an
+ * unknown id.
+ */
 export async function findEventHistory(
   sql: Sql,
   appId: AppId,

@@ -16,8 +16,8 @@ export async function markHealed(sql: Sql, bindingId: BindingId): Promise<void> 
 }
 
 /**
- * Claims at most `limit` bindings whose healing did not finish (the process died or Temporal was unavailable), oldest first. A
- * claimed binding moves to the end of the queue.
+ * Claims at most `limit` bindings whose healing did not finish (the process died or Temporal was unavailable), oldest
+ * first. A claimed binding moves to the end of the queue.
  */
 export async function claimBindingsToHeal(
   sql: Sql,

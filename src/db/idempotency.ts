@@ -48,9 +48,9 @@ interface KeyRow {
 }
 
 /**
- * Claims an idempotency key for a call, or returns the state of an earlier call with the key. A key older than a day counts
- * as new. A claim that was never released is taken over when its time is up. Exports store their keys permanently in
- * `payout_requests`, so a key of an export counts as reused by any other call.
+ * Claims an idempotency key for a call, or returns the state of an earlier call with the key. A key older than a day
+ * counts as new. A claim that was never released is taken over when its time is up. Exports store their keys
+ * permanently in `payout_requests`, so a key of an export counts as reused by any other call.
  */
 export async function claimIdempotencyKey(
   sql: Sql,
@@ -105,7 +105,9 @@ export async function claimIdempotencyKey(
   return { state: 'completed', response: { ciphertext: row.response, encryptionKeyId: row.responseKeyId } };
 }
 
-/** Stores the response to a call. When two attempts ran at once, the first response stays: both have the same content. */
+/**
+ * Stores the response to a call. When two attempts ran at once, the first response stays: both have the same content.
+ */
 export async function storeResponse(sql: Sql, request: IdempotentRequest, response: Sealed): Promise<void> {
   await sql`
     update idempotency_keys set response = ${response.ciphertext}, response_key_id = ${response.encryptionKeyId}

@@ -85,8 +85,8 @@ const bookedMinor = (sql: Sql, appId: AppId): Fragment => sql.fragment`
 const UNUSUAL_DECIMALS = [...CURRENCY_DECIMALS].map(([currency, decimals]) => ({ currency, decimals }));
 
 /**
- * The rules of the ledger. Most are constraints too (docs/money.md). A check that finds something means that rows were changed
- * without the service, that a backup was restored partially, or that the service has a bug.
+ * The rules of the ledger. Most are constraints too (docs/money.md). A check that finds something means that rows were
+ * changed without the service, that a backup was restored partially, or that the service has a bug.
  */
 const LEDGER_CHECKS: readonly LedgerCheck[] = [
   {
@@ -432,9 +432,9 @@ function merge(one: Violations, other: Violations): Violations {
 }
 
 /**
- * Runs all checks over the rows of these apps, one statement after the other. Each statement reads one snapshot, so the checks
- * can run while the service works. They read all money of an app: `isOver` is called before each statement. If it returns true,
- * or if a statement reaches its time limit, this throws `LedgerCheckTooLong`.
+ * Runs all checks over the rows of these apps, one statement after the other. Each statement reads one snapshot, so the
+ * checks can run while the service works. They read all money of an app: `isOver` is called before each statement. If
+ * it returns true, or if a statement reaches its time limit, this throws `LedgerCheckTooLong`.
  */
 export async function checkLedger(
   sql: Sql,

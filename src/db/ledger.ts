@@ -48,9 +48,9 @@ const REQUEST_COLUMNS = (sql: Sql) => sql.fragment`
   expected_total_cents`;
 
 /**
- * Inserts the payout request of an authorized call. If the account has used the idempotency key for a payout request before,
- * returns that request, whatever it was for: the caller compares. Returns `key_reused` if another call used the key, and
- * undefined if the affiliate does not belong to the app.
+ * Inserts the payout request of an authorized call. If the account has used the idempotency key for a payout request
+ * before, returns that request, whatever it was for: the caller compares. Returns `key_reused` if another call used the
+ * key, and undefined if the affiliate does not belong to the app.
  */
 export async function openPayoutRequest(
   sql: Sql,
@@ -97,8 +97,8 @@ export async function findPayoutRequest(
 }
 
 /**
- * Closes a request whose caller stops waiting, and frees its idempotency key for another attempt. Returns true if the request
- * is closed: nothing will be paid for it. Returns false if it was settled before: read it again.
+ * Closes a request whose caller stops waiting, and frees its idempotency key for another attempt. Returns true if the
+ * request is closed: nothing will be paid for it. Returns false if it was settled before: read it again.
  */
 export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<boolean> {
   await sql`
@@ -111,8 +111,8 @@ export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): 
 }
 
 /**
- * Closes open requests that have expired, because their process died or could not reach the database. Nothing is paid for
- * them. Returns how many.
+ * Closes open requests that have expired, because their process died or could not reach the database. Nothing is paid
+ * for them. Returns how many.
  */
 export async function closeAbandonedRequests(sql: Sql): Promise<number> {
   const rows = await sql`
@@ -127,7 +127,8 @@ export async function closeAbandonedRequests(sql: Sql): Promise<number> {
  * nothing. A net of zero or less pays nothing and is carried forward. The parts of the statement:
  *
  * - `req` locks the open request. `due` locks all matured or due commissions of the affiliate, and `net` sums them.
- * - `verdict` decides: `total_changed` if the caller expected another total, `paid` if the net is positive, else `empty`.
+ * - `verdict` decides: `total_changed` if the caller expected another total, `paid` if the net is positive, else
+ *   `empty`.
  * - `payout` and `items` insert the payout. `moved` marks its commissions paid, and matures due ones in any case.
  * - The final update stores the result in the request.
  */

@@ -63,8 +63,8 @@ async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Prom
 }
 
 /**
- * Creates links and returns for each, in the order given, the link or the refusal. A slug belongs to the first link that
- * takes it, ignoring case. A link whose id exists is returned unchanged.
+ * Creates links and returns for each, in the order given, the link or the refusal. A slug belongs to the first link
+ * that takes it, ignoring case. A link whose id exists is returned unchanged.
  */
 export async function createLinks(
   sql: Sql,
@@ -161,15 +161,15 @@ export async function listLinks(
 }
 
 /**
- * Number of links per shard that are considered for the most clicked ones. At least the largest `limit`: if fewer are found,
- * no other link has clicks.
+ * Number of links per shard that are considered for the most clicked ones. At least the largest `limit`: if fewer are
+ * found, no other link has clicks.
  */
 const LINKS_OF_A_SHARD = 50;
 
 /**
- * Returns the links with the most clicks, of an app or of one affiliate. Links without clicks follow, the oldest first. A
- * link's clicks are in eight shards, so the statement sums the shards of all links that lead in any shard. A link that leads
- * in none is not considered: it has fewer clicks than the fiftieth links of all shards together.
+ * Returns the links with the most clicks, of an app or of one affiliate. Links without clicks follow, the oldest first.
+ * A link's clicks are in eight shards, so the statement sums the shards of all links that lead in any shard. A link
+ * that leads in none is not considered: it has fewer clicks than the fiftieth links of all shards together.
  */
 export async function listTopLinks(
   sql: Sql,

@@ -5,8 +5,8 @@ import { projectRoot } from '../config/project-root.ts';
 const MIGRATIONS_DIR = path.join(projectRoot, 'src/db/migrations');
 
 /**
- * Runs all pending migrations in numeric order, in one transaction and under an advisory lock, so that several processes may
- * start at once. Returns the names of the migrations that ran.
+ * Runs all pending migrations in numeric order, in one transaction and under an advisory lock, so that several
+ * processes may start at once. Returns the names of the migrations that ran.
  */
 export async function migrate(
   databaseUrl: string,

@@ -53,9 +53,9 @@ export interface AffiliateTotals extends Funnel, EarningTotals {
 }
 
 /**
- * Returns an affiliate's sums of all time, its next due date and its negative balance, from one snapshot. Undefined when the
- * app has no such affiliate. Due commissions that are still pending are searched among all such commissions of the app:
- * timers mature them within seconds, so there are few.
+ * Returns an affiliate's sums of all time, its next due date and its negative balance, from one snapshot. Undefined
+ * when the app has no such affiliate. Due commissions that are still pending are searched among all such commissions of
+ * the app: timers mature them within seconds, so there are few.
  */
 export async function readAffiliateTotals(
   sql: Sql,

@@ -23,8 +23,8 @@ export function pageOf<K extends number | string, T extends Position<K>>(
 }
 
 /**
- * Returns the instant of a position. Positions count microseconds, as Postgres does: with milliseconds, rows of the same
- * millisecond would be skipped or repeated.
+ * Returns the instant of a position. Positions count microseconds, as Postgres does: with milliseconds, rows of the
+ * same millisecond would be skipped or repeated.
  */
 export function positionInstant(sql: Sql, microseconds: number) {
   return sql.fragment`timestamptz 'epoch' + ${microseconds}::bigint * interval '1 microsecond'`;

@@ -29,7 +29,9 @@ export interface StoredPayment extends PaymentSnapshot {
   readonly aliasIds: readonly PaymentId[];
 }
 
-/** Selects payments by id, or by their references at the store. Aliases of the references count too, over several steps. */
+/**
+ * Selects payments by id, or by their references at the store. Aliases of the references count too, over several steps.
+ */
 export type PaymentSelector =
   | { readonly paymentIds: readonly PaymentId[] }
   | {
@@ -40,8 +42,8 @@ export type PaymentSelector =
     };
 
 /**
- * Reads payments with all known facts, in one statement. Call it after the newest fact was committed: it then sees every
- * fact that was committed before. The parts of the statement:
+ * Reads payments with all known facts, in one statement. Call it after the newest fact was committed: it then sees
+ * every fact that was committed before. The parts of the statement:
  *
  * - the payment's own columns, and its revenue entries (`r`) and `earning` so far;
  * - `candidates`: the users whom the payment's events name or whom its provider keys lead to, with their bindings;
@@ -159,11 +161,12 @@ export interface AppliedEvaluation {
 }
 
 /**
- * Appends the difference that an evaluation found, in one statement, if the payment still has the version that was read.
- * Returns null if it does not: read and evaluate the payment again. With `delivery`, the same statement stores the delivery's
- * outcome. Rows that a reprocess run appends carry its id. The parts of the statement:
+ * Appends the difference that an evaluation found, in one statement, if the payment still has the version that was
+ * read. Returns null if it does not: read and evaluate the payment again. With `delivery`, the same statement stores
+ * the delivery's outcome. Rows that a reprocess run appends carry its id. The parts of the statement:
  *
- * - `names` locks all rows of the payment (its references) in one order. `held` raises the version and stores the result.
+ * - `names` locks all rows of the payment (its references) in one order. `held` raises the version and stores the
+ *   result.
  * - `aliases` raises the versions of the other rows, so that their evaluations run again: only one reference earns.
  * - `terms` gives what all commissions of the payment share. `written` inserts commissions, `earned` revenue entries.
  * - `booked` stores how much of each adjustment the ledger contains. `first_paid` sets the user's first payment.

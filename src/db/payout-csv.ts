@@ -81,8 +81,8 @@ async function renderStored(sql: Sql, payout: StoredPayout): Promise<PayoutCsv> 
 }
 
 /**
- * Builds the CSV of a stored payout, always with the same bytes. Returns undefined for a payout of another app. Throws when the
- * bytes do not have the stored hash.
+ * Builds the CSV of a stored payout, always with the same bytes. Returns undefined for a payout of another app. Throws
+ * when the bytes do not have the stored hash.
  */
 export async function buildPayoutCsv(
   sql: Sql,
@@ -99,8 +99,8 @@ export async function buildPayoutCsv(
 }
 
 /**
- * Whether a payout's CSV still has the stored hash. A payout younger than `minutes` may have none yet: its workflow is about
- * to store it.
+ * Whether a payout's CSV still has the stored hash. A payout younger than `minutes` may have none yet: its workflow is
+ * about to store it.
  */
 export async function csvMatchesHash(
   sql: Sql,

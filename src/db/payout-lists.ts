@@ -45,8 +45,8 @@ export interface PreviewRow {
 }
 
 /**
- * Returns what an export at `asOf` would pay each affiliate: matured commissions, from their stored sums, and pending ones that
- * are due, net of reversals. The largest first, without affiliates whose net is zero or less.
+ * Returns what an export at `asOf` would pay each affiliate: matured commissions, from their stored sums, and pending
+ * ones that are due, net of reversals. The largest first, without affiliates whose net is zero or less.
  */
 export async function previewPayouts(sql: Sql, appId: AppId, asOf: number): Promise<PreviewRow[]> {
   return await sql<PreviewRow>`

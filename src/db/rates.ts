@@ -13,8 +13,8 @@ export interface RatesImported {
 }
 
 /**
- * Imports a file of rates in one statement. A newer value replaces an older one, but the bank never replaces a rate of the
- * operator. Rates that are frozen on events do not change. Importing a file twice changes nothing.
+ * Imports a file of rates in one statement. A newer value replaces an older one, but the bank never replaces a rate of
+ * the operator. Rates that are frozen on events do not change. Importing a file twice changes nothing.
  */
 export async function importRates(sql: Sql, { source, rates }: RatesFile): Promise<RatesImported> {
   return await sql.one<RatesImported>`
@@ -37,10 +37,10 @@ export async function importRates(sql: Sql, { source, rates }: RatesFile): Promi
 }
 
 /**
- * Returns a page of payments that wait for a rate and now have one, of their day or of the seven days before. It walks the
- * currencies and days that payments wait for, so payments that keep waiting cost nothing, however many there are. The parts of
- * the statement: `waiting` are the payments, `start` is the position after which the page begins, `days` steps through the
- * index from one currency and day to the next.
+ * Returns a page of payments that wait for a rate and now have one, of their day or of the seven days before. It walks
+ * the currencies and days that payments wait for, so payments that keep waiting cost nothing, however many there are.
+ * The parts of the statement: `waiting` are the payments, `start` is the position after which the page begins, `days`
+ * steps through the index from one currency and day to the next.
  */
 export async function findConvertiblePayments(
   sql: Sql,

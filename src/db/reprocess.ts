@@ -17,8 +17,8 @@ const orNull = (at: number | null) => (at === null ? null : instant(at));
 
 /**
  * Inserts a reprocess run for the accepted deliveries that have an outcome. The service on this database starts it
- * automatically. Returns undefined for an unknown app, and for a delivery that the app does not have or that has no outcome
- * yet.
+ * automatically. Returns undefined for an unknown app, and for a delivery that the app does not have or that has no
+ * outcome yet.
  */
 export async function requestReprocessing(
   sql: Sql,
@@ -80,8 +80,8 @@ export async function findReprocessRun(sql: Sql, id: ReprocessRunId): Promise<Re
 }
 
 /**
- * Claims unfinished reprocess runs: new ones at once, and those that were claimed `olderThanMs` ago again (starting a workflow
- * that still runs does nothing).
+ * Claims unfinished reprocess runs: new ones at once, and those that were claimed `olderThanMs` ago again (starting a
+ * workflow that still runs does nothing).
  */
 export async function claimReprocessRuns(
   sql: Sql,
@@ -131,7 +131,10 @@ export async function findNextDeliveries(
      order by d.received_at, d.id`;
 }
 
-/** The names that a delivery provides and requires, as opaque text. It depends on earlier deliveries that provide a name that it requires. */
+/**
+ * The names that a delivery provides and requires, as opaque text. It depends on earlier deliveries that provide a name
+ * that it requires.
+ */
 export interface DeliveryNames {
   readonly provides: readonly string[];
   readonly requires: readonly string[];
@@ -197,9 +200,9 @@ export async function findPlannedDeliveries(sql: Sql, id: ReprocessRunId): Promi
 const NAMES_LIMIT = 100;
 
 /**
- * Returns the earlier deliveries with an appending plan that a delivery requiring `names` depends on: they provide one of the
- * names, or a name that such a delivery requires. In order of receipt, the latest `limit` of them. The parts of the statement:
- * `found` follows names to their providers; the rest keeps the earlier ones of these deliveries.
+ * Returns the earlier deliveries with an appending plan that a delivery requiring `names` depends on: they provide one
+ * of the names, or a name that such a delivery requires. In order of receipt, the latest `limit` of them. The parts of
+ * the statement: `found` follows names to their providers; the rest keeps the earlier ones of these deliveries.
  */
 export async function findDependencies(
   sql: Sql,
@@ -276,8 +279,8 @@ export async function finishReprocessRun(sql: Sql, id: ReprocessRunId): Promise<
 }
 
 /**
- * Cancels a run. A run that has started first applies the plans of its current page. Returns false if the run was finished or is
- * unknown.
+ * Cancels a run. A run that has started first applies the plans of its current page. Returns false if the run was
+ * finished or is unknown.
  */
 export async function cancelReprocessRun(sql: Sql, id: ReprocessRunId): Promise<boolean> {
   const { cancelled } = await sql.one<{ cancelled: boolean }>`
@@ -359,9 +362,9 @@ export async function findReading(sql: Sql, deliveryId: DeliveryId): Promise<Eve
 }
 
 /**
- * Raises the outcome of a reprocessed delivery to `outcome` unless it is null, and stores the commission of its event if the
- * delivery has none. Clears the cause of a further event of a payment, since only the payment's first event has one. Writes
- * nothing if nothing is new.
+ * Raises the outcome of a reprocessed delivery to `outcome` unless it is null, and stores the commission of its event
+ * if the delivery has none. Clears the cause of a further event of a payment, since only the payment's first event has
+ * one. Writes nothing if nothing is new.
  */
 export async function raiseOutcome(
   sql: Sql,

@@ -3,8 +3,8 @@ import { violatedConstraint } from './sql.ts';
 const ATTEMPTS = 10;
 
 /**
- * Runs a statement again when a concurrent statement won the race for a unique place: the next attempt sees the row of the
- * winner. `constraint` is the one that refuses the loser. Any other error is thrown.
+ * Runs a statement again when a concurrent statement won the race for a unique place: the next attempt sees the row of
+ * the winner. `constraint` is the one that refuses the loser. Any other error is thrown.
  */
 export async function retryAfterConflict<T>(constraint: string, statement: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
@@ -17,8 +17,8 @@ export async function retryAfterConflict<T>(constraint: string, statement: () =>
 }
 
 /**
- * Runs `find` until it returns a value. It returns undefined when another statement has just inserted the row that it is
- * looking for, or has just taken what it wanted. `attempts` is one more than the number of times that can happen.
+ * Runs `find` until it returns a value. It returns undefined when another statement has just inserted the row that it
+ * is looking for, or has just taken what it wanted. `attempts` is one more than the number of times that can happen.
  */
 export async function retryUntilVisible<T>(
   find: () => Promise<T | undefined>,

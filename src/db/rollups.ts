@@ -78,7 +78,10 @@ const isUnequal = (sql: Sql) => sql.fragment`
    or (clicks, installs, identified, paid_users, revenue_cents, commission_cents, matured_cents, paid_cents,
        matured_count, rank_value) <> (0, 0, 0, 0, 0, 0, 0, 0, 0, 0))`;
 
-/** Compares the stored sums with the facts, app by app, and returns the differences. Covers all apps unless `only` is given. */
+/**
+ * Compares the stored sums with the facts, app by app, and returns the differences. Covers all apps unless `only` is
+ * given.
+ */
 export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): Promise<RollupDifference[]> {
   const found: RollupDifference[] = [];
   for (const appId of only ?? (await listAppIds(sql))) {
@@ -105,7 +108,8 @@ export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): 
 /**
  * Corrects the stored sums and returns the number of corrected rows. One statement per app adds the difference that its
  * snapshot shows. Facts that arrive meanwhile add their own part, so no lock is needed. The parts of the statement:
- * `misplaced` is money of affiliates outside shard 0, `missing` the difference; `added` and `added_blocks` correct both tables.
+ * `misplaced` is money of affiliates outside shard 0, `missing` the difference; `added` and `added_blocks` correct both
+ * tables.
  */
 export async function repairRollups(sql: Sql): Promise<number> {
   let repaired = 0;

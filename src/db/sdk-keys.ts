@@ -19,10 +19,10 @@ export interface NewSdkKey extends KeyMaterial {
 }
 
 /**
- * Inserts a new SDK key of an app, and returns when the previous one expires. All earlier keys expire at `previousEndsAt`, or
- * earlier if they already would; so a rotation without grace also ends keys in the grace period of an earlier rotation. An
- * app has one current key: of two concurrent rotations, the later one ends the key of the earlier one. A key whose id exists
- * changes nothing.
+ * Inserts a new SDK key of an app, and returns when the previous one expires. All earlier keys expire at
+ * `previousEndsAt`, or earlier if they already would; so a rotation without grace also ends keys in the grace period of
+ * an earlier rotation. An app has one current key: of two concurrent rotations, the later one ends the key of the
+ * earlier one. A key whose id exists changes nothing.
  */
 export async function rotateSdkKey(
   sql: Sql,

@@ -12,8 +12,8 @@ export interface Announcement {
 }
 
 /**
- * Announces a request before it is sent. From then on the database marks every delivery with these bytes as a sandbox test,
- * whatever its sender and contents.
+ * Announces a request before it is sent. From then on the database marks every delivery with these bytes as a sandbox
+ * test, whatever its sender and contents.
  */
 export async function announceSelfTest(
   sql: Sql,
@@ -89,8 +89,8 @@ export interface MoneyLeft {
 }
 
 /**
- * Counts the money in everything that was recorded under these source event ids. The lookups run row by row (`offset 0`): a
- * join would read all commissions.
+ * Counts the money in everything that was recorded under these source event ids. The lookups run row by row (`offset
+ * 0`): a join would read all commissions.
  */
 export async function findMoneyLeft(
   sql: Sql,
@@ -153,7 +153,9 @@ export interface AppActivity {
   readonly identified: number;
 }
 
-/** Returns whether an app has an active link, and its counts since `since`, from at most four rows per day and shard. */
+/**
+ * Returns whether an app has an active link, and its counts since `since`, from at most four rows per day and shard.
+ */
 export async function readAppActivity(sql: Sql, appId: AppId, since: number): Promise<AppActivity> {
   return await sql.one<AppActivity>`
     select (select true from links where app_id = ${appId} and active order by created_at, id limit 1) is not null
@@ -174,7 +176,10 @@ export interface CurrencyInUse {
 /** Number of an app's latest events that are searched for currencies. */
 const CURRENCY_LIMIT = 500;
 
-/** Returns the currencies of an app's latest events that need conversion: not US dollars, without dollars of the provider. */
+/**
+ * Returns the currencies of an app's latest events that need conversion: not US dollars, without dollars of the
+ * provider.
+ */
 export async function findCurrenciesInUse(sql: Sql, appId: AppId): Promise<CurrencyInUse[]> {
   return await sql<CurrencyInUse>`
     select c.currency, (select r.day from exchange_rates r where r.currency = c.currency order by r.day desc limit 1)

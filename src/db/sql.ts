@@ -5,9 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 export type Row = Record<string, unknown>;
 
 /**
- * Runs statements. Every call is a single statement that is safe to run twice: when a connection dies, the outcome is unknown
- * and the statement is sent again (docs/database.md states what was measured, and why there are no transaction blocks).
- * Column names of results come in camel case; keys inside JSON values do not change.
+ * Runs statements. Every call is a single statement that is safe to run twice: when a connection dies, the outcome is
+ * unknown and the statement is sent again (docs/database.md states what was measured, and why there are no transaction
+ * blocks). Column names of results come in camel case; keys inside JSON values do not change.
  */
 export interface Sql {
   /** Returns all rows. */
@@ -17,7 +17,10 @@ export interface Sql {
     strings: TemplateStringsArray,
     ...values: readonly unknown[]
   ): Promise<T | undefined>;
-  /** Returns exactly one row. For any other number the statement is sent again, and finally `DatabaseUnavailable` is thrown. */
+  /**
+   * Returns exactly one row. For any other number the statement is sent again, and finally `DatabaseUnavailable` is
+   * thrown.
+   */
   one<T extends object = Row>(strings: TemplateStringsArray, ...values: readonly unknown[]): Promise<T>;
   /** A part of a statement, for use inside another template. */
   fragment(

@@ -28,8 +28,8 @@ export interface TimeseriesRequest {
 }
 
 /**
- * The instants at which hours of a wall clock begin: at each full hour, and where the clock was put forward past one. An hour
- * that occurs twice counts as two. Half an hour that occurs twice makes its hour longer.
+ * The instants at which hours of a wall clock begin: at each full hour, and where the clock was put forward past one.
+ * An hour that occurs twice counts as two. Half an hour that occurs twice makes its hour longer.
  */
 const hourStarts = (sql: Sql, { from, to, timezone }: TimeseriesRequest) => sql.fragment`
   select q as at
@@ -41,8 +41,8 @@ const hourStarts = (sql: Sql, { from, to, timezone }: TimeseriesRequest) => sql.
 
 /**
  * The instants at which days, weeks (on Mondays) or months of a wall clock begin: the first instant with that date. If
- * midnight was skipped, that is after it; if midnight occurs twice, the first one. A day that was skipped entirely begins
- * together with the next one.
+ * midnight was skipped, that is after it; if midnight occurs twice, the first one. A day that was skipped entirely
+ * begins together with the next one.
  */
 const dateStarts = (sql: Sql, { from, to, interval, timezone }: TimeseriesRequest) => sql.fragment`
   select distinct start.at
@@ -67,16 +67,16 @@ function keyOf(sql: Sql, appId: AppId, { affiliateId, linkId }: TimeseriesReques
 }
 
 /**
- * Returns the sums of each hour, day, week or month of a time zone that overlaps `from ≤ t < to`, with zeros for empty ones.
- * A quarter hour counts completely if it begins in `from ≤ t < to`, so nothing before `from` counts, and adjacent spans share
- * nothing. Each point adds whole blocks of six hours and the quarter hours at its ends: fewer than 170 rows per shard, however
- * old or busy the span. Returns undefined for a time zone that Postgres does not know.
+ * Returns the sums of each hour, day, week or month of a time zone that overlaps `from ≤ t < to`, with zeros for empty
+ * ones. A quarter hour counts completely if it begins in `from ≤ t < to`, so nothing before `from` counts, and adjacent
+ * spans share nothing. Each point adds whole blocks of six hours and the quarter hours at its ends: fewer than 170 rows
+ * per shard, however old or busy the span. Returns undefined for a time zone that Postgres does not know.
  *
- * Offsets of time zones are multiples of 15 minutes. Where one was not (Liberia until 1972), a quarter hour counts where it
- * begins.
+ * Offsets of time zones are multiples of 15 minutes. Where one was not (Liberia until 1972), a quarter hour counts
+ * where it begins.
  *
- * The parts of the statement: `key` is whose sums are read, `starts` are the starts of the points, `spans` and `ends` their
- * limits, `blocks` and `parts` the split of each point into quarter hours and blocks.
+ * The parts of the statement: `key` is whose sums are read, `starts` are the starts of the points, `spans` and `ends`
+ * their limits, `blocks` and `parts` the split of each point into quarter hours and blocks.
  */
 export async function readTimeseries(
   sql: Sql,

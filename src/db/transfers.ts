@@ -9,9 +9,9 @@ export type TransferSelector = { readonly eventId: EventId } | { readonly giver:
 const RECEIVERS_LIMIT = 200;
 
 /**
- * Binds the receivers of transfers to the giver's attribution, if exactly one giver has a binding and the receiver has none.
- * Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both. Returns the
- * receivers' bindings that are not healed yet.
+ * Binds the receivers of transfers to the giver's attribution, if exactly one giver has a binding and the receiver has
+ * none. Call it after the transfer was committed, and after a giver's binding was committed: the later call sees both.
+ * Returns the receivers' bindings that are not healed yet.
  */
 export async function bindTransfers(
   sql: Sql,

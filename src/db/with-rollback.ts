@@ -14,10 +14,10 @@ export interface DryRun {
 }
 
 /**
- * Runs `work` in a transaction, rolls it back, and returns the result. This is the only transaction block of the service. It
- * has its own connection. Nothing that it writes can remain, even if the connection dies and the driver opens a new one: every
- * connection of a dry run is read-only by default, and only its transaction may write. At the end Postgres is asked whether it
- * was the same transaction throughout. If not, this throws.
+ * Runs `work` in a transaction, rolls it back, and returns the result. This is the only transaction block of the
+ * service. It has its own connection. Nothing that it writes can remain, even if the connection dies and the driver
+ * opens a new one: every connection of a dry run is read-only by default, and only its transaction may write. At the
+ * end Postgres is asked whether it was the same transaction throughout. If not, this throws.
  *
  * The sums of dashboards are not updated in a dry run: that would lock their rows for the whole app.
  */

@@ -25,9 +25,9 @@ function ipv6Groups(text: string): number[] | null {
 }
 
 /**
- * Returns the part of a requester's address that is stable between a click and an install: an IPv4 address, or the first 64
- * bits of an IPv6 address, since devices change the other bits automatically. IPv4-mapped IPv6 counts as IPv4. Null when the
- * text is not an address.
+ * Returns the part of a requester's address that is stable between a click and an install: an IPv4 address, or the
+ * first 64 bits of an IPv6 address, since devices change the other bits automatically. IPv4-mapped IPv6 counts as IPv4.
+ * Null when the text is not an address.
  */
 export function addressBlock(text: string): string | null {
   const address = withoutPort(text.trim());
@@ -42,7 +42,9 @@ export function addressBlock(text: string): string | null {
   return `${network.join(':')}::/64`;
 }
 
-/** Returns the start of the UTC day of an instant, epoch ms. It identifies the key that hashes addresses on that day. */
+/**
+ * Returns the start of the UTC day of an instant, epoch ms. It identifies the key that hashes addresses on that day.
+ */
 export function addressKeyDay(at: number): number {
   return Math.floor(at / DAY_MS) * DAY_MS;
 }

@@ -51,8 +51,8 @@ export interface DeferredClick {
 }
 
 /**
- * Whether a first open is within the attribution window of a touch. The window includes both ends. A phone's clock may be
- * behind the clock that recorded the click, so a first open before its click counts as simultaneous.
+ * Whether a first open is within the attribution window of a touch. The window includes both ends. A phone's clock may
+ * be behind the clock that recorded the click, so a first open before its click counts as simultaneous.
  */
 export function isInWindow(touchedAt: number, firstOpenAt: number, windowDays: number): boolean {
   return Math.max(0, firstOpenAt - touchedAt) <= windowDays * DAY_MS;
@@ -64,9 +64,9 @@ export function isInFuture(at: number, now: number): boolean {
 }
 
 /**
- * Returns the touch that an install is attributed to, or null. The claim token decides; the code is the fallback. A token
- * belongs to the first device that redeemed it. A click counts even if its link is inactive by now; a code of an inactive
- * link does not. No install is attributed to a removed affiliate; a paused affiliate is attributed as usual.
+ * Returns the touch that an install is attributed to, or null. The claim token decides; the code is the fallback. A
+ * token belongs to the first device that redeemed it. A click counts even if its link is inactive by now; a code of an
+ * inactive link does not. No install is attributed to a removed affiliate; a paused affiliate is attributed as usual.
  */
 export function chooseTouch(install: {
   readonly deviceId: string;
@@ -93,16 +93,16 @@ export function chooseTouch(install: {
 }
 
 /**
- * How many links of one address a deferred match considers. An address with clicks on more links has many users, such as a
- * shared proxy.
+ * How many links of one address a deferred match considers. An address with clicks on more links has many users, such
+ * as a shared proxy.
  */
 export const DEFERRED_LINKS_LIMIT = 100;
 
 /**
  * Returns the click that an install without token and code is matched to by its requester's address: the newest click
- * within the deferred window. The window runs from the click to the request and includes both ends; 0 disables it. Returns
- * `ambiguous` for clicks of several affiliates: a guess could pay the wrong one. Clicks on inactive links and of removed
- * affiliates do not count. Clicks of paused affiliates do, as with a token.
+ * within the deferred window. The window runs from the click to the request and includes both ends; 0 disables it.
+ * Returns `ambiguous` for clicks of several affiliates: a guess could pay the wrong one. Clicks on inactive links and
+ * of removed affiliates do not count. Clicks of paused affiliates do, as with a token.
  */
 export function chooseDeferredClick(match: {
   readonly clicks: readonly DeferredClick[];
@@ -125,8 +125,8 @@ export function chooseDeferredClick(match: {
 }
 
 /**
- * Whether an install that is reported again contains the touch that won before. The time is not compared: for a code it is
- * the time of the first open, which a client may report differently.
+ * Whether an install that is reported again contains the touch that won before. The time is not compared: for a code it
+ * is the time of the first open, which a client may report differently.
  */
 export function isSameTouch(winner: Omit<Touch, 'touchedAt'>, touch: Touch): boolean {
   return (

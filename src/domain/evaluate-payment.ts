@@ -151,12 +151,13 @@ export interface Evaluation {
 }
 
 /**
- * Compares the ledger of a payment with what it should contain, and returns the difference. Pure: the caller appends the
- * difference if the payment still has the version that was read, and otherwise evaluates again.
+ * Compares the ledger of a payment with what it should contain, and returns the difference. Pure: the caller appends
+ * the difference if the payment still has the version that was read, and otherwise evaluates again.
  *
- * - The rate, the hold period and the affiliate's status are the current ones. Once a commission is written they are fixed.
- * - The reversed amount is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than the
- *   commission. A reversal has the due date of its earning, so that both net in the same payout.
+ * - The rate, the hold period and the affiliate's status are the current ones. Once a commission is written they are
+ *   fixed.
+ * - The reversed amount is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than
+ *   the commission. A reversal has the due date of its earning, so that both net in the same payout.
  */
 export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
   const isAttributed = payment.bindingId !== null;
@@ -205,8 +206,8 @@ export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
 }
 
 /**
- * Returns the candidate that decides: the first whose binding may attribute the payment, else the first with a binding, else
- * the first that was identified, else the first that was nearly identified, else the first.
+ * Returns the candidate that decides: the first whose binding may attribute the payment, else the first with a binding,
+ * else the first that was identified, else the first that was nearly identified, else the first.
  */
 function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
   const { candidates } = payment;
@@ -220,10 +221,10 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
 }
 
 /**
- * Whether a payment may be attributed through a binding. A first evaluation accepts any binding, whatever its date. So does
- * a later one if the binding existed before the payment's delivery was received, since a first evaluation would have
- * accepted it. Any other later evaluation (late identify heals) requires that the payment is not older than the winning
- * touch, nor older than the attribution window.
+ * Whether a payment may be attributed through a binding. A first evaluation accepts any binding, whatever its date. So
+ * does a later one if the binding existed before the payment's delivery was received, since a first evaluation would
+ * have accepted it. Any other later evaluation (late identify heals) requires that the payment is not older than the
+ * winning touch, nor older than the attribution window.
  */
 function mayAttribute(payment: PaymentSnapshot, binding: BindingSnapshot): boolean {
   // Before its first evaluation a payment has no cause.
@@ -279,8 +280,8 @@ function revenueOf(payment: PaymentSnapshot, baseCents: number): RevenueEntry[] 
 }
 
 /**
- * Books the payment's refunds and disputes. Returns the reversals of the commission and the revenue entries that each adds.
- * `refundedCents` is the part of `baseCents` that is not in the revenue entries of the ledger.
+ * Books the payment's refunds and disputes. Returns the reversals of the commission and the revenue entries that each
+ * adds. `refundedCents` is the part of `baseCents` that is not in the revenue entries of the ledger.
  */
 function applyAdjustments(
   payment: PaymentSnapshot,

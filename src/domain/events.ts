@@ -39,8 +39,8 @@ export interface PaymentFact extends OriginalAmount {
 }
 
 /**
- * A refund or dispute, or its reversal. There is one state per `ref`: the fact with the highest `rank` decides, in whatever
- * order the facts arrive.
+ * A refund or dispute, or its reversal. There is one state per `ref`: the fact with the highest `rank` decides, in
+ * whatever order the facts arrive.
  */
 export interface AdjustmentFact extends OriginalAmount {
   readonly kind: 'refund' | 'chargeback';

@@ -1,9 +1,9 @@
 import { minorDecimals, roundHalfAwayFromZero } from './money.ts';
 
 /**
- * An exact reference rate: `units` of a currency are worth `worthUsd` dollars, both as decimal text. The European Central
- * Bank states dollars per euro and units per euro. Their quotient may have infinitely many digits, so it is only computed
- * together with the cents.
+ * An exact reference rate: `units` of a currency are worth `worthUsd` dollars, both as decimal text. The European
+ * Central Bank states dollars per euro and units per euro. Their quotient may have infinitely many digits, so it is
+ * only computed together with the cents.
  */
 export interface ExchangeRate {
   readonly units: string;
@@ -50,8 +50,8 @@ function usdPerUnit({ units, worthUsd }: ExchangeRate): Quotient {
 }
 
 /**
- * Converts `amountMinor` of `currency` to US cents with one division and one rounding. Returns null when the result exceeds
- * the safe integers of JavaScript.
+ * Converts `amountMinor` of `currency` to US cents with one division and one rounding. Returns null when the result
+ * exceeds the safe integers of JavaScript.
  */
 export function convertToUsdCents(amountMinor: number, currency: string, rate: ExchangeRate): number | null {
   const { numerator, denominator } = usdPerUnit(rate);

@@ -1,6 +1,6 @@
 /**
- * Ids are TypeIDs: a prefix that names the resource, `_`, and a UUIDv7 in 26 characters of base32. Branded types keep the
- * compiler from accepting one kind for another, and one domain type per prefix does the same in the database.
+ * Ids are TypeIDs: a prefix that names the resource, `_`, and a UUIDv7 in 26 characters of base32. Branded types keep
+ * the compiler from accepting one kind for another, and one domain type per prefix does the same in the database.
  */
 export const ID_PREFIXES = {
   account: 'acct',

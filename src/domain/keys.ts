@@ -1,6 +1,7 @@
 /**
- * The format of API keys: a prefix that names the kind, 43 base62 characters for 256 random bits, and six for the CRC32 of
- * everything before them. So a scanner can recognize a leaked key offline, and a mistyped key is refused without a query.
+ * The format of API keys: a prefix that names the kind, 43 base62 characters for 256 random bits, and six for the CRC32
+ * of everything before them. So a scanner can recognize a leaked key offline, and a mistyped key is refused without a
+ * query.
  */
 export const KEY_PREFIXES = { account: 'tri_sk_live_', sdk: 'pk_live_' } as const;
 

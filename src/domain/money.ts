@@ -1,5 +1,6 @@
 /**
- * Money is a whole number of minor units. Products and quotients are computed with BigInt, so binary fractions never occur.
+ * Money is a whole number of minor units. Products and quotients are computed with BigInt, so binary fractions never
+ * occur.
  */
 
 /**
@@ -20,8 +21,8 @@ export function minorDecimals(currency: string): 0 | 2 | 3 | 4 {
 }
 
 /**
- * Returns the quotient rounded to the nearest whole number, halves away from zero (2.5 is 3, -2.5 is -3). All rounding in
- * this service happens here. Throws a RangeError for a denominator of zero.
+ * Returns the quotient rounded to the nearest whole number, halves away from zero (2.5 is 3, -2.5 is -3). All rounding
+ * in this service happens here. Throws a RangeError for a denominator of zero.
  */
 export function roundHalfAwayFromZero(numerator: bigint, denominator: bigint): bigint {
   const negative = numerator < 0n !== denominator < 0n;
@@ -37,9 +38,9 @@ const DECIMAL = /^([+-]?)(?=\.?\d)(\d*)(?:\.(\d*))?(?:e([+-]?\d{1,9}))?$/i;
 const LONGEST_DECIMAL = 400;
 
 /**
- * Converts a decimal amount to whole minor units: `decimalToMinor(4.015, 2)` is 402. A number is read through its shortest
- * decimal text, which is what its sender wrote; 4.015 times 100 in binary is 401.49999999999994. Returns null when the value
- * is not a finite decimal or exceeds the safe integers.
+ * Converts a decimal amount to whole minor units: `decimalToMinor(4.015, 2)` is 402. A number is read through its
+ * shortest decimal text, which is what its sender wrote; 4.015 times 100 in binary is 401.49999999999994. Returns null
+ * when the value is not a finite decimal or exceeds the safe integers.
  */
 export function decimalToMinor(value: number | string, decimals: number): number | null {
   const text = String(value);
@@ -64,8 +65,8 @@ export function commissionCents(baseCents: number, rateBps: number): number {
 }
 
 /**
- * Returns the share of `amountCents` for `part` out of `whole`: round(amount × part / whole), at least zero and at most the
- * amount, even if more than the whole was refunded.
+ * Returns the share of `amountCents` for `part` out of `whole`: round(amount × part / whole), at least zero and at most
+ * the amount, even if more than the whole was refunded.
  */
 export function share(amountCents: number, part: number, whole: number): number {
   if (amountCents <= 0 || part <= 0) return 0;

@@ -35,8 +35,8 @@ function isReferrer(parameter: string): boolean {
 }
 
 /**
- * Adds the parameters of the touch inside `referrer`, the only parameter that Google Play passes to the installed app. A
- * referrer is itself a query, encoded as one value.
+ * Adds the parameters of the touch inside `referrer`, the only parameter that Google Play passes to the installed app.
+ * A referrer is itself a query, encoded as one value.
  */
 function withReferrer(parameters: readonly string[], touch: HandedTouch): string[] {
   const referrer = parameters
@@ -56,9 +56,9 @@ function isPlayStore({ protocol, host, pathname }: URL): boolean {
 }
 
 /**
- * Returns where a redirect leads: a link's destination, with `claim_token` and `via` added when the click counts. The rest
- * of the query and the fragment do not change, since the destination may parse them in its own way. The result is ASCII, as
- * headers require.
+ * Returns where a redirect leads: a link's destination, with `claim_token` and `via` added when the click counts. The
+ * rest of the query and the fragment do not change, since the destination may parse them in its own way. The result is
+ * ASCII, as headers require.
  */
 export function redirectLocation(destinationUrl: string, touch: HandedTouch | null): string {
   const url = new URL(destinationUrl);

@@ -13,19 +13,21 @@ export interface EventReading {
   readonly paymentRef: string | null;
   readonly currency: string | null;
   readonly amountMinor: number | null;
-  /** US cents stated by the provider, otherwise (stored events only) the converted amount. Compared if both are known. */
+  /**
+   * US cents stated by the provider, otherwise (stored events only) the converted amount. Compared if both are known.
+   */
   readonly usdCents: number | null;
 }
 
 /**
- * One change that a reprocessed delivery would make. `append`: the value is missing and is added. `keep`: the value differs,
- * and the stored one stays, since stored facts are never edited.
+ * One change that a reprocessed delivery would make. `append`: the value is missing and is added. `keep`: the value
+ * differs, and the stored one stays, since stored facts are never edited.
  */
 export interface ReprocessChange {
   /**
    * Facts (`event`, `payment`, `adjustment`, `users`, `userKeys`, `userLinks`, `aliases`, `transfers`), a field
-   * (`event.kind`, …), the delivery's `status`, the result of an evaluation (`commission`, `revenue`, `cause`), or `refused`
-   * when the database refused the change.
+   * (`event.kind`, …), the delivery's `status`, the result of an evaluation (`commission`, `revenue`, `cause`), or
+   * `refused` when the database refused the change.
    */
   readonly what: string;
   readonly stored: string | null;

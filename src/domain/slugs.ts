@@ -13,8 +13,9 @@ export function isSubdomain(text: string): boolean {
 }
 
 /**
- * Returns the link subdomain in a request's host: its first label. Null for an IP address, for a host with one label, and for
- * the service's own public host. Any domain may follow the label, so DNS alone decides which hosts are link hosts.
+ * Returns the link subdomain in a request's host: its first label. Null for an IP address, for a host with one label,
+ * and for the service's own public host. Any domain may follow the label, so DNS alone decides which hosts are link
+ * hosts.
  */
 export function subdomainOfHost(hostname: string, publicHostname: string): string | null {
   const host = hostname.toLowerCase().replace(/\.$/, '');
@@ -25,8 +26,8 @@ export function subdomainOfHost(hostname: string, publicHostname: string): strin
 }
 
 /**
- * Returns a link subdomain for an app's name: its letters and digits, then the suffix, which distinguishes apps with the same
- * name.
+ * Returns a link subdomain for an app's name: its letters and digits, then the suffix, which distinguishes apps with
+ * the same name.
  */
 export function subdomainOf(name: string, suffix: string): string {
   const words = name

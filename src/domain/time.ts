@@ -3,5 +3,7 @@ export const MINUTE_MS = 60_000;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** The last millisecond of the year 9999, epoch ms: the latest instant that JavaScript and Postgres read the same way. */
+/**
+ * The last millisecond of the year 9999, epoch ms: the latest instant that JavaScript and Postgres read the same way.
+ */
 export const LAST_INSTANT = 253_402_300_799_999;

@@ -15,8 +15,8 @@ const LONGEST_MS: Readonly<Record<TimeseriesInterval, number>> = {
 };
 
 /**
- * Whether a span has too many points in every time zone. If it returns false there may still be too many: that depends on
- * the time zone.
+ * Whether a span has too many points in every time zone. If it returns false there may still be too many: that depends
+ * on the time zone.
  */
 export function hasTooManyPoints(from: number, to: number, interval: TimeseriesInterval): boolean {
   return (to - from) / LONGEST_MS[interval] > MAX_POINTS;

@@ -1,4 +1,6 @@
-/** Workflow ids. Each is derived from a business key, so that a second start of the same work finds the first workflow. */
+/**
+ * Workflow ids. Each is derived from a business key, so that a second start of the same work finds the first workflow.
+ */
 export const workflowIds = {
   delivery: (deliveryId: string) => `delivery:${deliveryId}`,
   hold: (commissionId: string) => `hold:${commissionId}`,

@@ -133,7 +133,7 @@ function rowsIn(body: unknown, text: string): number {
 interface Read {
   readonly request: string;
   readonly status: number;
-  readonly answered: number;
+  readonly returned: number;
   readonly statements: readonly SentStatement[];
 }
 
@@ -141,7 +141,7 @@ async function read(path: string, query: Record<string, string>): Promise<Read &
   sent = [];
   const request = `${path}?${new URLSearchParams(query).toString()}`;
   const { status, body, text } = await api.call<{ nextCursor?: unknown } | null>('GET', request, { key });
-  return { request, status, answered: rowsIn(body, text), statements: sent, nextCursor: body?.nextCursor };
+  return { request, status, returned: rowsIn(body, text), statements: sent, nextCursor: body?.nextCursor };
 }
 
 /** The statements that a route sends for every filter and sort order, and for the second page of each. */
@@ -181,10 +181,10 @@ test('the big database has the stated number of rows', async () => {
 });
 
 /** Returns the faults in the plans of one read, without duplicates. */
-async function faultsOf({ statements, answered }: Read): Promise<string[]> {
+async function faultsOf({ statements, returned }: Read): Promise<string[]> {
   const faults: string[] = [];
   for (const statement of statements) {
-    faults.push(...(await findPlanFaults(client, statement, LARGE_TABLES, answered)));
+    faults.push(...(await findPlanFaults(client, statement, LARGE_TABLES, returned)));
   }
   return [...new Set(faults)];
 }
@@ -214,7 +214,7 @@ test('the self-test reads no more rows than its result needs', async () => {
   await readAppActivity(sql, id, Date.UTC(2026, 5, 10) - 30 * DAY_MS);
   await findCurrenciesInUse(sql, id);
   expect(sent).toHaveLength(5);
-  expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);
+  expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
 });
 
 test('a reprocess run reads only a page of deliveries and their dependencies, whatever its progress', async () => {
@@ -249,7 +249,7 @@ test('a reprocess run reads only a page of deliveries and their dependencies, wh
   expect(await listReprocessChanges(sql, id, middle, 20)).toHaveLength(20);
   expect(await listReprocessedCommissions(sql, id, null, 20)).toEqual([]);
   expect(sent).toHaveLength(5);
-  expect(await faultsOf({ request: '', status: 200, answered: 20, statements: sent })).toEqual([]);
+  expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
 });
 
 describe('the check of query plans', () => {

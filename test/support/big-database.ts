@@ -49,9 +49,9 @@ const moment = (share: string) =>
 const chance = (number: string) => `((hashint4(${number}) & 2147483647) / 2147483648.0)`;
 
 /**
- * Affiliates, links, clicks and users. Links are chosen by the cube of a random number, so a few have most of the clicks; clicks
- * come in groups of ten. The first 3,000 links belong to one creator, who has two fifths of all rows. Four small apps share the
- * last twentieth of affiliates and links.
+ * Affiliates, links, clicks and users. Links are chosen by the cube of a random number, so a few have most of the
+ * clicks; clicks come in groups of ten. The first 3,000 links belong to one creator, who has two fifths of all rows.
+ * Four small apps share the last twentieth of affiliates and links.
  */
 const ARRIVALS = [
   `create unlogged table story_affiliates as
@@ -76,8 +76,8 @@ const ARRIVALS = [
 ];
 
 /**
- * Purchases. Of 25 events, 19 are purchases that earned, one more was refunded, three earned nothing, and two are sandbox events.
- * Commissions older than 30 days are paid, except those of 300 creators, some of which are overdue.
+ * Purchases. Of 25 events, 19 are purchases that earned, one more was refunded, three earned nothing, and two are
+ * sandbox events. Commissions older than 30 days are paid, except those of 300 creators, some of which are overdue.
  */
 const PURCHASES = [
   `create unlogged table story_events as
@@ -240,8 +240,8 @@ const WITHOUT_INDEXES = `
    where indrelid in (${LARGE_TABLES.map((table) => `'${table}'::regclass`).join(', ')})`;
 
 /**
- * Creates a database as a busy service has it after two years: see `BIG`. A superuser inserts the rows in SQL, on two connections,
- * with triggers and foreign keys disabled. Indexes are built after that.
+ * Creates a database as a busy service has it after two years: see `BIG`. A superuser inserts the rows in SQL, on two
+ * connections, with triggers and foreign keys disabled. Indexes are built after that.
  */
 export async function createBigDatabase(): Promise<TestDatabase> {
   const database = await createTestDatabase();

@@ -26,7 +26,10 @@ const COMPOSITE_TYPES = `
    where c.relnamespace = 'public'::regnamespace and c.relkind = 'c'
    group by c.relname order by c.relname`;
 
-/** A table's columns, its constraints by kind and name, then its indexes, triggers and comments. node-pg-migrate owns `migrations`. */
+/**
+ * A table's columns, its constraints by kind and name, then its indexes, triggers and comments. node-pg-migrate owns
+ * `migrations`.
+ */
 const TABLES = `
   select format(E'create table %I (\\n%s\\n)%s;', c.relname,
                 concat_ws(E',\\n', cols.text, constraints.text),

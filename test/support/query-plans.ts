@@ -3,10 +3,10 @@ import type { SentStatement } from '../../src/db/sql.ts';
 
 /** Number of rows that a plan node may process: a fixed part, and a part for each row of the response. */
 const ROWS = 4_000;
-const ROWS_FOR_EACH_ANSWERED = 30;
+const ROWS_PER_RETURNED_ROW = 30;
 /** Number of pages that an index lookup may read, and for each row that it finds. */
-const PAGES_FOR_EACH_LOOK = 12;
-const PAGES_FOR_EACH_ROW = 4;
+const PAGES_PER_LOOKUP = 12;
+const PAGES_PER_ROW = 4;
 const PAGES = 50;
 
 interface PlanNode {
@@ -80,23 +80,24 @@ function faultsOf(node: PlanNode, largeTables: ReadonlySet<string>, rowsAllowed:
   if (removed > rowsAllowed) faults.push(`removes ${Math.round(removed)} rows`);
   const isIndexScan = node['Index Name'] !== undefined && node.Plans === undefined;
   const pagesAllowed =
-    PAGES + PAGES_FOR_EACH_LOOK * loops + PAGES_FOR_EACH_ROW * (produced + Math.min(removed, rowsAllowed));
+    PAGES + PAGES_PER_LOOKUP * loops + PAGES_PER_ROW * (produced + Math.min(removed, rowsAllowed));
   if (isIndexScan && pages > pagesAllowed)
     faults.push(`reads ${pages} pages for ${Math.round(produced)} rows`);
   return faults.map((fault) => `${nameOf(node)} ${fault}`);
 }
 
 /**
- * Returns the parts of a statement's plans whose cost grows with the tables: a large table that is read completely, a node that
- * produces or removes more rows than a response of `answered` rows can need, an index that is read page by page.
+ * Returns the parts of a statement's plans whose cost grows with the tables: a large table that is read completely, a
+ * node that produces or removes more rows than a response of `returned` rows can need, an index that is read page by
+ * page.
  */
 export async function findPlanFaults(
   client: pg.Client,
   statement: SentStatement,
   largeTables: readonly string[],
-  answered: number,
+  returned: number,
 ): Promise<string[]> {
-  const allowed = ROWS + ROWS_FOR_EACH_ANSWERED * answered;
+  const allowed = ROWS + ROWS_PER_RETURNED_ROW * returned;
   const plans = await plansOf(client, statement);
   const large = new Set(largeTables);
   return [...new Set(plans.flatMap(nodesOf).flatMap((node) => faultsOf(node, large, allowed)))];
