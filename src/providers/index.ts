@@ -4,14 +4,15 @@ import type { Provider } from './provider.ts';
 import { revenuecat } from './revenuecat/index.ts';
 import { stripe } from './stripe/index.ts';
 import { superwall } from './superwall/index.ts';
+import { withTotalParse } from './total-parse.ts';
 
 /** Every supported provider by its name, in the order in which lists show them. A new provider is one line here. */
 export const providers = {
-  revenuecat,
-  adapty,
-  superwall,
-  stripe,
-  paddle,
+  revenuecat: withTotalParse(revenuecat),
+  adapty: withTotalParse(adapty),
+  superwall: withTotalParse(superwall),
+  stripe: withTotalParse(stripe),
+  paddle: withTotalParse(paddle),
 } as const satisfies Readonly<Record<string, Provider>>;
 
 export type ProviderName = keyof typeof providers;

@@ -51,7 +51,7 @@ export interface Provider {
   readonly signedAt?: (request: SignedRequest) => number | null;
   /** How bodies state amounts of money: as decimal numbers, or in minor units with the decimals of this table. */
   readonly amounts: 'decimal' | MinorUnits;
-  /** Reads a verified body. Never throws. */
+  /** Reads a verified body. Should not throw; in the table of index.ts an exception becomes a `failed` result. */
   parse(body: Buffer): ParseResult;
   /** The test request that the provider sends when a webhook is saved. Absent: it sends none. */
   readonly setupCheck?: SetupCheck;

@@ -4,8 +4,10 @@ import * as fc from 'fast-check';
 import { isProviderName, PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
 import { checkProof, proofOf } from '../../src/providers/proof.ts';
+import type { Provider } from '../../src/providers/provider.ts';
+import { withTotalParse } from '../../src/providers/total-parse.ts';
 import { anyText } from '../support/any-text.ts';
-import { anyBody, parsesSafely } from '../support/garbage.ts';
+import { anyBody, nestedFixtures, parsesSafely } from '../support/garbage.ts';
 import {
   adaptyEvent,
   bodyOf,
@@ -64,6 +66,19 @@ describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (
     );
   });
 
+  // @promise unreadable-body-failed
+  test('a deeply nested value at any place of a body has an outcome', () => {
+    for (const [name, body] of nestedFixtures(provider)) {
+      let sound: boolean | string;
+      try {
+        sound = parsesSafely(provider, body);
+      } catch (error) {
+        sound = String(error);
+      }
+      expect([name, sound]).toEqual([name, true]);
+    }
+  });
+
   test('no headers, body, clock or secret make the verification throw', () => {
     const text = fc.oneof(fc.string(), anyText, fc.constantFrom('v1,', 't=1', '1', 'ts=1;h1='));
     const value = fc.oneof(text, fc.array(text), fc.constant(undefined));
@@ -79,6 +94,41 @@ describe.each(ALL.map((provider) => [provider.name, provider] as const))('%s', (
         expect(provider.verify(request, secret)).toBe(isToken && secret.trim() !== '');
       }),
     );
+  });
+});
+
+describe('a parser that throws', () => {
+  const broken: Provider = {
+    ...providers.stripe,
+    parse() {
+      throw new RangeError('hazel@example.com has too many items');
+    },
+  };
+
+  // @promise unreadable-body-failed
+  test('the body has failed, with the class of the error and without its message', () => {
+    expect(withTotalParse(broken).parse(bodyOf({}))).toEqual({
+      outcome: 'failed',
+      reason: expect.stringMatching(/a RangeError,.* reprocess/),
+    });
+  });
+
+  test('a thrown value that is no error fails, too', () => {
+    const odd: Provider = {
+      ...broken,
+      parse() {
+        // oxlint-disable-next-line no-throw-literal -- a library may throw anything
+        throw 'hazel';
+      },
+    };
+    expect(withTotalParse(odd).parse(bodyOf({}))).toEqual({
+      outcome: 'failed',
+      reason: expect.stringContaining('an unknown error'),
+    });
+  });
+
+  test('everything else of the provider is unchanged', () => {
+    expect(withTotalParse(broken)).toEqual({ ...broken, parse: expect.any(Function) });
   });
 });
 

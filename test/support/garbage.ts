@@ -42,6 +42,44 @@ export function mutatedFixtures(provider: Provider): fc.Arbitrary<Buffer> {
     .map(([body, at, by]) => Buffer.from(JSON.stringify(replacedAt(body, at, by)) ?? ''));
 }
 
+/** Deep enough that a recursive function such as JSON.stringify runs out of stack. */
+const DEPTH = 8000;
+const NESTED_TEXT = `${'['.repeat(DEPTH)}${']'.repeat(DEPTH)}`;
+const NESTED_MARK = '(a deeply nested value)';
+
+interface Place {
+  /** As `replacedAt` takes it. */
+  readonly path: readonly number[];
+  /** The names of the keys on the path. */
+  readonly name: string;
+}
+
+/** Returns the places of all values in `value`. */
+function placesIn(value: unknown): readonly Place[] {
+  const self = { path: [], name: '' };
+  if (typeof value !== 'object' || value === null) return [self];
+  const children = Object.entries(value).flatMap(([key, child], at) =>
+    placesIn(child).map(({ path, name }) => ({ path: [at, ...path], name: `${key}.${name}` })),
+  );
+  return [self, ...children];
+}
+
+/** Returns, for each kind of fixture and each of its places, a body with a deeply nested value at that place. */
+export function nestedFixtures(provider: Provider): ReadonlyMap<string, Buffer> {
+  const bodies = new Map<string, Buffer>();
+  for (const fixtureName of fixtureNames(provider.name)) {
+    const kind = fixtureName.split('.', 2).join('.');
+    const value: unknown = JSON.parse(fixture(provider.name, fixtureName).toString());
+    for (const { path, name } of placesIn(value)) {
+      // Printing the nested value itself would run out of stack here.
+      const text = JSON.stringify(replacedAt(value, path, NESTED_MARK));
+      const body = text.replace(`"${NESTED_MARK}"`, NESTED_TEXT);
+      if (!bodies.has(`${kind} ${name}`)) bodies.set(`${kind} ${name}`, Buffer.from(body));
+    }
+  }
+  return bodies;
+}
+
 /** Generates any body: bytes, JSON of any shape, and almost valid bodies. */
 export function anyBody(provider: Provider): fc.Arbitrary<Buffer> {
   return fc.oneof(
