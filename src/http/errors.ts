@@ -88,7 +88,7 @@ export const ERRORS = {
   payout_not_settled: [
     503,
     'The payout did not finish in time',
-    'Nothing was paid, and this call will never pay. Send the request again.',
+    'Nothing was paid, and this request is closed. Send a new one.',
   ],
 } as const satisfies Record<string, readonly [status: number, title: string, advice: string]>;
 

@@ -163,7 +163,7 @@ export const payoutRoutes = [
         case 'timed_out':
           throw new ApiError('payout_not_settled', {
             detail:
-              'The payout workflow did not finish in time. Nothing was paid, and this call will never pay. Send it again.',
+              'The payout workflow did not finish in time. Nothing was paid, and this request is closed. Send a new one.',
             headers: { 'Retry-After': String(EXPORT_RETRY_AFTER_SECONDS) },
           });
       }
