@@ -43,7 +43,8 @@ export interface PaymentFact extends OriginalAmount {
  * whatever order the facts arrive.
  */
 export interface AdjustmentFact extends OriginalAmount {
-  readonly kind: 'refund' | 'chargeback';
+  /** `chargeback_warning`: the provider refunded the customer because a bank warned of a chargeback. */
+  readonly kind: 'refund' | 'chargeback' | 'chargeback_warning';
   readonly store: string;
   /** The refund's or dispute's own id, otherwise the id of the event that reported it. */
   readonly ref: string;

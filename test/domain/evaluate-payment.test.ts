@@ -356,6 +356,22 @@ describe('refunds and disputes', () => {
     expect(reversals.map((r) => r.amountCents)).toEqual([180]);
   });
 
+  // @promise paddle-chargeback-warning
+  test('a chargeback warning and its chargeback together reverse at most the commission', () => {
+    const adjustments = [
+      adjustment(1, { kind: 'chargeback_warning', amountMinor: 1000 }),
+      adjustment(2, { kind: 'chargeback', amountMinor: 1000 }),
+    ];
+    const warned = after({ ...earned, adjustments }, evaluatePayment({ ...earned, adjustments }));
+    expect(warned.reversedCents).toBe(200);
+    const withdrawn = adjustment(3, { kind: 'chargeback_warning', state: 'reversed', reversesAll: true });
+    const rest = [...warned.adjustments, withdrawn];
+    expect(evaluatePayment({ ...warned, adjustments: rest }).reversals).toEqual([]);
+    const won = adjustment(4, { kind: 'chargeback', state: 'reversed', reversesAll: true });
+    const { reversals } = evaluatePayment({ ...warned, adjustments: [...rest, won] });
+    expect(reversals.reduce((sum, r) => sum + r.amountCents, 0)).toBe(200);
+  });
+
   // @promise evaluation-idempotent, reversal-cumulative
   test('facts in any order and with any repetition lead to the same ledger', () => {
     const facts = fc.array(

@@ -186,6 +186,9 @@ const MONEY: readonly PromiseSection[] = [
       'superwall-price-decides': 'the sign of the price decides what an event of Superwall is, not its name',
       'stripe-events': 'events of Stripe are normalized',
       'paddle-events': 'events of Paddle are normalized',
+      'paddle-invoice-amount':
+        'an invoice of Paddle is worth what was paid for it, without what was credited',
+      'paddle-chargeback-warning': 'a chargeback warning of Paddle takes money back, at most the payment',
       'gross-base': 'the base of a commission is the gross price in USD',
       'proceeds-not-base': 'the base of a commission is never the proceeds',
       'reference-rate':

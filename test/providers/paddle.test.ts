@@ -17,6 +17,7 @@ import {
   paddleTransaction,
   signPaddle,
 } from '../support/provider-fixtures.ts';
+import { paddleTime } from '../../src/providers/paddle/sample.ts';
 import type { PaddleTransactionOverrides } from '../support/provider-fixtures.ts';
 
 const reference = new Paddle('pdl_sdbx_apikey_fake').webhooks;
@@ -340,6 +341,9 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
       reversesAll: true,
     },
   }),
+  'adjustment.created.chargeback_warning': reads(22, 'chargeback', {
+    adjustment: { ...back, ...dollars(6543), kind: 'chargeback_warning', ref: 'adj_FakeLantern22' },
+  }),
   'subscription.trialing': reads(24, 'trial_started', subscription),
   'subscription.updated.cancel': reads(26, 'cancellation', subscription),
   'subscription.canceled': reads(28, 'cancellation', { ...subscriber, userIds: [] }),
@@ -354,7 +358,6 @@ const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent]>> = {
   'transaction.payment_failed': ['transaction.payment_failed', reads(14, 'other')],
   'adjustment.created.refund_pending': ['not approved yet', reads(15, 'other')],
   'adjustment.updated.refund_rejected': ['rejected', reads(17, 'other')],
-  'adjustment.created.chargeback_warning': ['warning', reads(22, 'other')],
   'adjustment.created.credit': ['reduces later charges', reads(23, 'other')],
   'subscription.activated': ['change of a subscription', reads(25, 'other', subscription)],
   'subscription.updated.items': [
@@ -451,9 +454,24 @@ describe('reading a body', () => {
     });
   });
 
-  test('a transaction without a billing time counts from the time of its event', () => {
-    const event = eventOf(parse({ occurredAt: START, extra: { billed_at: null } }));
-    expect(event.occurredAt).toBe(START);
+  test('a transaction counts from the capture of its last payment, not from its billing', () => {
+    const captured = (days: number, status = 'captured') => ({
+      amount: '600',
+      status,
+      captured_at: status === 'captured' ? paddleTime(START + days * DAY_MS) : null,
+    });
+    const payments = [captured(20), captured(30), captured(0, 'error'), captured(25)];
+    const event = eventOf(
+      parse({ occurredAt: START + 31 * DAY_MS, extra: { billed_at: paddleTime(START), payments } }),
+    );
+    expect(event.occurredAt).toBe(START + 30 * DAY_MS);
+  });
+
+  test('a transaction without a captured payment counts from its billing, else from the time of its event', () => {
+    const billed = { billed_at: paddleTime(START - DAY_MS), payments: null };
+    expect(eventOf(parse({ occurredAt: START, extra: billed })).occurredAt).toBe(START - DAY_MS);
+    const neither = { billed_at: null, payments: [] };
+    expect(eventOf(parse({ occurredAt: START, extra: neither })).occurredAt).toBe(START);
   });
 
   test('a numeric user id is the same as its text', () => {
@@ -482,6 +500,89 @@ describe('reading a body', () => {
   });
 });
 
+describe('an invoice that is collected manually', () => {
+  interface Invoice {
+    readonly currency?: string;
+    readonly captured?: readonly number[];
+    readonly adjusted?: number;
+    readonly payout?: object;
+    readonly adjustedPayout?: object;
+    readonly mode?: string;
+    readonly billedAt?: number;
+  }
+
+  /** Reads a completed invoice over 1,000.00. */
+  function invoice({ captured = [], adjusted, payout, adjustedPayout, ...over }: Invoice): NormalizedEvent {
+    const total = (minor: number) => ({ total: String(minor), grand_total: String(minor) });
+    const extra = {
+      collection_mode: over.mode ?? 'manual',
+      billed_at: paddleTime(over.billedAt ?? START - 30 * DAY_MS),
+      details: {
+        totals: total(100_000),
+        adjusted_totals: adjusted === undefined ? null : total(adjusted),
+        payout_totals: payout ?? null,
+        adjusted_payout_totals: adjustedPayout ?? null,
+      },
+      payments: captured.map((amount) => ({
+        amount: String(amount),
+        status: 'captured',
+        captured_at: paddleTime(START - 5000),
+      })),
+    };
+    return eventOf(parse({ occurredAt: START, currency: over.currency ?? 'USD', extra }));
+  }
+
+  // @promise paddle-invoice-amount
+  test('a credited invoice is worth what was paid', () => {
+    expect(invoice({ adjusted: 60_000 }).payment).toMatchObject(dollars(60_000));
+    expect(invoice({ captured: [60_000] }).payment).toMatchObject(dollars(60_000));
+    expect(invoice({ captured: [20_000, 40_000], adjusted: 60_000 }).payment).toMatchObject(dollars(60_000));
+  });
+
+  test('a refund, which is booked separately, does not reduce what was paid', () => {
+    expect(invoice({ captured: [100_000], adjusted: 70_000 }).payment).toMatchObject(dollars(100_000));
+  });
+
+  test('an invoice is worth at most its grand total', () => {
+    expect(invoice({ captured: [100_000, 5000] }).payment).toMatchObject(dollars(100_000));
+    expect(invoice({ adjusted: 120_000 }).payment).toMatchObject(dollars(100_000));
+  });
+
+  test('an invoice without payments and adjustments is worth its grand total', () => {
+    expect(invoice({}).payment).toMatchObject(dollars(100_000));
+  });
+
+  test('an invoice that was credited completely is no payment', () => {
+    expect(invoice({ adjusted: 0 })).toMatchObject({ kind: 'other', payment: null });
+  });
+
+  test('an invoice counts from the capture, not from its billing a month earlier', () => {
+    expect(invoice({ captured: [60_000] }).occurredAt).toBe(START - 5000);
+    expect(invoice({ adjusted: 60_000 }).occurredAt).toBe(START);
+  });
+
+  test('the USD value is the same share of the payout', () => {
+    const payout = { currency_code: 'USD', grand_total: '110001' };
+    expect(invoice({ currency: 'EUR', captured: [60_000], payout }).payment).toMatchObject({
+      currency: 'EUR',
+      amountMinor: 60_000,
+      usdCents: 66_001,
+    });
+  });
+
+  test('the adjusted payout is the USD value of an adjusted invoice', () => {
+    const payout = { currency_code: 'USD', grand_total: '110001' };
+    const adjustedPayout = { currency_code: 'USD', grand_total: '65999' };
+    const event = invoice({ currency: 'EUR', adjusted: 60_000, payout, adjustedPayout });
+    expect(event.payment).toMatchObject({ amountMinor: 60_000, usdCents: 65_999 });
+  });
+
+  test('the totals of an automatically collected transaction are not those after adjustments', () => {
+    const event = invoice({ mode: 'automatic', adjusted: 60_000, captured: [100_000] });
+    expect(event.payment).toMatchObject(dollars(100_000));
+  });
+});
+
 describe('refunds and reversals', () => {
   const adjust = (overrides: Parameters<typeof paddleAdjustment>[0]) =>
     paddle.parse(bodyOf(paddleAdjustment(overrides)));
@@ -500,6 +601,29 @@ describe('refunds and reversals', () => {
   test('a chargeback with the status reversed is given back', () => {
     const event = eventOf(adjust({ action: 'chargeback', status: 'reversed' }));
     expect(event).toMatchObject({ kind: 'chargeback_reversed', adjustment: { kind: 'chargeback', rank: 2 } });
+  });
+
+  // @promise paddle-chargeback-warning
+  test('a chargeback warning takes money back as a kind of its own', () => {
+    const event = eventOf(adjust({ action: 'chargeback_warning', amount: 900 }));
+    expect(event).toMatchObject({
+      kind: 'chargeback',
+      adjustment: { kind: 'chargeback_warning', state: 'applied', rank: 1, amountMinor: 900 },
+    });
+    const reversed = eventOf(adjust({ action: 'chargeback_warning', status: 'reversed' }));
+    expect(reversed).toMatchObject({
+      kind: 'chargeback_reversed',
+      adjustment: { state: 'reversed', rank: 2 },
+    });
+  });
+
+  // @promise paddle-chargeback-warning
+  test('the reversal of a chargeback warning undoes the warnings of its transaction', () => {
+    const event = eventOf(adjust({ action: 'chargeback_warning_reverse' }));
+    expect(event).toMatchObject({
+      kind: 'chargeback_reversed',
+      adjustment: { kind: 'chargeback_warning', state: 'reversed', reversesAll: true },
+    });
   });
 
   test('the fee of a chargeback is not part of its amount', () => {
@@ -530,8 +654,16 @@ describe('refunds and reversals', () => {
     ],
     ['a credit', { action: 'credit' }, 'reduces later charges'],
     ['a reversed credit', { action: 'credit_reverse' }, 'reduces later charges'],
-    ['a chargeback warning', { action: 'chargeback_warning' }, 'moves no money'],
-    ['a chargeback warning that was withdrawn', { action: 'chargeback_warning_reverse' }, 'moves no money'],
+    [
+      'a chargeback warning that is not approved',
+      { action: 'chargeback_warning', status: 'pending_approval' },
+      'chargeback_warning is not approved yet',
+    ],
+    [
+      'the reversal of a chargeback warning that is not approved',
+      { action: 'chargeback_warning_reverse', status: 'pending_approval' },
+      'not reversed yet',
+    ],
     ['an unknown action', { action: 'lantern_out' }, 'lantern_out do not affect'],
   ])('%s takes no money back', (_, overrides, words) => {
     expect(adjust(overrides)).toMatchObject({

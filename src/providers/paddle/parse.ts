@@ -1,10 +1,13 @@
 import * as z from 'zod';
 import type { AdjustmentFact, EventKind, NormalizedEvent, OriginalAmount } from '../../domain/events.ts';
+import { share } from '../../domain/money.ts';
 import type { ParseResult } from '../provider.ts';
 import * as normalized from '../shared/normalized-event.ts';
 import { failed, normalizedEvent } from '../shared/normalized-event.ts';
+import { toIsoMinorUnits } from '../shared/minor-units.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
+import { PADDLE_MINOR_UNITS } from './currencies.ts';
 
 const STORE = 'paddle';
 
@@ -29,18 +32,31 @@ const payoutTotals = read.part({
 });
 type PayoutTotals = z.infer<typeof payoutTotals>;
 
+const totalsSchema = z.object({ total: read.minorText, grand_total: read.minorText.nullish() });
+
 const transactionSchema = z.object({
   id: read.id,
   origin: read.optionalText,
   currency_code: read.currencyCode,
+  collection_mode: read.optionalText,
   billed_at: read.optionalTimeText,
   subscription_id: read.optionalId,
   custom_data: read.userMetadata,
   items,
   details: z.object({
-    totals: z.object({ total: read.minorText, grand_total: read.minorText.nullish() }),
+    totals: totalsSchema,
     payout_totals: payoutTotals,
+    // Null without adjustments: the totals less credits, refunds and chargebacks.
+    adjusted_totals: read.part({ grand_total: read.optionalMinorText }),
+    adjusted_payout_totals: payoutTotals,
   }),
+  payments: read.items(
+    read.part({
+      amount: read.optionalMinorText,
+      status: read.optionalText,
+      captured_at: read.optionalTimeText,
+    }),
+  ),
 });
 type Transaction = z.infer<typeof transactionSchema>;
 
@@ -91,11 +107,65 @@ function productOf(list: z.infer<typeof items>): string | null {
   return list[0]?.price.product_id ?? null;
 }
 
-/** Returns the amount as charged, and its value in USD where it was charged or is paid out in USD. */
-function originalAmount(currency: string, amountMinor: number, payout: PayoutTotals): OriginalAmount {
-  if (currency === 'USD') return { currency, amountMinor, usdCents: amountMinor };
-  const paidOut = payout.currency_code === 'USD' ? (payout.grand_total ?? payout.total ?? 0) : 0;
-  return { currency, amountMinor, usdCents: paidOut > 0 ? paidOut : null };
+/** Returns the USD value of a payout, or null where it is in another currency or not known. */
+function payoutUsdCents(payout: PayoutTotals): number | null {
+  const cents = payout.currency_code === 'USD' ? (payout.grand_total ?? payout.total ?? 0) : 0;
+  return cents > 0 ? cents : null;
+}
+
+/** Returns an amount of Paddle's minor units. An amount in USD is its own USD value. */
+function originalAmount(
+  currency: string,
+  paddleMinor: number,
+  payoutCents: number | null,
+): Read<OriginalAmount> {
+  const amountMinor = toIsoMinorUnits(paddleMinor, currency, PADDLE_MINOR_UNITS);
+  if (amountMinor === null) return { ok: false, reason: `the amount in ${currency} is too large` };
+  const usdCents = currency === 'USD' ? amountMinor : payoutCents;
+  return { ok: true, value: { currency, amountMinor, usdCents } };
+}
+
+/** Returns what the captured payments of a transaction add up to, and when the last one was captured. */
+function capturedPayments({ payments }: Transaction) {
+  const captured = payments.filter(({ status }) => status === 'captured');
+  return {
+    total: captured.reduce((sum, { amount }) => sum + (amount ?? 0), 0),
+    lastAt: captured.reduce<number | null>(
+      (last, { captured_at: at }) => (at === null ? last : Math.max(at, last ?? at)),
+      null,
+    ),
+  };
+}
+
+/**
+ * Returns what the customer really paid: the grand total, which excludes the customer's credit. An invoice may be credited
+ * before it is paid, which its totals do not show. So an invoice is worth its captured payments, else its totals after
+ * adjustments, and at most its grand total. The payments come first, since the adjusted totals also lack refunds, which
+ * are booked separately.
+ */
+function chargedAmount(transaction: Transaction): number {
+  const { totals, adjusted_totals: afterAdjustments } = transaction.details;
+  const grandTotal = totals.grand_total ?? totals.total;
+  if (transaction.collection_mode !== 'manual') return grandTotal;
+  const captured = capturedPayments(transaction).total;
+  return Math.min(captured > 0 ? captured : (afterAdjustments.grand_total ?? grandTotal), grandTotal);
+}
+
+/** Returns the USD value of what was charged, or null where the transaction is not paid out in USD. */
+function chargedUsdCents({ details }: Transaction, charged: number): number | null {
+  const { totals, adjusted_totals: afterAdjustments } = details;
+  const grandTotal = totals.grand_total ?? totals.total;
+  if (charged === grandTotal) return payoutUsdCents(details.payout_totals);
+  const adjustedCents = payoutUsdCents(details.adjusted_payout_totals);
+  if (charged === afterAdjustments.grand_total && adjustedCents !== null) return adjustedCents;
+  const cents = payoutUsdCents(details.payout_totals);
+  return cents === null ? null : share(cents, charged, grandTotal);
+}
+
+/** Returns when the money was received. An invoice is billed long before it is paid. */
+function paidAt(transaction: Transaction, envelope: Envelope): number {
+  const billedAt = transaction.collection_mode === 'manual' ? null : transaction.billed_at;
+  return capturedPayments(transaction).lastAt ?? billedAt ?? envelope.occurred_at;
 }
 
 /** Returns the kind of a transaction. It does not show that a renewal ended a trial. */
@@ -114,9 +184,8 @@ function readTransaction(envelope: Envelope): ParseResult {
   const parsed = readData(envelope, transactionSchema);
   if (!parsed.ok) return failed(parsed.reason);
   const transaction = parsed.value;
-  const { totals, payout_totals: payout } = transaction.details;
   const details: Details = {
-    occurredAt: transaction.billed_at ?? envelope.occurred_at,
+    occurredAt: paidAt(transaction, envelope),
     productId: productOf(transaction.items),
     userIds: read.distinct([transaction.custom_data.app_user_id]),
     userKeys: read.distinct([transaction.subscription_id]),
@@ -124,16 +193,19 @@ function readTransaction(envelope: Envelope): ParseResult {
   if (transaction.origin === 'subscription_payment_method_change') {
     return ignored(envelope, 'a change of the payment method is not a payment', details);
   }
-  // What was really charged, without the customer's credit.
-  const charged = totals.grand_total ?? totals.total;
+  const charged = chargedAmount(transaction);
   // A trial or a full discount. The start of a trial arrives as subscription.trialing.
   if (charged <= 0) return done(envelope, 'other', details);
-  const payment = {
-    store: STORE,
-    ref: transaction.id,
-    ...originalAmount(transaction.currency_code, charged, payout),
-  };
+  const amount = originalAmount(transaction.currency_code, charged, chargedUsdCents(transaction, charged));
+  if (!amount.ok) return failed(amount.reason);
+  const payment = { store: STORE, ref: transaction.id, ...amount.value };
   return done(envelope, transactionKind(transaction.origin), { ...details, payment });
+}
+
+/** Returns the kind of an event that takes money back or gives it back. A warning is an early chargeback. */
+function adjustmentKind({ kind, state }: Pick<AdjustmentFact, 'kind' | 'state'>): EventKind {
+  const event = kind === 'refund' ? 'refund' : 'chargeback';
+  return state === 'applied' ? event : `${event}_reversed`;
 }
 
 function adjusted(
@@ -142,9 +214,11 @@ function adjusted(
   state: Pick<AdjustmentFact, 'kind' | 'state' | 'rank' | 'reversesAll'>,
 ): ParseResult {
   const { id: ref, transaction_id: paymentRef, currency_code: currency, totals } = adjustment;
-  const amount = originalAmount(currency, totals.total, adjustment.payout_totals);
-  const kind: EventKind = state.state === 'applied' ? state.kind : `${state.kind}_reversed`;
-  return done(envelope, kind, { adjustment: { ...state, store: STORE, ref, paymentRef, ...amount } });
+  const amount = originalAmount(currency, totals.total, payoutUsdCents(adjustment.payout_totals));
+  if (!amount.ok) return failed(amount.reason);
+  return done(envelope, adjustmentKind(state), {
+    adjustment: { ...state, store: STORE, ref, paymentRef, ...amount.value },
+  });
 }
 
 /** Reads a refund or chargeback. It has one id in all its events, and its status shows whether money moved. */
@@ -165,6 +239,14 @@ function readRefundOrChargeback(
   }
 }
 
+/** Reads the reversal of chargebacks or warnings. It is an adjustment of its own that names only the transaction. */
+function readReversal(envelope: Envelope, adjustment: Adjustment, kind: AdjustmentFact['kind']): ParseResult {
+  if (adjustment.status !== 'approved') {
+    return ignored(envelope, `the ${kind} is not reversed yet; a later event reports the outcome`);
+  }
+  return adjusted(envelope, adjustment, { kind, state: 'reversed', rank: 1, reversesAll: true });
+}
+
 function readAdjustment(envelope: Envelope): ParseResult {
   const parsed = readData(envelope, adjustmentSchema);
   if (!parsed.ok) return failed(parsed.reason);
@@ -172,24 +254,16 @@ function readAdjustment(envelope: Envelope): ParseResult {
   switch (adjustment.action) {
     case 'refund':
     case 'chargeback':
+    // Paddle refunds the customer when a bank warns of a chargeback, and lists warnings among the movements of a balance.
+    case 'chargeback_warning':
       return readRefundOrChargeback(envelope, adjustment, adjustment.action);
     case 'chargeback_reverse':
-      if (adjustment.status !== 'approved') {
-        return ignored(envelope, 'the chargeback is not reversed yet; a later event reports the outcome');
-      }
-      // A separate adjustment that names only the transaction.
-      return adjusted(envelope, adjustment, {
-        kind: 'chargeback',
-        state: 'reversed',
-        rank: 1,
-        reversesAll: true,
-      });
+      return readReversal(envelope, adjustment, 'chargeback');
+    case 'chargeback_warning_reverse':
+      return readReversal(envelope, adjustment, 'chargeback_warning');
     case 'credit':
     case 'credit_reverse':
       return ignored(envelope, 'a credit reduces later charges and moves no money now');
-    case 'chargeback_warning':
-    case 'chargeback_warning_reverse':
-      return ignored(envelope, 'a chargeback warning moves no money');
     default:
       return ignored(
         envelope,
