@@ -1,16 +1,18 @@
 import { migrate } from '../db/migrate.ts';
 import { connect } from '../db/sql.ts';
 import type { Sql } from '../db/sql.ts';
+import type { OpenDatabaseOptions, OpenedDatabase } from '../embedded/database.ts';
 import type { FoundService } from '../embedded/find-service.ts';
-import { EXIT, formatTable } from './output.ts';
+import { CommandFailedError, EXIT, formatTable } from './output.ts';
 import type { TableRow } from './output.ts';
 
 /** What the command line requires of its environment. */
 export interface AdminDeps {
   /**
    * Finds the database, or starts the built-in one until `close` is called. Called only after the arguments are checked.
+   * Creates a missing one only with `mayCreate`.
    */
-  readonly openDatabase: () => Promise<{ readonly url: string; readonly close: () => Promise<void> }>;
+  readonly openDatabase: (options: OpenDatabaseOptions) => Promise<OpenedDatabase>;
   /** Finds the running service, by its data folder or else by the environment. Null when none can be running. */
   readonly findService: () => Promise<FoundService | null>;
   /** Receives the result of a command and nothing else. */
@@ -26,8 +28,10 @@ const SERVICE_TIMEOUT_MS = 30_000;
 
 /** What each command receives. */
 export interface CommandContext extends Required<AdminDeps> {
-  /** Runs `work` on the database. Migrates an empty database first. */
+  /** Runs `work` on the database of a service. Refuses a database that has no schema. */
   readonly withDatabase: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
+  /** Runs `work` on a database. Creates a missing one, and the schema of an empty one. */
+  readonly withNewDatabase: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
   /** Prints a result as JSON with `--json`, otherwise as a table. */
   readonly print: (json: unknown, rows: readonly TableRow[], options: JsonOptions) => void;
   /** Makes the exit status 1 although the command prints a result: a check found a problem. */
@@ -46,26 +50,32 @@ export const JSON_OPTION = ['--json', 'print JSON instead of a table'] as const;
 /** Builds the context of one run of the command line. */
 export function createCommandContext(deps: AdminDeps): CommandContext {
   let status: number = EXIT.ok;
+  async function withDatabase<T>(
+    work: (sql: Sql) => Promise<T>,
+    { mayCreate }: OpenDatabaseOptions,
+  ): Promise<T> {
+    const { url, close } = await deps.openDatabase({ mayCreate });
+    const sql = connect({ url, max: 2, statementTimeoutMs: 0, applicationName: 'tributary-admin' });
+    try {
+      const { isEmpty } = await sql.one<{
+        isEmpty: boolean;
+      }>`select to_regclass('migrations') is null as is_empty`;
+      if (isEmpty) {
+        if (!mayCreate) throw noSchema(url);
+        deps.stderr('Creating the schema in the empty database.\n');
+        await migrate(url);
+      }
+      return await work(sql);
+    } finally {
+      await sql.close();
+      await close();
+    }
+  }
   return {
     serviceTimeoutMs: SERVICE_TIMEOUT_MS,
     ...deps,
-    withDatabase: async (work) => {
-      const { url, close } = await deps.openDatabase();
-      const sql = connect({ url, max: 2, statementTimeoutMs: 0, applicationName: 'tributary-admin' });
-      try {
-        const { isEmpty } = await sql.one<{
-          isEmpty: boolean;
-        }>`select to_regclass('migrations') is null as is_empty`;
-        if (isEmpty) {
-          deps.stderr('Creating the schema in the empty database.\n');
-          await migrate(url);
-        }
-        return await work(sql);
-      } finally {
-        await sql.close();
-        await close();
-      }
-    },
+    withDatabase: async (work) => await withDatabase(work, { mayCreate: false }),
+    withNewDatabase: async (work) => await withDatabase(work, { mayCreate: true }),
     print: (json, rows, options) =>
       deps.stdout(`${options.json === true ? JSON.stringify(json) : formatTable(rows)}\n`),
     markFailed: () => {
@@ -73,4 +83,11 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
     },
     exitStatus: () => status,
   };
+}
+
+function noSchema(databaseUrl: string): CommandFailedError {
+  const { host, pathname } = new URL(databaseUrl);
+  return new CommandFailedError(
+    `The database ${decodeURIComponent(pathname.slice(1))} at ${host} has no Tributary schema. Set DATABASE_URL to the database of the service. To create a new installation in this database, run npm start, migrate or accounts create.`,
+  );
 }

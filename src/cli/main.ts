@@ -11,7 +11,8 @@ const stderr = (text: string): void => {
 
 try {
   process.exitCode = await runAdmin(process.argv.slice(2), {
-    openDatabase: async () => await openDatabase(readConfig(process.env), (line) => stderr(`${line}\n`)),
+    openDatabase: async (options) =>
+      await openDatabase(readConfig(process.env), (line) => stderr(`${line}\n`), options),
     findService: async () => await findService(readConfig(process.env)),
     stdout: (text) => process.stdout.write(text),
     stderr,

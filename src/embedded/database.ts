@@ -1,6 +1,8 @@
+import { stat } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
-import { prepareDataDir, readServiceFile } from './data-dir.ts';
+import { dataDirHolders, prepareDataDir, readServiceFile } from './data-dir.ts';
 import { startEmbeddedPostgres } from './postgres.ts';
 import { StartupError } from '../config/startup-error.ts';
 
@@ -14,6 +16,11 @@ export interface OpenedDatabase {
   readonly close: () => Promise<void>;
 }
 
+export interface OpenDatabaseOptions {
+  /** Whether a missing data folder and a missing cluster are created. Otherwise they are refused. */
+  readonly mayCreate: boolean;
+}
+
 /**
  * Opens the database for a command: the one that the environment names, else that of the data folder, which a running
  * service has started or which is started for the command. Throws `StartupError`.
@@ -21,12 +28,14 @@ export interface OpenedDatabase {
 export async function openDatabase(
   config: Config,
   onProgress: (line: string) => void,
+  { mayCreate }: OpenDatabaseOptions,
 ): Promise<OpenedDatabase> {
   if (config.databaseUrl !== undefined) return { url: config.databaseUrl, close: async () => {} };
   const giveUpAt = Date.now() + WAIT_MS;
   for (;;) {
     const service = await readServiceFile(config.dataDir);
     if (service !== undefined) return { url: service.databaseUrl, close: async () => {} };
+    if (!mayCreate) await requireCluster(config.dataDir);
     try {
       const dataDir = await prepareDataDir(config.dataDir);
       try {
@@ -47,4 +56,19 @@ export async function openDatabase(
       await sleep(PAUSE_MS);
     }
   }
+}
+
+/**
+ * Throws `StartupError` when the data folder has no cluster: the command would create an empty one, and its answers would
+ * be about nothing. A process that holds the folder may be creating its cluster at this moment.
+ */
+async function requireCluster(dataDir: string): Promise<void> {
+  const hasCluster = await stat(join(dataDir, 'postgres')).then(
+    () => true,
+    () => false,
+  );
+  if (hasCluster || (await dataDirHolders(dataDir).catch(() => [])).length > 0) return;
+  throw new StartupError(
+    `There is no Tributary database in ${resolve(dataDir)}. Set DATA_DIR to the data folder of the service, or DATABASE_URL to its database. To create a new database, run npm start, migrate or accounts create.`,
+  );
 }

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -5,9 +6,11 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { findAccountCaller } from '../../src/db/account-keys.ts';
+import { connect } from '../../src/db/sql.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
+import { createDatabase, inDatabase, runOn } from '../support/postgres-admin.ts';
 
 let database: TestDatabase;
 
@@ -18,12 +21,14 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function admin(...args: string[]) {
+const admin = async (...args: string[]) => await adminOn(database.url, ...args);
+
+async function adminOn(url: string, ...args: string[]) {
   let [out, err, opened, closed] = ['', '', 0, 0];
   const status = await runAdmin(args, {
     openDatabase: async () => {
       opened += 1;
-      return { url: database.url, close: async () => void (closed += 1) };
+      return { url, close: async () => void (closed += 1) };
     },
     findService: async () => null,
     stdout: (text) => void (out += text),
@@ -31,6 +36,17 @@ async function admin(...args: string[]) {
   });
   expect(closed).toBe(opened);
   return { status, out, err, opened };
+}
+
+async function tables(url: string): Promise<string[]> {
+  const sql = connect({ url, max: 1 });
+  try {
+    const rows = await sql<{ name: string }>`
+      select tablename as name from pg_tables where schemaname = 'public' order by 1`;
+    return rows.map((row) => row.name);
+  } finally {
+    await sql.close();
+  }
 }
 
 async function runJson<T>(...args: string[]): Promise<T> {
@@ -149,6 +165,32 @@ describe('exit statuses', () => {
     expect(status).toBe(0);
     expect(out).toContain('Usage: admin');
   });
+});
+
+// @promise command-line-creates-nothing
+test('only migrate and accounts create set up the schema of an empty database that DATABASE_URL names', async () => {
+  const server = process.env['TEST_POSTGRES_URL'] ?? '';
+  const name = `empty_${randomBytes(6).toString('hex')}`;
+  await createDatabase(server, name);
+  const url = inDatabase(server, name);
+  try {
+    for (const args of [
+      ['accounts', 'list'],
+      ['ledger', 'check'],
+      ['rollups', 'check'],
+    ]) {
+      const { status, out, err } = await adminOn(url, ...args);
+      expect({ status, out }).toEqual({ status: 1, out: '' });
+      expect(err).toBe(
+        `The database ${name} at ${new URL(url).host} has no Tributary schema. Set DATABASE_URL to the database of the service. To create a new installation in this database, run npm start, migrate or accounts create.\n`,
+      );
+    }
+    expect(await tables(url)).toEqual([]);
+    expect(await adminOn(url, 'accounts', 'create', '--name', 'x')).toMatchObject({ status: 0 });
+    expect(await adminOn(url, 'accounts', 'list')).toMatchObject({ status: 0 });
+  } finally {
+    await runOn(server, `drop database "${name}" with (force)`);
+  }
 });
 
 test('rollups check and repair find and fix a wrong sum, and migrate leaves an up-to-date schema unchanged', async () => {

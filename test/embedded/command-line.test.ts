@@ -1,3 +1,5 @@
+import { mkdir, readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { readConfig } from '../../src/config/config.ts';
@@ -9,14 +11,19 @@ import { cleanUp, query, temporaryFolder } from './helpers.ts';
 
 afterAll(cleanUp);
 
-async function admin(dataDir: string, ...args: string[]) {
+async function run(dataDir: string, ...args: string[]) {
   let [out, err] = ['', ''];
-  const status = await runAdmin([...args, '--json'], {
-    openDatabase: async () => await openDatabase(readConfig({ DATA_DIR: dataDir }), () => {}),
+  const status = await runAdmin(args, {
+    openDatabase: async (options) => await openDatabase(readConfig({ DATA_DIR: dataDir }), () => {}, options),
     findService: async () => null,
     stdout: (text) => void (out += text),
     stderr: (text) => void (err += text),
   });
+  return { status, out, err };
+}
+
+async function admin(dataDir: string, ...args: string[]) {
+  const { status, out, err } = await run(dataDir, ...args, '--json');
   expect({ status, err }).toEqual({ status: 0, err: expect.any(String) });
   return JSON.parse(out) as unknown;
 }
@@ -41,6 +48,30 @@ test('the command line starts and sets up the database of the data folder, or us
   await postgres.stop();
   await held.release();
 }, 60_000);
+
+// @promise command-line-creates-nothing
+test.each([
+  [['accounts', 'list']],
+  [['keys', 'list', '--account', 'acct_01h455vb4pex5vsknk084sn02q']],
+  [['ledger', 'check']],
+  [['rollups', 'check']],
+  [['rollups', 'repair']],
+  [['deliveries', 'reprocess-cancel', 'rpr_01h455vb4pex5vsknk084sn02q']],
+])('%j on a data folder without a database creates nothing and says what to do', async (args) => {
+  const parent = await temporaryFolder();
+  const missing = join(parent, 'misspelled');
+  const empty = join(parent, 'empty');
+  await mkdir(empty);
+  for (const dataDir of [missing, empty]) {
+    const { status, out, err } = await run(dataDir, ...args);
+    expect({ status, out }).toEqual({ status: 1, out: '' });
+    expect(err).toBe(
+      `There is no Tributary database in ${dataDir}. Set DATA_DIR to the data folder of the service, or DATABASE_URL to its database. To create a new database, run npm start, migrate or accounts create.\n`,
+    );
+  }
+  await expect(stat(missing)).rejects.toThrow('ENOENT');
+  expect(await readdir(empty)).toEqual([]);
+});
 
 test('the command line finds a service by its data folder or by the environment, with its secrets keys', async () => {
   const dataDir = await temporaryFolder();

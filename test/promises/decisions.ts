@@ -370,6 +370,8 @@ const OPERATION: readonly PromiseSection[] = [
       'exit-status-2': 'wrong arguments have exit status 2',
       'command-line-on-data-folder':
         'the command line works on the data folder, whether or not the service is running; an empty database is set up',
+      'command-line-creates-nothing':
+        'only the start, `migrate` and `accounts create` create a database; other commands refuse a missing or empty one',
       'data-survive-restart': 'the data survive a restart',
       'temporal-degraded': 'a service that loses Temporal is ready and reports it as degraded',
       'database-not-ready': 'a service that loses its database is not ready',

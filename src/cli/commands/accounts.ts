@@ -13,7 +13,10 @@ function parseName(text: string): string {
 }
 
 /** Adds `accounts create` and `accounts list`. */
-export function addAccountsCommand(program: Command, { withDatabase, print }: CommandContext): void {
+export function addAccountsCommand(
+  program: Command,
+  { withDatabase, withNewDatabase, print }: CommandContext,
+): void {
   const accounts = program.command('accounts').description('manage accounts, which own apps');
   accounts
     .command('create')
@@ -21,7 +24,7 @@ export function addAccountsCommand(program: Command, { withDatabase, print }: Co
     .requiredOption('--name <name>', 'name of the company', parseName)
     .option(...JSON_OPTION)
     .action(async (options: JsonOptions & { name: string }) => {
-      const { id, name } = await withDatabase((sql) => createAccount(sql, options.name));
+      const { id, name } = await withNewDatabase((sql) => createAccount(sql, options.name));
       print({ id, name }, [{ id, name }], options);
     });
   accounts

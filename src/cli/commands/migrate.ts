@@ -10,7 +10,7 @@ export function addMigrateCommand(program: Command, { openDatabase, print, stder
     .description('apply the missing migrations to the database')
     .option(...JSON_OPTION)
     .action(async (options: JsonOptions) => {
-      const { url, close } = await openDatabase();
+      const { url, close } = await openDatabase({ mayCreate: true });
       try {
         const migrations = await migrate(url);
         const rows = migrations.map((name) => ({ migration: name }));
