@@ -1,0 +1,95 @@
+import { loggedError } from '../src/config/logger.ts';
+import { SecretUnreadable } from '../src/config/secret-box.ts';
+import type { SecretBox } from '../src/config/secret-box.ts';
+import { findDependencies } from '../src/db/reprocess.ts';
+import type { DeliveryPlan, ReprocessRun, ReprocessedDelivery } from '../src/db/reprocess.ts';
+import { violatedConstraint } from '../src/db/sql.ts';
+import type { DryRun } from '../src/db/with-rollback.ts';
+import type { DeliveryId } from '../src/domain/ids.ts';
+import type { ReprocessChange } from '../src/domain/reprocess.ts';
+import { DeliveryContext, UnknownProvider } from './delivery-context.ts';
+import { causeForFounder } from './failures.ts';
+import { namesOf, reprocessDelivery } from './reprocess-delivery.ts';
+
+export interface PlanDeps {
+  readonly secretBox: SecretBox;
+  /** Runs work on the service's database and rolls it back (`src/db/with-rollback.ts`). */
+  readonly withRollback: <T>(work: (dryRun: DryRun) => Promise<T>) => Promise<T>;
+}
+
+/** Limits the dry run of a page: the rows that it changes are locked until its end. */
+const DRY_RUN_MS = 250;
+/** Earlier deliveries that a dry run processes before a delivery that depends on them. Their payments are locked, too. */
+const DEPENDENCIES_LIMIT = 50;
+
+/** Returns why a delivery can never be reprocessed; undefined for a failure that a retry may avoid. */
+export function refusalOf(error: unknown): string | undefined {
+  const constraint = violatedConstraint(error);
+  if (constraint !== undefined) {
+    return `the database rejects it: ${constraint === '' ? loggedError(error).message : constraint}`;
+  }
+  return error instanceof SecretUnreadable || error instanceof UnknownProvider ? error.message : undefined;
+}
+
+/** Returns the failure of a run with the delivery that it happened at. */
+export function failedAt(deliveryId: DeliveryId, error: unknown): Error {
+  return new Error(`delivery ${deliveryId}: ${causeForFounder(error)}`, { cause: error });
+}
+
+/** Runs one delivery inside the dry run, on top of the deliveries before it, and returns its changes. */
+async function dryRunDelivery(
+  secretBox: SecretBox,
+  { sql: dryRunSql, savepoint }: DryRun,
+  run: ReprocessRun,
+  context: DeliveryContext,
+): Promise<readonly ReprocessChange[]> {
+  try {
+    return (await savepoint(async () => await reprocessDelivery(dryRunSql, secretBox, context, run.id)))
+      .changes;
+  } catch (error) {
+    const today = refusalOf(error);
+    if (today === undefined) throw error;
+    return [{ what: 'refused', stored: null, today, action: 'keep' }];
+  }
+}
+
+/**
+ * Runs a page and rolls it back, each delivery on top of those before it, until the time is up. Returns how many
+ * deliveries it ran, and the plans of those that differ.
+ */
+export async function planPage(
+  { secretBox, withRollback }: PlanDeps,
+  run: ReprocessRun,
+  page: readonly ReprocessedDelivery[],
+): Promise<{ planned: number; plans: DeliveryPlan[] }> {
+  return await withRollback(async (dryRun) => {
+    const endsAt = performance.now() + DRY_RUN_MS;
+    const ran = new Set<DeliveryId>();
+    const plans: DeliveryPlan[] = [];
+    let planned = 0;
+    const planOne = async (delivery: ReprocessedDelivery): Promise<void> => {
+      const context = new DeliveryContext(dryRun.sql, delivery.deliveryId);
+      const names = await namesOf(context);
+      // A real run has applied the earlier pages; a dry run has to process its dependencies again.
+      const dependencies = run.dryRun
+        ? await findDependencies(dryRun.sql, run.id, delivery, names.requires, DEPENDENCIES_LIMIT)
+        : [];
+      for (const deliveryId of dependencies) {
+        if (ran.has(deliveryId)) continue;
+        await dryRunDelivery(secretBox, dryRun, run, new DeliveryContext(dryRun.sql, deliveryId));
+        ran.add(deliveryId);
+      }
+      const changes = await dryRunDelivery(secretBox, dryRun, run, context);
+      ran.add(delivery.deliveryId);
+      if (changes.length > 0) plans.push({ ...delivery, changes, names });
+      planned += 1;
+    };
+    for (const delivery of page) {
+      if (planned > 0 && performance.now() > endsAt) break;
+      await planOne(delivery).catch((error: unknown) => {
+        throw failedAt(delivery.deliveryId, error);
+      });
+    }
+    return { planned, plans };
+  });
+}
