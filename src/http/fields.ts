@@ -13,36 +13,12 @@ export function describedAs(schema: object) {
   };
 }
 
-/** An instant in a body or a response. */
+/** An instant in a response. */
 export const epochMs = z
   .int()
   .min(0)
   .max(LAST_INSTANT)
   .meta({ description: 'Epoch milliseconds.', examples: [1_781_524_800_000] });
-
-/** An instant in a query. */
-function epochMsText(example: number, description: string) {
-  return z
-    .string()
-    .regex(/^\d{1,15}$/, 'Must be epoch milliseconds.')
-    .transform(Number)
-    .refine((at) => at <= LAST_INSTANT, 'Must be epoch milliseconds.')
-    .meta(
-      describedAs({
-        type: 'integer',
-        minimum: 0,
-        maximum: LAST_INSTANT,
-        description: `${description} Epoch milliseconds.`,
-        examples: [example],
-      }),
-    );
-}
-
-/** The parameters `from` (inclusive) and `to` (exclusive) of a query. */
-export const fromTo = (from: string, to: string) => ({
-  from: epochMsText(1_780_315_200_000, from).optional(),
-  to: epochMsText(1_781_524_800_000, to).optional(),
-});
 
 /** Money in a response. */
 export const cents = z.int().meta({ description: 'US cents.', examples: [1999] });

@@ -338,9 +338,10 @@ async function checkInput<I extends Ids, Q extends z.ZodType, B extends z.ZodTyp
   deps: HttpDeps,
   params: Params,
 ): Promise<PublicCall<I, Q, B>> {
-  const { query, body } = await readInput(spec, ctx);
+  const now = deps.now();
+  const { query, body } = await readInput(spec, ctx, now);
   const ids = readIds(spec.ids, params);
-  return { ctx, deps, now: deps.now(), params, ids, query, body };
+  return { ctx, deps, now, params, ids, query, body };
 }
 
 /** Checks a call with an account key in the contract's order: 401, 403, 400, 404. A 429 comes after the key's format. */

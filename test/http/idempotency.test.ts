@@ -263,7 +263,7 @@ describe('an interrupted call', () => {
     expect(await counts()).toEqual(before);
     const { id, sdkKey } = (await again.json()) as { id?: string; sdkKey?: string };
     if (sdkKey !== undefined) {
-      const device = { deviceId: 'd', affiliateCode: 'nobody', firstOpenAt: 1 };
+      const device = { deviceId: 'd', affiliateCode: 'nobody', firstOpenAt: api.clock.now };
       expect((await api.call('POST', '/sdk/install', { key: sdkKey, body: device })).status).toBe(404);
     } else {
       expect(
@@ -332,7 +332,7 @@ describe('an interrupted call', () => {
       status: 200,
       endsAt: api.clock.now + HOUR_MS,
     });
-    const device = { deviceId: 'd', affiliateCode: 'nobody', firstOpenAt: 1 };
+    const device = { deviceId: 'd', affiliateCode: 'nobody', firstOpenAt: api.clock.now };
     expect((await api.call('POST', '/sdk/install', { key: own.sdkKey, body: device })).status).toBe(404);
     api.clock.now += 3_600_001;
     expect((await api.call('POST', '/sdk/install', { key: own.sdkKey, body: device })).status).toBe(401);

@@ -36,10 +36,10 @@ test('install and identify share one limit per device, and another device has it
   const install = (deviceId: string) =>
     api.call('POST', '/sdk/install', {
       key: app.sdkKey,
-      body: { deviceId, affiliateCode: 'nobody', firstOpenAt: 1 },
+      body: { deviceId, affiliateCode: 'nobody', firstOpenAt: api.clock.now },
     });
   expect([(await install('one')).status, (await install('one')).status]).toEqual([404, 404]);
-  const identify = { deviceId: 'one', customerUserId: 'user', identifiedAt: 1 };
+  const identify = { deviceId: 'one', customerUserId: 'user', identifiedAt: api.clock.now };
   const identified = () => api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify });
   expect((await identified()).status).toBe(404);
   expect((await identified()).status).toBe(429);

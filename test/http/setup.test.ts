@@ -26,8 +26,12 @@ const DEFAULTS = {
 };
 
 const installs = async (key: string): Promise<number> =>
-  (await api.call('POST', '/sdk/install', { key, body: { deviceId: 'd', firstOpenAt: 1, deferred: true } }))
-    .status;
+  (
+    await api.call('POST', '/sdk/install', {
+      key,
+      body: { deviceId: 'd', firstOpenAt: api.clock.now, deferred: true },
+    })
+  ).status;
 
 describe('apps', () => {
   // @promise app-settings, post-apps, get-app, app-fields-and-defaults, new-app

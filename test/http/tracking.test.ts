@@ -58,7 +58,7 @@ describe('POST /clicks', () => {
       slug: 'SPRING_sale',
       ipHash: 'h',
       userAgent: 'Safari',
-      clickedAt: 1,
+      clickedAt: Date.UTC(2001, 0, 1),
     });
     expect(status).toBe(200);
     expect(body).toEqual({

@@ -7,6 +7,9 @@ const IDENTITY: readonly PromiseSection[] = [
     promises: {
       'instant-in-body': 'instants are whole epoch ms in bodies and queries',
       'instant-in-filter': 'instants are whole epoch ms in filters',
+      'instant-in-seconds':
+        '400 for an instant before 2001 or more than 366 days ahead; in a filter, 0 is the beginning',
+      'iso-in-query': 'queries also take ISO 8601 with an offset',
       'exact-products': 'products of cents and basis points are exact',
       'one-rounding': 'an amount is rounded once, half away from zero',
       'typeid-prefix': 'ids are TypeIDs with the prefix of their resource',

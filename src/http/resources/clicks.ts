@@ -6,7 +6,8 @@ import { isInFuture } from '../../domain/attribution.ts';
 import { isId } from '../../domain/ids.ts';
 import { isSlug } from '../../domain/slugs.ts';
 import { foundOrThrow, invalidField, notFound } from '../errors.ts';
-import { claimToken, epochMs, idOf, inputId, textField } from '../fields.ts';
+import { claimToken, idOf, inputId, textField } from '../fields.ts';
+import { instantInBody } from '../instants.ts';
 import { clickCaller } from '../rate-limits.ts';
 import { publicRoute } from '../route.ts';
 
@@ -28,7 +29,7 @@ const click = z.object({
     .max(USER_AGENT_LENGTH)
     .meta({ examples: ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)'] })
     .nullish(),
-  clickedAt: epochMs.nullish(),
+  clickedAt: instantInBody.nullish(),
 });
 
 const recordedClick = z.object({

@@ -3,7 +3,8 @@ import { COMMISSION_STATUSES, listCommissions } from '../../db/commissions.ts';
 import type { CommissionListRow } from '../../db/commissions.ts';
 import { MATCH_METHODS } from '../../domain/attribution.ts';
 import { PROVIDER_NAMES } from '../../providers/index.ts';
-import { cents, epochMs, filterId, fromTo, idOf, inputId, rateBps, textField } from '../fields.ts';
+import { cents, epochMs, filterId, idOf, inputId, rateBps, textField } from '../fields.ts';
+import { fromTo } from '../instants.ts';
 import { decodeCursor, EMPTY_PAGE, millisKey, pageOf, pageQuery, presentPage } from '../pagination.ts';
 import { appRoute } from '../route.ts';
 

@@ -5,7 +5,8 @@ import { isInFuture, MATCH_METHODS } from '../../domain/attribution.ts';
 import { isSlug } from '../../domain/slugs.ts';
 import { clientAddress } from '../client-address.ts';
 import { ApiError, invalidField } from '../errors.ts';
-import { claimToken, customerUserId, deviceId, epochMs, idOf, textField } from '../fields.ts';
+import { claimToken, customerUserId, deviceId, idOf, textField } from '../fields.ts';
+import { instantInBody } from '../instants.ts';
 import { sdkRoute } from '../route.ts';
 
 const install = z
@@ -19,7 +20,7 @@ const install = z
       .max(200)
       .meta({ description: "A link's slug or an affiliate's id.", examples: ['spring'] })
       .nullish(),
-    firstOpenAt: epochMs,
+    firstOpenAt: instantInBody,
     deferred: z
       .boolean()
       .describe('Whether to match clicks from the same address if the token and the code attribute nothing.')
@@ -36,7 +37,7 @@ const attributed = z.object({
   matchMethod: z.enum(MATCH_METHODS),
 });
 
-const identify = z.object({ deviceId, customerUserId, identifiedAt: epochMs });
+const identify = z.object({ deviceId, customerUserId, identifiedAt: instantInBody });
 
 const identified = z.object({
   attributionId: idOf('attribution'),

@@ -4,7 +4,8 @@ import type { TimeseriesPoint } from '../../db/timeseries.ts';
 import { DAY_MS } from '../../domain/time.ts';
 import { hasTooManyPoints, MAX_POINTS, TIMESERIES_INTERVALS } from '../../domain/timeseries.ts';
 import { invalidField } from '../errors.ts';
-import { cents, count, epochMs, fromTo, inputId, textField } from '../fields.ts';
+import { cents, count, epochMs, inputId, textField } from '../fields.ts';
+import { fromTo } from '../instants.ts';
 import { appRoute } from '../route.ts';
 import { databaseTimeZone } from '../time-zone.ts';
 
