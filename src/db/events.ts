@@ -168,7 +168,11 @@ function insertPayment(sql: Sql, facts: EventFacts, source: Fragment, evaluation
     returning id, xmax = 0 as is_new`;
 }
 
-/** Inserts the adjustment of the event in `source`, or updates a stored one to a state of higher rank. */
+/**
+ * Inserts the adjustment of the event in `source`, or replaces the state of a stored one: the highest rank decides, and of
+ * equal ranks the latest fact. Facts of one rank and instant are ordered by their contents, so that any order of arrival ends
+ * in the same state.
+ */
 function insertAdjustment(sql: Sql, facts: EventFacts, source: Fragment): Fragment {
   const { event, appId, environment } = facts;
   const { adjustment } = event;
@@ -184,7 +188,11 @@ function insertAdjustment(sql: Sql, facts: EventFacts, source: Fragment): Fragme
     on conflict (app_id, environment, store, ref) do update
       set state = excluded.state, rank = excluded.rank, currency = excluded.currency, amount_minor = excluded.amount_minor,
           usd_cents = excluded.usd_cents, occurred_at = excluded.occurred_at, event_id = excluded.event_id
-      where excluded.rank > old.rank
+      where (excluded.rank, excluded.occurred_at, excluded.state = 'reversed', excluded.amount_minor)
+          > (old.rank, old.occurred_at, old.state = 'reversed', old.amount_minor)
+        -- A repeated report of a state does not move its time.
+        and (excluded.rank, excluded.state, excluded.currency, excluded.amount_minor)
+            is distinct from (old.rank, old.state, old.currency, old.amount_minor)
     returning 1`;
 }
 

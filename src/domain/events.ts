@@ -39,8 +39,8 @@ export interface PaymentFact extends OriginalAmount {
 }
 
 /**
- * A refund or dispute, or its reversal. There is one state per `ref`: the fact with the highest `rank` decides, in
- * whatever order the facts arrive.
+ * A refund or dispute, or its reversal. There is one state per `ref`: the fact with the highest `rank` decides, and of equal
+ * ranks the one that occurred last, in whatever order the facts arrive.
  */
 export interface AdjustmentFact extends OriginalAmount {
   /** `chargeback_warning`: the provider refunded the customer because a bank warned of a chargeback. */
@@ -51,7 +51,7 @@ export interface AdjustmentFact extends OriginalAmount {
   readonly paymentRef: string;
   /** `applied`: the money was returned to the customer. `reversed`: it stayed or came back. */
   readonly state: 'applied' | 'reversed';
-  /** Orders the states of one adjustment: the highest known rank decides. */
+  /** Orders the states of one adjustment before their time does. */
   readonly rank: number;
   /**
    * When set, the fact reverses every earlier `applied` adjustment of the payment with the same kind and another ref: a

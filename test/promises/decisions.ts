@@ -173,6 +173,7 @@ const MONEY: readonly PromiseSection[] = [
       'payment-aliases': 'a payment with two references earns once',
       'alias-keeps-user': 'a second event of a payment still identifies the user',
       'dispute-one-state': 'a dispute has one state per id, and its terminal state wins',
+      'dispute-latest-terminal': 'of the terminal events of a dispute the latest one decides',
       'webhook-200': '200 `{ eventId, commissionId }`, 200 `{ duplicate: true }`',
       'webhook-pending': '200 with `pending` after 2.5 s, with the event id of the inbox row',
       'webhook-without-temporal':

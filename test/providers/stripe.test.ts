@@ -398,16 +398,16 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     adjustment: back({ ...dispute, state: 'applied', rank: 1 }),
   }),
   'charge.dispute.funds_withdrawn': reads(35, 'chargeback', {
-    adjustment: back({ ...dispute, state: 'applied', rank: 1 }),
+    adjustment: back({ ...dispute, state: 'applied', rank: 2 }),
   }),
   'charge.dispute.funds_reinstated': reads(36, 'chargeback_reversed', {
     adjustment: back({ ...dispute, state: 'reversed', rank: 2 }),
   }),
   'charge.dispute.closed.won': reads(37, 'chargeback_reversed', {
-    adjustment: back({ ...dispute, state: 'reversed', rank: 3 }),
+    adjustment: back({ ...dispute, state: 'reversed', rank: 2 }),
   }),
   'charge.dispute.closed.lost': reads(38, 'chargeback', {
-    adjustment: back({ ...dispute, state: 'applied', rank: 3 }),
+    adjustment: back({ ...dispute, state: 'applied', rank: 2 }),
   }),
 };
 
@@ -678,22 +678,44 @@ describe('refunds and reversals', () => {
 
   test.each([
     ['warning_closed', 'ignored'],
-    ['prevented', 'ignored'],
+    ['prevented', 'event'],
     ['won', 'event'],
     ['lost', 'event'],
   ])('a dispute closed as %s has the outcome %s', (status, outcome) => {
     expect(parse(stripeDispute({ type: 'charge.dispute.closed', status })).outcome).toBe(outcome);
   });
 
-  test('the end of a dispute outranks its earlier events', () => {
+  test('every event of a dispute after its opening outranks the opening, and time orders these events', () => {
     const steps = [
       stripeDispute({}),
       stripeDispute({ type: 'charge.dispute.funds_withdrawn' }),
       stripeDispute({ type: 'charge.dispute.funds_reinstated' }),
       stripeDispute({ type: 'charge.dispute.closed', status: 'won' }),
+      stripeDispute({ type: 'charge.dispute.closed', status: 'lost' }),
     ];
-    expect(steps.map((step) => eventOf(parse(step)).adjustment?.rank)).toEqual([1, 1, 2, 3]);
+    expect(steps.map((step) => eventOf(parse(step)).adjustment?.rank)).toEqual([1, 2, 2, 2, 2]);
   });
+
+  test.each([
+    ['charge.dispute.created', 'prevented'],
+    ['charge.dispute.funds_withdrawn', 'prevented'],
+    ['charge.dispute.created', 'warning_needs_response'],
+    ['charge.dispute.funds_withdrawn', 'warning_under_review'],
+    ['charge.dispute.closed', 'warning_closed'],
+  ])('a %s with the status %s takes no money back', (type, status) => {
+    expect(parse(stripeDispute({ type, status }))).toMatchObject({
+      outcome: 'ignored',
+      event: { adjustment: null },
+    });
+  });
+
+  test.each(['charge.dispute.updated', 'charge.dispute.closed'])(
+    'a %s with the status prevented gives back what the dispute took',
+    (type) => {
+      const event = eventOf(parse(stripeDispute({ type, status: 'prevented' })));
+      expect(event.adjustment).toMatchObject({ kind: 'chargeback', state: 'reversed', rank: 2 });
+    },
+  );
 
   test('a dispute that is opened without a status takes money back', () => {
     const opened = eventOf(parse(stripeDispute({ extra: { status: null } })));

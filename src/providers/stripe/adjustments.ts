@@ -67,18 +67,25 @@ export function readRefund(envelope: Envelope): ParseResult {
   }
 }
 
-/** Returns what an event of a dispute decides: moved money outranks the opening, and the end outranks both. */
+/**
+ * Returns what an event of a dispute decides. The events that follow the opening have one rank, so the latest of them counts:
+ * an appeal or arbitration may change the result of a closed dispute. An inquiry (`warning_…`) moves no money. Neither does a
+ * dispute that was prevented: its refund is an event of its own.
+ */
 function disputeState(type: string, status: string | null): Pick<AdjustmentFact, 'state' | 'rank'> | null {
+  if (status?.startsWith('warning_') === true) return null;
   switch (type) {
     case 'charge.dispute.created':
-      return status?.startsWith('warning_') === true ? null : { state: 'applied', rank: 1 };
+      return status === 'prevented' ? null : { state: 'applied', rank: 1 };
+    case 'charge.dispute.updated':
+      return status === 'prevented' ? { state: 'reversed', rank: 2 } : null;
     case 'charge.dispute.funds_withdrawn':
-      return { state: 'applied', rank: 1 };
+      return status === 'prevented' ? null : { state: 'applied', rank: 2 };
     case 'charge.dispute.funds_reinstated':
       return { state: 'reversed', rank: 2 };
     case 'charge.dispute.closed':
-      if (status === 'won') return { state: 'reversed', rank: 3 };
-      return status === 'lost' ? { state: 'applied', rank: 3 } : null;
+      if (status === 'won' || status === 'prevented') return { state: 'reversed', rank: 2 };
+      return status === 'lost' ? { state: 'applied', rank: 2 } : null;
     default:
       return null;
   }

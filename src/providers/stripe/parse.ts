@@ -46,6 +46,7 @@ function readType(envelope: Envelope): ParseResult {
     case 'charge.refund.updated':
       return readRefund(envelope);
     case 'charge.dispute.created':
+    case 'charge.dispute.updated':
     case 'charge.dispute.funds_withdrawn':
     case 'charge.dispute.funds_reinstated':
     case 'charge.dispute.closed':

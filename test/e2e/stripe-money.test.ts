@@ -1,0 +1,195 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { createActivities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/index.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { withRollback } from '../../src/db/with-rollback.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
+import {
+  bodyOf,
+  fakeSecret,
+  PROOFS,
+  stripeDispute,
+  stripeInvoicePaid,
+  stripeRefund,
+} from '../support/provider-fixtures.ts';
+import type { Payload } from '../support/provider-fixtures.ts';
+
+// Stripe's events through the parser and the evaluation, to the cent, in every order of arrival. Everything but Temporal is
+// real: the activities of a delivery run during its request.
+
+let api: TestApi;
+let activities: Activities;
+
+beforeAll(async () => {
+  api = await startTestApi({
+    workflows: {
+      processDelivery: async (id) => await activities.processDelivery(id),
+      healBinding: () => {},
+      settlePayout: async () => {},
+    },
+  });
+  activities = createActivities({
+    sql: api.sql,
+    secretBox: createSecretBox([TEST_KEY]),
+    logger: pino({ level: 'silent' }),
+    onOutcome: () => {},
+    onCommissions: () => {},
+    onSettled: () => {},
+    onBindings: () => {},
+    ratesUrl: null,
+    withRollback: (work) => withRollback(api.database.url, work),
+  });
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const START = Date.UTC(2026, 4, 1);
+const at = (day: number) => START + day * DAY_MS;
+
+/** The ids of one sale, unique per app. */
+interface Sale {
+  readonly userId: string;
+  readonly invoiceId: string;
+  readonly intentId: string;
+  readonly chargeId: string;
+  readonly subscriptionId: string;
+}
+
+interface Books {
+  readonly earned: number;
+  readonly reversed: number;
+  readonly revenue: number;
+}
+
+/** Delivers the events to a new app with a rate of 20 % and an attributed user. Returns the sums of its ledger in cents. */
+async function booksAfter(events: readonly ((sale: Sale) => Payload)[]): Promise<Books> {
+  const name = randomUUID().slice(0, 8);
+  const sale: Sale = {
+    userId: `user-${name}`,
+    invoiceId: `in_${name}`,
+    intentId: `pi_${name}`,
+    chargeId: `ch_${name}`,
+    subscriptionId: `sub_${name}`,
+  };
+  const app = await newApp(api, undefined, { commissionRateBps: 2000 });
+  const secret = fakeSecret('stripe') ?? '';
+  const webhook = { environment: 'production', secret };
+  await api.call('PUT', `/apps/${app.appId}/webhooks/stripe/secret`, { key: app.key, body: webhook });
+  const affiliateCode = await newAffiliate(api, app);
+  const deviceId = sale.userId;
+  const install = { deviceId, affiliateCode, firstOpenAt: START - DAY_MS };
+  await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install });
+  const identify = { deviceId, customerUserId: sale.userId, identifiedAt: START - DAY_MS };
+  await api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify });
+  for (const event of events) {
+    const body = bodyOf(event(sale));
+    const response = await api.call('POST', `/webhooks/stripe/${app.appId}`, {
+      body: body.toString(),
+      headers: PROOFS.stripe(body, secret),
+    });
+    expect(response.status).toBe(200);
+  }
+  return await api.sql.one<Books>`
+    select coalesce(sum(p.earned_cents), 0)::bigint as earned, coalesce(sum(p.reversed_cents), 0)::bigint as reversed,
+           (select coalesce(sum(v.amount_cents), 0)::bigint from revenue_entries v where v.app_id = ${app.appId}) as revenue
+      from payments p where p.app_id = ${app.appId}`;
+}
+
+/** Returns every order of the items. */
+function orders<T>(items: readonly T[]): T[][] {
+  if (items.length < 2) return [[...items]];
+  return items.flatMap((item, index) => orders(items.toSpliced(index, 1)).map((rest) => [item, ...rest]));
+}
+
+type Event = (sale: Sale) => Payload;
+
+/** Expects the same books after the events in every order. */
+async function expectInAnyOrder(events: readonly Event[], books: Books): Promise<void> {
+  for (const order of orders(events)) expect(await booksAfter(order)).toEqual(books);
+}
+
+/** An invoice of 100.00 USD in the shape from before API version 2025-03-31, which names its charge. */
+const invoice: Event = ({ userId, invoiceId, intentId, chargeId, subscriptionId }) =>
+  stripeInvoicePaid({
+    userId,
+    invoiceId,
+    subscriptionId,
+    amount: 10_000,
+    occurredAt: at(0),
+    legacy: { chargeId, paymentIntentId: intentId },
+  });
+
+const dispute =
+  (type: string, status: string, day: number): Event =>
+  ({ intentId, chargeId, invoiceId }) =>
+    stripeDispute({
+      type: `charge.dispute.${type}`,
+      status,
+      id: `du_${invoiceId}`,
+      amount: 10_000,
+      paymentIntentId: intentId,
+      chargeId,
+      occurredAt: at(day),
+    });
+
+const refund =
+  (amount: number, day: number, over: object = {}): Event =>
+  ({ intentId, chargeId, invoiceId }) =>
+    stripeRefund({
+      amount,
+      id: `re_${invoiceId}_${day}`,
+      paymentIntentId: intentId,
+      chargeId,
+      occurredAt: at(day),
+      ...over,
+    });
+
+const kept: Books = { earned: 2_000, reversed: 0, revenue: 10_000 };
+const takenBack: Books = { earned: 2_000, reversed: 2_000, revenue: 0 };
+
+describe('disputes', () => {
+  const opened = dispute('created', 'needs_response', 1);
+  const lost = dispute('closed', 'lost', 20);
+
+  // @promise dispute-latest-terminal
+  test('a dispute that is won after it was lost is given back, in any order of arrival', async () => {
+    await expectInAnyOrder([invoice, opened, lost, dispute('closed', 'won', 40)], kept);
+    await expectInAnyOrder([invoice, lost, dispute('funds_reinstated', 'won', 40)], kept);
+  });
+
+  // @promise dispute-latest-terminal
+  test('a dispute that is lost after it was won takes the commission back, in any order of arrival', async () => {
+    await expectInAnyOrder([invoice, dispute('closed', 'won', 10), lost], takenBack);
+    await expectInAnyOrder(
+      [invoice, dispute('funds_reinstated', 'won', 10), dispute('funds_withdrawn', 'under_review', 20)],
+      takenBack,
+    );
+  });
+
+  test('a dispute that was prevented takes nothing back beside its refund', async () => {
+    const half: Books = { earned: 2_000, reversed: 1_000, revenue: 5_000 };
+    await expectInAnyOrder([invoice, refund(5_000, 2), dispute('created', 'prevented', 1)], half);
+    await expectInAnyOrder([invoice, refund(5_000, 2), opened, dispute('closed', 'prevented', 3)], half);
+  });
+
+  test('an inquiry takes nothing back', async () => {
+    await expectInAnyOrder(
+      [invoice, dispute('created', 'warning_needs_response', 1), dispute('closed', 'warning_closed', 30)],
+      kept,
+    );
+  });
+
+  test('a repeated report of a refund does not change its time', async () => {
+    const updated = refund(5_000, 2, { type: 'refund.updated', occurredAt: at(9) });
+    await expectInAnyOrder([invoice, refund(5_000, 2), updated], {
+      earned: 2_000,
+      reversed: 1_000,
+      revenue: 5_000,
+    });
+  });
+});
