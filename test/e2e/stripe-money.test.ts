@@ -12,6 +12,7 @@ import {
   bodyOf,
   fakeSecret,
   PROOFS,
+  stripeCharge,
   stripeDispute,
   stripeInvoicePaid,
   stripeRefund,
@@ -190,6 +191,50 @@ describe('disputes', () => {
       earned: 2_000,
       reversed: 1_000,
       revenue: 5_000,
+    });
+  });
+});
+
+describe('refunds on an endpoint with an API version before 2024-10-28', () => {
+  const apiVersion = '2024-06-20';
+  const refunded =
+    (total: number, day: number, over: object = {}): Event =>
+    ({ chargeId, intentId, invoiceId }) =>
+      stripeCharge({
+        type: 'charge.refunded',
+        chargeId,
+        paymentIntentId: intentId,
+        invoiceId,
+        amount: 10_000,
+        amountRefunded: total,
+        occurredAt: at(day),
+        apiVersion,
+        ...over,
+      });
+
+  // @promise stripe-refund-totals
+  test('the latest running total of a charge takes back its share once, in any order of arrival', async () => {
+    const books: Books = { earned: 2_000, reversed: 1_400, revenue: 3_000 };
+    await expectInAnyOrder([invoice, refunded(3_000, 1), refunded(7_000, 2)], books);
+    await expectInAnyOrder([invoice, refunded(3_000, 1), refunded(7_000, 1)], books);
+  });
+
+  // @promise stripe-refund-totals
+  test('an update of a refund does not count its money beside the running total', async () => {
+    const updated = refund(7_000, 3, { type: 'charge.refund.updated', apiVersion });
+    await expectInAnyOrder([invoice, refunded(7_000, 2), updated], {
+      earned: 2_000,
+      reversed: 1_400,
+      revenue: 3_000,
+    });
+  });
+
+  test('newer endpoints count the refunds and not the running total', async () => {
+    const newer = { apiVersion: '2024-10-28.acacia' };
+    await expectInAnyOrder([invoice, refunded(3_000, 1, newer), refund(3_000, 1, newer)], {
+      earned: 2_000,
+      reversed: 600,
+      revenue: 7_000,
     });
   });
 });

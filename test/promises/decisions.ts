@@ -174,6 +174,8 @@ const MONEY: readonly PromiseSection[] = [
       'alias-keeps-user': 'a second event of a payment still identifies the user',
       'dispute-one-state': 'a dispute has one state per id, and its terminal state wins',
       'dispute-latest-terminal': 'of the terminal events of a dispute the latest one decides',
+      'stripe-refund-totals':
+        'on Stripe endpoints without events per refund the running total of a charge counts once',
       'webhook-200': '200 `{ eventId, commissionId }`, 200 `{ duplicate: true }`',
       'webhook-pending': '200 with `pending` after 2.5 s, with the event id of the inbox row',
       'webhook-without-temporal':

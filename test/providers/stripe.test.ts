@@ -677,6 +677,59 @@ describe('refunds and reversals', () => {
   });
 
   test.each([
+    ['2014-11-05', 'refund'],
+    ['2022-11-15', 'refund'],
+    ['2024-10-27', 'refund'],
+    ['2024-09-30.acacia', 'refund'],
+    ['2024-10-28.acacia', null],
+    ['2025-03-31.basil', null],
+    ['2026-10-28.endive', null],
+    [null, null],
+    ['soon', null],
+  ])('a refunded charge of the API version %s is read as %s', (version, kind) => {
+    const refunded = stripeCharge({ type: 'charge.refunded', chargeId: 'ch_1', amountRefunded: 500 });
+    const result = parse({ ...refunded, api_version: version });
+    if (kind === null) {
+      expect(result).toMatchObject({ outcome: 'ignored', event: { adjustment: null } });
+      return;
+    }
+    expect(eventOf(result)).toMatchObject({
+      kind,
+      adjustment: { kind: 'refund', ref: 'ch_1', state: 'applied', rank: 1, amountMinor: 500 },
+    });
+  });
+
+  test('a refund without a charge counts by itself on every API version', () => {
+    const body = stripeRefund({ chargeId: null, apiVersion: '2022-11-15' });
+    expect(eventOf(parse(body)).adjustment).toMatchObject({ kind: 'refund', state: 'applied' });
+  });
+
+  test('a refund with a charge is ignored before its own events exist', () => {
+    const body = stripeRefund({ type: 'charge.refund.updated', apiVersion: '2022-11-15' });
+    expect(parse(body)).toMatchObject({ outcome: 'ignored', reason: expect.stringContaining('charge.refunded') });
+  });
+
+  test.each([{ id: 7 }, { id: 'ch_1', currency: 'usd', amount_refunded: -1 }])(
+    'a refunded charge of an older API version that cannot be read fails: %j',
+    (object) => {
+      expect(parse(stripeEvent('charge.refunded', object, { apiVersion: '2022-11-15' })).outcome).toBe(
+        'failed',
+      );
+    },
+  );
+
+  test('a refunded charge without a payment intent names itself as the payment', () => {
+    const body = stripeCharge({
+      type: 'charge.refunded',
+      chargeId: 'ch_1',
+      paymentIntentId: null,
+      amountRefunded: 5,
+      apiVersion: '2022-11-15',
+    });
+    expect(eventOf(parse(body)).adjustment?.paymentRef).toBe('ch_1');
+  });
+
+  test.each([
     ['warning_closed', 'ignored'],
     ['prevented', 'event'],
     ['won', 'event'],

@@ -4,9 +4,10 @@ import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
 import type { Read } from '../shared/read-body.ts';
-import { done, ignored, originalAmount, readObject, STORE } from './envelope.ts';
+import { done, ignored, isBeforeVersion, originalAmount, readObject, STORE } from './envelope.ts';
 import type { Envelope } from './envelope.ts';
 import { amount, ref } from './objects.ts';
+import { chargeNames, readCharge } from './payments.ts';
 
 /** The fields of refunds and disputes, which name the payment that they take money from. */
 const refundOrDisputeSchema = z.object({
@@ -19,7 +20,7 @@ const refundOrDisputeSchema = z.object({
 });
 
 /** A refund or dispute, with the reference of its payment and its amount in the minor units of ISO 4217. */
-type RefundOrDispute = Pick<z.infer<typeof refundOrDisputeSchema>, 'id' | 'status'> & {
+type RefundOrDispute = Pick<z.infer<typeof refundOrDisputeSchema>, 'id' | 'status' | 'charge'> & {
   readonly paymentRef: string;
   readonly money: OriginalAmount;
 };
@@ -48,10 +49,49 @@ function adjustmentOf(
   };
 }
 
+/** Since this API version every refund has its own events. Before, only a refund without a charge had them. */
+const REFUND_EVENTS_SINCE = '2024-10-28';
+
+const refundedChargeSchema = z.object({
+  currency: read.currencyCode,
+  id: read.id,
+  amount_refunded: amount,
+  payment_intent: ref,
+});
+
+/**
+ * Reads `charge.refunded`. On endpoints without events per refund its running total is one adjustment per charge, whose
+ * latest state counts. On other endpoints it repeats the refunds' own events.
+ */
+export function readRefundedCharge(envelope: Envelope): ParseResult {
+  if (!isBeforeVersion(envelope, REFUND_EVENTS_SINCE)) {
+    return readCharge(
+      envelope,
+      'each refund arrives as refund.created or refund.updated, which is counted instead',
+    );
+  }
+  const charge = readObject(envelope, refundedChargeSchema);
+  if (!charge.ok) return failed(charge.reason);
+  const { id, payment_intent: intent, currency, amount_refunded: total } = charge.value;
+  const money = originalAmount(currency, total);
+  if (!money.ok) return failed(money.reason);
+  const refunded = { id, status: null, charge: id, paymentRef: intent ?? id, money: money.value };
+  return done(envelope, 'refund', {
+    ...chargeNames(envelope),
+    adjustment: adjustmentOf(refunded, { kind: 'refund', state: 'applied', rank: 1 }),
+  });
+}
+
 /** Reads a refund. It has one id in all its events, and its status shows whether money moved. */
 export function readRefund(envelope: Envelope): ParseResult {
   const refund = readRefundOrDispute(envelope);
   if (!refund.ok) return failed(refund.reason);
+  if (refund.value.charge !== null && isBeforeVersion(envelope, REFUND_EVENTS_SINCE)) {
+    return ignored(
+      envelope,
+      `the endpoint's API version is older than ${REFUND_EVENTS_SINCE}, so the total in charge.refunded is counted instead`,
+    );
+  }
   switch (refund.value.status) {
     case 'succeeded': {
       const adjustment = adjustmentOf(refund.value, { kind: 'refund', state: 'applied', rank: 1 });

@@ -21,10 +21,20 @@ export const envelopeSchema = z.object({
   id: read.id,
   type: read.id,
   created: read.epochSeconds,
+  api_version: read.optionalText,
   livemode: read.anything,
   data: z.object({ object: z.record(z.string(), z.unknown()), previous_attributes: read.anything }),
 });
 export type Envelope = z.infer<typeof envelopeSchema>;
+
+/**
+ * Returns whether the endpoint's API version is older than `day` (`2024-10-28`). Versions are dates, since 2024-09-30 with a
+ * name. An event without a version counts as new.
+ */
+export function isBeforeVersion(envelope: Envelope, day: string): boolean {
+  const version = envelope.api_version?.slice(0, day.length) ?? '';
+  return /^\d{4}-\d{2}-\d{2}$/.test(version) && version < day;
+}
 
 /** What a parser may add to the event of an envelope. */
 export type Details = Partial<Omit<NormalizedEvent, 'sourceEventId' | 'kind' | 'environment'>>;

@@ -2,7 +2,7 @@ import type { ParseResult } from '../provider.ts';
 import * as normalized from '../shared/normalized-event.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
-import { readDispute, readRefund } from './adjustments.ts';
+import { readDispute, readRefund, readRefundedCharge } from './adjustments.ts';
 import { envelopeSchema, ignored } from './envelope.ts';
 import type { Envelope } from './envelope.ts';
 import {
@@ -17,8 +17,9 @@ import { readSubscription } from './subscriptions.ts';
 const SAME_MONEY = 'the same payment arrives as an invoice or a checkout session, which is counted instead';
 
 /**
- * Reads an event by its type. Of the two families that report refunds only `refund.*` counts: it has one id, amount and
- * status per refund, while `charge.refunded` states a running total. Counting both would take the same money back twice.
+ * Reads an event by its type. Of the two families that report refunds one counts per endpoint: `refund.*`, which has one id,
+ * amount and status per refund, or on older API versions `charge.refunded`, which states a running total. Counting both would
+ * take the same money back twice.
  */
 function readType(envelope: Envelope): ParseResult {
   switch (envelope.type) {
@@ -36,10 +37,7 @@ function readType(envelope: Envelope): ParseResult {
     case 'payment_intent.succeeded':
       return readPaymentIntent(envelope, SAME_MONEY);
     case 'charge.refunded':
-      return readCharge(
-        envelope,
-        'each refund arrives as refund.created or refund.updated, which is counted instead',
-      );
+      return readRefundedCharge(envelope);
     case 'refund.created':
     case 'refund.updated':
     case 'refund.failed':

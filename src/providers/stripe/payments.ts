@@ -191,15 +191,20 @@ export function readInvoicePayment(envelope: Envelope): ParseResult {
   });
 }
 
+/** Returns the users and aliases that the charge of an event names. Empty when it cannot be read. */
+export function chargeNames(envelope: Envelope): Pick<Details, 'userIds' | 'paymentAliases'> {
+  const charge = readObject(envelope, chargeSchema);
+  if (!charge.ok) return {};
+  const { id, invoice, payment_intent: intent, metadata: custom } = charge.value;
+  return {
+    userIds: read.distinct([custom.app_user_id]),
+    paymentAliases: invoice === null ? aliasesOf(intent, id) : aliasesOf(invoice, intent, id),
+  };
+}
+
 /** Reads the ids of a charge: a refund or dispute may name only these. Its money arrives as an invoice or session. */
 export function readCharge(envelope: Envelope, reason: string): ParseResult {
-  const charge = readObject(envelope, chargeSchema);
-  if (!charge.ok) return ignored(envelope, reason);
-  const { id, invoice, payment_intent: intent } = charge.value;
-  return ignored(envelope, reason, {
-    userIds: read.distinct([charge.value.metadata.app_user_id]),
-    paymentAliases: invoice === null ? aliasesOf(intent, id) : aliasesOf(invoice, intent, id),
-  });
+  return ignored(envelope, reason, chargeNames(envelope));
 }
 
 /** Reads the ids of a payment intent, for the same reason as those of a charge. */

@@ -7,6 +7,8 @@ export interface StripeEventOverrides {
   readonly type?: string;
   /** Epoch ms; Stripe states whole seconds. */
   readonly occurredAt?: number;
+  /** The API version of the endpoint. */
+  readonly apiVersion?: string;
   /** `sandbox` is Stripe's test mode. */
   readonly environment?: 'production' | 'sandbox';
   readonly previousAttributes?: Payload;
@@ -21,7 +23,7 @@ export function stripeEvent(type: string, object: Payload, overrides: StripeEven
   return {
     id: overrides.eventId ?? newProviderId('evt'),
     object: 'event',
-    api_version: '2025-03-31.basil',
+    api_version: overrides.apiVersion ?? '2025-03-31.basil',
     created: toSeconds(overrides.occurredAt ?? SAMPLE_TIME),
     data: {
       object: { ...object, livemode, ...overrides.extra },
