@@ -108,6 +108,9 @@ export function stripeCheckoutSession(overrides: StripeSessionOverrides = {}): P
 }
 
 export interface StripeInvoicePaymentOverrides extends StripeEventOverrides {
+  readonly id?: string;
+  /** Builds a payment outside Stripe, which names no payment intent. */
+  readonly paymentRecordId?: string;
   readonly invoiceId?: string;
   readonly paymentIntentId?: string;
   readonly amount?: number;
@@ -119,7 +122,7 @@ export function stripeInvoicePaymentPaid(overrides: StripeInvoicePaymentOverride
   const { amount = 1200 } = overrides;
   const at = toSeconds(overrides.occurredAt ?? SAMPLE_TIME);
   const invoicePayment = {
-    id: newProviderId('inpay'),
+    id: overrides.id ?? newProviderId('inpay'),
     object: 'invoice_payment',
     amount_paid: amount,
     amount_requested: amount,
@@ -127,7 +130,10 @@ export function stripeInvoicePaymentPaid(overrides: StripeInvoicePaymentOverride
     currency: overrides.currency ?? 'usd',
     invoice: overrides.invoiceId ?? newProviderId('in'),
     is_default: true,
-    payment: { payment_intent: overrides.paymentIntentId ?? newProviderId('pi'), type: 'payment_intent' },
+    payment:
+      overrides.paymentRecordId === undefined
+        ? { payment_intent: overrides.paymentIntentId ?? newProviderId('pi'), type: 'payment_intent' }
+        : { payment_record: overrides.paymentRecordId, type: 'payment_record' },
     status: 'paid',
     status_transitions: { canceled_at: null, paid_at: at },
   };

@@ -102,7 +102,7 @@ create table adjustments (
   constraint adjustments_amount_minor_check CHECK ((amount_minor >= 0)),
   constraint adjustments_booked_minor_check CHECK ((booked_minor >= 0)),
   constraint adjustments_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
-  constraint adjustments_kind_check CHECK ((kind = ANY (ARRAY['refund'::text, 'chargeback'::text, 'chargeback_warning'::text]))),
+  constraint adjustments_kind_check CHECK ((kind = ANY (ARRAY['refund'::text, 'chargeback'::text, 'chargeback_warning'::text, 'out_of_band'::text]))),
   constraint adjustments_state_check CHECK ((state = ANY (ARRAY['applied'::text, 'reversed'::text]))),
   constraint adjustments_usd_cents_check CHECK (((usd_cents)::bigint >= 0))
 );

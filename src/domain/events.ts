@@ -43,8 +43,11 @@ export interface PaymentFact extends OriginalAmount {
  * ranks the one that occurred last, in whatever order the facts arrive.
  */
 export interface AdjustmentFact extends OriginalAmount {
-  /** `chargeback_warning`: the provider refunded the customer because a bank warned of a chargeback. */
-  readonly kind: 'refund' | 'chargeback' | 'chargeback_warning';
+  /**
+   * `chargeback_warning`: the provider refunded the customer because a bank warned of a chargeback. `out_of_band`: a part of
+   * the payment was received outside the provider.
+   */
+  readonly kind: 'refund' | 'chargeback' | 'chargeback_warning' | 'out_of_band';
   readonly store: string;
   /** The refund's or dispute's own id, otherwise the id of the event that reported it. */
   readonly ref: string;

@@ -15,6 +15,7 @@ import {
   stripeCharge,
   stripeDispute,
   stripeInvoicePaid,
+  stripeInvoicePaymentPaid,
   stripeRefund,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
@@ -236,5 +237,53 @@ describe('refunds on an endpoint with an API version before 2024-10-28', () => {
       reversed: 600,
       revenue: 7_000,
     });
+  });
+});
+
+describe('invoices that were paid outside Stripe, since API version 2025-03-31', () => {
+  const basilInvoice: Event = ({ userId, invoiceId, subscriptionId }) =>
+    stripeInvoicePaid({ userId, invoiceId, subscriptionId, amount: 10_000, occurredAt: at(0) });
+  const outside =
+    (amount: number, id: string): Event =>
+    ({ invoiceId }) =>
+      stripeInvoicePaymentPaid({
+        id: `inpay_${invoiceId}_${id}`,
+        invoiceId,
+        paymentRecordId: `pr_${invoiceId}`,
+        amount,
+        occurredAt: at(0),
+      });
+  const throughStripe: Event = ({ invoiceId, intentId }) =>
+    stripeInvoicePaymentPaid({ invoiceId, paymentIntentId: intentId, amount: 6_000, occurredAt: at(0) });
+
+  // @promise stripe-out-of-band
+  test('an invoice that was paid outside Stripe keeps no commission, in any order of arrival', async () => {
+    await expectInAnyOrder([basilInvoice, outside(10_000, 'a')], takenBack);
+  });
+
+  // @promise stripe-out-of-band
+  test('the part of an invoice that was paid through Stripe earns, and its refund takes back its share', async () => {
+    await expectInAnyOrder([basilInvoice, outside(4_000, 'a'), throughStripe], {
+      earned: 2_000,
+      reversed: 800,
+      revenue: 6_000,
+    });
+    await expectInAnyOrder([basilInvoice, outside(4_000, 'a'), throughStripe, refund(3_000, 3)], {
+      earned: 2_000,
+      reversed: 1_400,
+      revenue: 3_000,
+    });
+  });
+
+  test('two payments outside Stripe of one invoice both count, and each once', async () => {
+    await expectInAnyOrder([outside(1_000, 'a'), basilInvoice, outside(2_000, 'b'), outside(2_000, 'b')], {
+      earned: 2_000,
+      reversed: 600,
+      revenue: 7_000,
+    });
+  });
+
+  test('an invoice without a report of a payment outside Stripe earns in full', async () => {
+    await expectInAnyOrder([basilInvoice], kept);
   });
 });

@@ -176,6 +176,7 @@ const MONEY: readonly PromiseSection[] = [
       'dispute-latest-terminal': 'of the terminal events of a dispute the latest one decides',
       'stripe-refund-totals':
         'on Stripe endpoints without events per refund the running total of a charge counts once',
+      'stripe-out-of-band': 'money that an invoice received outside Stripe does not earn',
       'webhook-200': '200 `{ eventId, commissionId }`, 200 `{ duplicate: true }`',
       'webhook-pending': '200 with `pending` after 2.5 s, with the event id of the inbox row',
       'webhook-without-temporal':

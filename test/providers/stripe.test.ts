@@ -650,10 +650,40 @@ describe('payments', () => {
     expect(result).toMatchObject({ outcome: 'ignored', event: { paymentAliases: [] } });
   });
 
-  test('an invoice payment without a payment intent has no alias', () => {
-    const extra = { payment: { type: 'payment_record', payment_record: 'pr_1' } };
-    expect(eventOf(parse(stripeInvoicePaymentPaid({ extra }))).paymentAliases).toEqual([]);
+  test('an invoice payment of a payment record is money outside Stripe', () => {
+    const body = stripeInvoicePaymentPaid({
+      id: 'inpay_1',
+      invoiceId: 'in_1',
+      paymentRecordId: 'pr_1',
+      amount: 700,
+    });
+    expect(eventOf(parse(body))).toMatchObject({
+      kind: 'other',
+      paymentAliases: [],
+      adjustment: {
+        kind: 'out_of_band',
+        ref: 'inpay_1',
+        paymentRef: 'in_1',
+        state: 'applied',
+        rank: 1,
+        amountMinor: 700,
+        usdCents: 700,
+      },
+    });
   });
+
+  test('an invoice payment of another kind has no alias and moves no money', () => {
+    const extra = { payment: { type: 'something_new' } };
+    const event = eventOf(parse(stripeInvoicePaymentPaid({ extra })));
+    expect(event).toMatchObject({ paymentAliases: [], adjustment: null });
+  });
+
+  test.each([{ amount_paid: null }, { currency: null }, { id: null }, { amount_paid: -1 }])(
+    'a payment outside Stripe with %j fails with a reason',
+    (extra) => {
+      expect(parse(stripeInvoicePaymentPaid({ paymentRecordId: 'pr_1', extra })).outcome).toBe('failed');
+    },
+  );
 });
 
 describe('refunds and reversals', () => {
@@ -706,7 +736,10 @@ describe('refunds and reversals', () => {
 
   test('a refund with a charge is ignored before its own events exist', () => {
     const body = stripeRefund({ type: 'charge.refund.updated', apiVersion: '2022-11-15' });
-    expect(parse(body)).toMatchObject({ outcome: 'ignored', reason: expect.stringContaining('charge.refunded') });
+    expect(parse(body)).toMatchObject({
+      outcome: 'ignored',
+      reason: expect.stringContaining('charge.refunded'),
+    });
   });
 
   test.each([{ id: 7 }, { id: 'ch_1', currency: 'usd', amount_refunded: -1 }])(

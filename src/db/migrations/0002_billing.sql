@@ -230,7 +230,7 @@ create table adjustments (
   store        text not null,
   ref          text not null,
   payment_ref  text not null,
-  kind         text not null check (kind in ('refund', 'chargeback', 'chargeback_warning')),
+  kind         text not null check (kind in ('refund', 'chargeback', 'chargeback_warning', 'out_of_band')),
   state        text not null check (state in ('applied', 'reversed')),
   rank         integer not null,
   reverses_all boolean not null,

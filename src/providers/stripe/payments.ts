@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { EventKind, OriginalAmount, PaymentFact } from '../../domain/events.ts';
+import type { AdjustmentFact, EventKind, OriginalAmount, PaymentFact } from '../../domain/events.ts';
 import type { ParseResult } from '../provider.ts';
 import { failed } from '../shared/normalized-event.ts';
 import * as read from '../shared/read-body.ts';
@@ -53,9 +53,11 @@ type Session = z.infer<typeof sessionSchema>;
 const sessionAmountSchema = z.object({ currency: read.currencyCode, amount_total: amount });
 
 const invoicePaymentSchema = z.object({
-  invoice: ref.refine((value) => value !== null, 'an invoice id'),
-  payment: read.part({ payment_intent: ref, charge: ref }),
+  invoice: ref.refine((value): value is string => value !== null, 'an invoice id'),
+  payment: read.part({ type: read.optionalText, payment_intent: ref, charge: ref }),
 });
+
+const outOfBandSchema = z.object({ id: read.id, currency: read.currencyCode, amount_paid: amount });
 
 const chargeSchema = z.object({
   id: read.id,
@@ -110,7 +112,8 @@ export function readInvoicePaid(envelope: Envelope): ParseResult {
     invoice.subscription,
     ...lines.flatMap((line) => [line.parent.subscription_item_details.subscription, line.subscription]),
   ]);
-  // Money received outside Stripe cannot be refunded or disputed through Stripe, so it does not count.
+  // Money received outside Stripe cannot be refunded or disputed through Stripe, so it does not count. Since API version
+  // 2025-03-31 only invoice_payment.paid states it.
   const paid = originalAmount(invoice.currency, invoice.paid_out_of_band ? 0 : invoice.amount_paid);
   if (!paid.ok) return failed(paid.reason);
   const payment = paymentOf(invoice.id, paid.value);
@@ -181,14 +184,35 @@ function readPaymentSession(envelope: Envelope, session: Session): ParseResult {
   return done(envelope, payment === null ? 'other' : 'purchase', { ...details, payment });
 }
 
-/** Reads which payment intent paid which invoice. Since API version 2025-03-31 only this body states it. */
+/**
+ * Reads which payment intent paid which invoice. Since API version 2025-03-31 only this body states it. Money that a payment
+ * record reports was received outside Stripe, and the invoice's paid amount includes it since then, so it reduces the base.
+ */
 export function readInvoicePayment(envelope: Envelope): ParseResult {
   const paid = readObject(envelope, invoicePaymentSchema);
   if (!paid.ok) return failed(paid.reason);
   const { invoice, payment } = paid.value;
+  if (payment.type === 'payment_record') return readOutOfBand(envelope, invoice);
   return done(envelope, 'other', {
     paymentAliases: aliasesOf(invoice, payment.payment_intent, payment.charge),
   });
+}
+
+function readOutOfBand(envelope: Envelope, invoice: string): ParseResult {
+  const paid = readObject(envelope, outOfBandSchema);
+  if (!paid.ok) return failed(paid.reason);
+  const money = originalAmount(paid.value.currency, paid.value.amount_paid);
+  if (!money.ok) return failed(money.reason);
+  const adjustment: AdjustmentFact = {
+    kind: 'out_of_band',
+    store: STORE,
+    ref: paid.value.id,
+    paymentRef: invoice,
+    state: 'applied',
+    rank: 1,
+    ...money.value,
+  };
+  return done(envelope, 'other', { adjustment });
 }
 
 /** Returns the users and aliases that the charge of an event names. Empty when it cannot be read. */
