@@ -295,7 +295,10 @@ function applyAdjustments(
   let bookedMinor = payment.adjustments.reduce((sum, a) => sum + a.bookedMinor, 0);
   let reversed = payment.reversedCents;
   let refunded = refundedCents;
-  for (const { adjustmentId, eventId, occurredAt, fromMinor, toMinor } of adjustmentChanges(payment)) {
+  for (const { adjustmentId, eventId, occurredAt, fromMinor, toMinor } of adjustmentChanges(
+    payment,
+    baseCents,
+  )) {
     bookedMinor += toMinor - fromMinor;
     booked.push({ adjustmentId, bookedMinor: toMinor });
     const shouldReverse = share(earnedCents, bookedMinor, payment.amountMinor);
@@ -321,7 +324,7 @@ interface AdjustmentChange {
 }
 
 /** Returns what the adjustments book or unbook, in the order in which it happened. */
-function adjustmentChanges(payment: PaymentSnapshot): AdjustmentChange[] {
+function adjustmentChanges(payment: PaymentSnapshot, baseCents: number): AdjustmentChange[] {
   const { adjustments } = payment;
   const undoings = adjustments
     .filter((a) => a.reversesAll && a.state === 'reversed')
@@ -333,7 +336,7 @@ function adjustmentChanges(payment: PaymentSnapshot): AdjustmentChange[] {
       (u) => u.kind === adjustment.kind && u.occurredAt >= adjustment.occurredAt,
     );
     const applies = adjustment.state === 'applied' && undoneBy === undefined;
-    const toMinor = applies ? inPaymentCurrency(payment, adjustment) : 0;
+    const toMinor = applies ? inPaymentCurrency(payment, baseCents, adjustment) : 0;
     if (toMinor === null || toMinor === adjustment.bookedMinor) continue;
     const { adjustmentId, bookedMinor: fromMinor } = adjustment;
     const { eventId, occurredAt } = undoneBy ?? adjustment;
@@ -344,9 +347,17 @@ function adjustmentChanges(payment: PaymentSnapshot): AdjustmentChange[] {
   );
 }
 
-/** Returns an adjustment's amount in minor units of the payment's currency. Null when the two cannot be compared. */
-function inPaymentCurrency(payment: PaymentSnapshot, adjustment: AdjustmentSnapshot): number | null {
+/**
+ * Returns an adjustment's amount in minor units of the payment's currency. Amounts in different currencies are compared in
+ * USD: the payment with the value that its provider states, else with its converted base. Null when the adjustment has no
+ * USD value.
+ */
+function inPaymentCurrency(
+  payment: PaymentSnapshot,
+  baseCents: number,
+  adjustment: AdjustmentSnapshot,
+): number | null {
   if (adjustment.currency === payment.currency) return adjustment.amountMinor;
-  if (adjustment.usdCents === null || payment.usdCents === null) return null;
-  return share(payment.amountMinor, adjustment.usdCents, payment.usdCents);
+  const usdCents = adjustment.usdCents ?? (adjustment.currency === 'USD' ? adjustment.amountMinor : null);
+  return usdCents === null ? null : share(payment.amountMinor, usdCents, payment.usdCents ?? baseCents);
 }

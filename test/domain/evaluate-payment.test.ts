@@ -356,6 +356,25 @@ describe('refunds and disputes', () => {
     expect(reversals.map((r) => r.amountCents)).toEqual([180]);
   });
 
+  // @promise refund-in-usd
+  test('a refund in USD of a converted payment takes back its share of the base', () => {
+    const referenceRate = { units: '0.9', worthUsd: '1', source: 'operator' };
+    const paid = { ...payment, currency: 'EUR', amountMinor: 900, usdCents: null, referenceRate };
+    const half = adjustment(1, { currency: 'USD', amountMinor: 500, usdCents: 500 });
+    const { earning, reversals, revenue, booked } = evaluatePayment({ ...paid, adjustments: [half] });
+    expect(earning?.amountCents).toBe(200);
+    expect(reversals.map((r) => r.amountCents)).toEqual([-100]);
+    expect(revenue.map((r) => r.amountCents)).toEqual([1000, -500]);
+    expect(booked).toEqual([{ adjustmentId: half.adjustmentId, bookedMinor: 450 }]);
+  });
+
+  test('a refund in USD counts with its amount where its USD value is not stated', () => {
+    const paid = { ...payment, currency: 'EUR', amountMinor: 900, usdCents: 1000 };
+    const half = adjustment(1, { currency: 'USD', amountMinor: 500, usdCents: null });
+    const { reversals } = evaluatePayment({ ...paid, adjustments: [half] });
+    expect(reversals.map((r) => r.amountCents)).toEqual([-100]);
+  });
+
   // @promise paddle-chargeback-warning
   test('a chargeback warning and its chargeback together reverse at most the commission', () => {
     const adjustments = [
@@ -606,11 +625,17 @@ describe('a refund in another currency than its payment', () => {
     expect(booked).toEqual([{ adjustmentId: 'adj_1', bookedMinor: 450 }]);
   });
 
-  test.each([
-    ['its USD amount is unknown', { currency: 'GBP', amountMinor: 250, usdCents: null }, 1_000],
-    ["the payment's USD value is unknown", { currency: 'USD', amountMinor: 250, usdCents: 250 }, null],
-  ])('a refund in another currency reverses nothing when %s', (_title, over, usdCents) => {
-    expect(booking(over, { ...earned, usdCents })).toMatchObject({ booked: [], reversals: [], revenue: [] });
+  test('a refund in another currency reverses nothing when its USD amount is unknown', () => {
+    expect(booking({ currency: 'GBP', amountMinor: 250, usdCents: null })).toMatchObject({
+      booked: [],
+      reversals: [],
+      revenue: [],
+    });
+  });
+
+  test('a later refund in USD is compared with the stored base where the provider stated no USD value', () => {
+    const { reversals } = booking({ amountMinor: 250, usdCents: 250 }, { ...earned, usdCents: null });
+    expect(reversals.map((r) => r.amountCents)).toEqual([-50]);
   });
 });
 

@@ -193,6 +193,9 @@ const MONEY: readonly PromiseSection[] = [
       'superwall-price-decides': 'the sign of the price decides what an event of Superwall is, not its name',
       'stripe-events': 'events of Stripe are normalized',
       'paddle-events': 'events of Paddle are normalized',
+      'local-price-converted':
+        'a price that is known only in its own currency is converted at the reference rate',
+      'refund-in-usd': 'a refund in USD of a converted payment takes back its share of the base',
       'paddle-invoice-amount':
         'an invoice of Paddle is worth what was paid for it, without what was credited',
       'paddle-chargeback-warning': 'a chargeback warning of Paddle takes money back, at most the payment',

@@ -155,7 +155,9 @@ describe('reading a body', () => {
     '%s without a price has an unknown price, not a price of zero',
     (type) => {
       expect(eventOf(parse({ type, usd: null }))).toMatchObject({ payment: null, priceUnknown: true });
-      expect(eventOf(parse({ type, extra: { price_usd: undefined } })).priceUnknown).toBe(true);
+      expect(eventOf(parse({ type, localPrice: null, extra: { price_usd: undefined } })).priceUnknown).toBe(
+        true,
+      );
       expect(eventOf(parse({ type, usd: 0 }))).toMatchObject({ payment: null, priceUnknown: false });
     },
   );

@@ -226,11 +226,13 @@ describe('reading a body', () => {
   ])('%s without a price has an unknown price, not a price of zero', (_, overrides) => {
     expect(eventOf(parse({ ...overrides, usd: null }))).toMatchObject({ payment: null, priceUnknown: true });
     expect(eventOf(parse({ ...overrides, usd: null, localPrice: 5, currency: 'EUR' }))).toMatchObject({
-      payment: null,
-      priceUnknown: true,
+      payment: { currency: 'EUR', amountMinor: 500, usdCents: null },
+      priceUnknown: false,
     });
     expect(eventOf(parse({ ...overrides, usd: 0 }))).toMatchObject({ payment: null, priceUnknown: false });
-    expect(eventOf(parse({ ...overrides, extra: { price: undefined } })).priceUnknown).toBe(true);
+    expect(eventOf(parse({ ...overrides, localPrice: null, extra: { price: undefined } })).priceUnknown).toBe(
+      true,
+    );
   });
 
   test('a trial without a price is free', () => {

@@ -99,7 +99,12 @@ describe('a store payment', () => {
   });
 
   test.each<[string, Partial<StorePrice>, boolean]>([
-    ['an unknown price', { usd: null, local: 8.99, currency: 'EUR' }, true],
+    ['an unknown price', { usd: null, local: 8.99, currency: null }, true],
+    [
+      'an unknown price beside one of zero in another currency',
+      { usd: null, local: 0, currency: 'EUR' },
+      true,
+    ],
     ['a price that is not stated', { usd: undefined }, true],
     ['a price below zero', { usd: -0.01 }, true],
     ['a price of zero', { usd: 0 }, false],
@@ -108,6 +113,17 @@ describe('a store payment', () => {
   ])('%s is not a payment and needs no purchase', (_, over, priceUnknown) => {
     const value = { payment: null, priceUnknown };
     expect(money.storePayment(stated(over), NO_TRANSACTION)).toEqual({ ok: true, value });
+  });
+
+  // @promise local-price-converted
+  test('a price that is known only in the currency of the purchase is a payment without a USD value', () => {
+    expect(money.storePayment(stated({ usd: null, local: 8.99, currency: 'EUR' }), TRANSACTION)).toEqual({
+      ok: true,
+      value: {
+        payment: { store: 'app_store', ref: 'T-1', currency: 'EUR', amountMinor: 899, usdCents: null },
+        priceUnknown: false,
+      },
+    });
   });
 
   test('a payment fails without its purchase, or with an amount too large', () => {

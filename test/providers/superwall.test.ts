@@ -466,6 +466,18 @@ describe('reading a body', () => {
     });
   });
 
+  test('a price that is known only in the currency of the purchase is a payment', () => {
+    for (const type of ['renewal', 'product_change']) {
+      expect(eventOf(parse({ type, usd: null, localPrice: 8.99, currency: 'EUR' }))).toMatchObject({
+        payment: { currency: 'EUR', amountMinor: 899, usdCents: null },
+        priceUnknown: false,
+      });
+    }
+    expect(
+      eventOf(parse({ type: 'product_change', usd: 0, localPrice: 8.99, currency: 'EUR' })).payment,
+    ).toBeNull();
+  });
+
   test('a test event is never money, whatever its price', () => {
     for (const price of [9.99, -9.99]) {
       expect(eventOf(parse({ type: 'test', usd: price }))).toMatchObject({

@@ -40,6 +40,11 @@ export function isNegative({ usd, local }: Pick<StorePrice, 'usd' | 'local'>): b
   return (usd ?? 0) < 0 || ((usd ?? 0) === 0 && (local ?? 0) < 0);
 }
 
+/** Returns whether the price is positive. A USD price of zero decides, whatever the local price is. */
+export function isPositive({ usd, local, currency }: StorePrice): boolean {
+  return usd == null ? currency != null && (local ?? 0) > 0 : usd > 0;
+}
+
 /**
  * Returns the amount without its sign, in the currency of the purchase where that is stated, else in USD. `usd` is always
  * in USD, whatever `currency` is. Null where no amount above zero is stated.
@@ -66,17 +71,22 @@ export function storeAmount({ usd, local, currency, fields }: StorePrice): Read<
 
 /**
  * Returns what a customer paid. A price of zero, or of less than half a cent, is no payment. Neither is an unknown price,
- * or a negative one where a payment is expected, but these are marked as unknown. `transaction` is read only where there
- * is money.
+ * or a negative one where a payment is expected, but these are marked as unknown. A price that is known only in the currency
+ * of the purchase has no USD value: the evaluation converts it. `transaction` is read only where there is money.
  */
 export function storePayment(
   stated: StorePrice,
   transaction: Read<StoreTransaction>,
 ): Read<Pick<NormalizedEvent, 'payment' | 'priceUnknown'>> {
-  if (stated.usd == null || stated.usd < 0) return { ok: true, value: { payment: null, priceUnknown: true } };
+  if (!isPositive(stated)) {
+    return { ok: true, value: { payment: null, priceUnknown: stated.usd == null || stated.usd < 0 } };
+  }
   const amount = storeAmount(stated);
   if (!amount.ok) return amount;
-  if (amount.value?.usdCents == null) return { ok: true, value: { payment: null, priceUnknown: false } };
+  // A USD price of less than half a cent is no payment, whatever its local price is.
+  if (amount.value === null || (stated.usd != null && amount.value.usdCents === null)) {
+    return { ok: true, value: { payment: null, priceUnknown: false } };
+  }
   if (!transaction.ok) return transaction;
   return { ok: true, value: { payment: { ...transaction.value, ...amount.value }, priceUnknown: false } };
 }

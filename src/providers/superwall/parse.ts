@@ -104,7 +104,7 @@ function readData(data: Data, eventAt: number, raw: unknown): ParseResult {
   const price = read.readAs(priceSchema, raw, 'data');
   if (!price.ok) return failed(price.reason);
   if (money.isNegative(price.value)) return readRefund(data, eventAt, raw, price.value);
-  if (PAID_NAMES.has(data.name) || (price.value.usd ?? 0) > 0) {
+  if (PAID_NAMES.has(data.name) || money.isPositive(price.value)) {
     return readPaid(data, eventAt, raw, price.value);
   }
   const kind = KINDS.get(data.name);
