@@ -9,12 +9,15 @@ import { bindTransfers } from '../src/db/transfers.ts';
 import type { BindingId, CommissionId, DeliveryId } from '../src/domain/ids.ts';
 import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
 import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
+import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
 import { DeliveryContext } from './delivery-context.ts';
 import { evaluateAndApply } from './evaluate.ts';
 import { causeForFounder } from './failures.ts';
 import { parseId } from './parse-id.ts';
 
 export interface DeliveryActivityDeps {
+  /** The operator's limits; the defaults of the domain if absent. */
+  readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
   readonly secretBox: SecretBox;
   readonly logger: Logger;
@@ -136,7 +139,9 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     let outcome: { readonly commissionId: CommissionId | null } | null = null;
     for (const [index, payment] of payments.entries()) {
       const isLast = index === payments.length - 1 && ignoredReason === null;
-      const applied = await evaluateAndApply(deps.sql, payment, isLast ? own : null);
+      const applied = await evaluateAndApply(deps.sql, payment, isLast ? own : null, {
+        limits: deps.limits,
+      });
       deps.onCommissions(applied.commissions);
       outcome = applied.delivery;
     }

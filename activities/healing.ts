@@ -4,11 +4,14 @@ import { findWaitingPayments, loadPayments } from '../src/db/payments.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
+import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
 import type { BindingId } from '../src/domain/ids.ts';
 import { evaluateAndApply } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 
 export interface HealingActivityDeps {
+  /** The operator's limits; the defaults of the domain if absent. */
+  readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
   readonly logger: Logger;
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
@@ -26,6 +29,7 @@ export interface HealingActivities {
 export function createHealingActivities({
   sql,
   logger,
+  limits,
   onCommissions,
   onBindings,
 }: HealingActivityDeps): HealingActivities {
@@ -46,7 +50,7 @@ export function createHealingActivities({
       const page = await findWaitingPayments(sql, binding.appId, users, afterPayment, PAGE);
       let healed = 0;
       for (const payment of page.length === 0 ? [] : await loadPayments(sql, { paymentIds: page })) {
-        const { commissions } = await evaluateAndApply(sql, payment, null);
+        const { commissions } = await evaluateAndApply(sql, payment, null, { limits });
         onCommissions(commissions);
         healed += commissions.length;
       }

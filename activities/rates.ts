@@ -7,11 +7,14 @@ import { isConnectionFailure } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { fetchRatesFile, RatesAddressWrong } from '../src/rates/fetch-rates.ts';
 import { readRatesFile } from '../src/rates/read-rates-file.ts';
+import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
 import type { ConvertPage, RatesResult } from '../src/domain/workflow-contracts.ts';
 import { evaluateAndApply } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 
 export interface RatesActivityDeps {
+  /** The operator's limits; the defaults of the domain if absent. */
+  readonly limits?: EvaluationLimits | undefined;
   readonly sql: Sql;
   readonly logger: Logger;
   /** Address of the daily file; null when none is fetched. */
@@ -30,6 +33,7 @@ export interface RatesActivities {
 export function createRatesActivities({
   sql,
   logger,
+  limits,
   ratesUrl,
   onCommissions,
 }: RatesActivityDeps): RatesActivities {
@@ -54,7 +58,7 @@ export function createRatesActivities({
       let failed = 0;
       for (const payment of payments) {
         try {
-          onCommissions((await evaluateAndApply(sql, payment, null)).commissions);
+          onCommissions((await evaluateAndApply(sql, payment, null, { limits })).commissions);
         } catch (error) {
           if (isConnectionFailure(error)) throw error;
           failed += 1;

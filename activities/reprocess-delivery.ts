@@ -8,6 +8,7 @@ import type { DeliveryNames } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
+import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
 import type { BindingId, ReprocessRunId } from '../src/domain/ids.ts';
 import {
   compareReadings,
@@ -100,13 +101,19 @@ export async function namesOf(context: DeliveryContext): Promise<DeliveryNames> 
   return { provides: [...new Set(provides)].map(shortened), requires: [...new Set(requires)].map(shortened) };
 }
 
+export interface ReprocessDeliveryDeps {
+  readonly secretBox: SecretBox;
+  /** The operator's limits; the defaults of the domain if absent. */
+  readonly limits?: EvaluationLimits | undefined;
+}
+
 /**
  * Processes a stored delivery with today's code and appends what is missing: facts, then the results of evaluating its
  * payments. Stored rows are never edited. A second run changes nothing.
  */
 export async function reprocessDelivery(
   sql: Sql,
-  secretBox: SecretBox,
+  { secretBox, limits }: ReprocessDeliveryDeps,
   context: DeliveryContext,
   reprocessRunId: ReprocessRunId,
 ): Promise<ReprocessResult> {
@@ -142,8 +149,8 @@ export async function reprocessDelivery(
     changes.push(...factChanges(appended, `${reading.kind}, ${environment}`));
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
     for (const payment of await context.payments()) {
-      if (isSettled(payment, evaluatePayment(payment))) continue;
-      const applied = await evaluateAndApply(sql, payment, null, reprocessRunId);
+      if (isSettled(payment, evaluatePayment(payment, limits))) continue;
+      const applied = await evaluateAndApply(sql, payment, null, { limits, reprocessRunId });
       commissions.push(...applied.commissions);
       // A payment that this run appended had no cause before.
       const isNew = appended.payment > 0 && payment.eventId === eventId;

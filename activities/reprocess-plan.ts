@@ -1,6 +1,5 @@
 import { loggedError } from '../src/config/logger.ts';
 import { SecretUnreadable } from '../src/config/secret-box.ts';
-import type { SecretBox } from '../src/config/secret-box.ts';
 import { findDependencies } from '../src/db/reprocess.ts';
 import type { DeliveryPlan, ReprocessRun, ReprocessedDelivery } from '../src/db/reprocess.ts';
 import { violatedConstraint } from '../src/db/sql.ts';
@@ -10,9 +9,9 @@ import type { ReprocessChange } from '../src/domain/reprocess.ts';
 import { DeliveryContext, UnknownProvider } from './delivery-context.ts';
 import { causeForFounder } from './failures.ts';
 import { namesOf, reprocessDelivery } from './reprocess-delivery.ts';
+import type { ReprocessDeliveryDeps } from './reprocess-delivery.ts';
 
-export interface PlanDeps {
-  readonly secretBox: SecretBox;
+export interface PlanDeps extends ReprocessDeliveryDeps {
   /** Runs work on the service's database and rolls it back (`src/db/with-rollback.ts`). */
   readonly withRollback: <T>(work: (dryRun: DryRun) => Promise<T>) => Promise<T>;
 }
@@ -38,14 +37,13 @@ export function failedAt(deliveryId: DeliveryId, error: unknown): Error {
 
 /** Runs one delivery inside the dry run, on top of the deliveries before it, and returns its changes. */
 async function dryRunDelivery(
-  secretBox: SecretBox,
+  deps: ReprocessDeliveryDeps,
   { sql: dryRunSql, savepoint }: DryRun,
   run: ReprocessRun,
   context: DeliveryContext,
 ): Promise<readonly ReprocessChange[]> {
   try {
-    return (await savepoint(async () => await reprocessDelivery(dryRunSql, secretBox, context, run.id)))
-      .changes;
+    return (await savepoint(async () => await reprocessDelivery(dryRunSql, deps, context, run.id))).changes;
   } catch (error) {
     const today = refusalOf(error);
     if (today === undefined) throw error;
@@ -58,11 +56,11 @@ async function dryRunDelivery(
  * deliveries it ran, and the plans of those that differ.
  */
 export async function planPage(
-  { secretBox, withRollback }: PlanDeps,
+  deps: PlanDeps,
   run: ReprocessRun,
   page: readonly ReprocessedDelivery[],
 ): Promise<{ planned: number; plans: DeliveryPlan[] }> {
-  return await withRollback(async (dryRun) => {
+  return await deps.withRollback(async (dryRun) => {
     const endsAt = performance.now() + DRY_RUN_MS;
     const ran = new Set<DeliveryId>();
     const plans: DeliveryPlan[] = [];
@@ -76,10 +74,10 @@ export async function planPage(
         : [];
       for (const deliveryId of dependencies) {
         if (ran.has(deliveryId)) continue;
-        await dryRunDelivery(secretBox, dryRun, run, new DeliveryContext(dryRun.sql, deliveryId));
+        await dryRunDelivery(deps, dryRun, run, new DeliveryContext(dryRun.sql, deliveryId));
         ran.add(deliveryId);
       }
-      const changes = await dryRunDelivery(secretBox, dryRun, run, context);
+      const changes = await dryRunDelivery(deps, dryRun, run, context);
       ran.add(delivery.deliveryId);
       if (changes.length > 0) plans.push({ ...delivery, changes, names });
       planned += 1;

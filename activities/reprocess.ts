@@ -38,13 +38,14 @@ export interface ReprocessActivities {
 
 /** Applies the plan of one delivery. In a cancelled run a failure is final, where another run would retry. */
 async function apply(
-  { sql, secretBox, logger, onCommissions, onBindings }: ReprocessActivityDeps,
+  deps: ReprocessActivityDeps,
   { id: reprocessRunId, isCancelled }: ReprocessRun,
   deliveryId: DeliveryId,
 ): Promise<void> {
+  const { sql, logger, onCommissions, onBindings } = deps;
   try {
     const context = new DeliveryContext(sql, deliveryId);
-    const { commissions, bindings } = await reprocessDelivery(sql, secretBox, context, reprocessRunId);
+    const { commissions, bindings } = await reprocessDelivery(sql, deps, context, reprocessRunId);
     onCommissions(commissions);
     onBindings(bindings);
     await markApplied(sql, reprocessRunId, deliveryId, null);

@@ -50,6 +50,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       secretBox: createSecretBox(backends.secretsKeys),
       logger,
       ratesUrl: config.ratesUrl,
+      maxPaymentCents: config.maxPaymentCents,
       workflowBundle: loadWorkflowBundle,
     });
     await service.whenReady(READY_WITHIN_MS, signal);

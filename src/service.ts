@@ -15,6 +15,8 @@ import { migrate } from './db/migrate.ts';
 import { connect } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
 import { withRollback } from './db/with-rollback.ts';
+import { DEFAULT_LIMITS } from './domain/evaluate-payment.ts';
+import type { EvaluationLimits } from './domain/evaluate-payment.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { startHttpServer } from './http-server.ts';
 import type { HttpServer } from './http-server.ts';
@@ -53,6 +55,8 @@ export interface ServiceSettings {
   readonly setUpPauseMs?: number;
   /** Address that exchange rates are fetched from once a day; null when none are fetched. */
   readonly ratesUrl?: string | null;
+  /** The largest payment that earns, US cents; a million dollars by default. */
+  readonly maxPaymentCents?: number;
   readonly relay?: { readonly overdueMs: number; readonly pauseMs: number };
   /** Maximum number of open database connections; 20 by default. */
   readonly poolSize?: number;
@@ -171,11 +175,14 @@ interface Background {
 function startBackground(settings: ServiceSettings, sql: Sql): Background {
   const { temporal, role, secretBox, logger, workflowBundle, setUpPauseMs, ratesUrl = null } = settings;
   const hasWorker = role !== 'api';
+  const limits: EvaluationLimits =
+    settings.maxPaymentCents === undefined ? DEFAULT_LIMITS : { maxPaymentCents: settings.maxPaymentCents };
   const activities = () =>
     createActivities({
       sql,
       secretBox,
       logger,
+      limits,
       ratesUrl,
       withRollback: (work) => withRollback(settings.databaseUrl, work),
       onOutcome: (deliveryId, outcome) => workflows.reportOutcome(deliveryId, outcome),

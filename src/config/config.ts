@@ -26,6 +26,8 @@ export interface Config {
   readonly rateLimits: { readonly account: number; readonly sdk: number; readonly clicks: number };
   /** Address that exchange rates are fetched from once a day; null when none are fetched. */
   readonly ratesUrl: string | null;
+  /** The largest payment that earns, US cents. */
+  readonly maxPaymentCents: number;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   /** Undefined: metrics are off. */
   readonly metricsPort: number | undefined;
@@ -123,6 +125,7 @@ const environment = z.object({
     )
     .transform((text) => (text === OFF ? null : text))
     .default(ECB_DAILY_URL),
+  MAX_PAYMENT_USD: wholeNumber('MAX_PAYMENT_USD', 1, 100_000_000).default(1_000_000),
   LOG_LEVEL: oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default(
     'info',
   ),
@@ -161,6 +164,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       clicks: value.RATE_LIMIT_CLICKS,
     },
     ratesUrl: value.RATES_URL,
+    maxPaymentCents: value.MAX_PAYMENT_USD * 100,
     logLevel: value.LOG_LEVEL,
     metricsPort: value.METRICS_PORT,
   };

@@ -135,6 +135,15 @@ export interface RevenueEntry {
   readonly occurredAt: number;
 }
 
+/** What the operator configures for evaluations. */
+export interface EvaluationLimits {
+  /** The largest payment that earns, US cents. A larger one is read as an unknown price. */
+  readonly maxPaymentCents: number;
+}
+
+/** A payment of up to a million dollars earns unless the operator configures another limit. */
+export const DEFAULT_LIMITS: EvaluationLimits = { maxPaymentCents: 100_000_000 };
+
 /** What has to be appended to bring the ledger up to date. */
 export interface Evaluation {
   readonly likelyCause: LikelyCause | null;
@@ -159,7 +168,10 @@ export interface Evaluation {
  * - The reversed amount is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than
  *   the commission. A reversal has the due date of its earning, so that both net in the same payout.
  */
-export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
+export function evaluatePayment(
+  payment: PaymentSnapshot,
+  limits: EvaluationLimits = DEFAULT_LIMITS,
+): Evaluation {
   const isAttributed = payment.bindingId !== null;
   const nothing: Evaluation = {
     likelyCause: null,
@@ -181,7 +193,7 @@ export function evaluatePayment(payment: PaymentSnapshot): Evaluation {
   if (!isAttributed && (binding === null || !mayAttribute(payment, binding))) {
     return { ...nothing, customerUserId, likelyCause: identityCause(payment, user) };
   }
-  const base = baseOf(payment);
+  const base = baseOf(payment, limits);
   if ('missing' in base) return { ...nothing, customerUserId, likelyCause: base.missing };
 
   const { likelyCause, earning } =
@@ -246,13 +258,21 @@ function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined
 /** The amount in US cents that a commission is calculated from, or why there is none. */
 type Base = { readonly cents: number; readonly fx: FrozenRate | null } | { readonly missing: LikelyCause };
 
-function baseOf(payment: PaymentSnapshot): Base {
+function baseOf(payment: PaymentSnapshot, { maxPaymentCents }: EvaluationLimits): Base {
   if (payment.baseCents !== null) return { cents: payment.baseCents, fx: null };
-  if (payment.usdCents !== null) return { cents: payment.usdCents, fx: null };
-  if (payment.currency === 'USD') return { cents: payment.amountMinor, fx: null };
-  const fx = payment.referenceRate;
+  const base = statedBase(payment) ?? convertedBase(payment);
+  return 'cents' in base && base.cents > maxPaymentCents ? { missing: 'price_unknown' } : base;
+}
+
+/** Returns the amount in USD as the provider states it, or null. */
+function statedBase({ usdCents, currency, amountMinor }: PaymentSnapshot): Base | null {
+  if (usdCents !== null) return { cents: usdCents, fx: null };
+  return currency === 'USD' ? { cents: amountMinor, fx: null } : null;
+}
+
+function convertedBase({ referenceRate: fx, amountMinor, currency }: PaymentSnapshot): Base {
   if (fx === null) return { missing: 'missing_exchange_rate' };
-  const cents = convertToUsdCents(payment.amountMinor, payment.currency, fx);
+  const cents = convertToUsdCents(amountMinor, currency, fx);
   return cents === null ? { missing: 'price_unknown' } : { cents, fx };
 }
 

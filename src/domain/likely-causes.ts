@@ -23,7 +23,7 @@ export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
   missing_exchange_rate:
     "There is no exchange rate for the payment's currency on its day or in the seven days before. Ask the operator to import exchange rates (admin rates import): the payment is then evaluated automatically.",
   price_unknown:
-    'The provider reported no amount, and the service does not estimate one. Look up the amount at the provider and settle it with the creator manually. If the provider reports the payment again with an amount, it is evaluated automatically.',
+    'The provider reported no amount, or one above the limit for a payment (MAX_PAYMENT_USD), and the service does not estimate one. Look up the amount at the provider and settle it with the creator manually. If the provider reports the payment again with an amount, it is evaluated automatically.',
   processing:
     'This event is still being processed. No action is needed: check again in a moment. If it does not finish, the webhooks diagnostic shows the error.',
 };

@@ -18,6 +18,7 @@ describe('the environment', () => {
       dataDir: '.data',
       secretsKeys: [],
       trustProxy: 0,
+      maxPaymentCents: 100_000_000,
       rateLimits: { account: 600, sdk: 60, clicks: 120 },
       ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',
       logLevel: 'info',
@@ -33,6 +34,11 @@ describe('the environment', () => {
     expect(config.secretsKeys).toEqual(keys);
     expect(config.publicUrl).toBe('https://api.example.com/base');
     expect(config.trustProxy).toBe(2);
+  });
+
+  test('MAX_PAYMENT_USD is a million dollars by default and is read as cents', () => {
+    expect(readConfig({}).maxPaymentCents).toBe(100_000_000);
+    expect(readConfig({ MAX_PAYMENT_USD: '2500' }).maxPaymentCents).toBe(250_000);
   });
 
   test('RATES_URL names where exchange rates are fetched from, or switches fetching off', () => {
@@ -52,6 +58,8 @@ describe('the environment', () => {
     ['TEMPORAL_ADDRESS', 'https://temporal'],
     ['SECRETS_KEY', 'c2hvcnQ='],
     ['TRUST_PROXY', 'true'],
+    ['MAX_PAYMENT_USD', '0'],
+    ['MAX_PAYMENT_USD', '12.50'],
     ['RATES_URL', 'ecb.europa.eu'],
     ['RATES_URL', 'file:///etc/rates.csv'],
     ['LOG_LEVEL', 'loud'],

@@ -286,6 +286,51 @@ describe('a later evaluation', () => {
     expect(evaluatePayment(frozen)).toMatchObject({ baseCents: 1_085, fx: null });
   });
 
+  describe('the largest amount of a payment', () => {
+    const limits = { maxPaymentCents: 100_000 };
+    const referenceRate = { units: '1', worthUsd: '2', source: 'operator' };
+
+    // @promise payment-ceiling
+    test.each([
+      ['in USD', { amountMinor: 100_001, usdCents: 100_001 }],
+      ['in another currency with its USD value', { currency: 'EUR', amountMinor: 5, usdCents: 100_001 }],
+      [
+        'in another currency after conversion',
+        { currency: 'EUR', amountMinor: 50_001, usdCents: null, referenceRate },
+      ],
+    ])('a payment above it %s has an unknown price and earns nothing', (_, over) => {
+      expect(evaluatePayment({ ...payment, ...over }, limits)).toMatchObject({
+        likelyCause: 'price_unknown',
+        baseCents: null,
+        earning: null,
+        revenue: [],
+      });
+    });
+
+    // @promise payment-ceiling
+    test('a payment of exactly this amount earns, and so does a larger one once the limit is raised', () => {
+      const exact = { ...payment, amountMinor: 100_000, usdCents: 100_000 };
+      expect(evaluatePayment(exact, limits).earning?.amountCents).toBe(20_000);
+      const larger = { ...payment, amountMinor: 100_001, usdCents: 100_001 };
+      const unknown = after(larger, evaluatePayment(larger, limits));
+      expect(evaluatePayment(unknown, { maxPaymentCents: 200_000 }).earning?.amountCents).toBe(20_000);
+    });
+
+    test('a base that is already stored stays, whatever the limit is later', () => {
+      const earned = after(payment, evaluatePayment(payment));
+      const refund = adjustment(1, { amountMinor: 1000, usdCents: 1000 });
+      const { reversals } = evaluatePayment({ ...earned, adjustments: [refund] }, { maxPaymentCents: 1 });
+      expect(reversals.map((r) => r.amountCents)).toEqual([-200]);
+    });
+
+    test('it is a million dollars by default', () => {
+      const most = { ...payment, amountMinor: 100_000_000, usdCents: 100_000_000 };
+      expect(evaluatePayment(most).earning?.amountCents).toBe(20_000_000);
+      const more = { ...payment, amountMinor: 100_000_001, usdCents: 100_000_001 };
+      expect(evaluatePayment(more).likelyCause).toBe('price_unknown');
+    });
+  });
+
   test('an amount above the safe integers in cents earns nothing and does not wait', () => {
     const referenceRate = { units: '1', worthUsd: '1.0845', source: 'ecb 2026-09-20' };
     const huge = { ...payment, currency: 'EUR', usdCents: null, amountMinor: Number.MAX_SAFE_INTEGER };

@@ -196,6 +196,7 @@ const MONEY: readonly PromiseSection[] = [
       'local-price-converted':
         'a price that is known only in its own currency is converted at the reference rate',
       'refund-in-usd': 'a refund in USD of a converted payment takes back its share of the base',
+      'payment-ceiling': 'a payment above `MAX_PAYMENT_USD` is `price_unknown`',
       'paddle-invoice-amount':
         'an invoice of Paddle is worth what was paid for it, without what was credited',
       'paddle-chargeback-warning': 'a chargeback warning of Paddle takes money back, at most the payment',
