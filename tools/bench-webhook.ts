@@ -21,6 +21,7 @@ import { createAccount } from '../src/db/accounts.ts';
 import { connect } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { runServer } from '../src/server.ts';
+import { NO_CALLBACKS } from './no-callbacks.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
 
 const WARM_UP_REQUESTS = 200;
@@ -145,9 +146,7 @@ async function startPlainServer(sql: Sql, secretsKeys: readonly Buffer[], appId:
     sql,
     secretBox,
     logger,
-    onOutcome: () => {},
-    onCommissions: () => {},
-    onBindings: () => {},
+    ...NO_CALLBACKS,
   });
   const workflows: WorkflowStarter = {
     processDelivery: async (deliveryId) => await activities.processDelivery(deliveryId),

@@ -12,6 +12,7 @@ import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
+import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import {
@@ -63,10 +64,7 @@ beforeAll(async () => {
     sql: api.sql,
     secretBox: createSecretBox([TEST_KEY]),
     logger: pino({ level: 'silent' }),
-    onOutcome: () => {},
-    onCommissions: () => {},
-    onSettled: () => {},
-    onBindings: () => {},
+    ...NO_CALLBACKS,
     ratesUrl: null,
     withRollback: (work) => withRollback(api.database.url, work),
   });

@@ -5,6 +5,7 @@ import { createLedgerActivities } from '../../activities/ledger.ts';
 import type { LedgerActivities } from '../../activities/ledger.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import type { BindingId } from '../../src/domain/ids.ts';
+import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
 import { startTestApi, TEST_KEY } from './api.ts';
 import type { TestApi } from './api.ts';
 import type { TestDatabase } from './database.ts';
@@ -44,7 +45,6 @@ async function replaceClock({ url }: TestDatabase): Promise<void> {
 export async function startClockedApi(): Promise<ClockedApi> {
   const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });
   const running = new Set<Promise<void>>();
-  const ignore = () => {};
 
   const heal = (bindingId: BindingId): void => {
     const run = (async () => {
@@ -64,10 +64,10 @@ export async function startClockedApi(): Promise<ClockedApi> {
   await replaceClock(api.database);
   const { sql } = api;
   const onBindings = (bindings: readonly BindingId[]) => bindings.forEach(heal);
-  const deps = { sql, logger, onOutcome: ignore, onCommissions: ignore, onBindings };
+  const deps = { ...NO_CALLBACKS, sql, logger, onBindings };
   const delivery = createDeliveryActivities({ ...deps, secretBox: createSecretBox([TEST_KEY]) });
   const healing = createHealingActivities(deps);
-  const ledger = createLedgerActivities({ sql, logger, onSettled: ignore });
+  const ledger = createLedgerActivities(deps);
 
   const setClock = async (at: number) => {
     api.clock.now = at;
