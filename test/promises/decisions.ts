@@ -151,7 +151,7 @@ const MONEY: readonly PromiseSection[] = [
   {
     title: '5. Webhooks',
     promises: {
-      'provider-names': 'there are five provider names',
+      'provider-names': 'each supported provider has a name in lower case, and no other name is known',
       'webhook-404-413': '404 for an unknown provider, 413 for a body over 1 MiB',
       'webhook-uniform-401':
         'an unknown app, a missing secret and a failed check return the same 401; an unknown app leaves no row',

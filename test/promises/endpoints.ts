@@ -30,8 +30,8 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: {
       'post-webhook':
         'verifies, stores, normalizes, deduplicates, attributes and writes a commission, in this order',
-      'post-webhook-of-five-providers': 'does the same for five providers',
-      'webhook-provider-names': 'accepts five providers, by lowercase names',
+      'post-webhook-of-every-provider': 'does the same for every provider',
+      'webhook-provider-names': 'accepts the providers by their lowercase names',
       'webhook-responses': '200 `{ eventId, commissionId }`, 200 `{ duplicate: true }`',
       'webhook-bad-signature': '401 for a bad token or signature',
     },

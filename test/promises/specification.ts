@@ -155,7 +155,7 @@ export const PROTOCOL: readonly PromiseSection[] = [
   {
     title: 'Limits and versioning',
     promises: {
-      'page-of-50': 'the four lists have pages of 50 rows, at most 100',
+      'page-of-50': 'lists have pages of 50 rows, at most 100',
       'page-over-100': 'a larger `limit` is rejected',
       'bulk-limit': 'a bulk call takes at most 100 rows',
       'paths-unversioned': 'paths are as specified, without a version',

@@ -3,21 +3,19 @@ import { providers } from '../../src/providers/index.ts';
 import { namedTestsIn } from '../support/named-tests.ts';
 import { textOf } from '../support/text-of.ts';
 
-const page = textOf('docs/providers.md');
+/** Names of fields, functions and paths in a text, such as `app_user_id` and `logIn`. */
+const NAME = /\b[a-z]+(?:_[a-z]+)+\b|\b[a-z]+(?:[A-Z][a-z]+)+\b/g;
 
-test('each provider has a page that names its user id field', () => {
-  const fields: Record<keyof typeof providers, readonly string[]> = {
-    revenuecat: ['RevenueCat', 'app_user_id'],
-    adapty: ['Adapty', 'customer_user_id'],
-    superwall: ['Superwall', 'originalAppUserId'],
-    stripe: ['Stripe', 'client_reference_id'],
-    paddle: ['Paddle', 'customData'],
-  };
-  for (const [provider, [title, field]] of Object.entries(fields)) {
-    expect(page).toContain(`[${title}](providers/${provider}.md)`);
-    expect(textOf(`docs/providers/${provider}.md`)).toMatch(new RegExp(`^# ${title}$[^]*${field}`, 'm'));
-  }
-});
+test.each(Object.values(providers))(
+  '$title has a page that names its user id field and all other names of its setup hint',
+  ({ name, title, setupHint }) => {
+    const page = textOf(`docs/providers/${name}.md`);
+    expect(page).toMatch(new RegExp(`^# ${title}$`, 'm'));
+    const names = setupHint.match(NAME) ?? [];
+    expect(names).toContainEqual(expect.stringMatching(/user_?id$/i));
+    expect(names.filter((field) => !page.includes(field))).toEqual([]);
+  },
+);
 
 test('every test that docs/provider-conformance.md names exists', () => {
   const named = namedTestsIn(textOf('docs/provider-conformance.md'));

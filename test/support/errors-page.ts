@@ -14,7 +14,10 @@ const ANY_PATH: readonly ErrorCode[] = [
 function returnedBy(code: ErrorCode, routes: readonly Route[]): string {
   if (ANY_PATH.includes(code)) return 'any path';
   const operations = routes.filter((route) => errorCodesOf(route).includes(code));
-  if (operations.length > 6) return `${operations.length} of ${routes.length} operations`;
+  if (operations.length === routes.length) return 'every operation';
+  if (operations.length > routes.length / 2) return 'most operations';
+  // Words instead of numbers, so that a new route seldom changes the page.
+  if (operations.length > 6) return 'several operations';
   return operations.map(({ method, path }) => `\`${method} ${path}\``).join(', ');
 }
 
