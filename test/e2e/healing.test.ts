@@ -60,12 +60,19 @@ describe('a late identify', () => {
     const user = `user-${randomUUID()}`;
     const device = await founder.install(slug, Date.now() - 3 * DAY_MS);
     const payments = 101;
-    for (let sent = 0; sent < payments; sent += 20) {
-      const batch = Array.from({ length: Math.min(20, payments - sent) }, () =>
+    for (let sent = 0; sent < payments; sent += 10) {
+      const batch = Array.from({ length: Math.min(10, payments - sent) }, () =>
         founder.purchase(user, 10, { occurredAt: Date.now() - DAY_MS }),
       );
       for (const { body } of await Promise.all(batch)) expect(body.commissionId).toBeNull();
     }
+    // A response may be `pending`; the identify must come after every evaluation.
+    await eventually('every payment is evaluated', async () => {
+      const row = await service.sql.one<{ n: number }>`
+        select count(*)::int as n from events e join payments p on p.event_id = e.id
+         where e.customer_user_id = ${user} and p.evaluated_at is not null`;
+      return row.n === payments;
+    });
     await founder.identify(device, user);
     const bindingId = await healed(user);
     const { n, distinct, cents } = await service.sql.one<{ n: number; distinct: number; cents: number }>`
