@@ -17,6 +17,7 @@ import {
   stripeInvoicePaid,
   stripeInvoicePaymentPaid,
   stripeRefund,
+  stripeSubscription,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
 
@@ -285,5 +286,24 @@ describe('invoices that were paid outside Stripe, since API version 2025-03-31',
 
   test('an invoice without a report of a payment outside Stripe earns in full', async () => {
     await expectInAnyOrder([basilInvoice], kept);
+  });
+});
+
+describe('users', () => {
+  const ofNobody: Event = ({ invoiceId, subscriptionId }) =>
+    stripeInvoicePaid({ userId: null, invoiceId, subscriptionId, amount: 10_000, occurredAt: at(0) });
+  const named: Event = ({ userId, subscriptionId }) =>
+    stripeSubscription({
+      type: 'customer.subscription.updated',
+      status: 'active',
+      userId,
+      subscriptionId,
+      occurredAt: at(1),
+      previousAttributes: { metadata: {} },
+    });
+
+  // @promise stripe-subscription-names-user
+  test('a user who is named on the subscription later earns for its first invoice, in any order', async () => {
+    await expectInAnyOrder([ofNobody, named], kept);
   });
 });

@@ -177,6 +177,8 @@ const MONEY: readonly PromiseSection[] = [
       'stripe-refund-totals':
         'on Stripe endpoints without events per refund the running total of a charge counts once',
       'stripe-out-of-band': 'money that an invoice received outside Stripe does not earn',
+      'stripe-subscription-names-user':
+        'a user named later on a Stripe subscription heals its earlier invoices',
       'webhook-200': '200 `{ eventId, commissionId }`, 200 `{ duplicate: true }`',
       'webhook-pending': '200 with `pending` after 2.5 s, with the event id of the inbox row',
       'webhook-without-temporal':

@@ -303,6 +303,10 @@ const subscriber = {
   userIds: ['user-hazel'],
   userKeys: ['sub_FakeLantern01', 'cus_FakeLantern01'],
 };
+const subscription = {
+  ...subscriber,
+  userLinks: [{ key: 'sub_FakeLantern01', customerUserId: 'user-hazel' }],
+};
 const shopper = { userIds: ['user-juniper'], userKeys: ['cus_FakeLantern11'] };
 const legacyAliases = [
   alias('pi_FakeLantern09', 'in_FakeLantern09'),
@@ -371,10 +375,10 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
       { key: 'cus_FakeLantern01', customerUserId: 'user-hazel' },
     ],
   }),
-  'customer.subscription.created.trialing': reads(22, 'trial_started', subscriber),
-  'customer.subscription.updated.cancel_at_period_end': reads(23, 'cancellation', subscriber),
-  'customer.subscription.updated.new_price': reads(24, 'product_change', subscriber),
-  'customer.subscription.deleted': reads(26, 'cancellation', subscriber),
+  'customer.subscription.created.trialing': reads(22, 'trial_started', subscription),
+  'customer.subscription.updated.cancel_at_period_end': reads(23, 'cancellation', subscription),
+  'customer.subscription.updated.new_price': reads(24, 'product_change', subscription),
+  'customer.subscription.deleted': reads(26, 'cancellation', subscription),
   'refund.created': reads(27, 'refund', {
     adjustment: back({ kind: 'refund', ref: 're_FakeLantern01', state: 'applied', rank: 1, amount: 1290 }),
   }),
@@ -423,7 +427,7 @@ const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]
     reads(15, 'other', { paymentAliases: [alias('ch_FakeLantern01', 'pi_FakeLantern01')] }),
   ],
   'checkout.session.completed.unpaid': ['not paid yet', reads(18, 'other', shopper)],
-  'customer.subscription.updated.renewed': ['does not affect commissions', reads(25, 'other', subscriber)],
+  'customer.subscription.updated.renewed': ['does not affect commissions', reads(25, 'other', subscription)],
   'refund.created.pending': ['not complete yet', reads(28, 'other')],
   'charge.refunded': [
     'refund.created',
@@ -814,6 +818,10 @@ describe('refunds and reversals', () => {
 });
 
 describe('subscriptions', () => {
+  test('a subscription without a user links no user', () => {
+    expect(eventOf(parse(stripeSubscription({ userId: null }))).userLinks).toEqual([]);
+  });
+
   const updated = { type: 'customer.subscription.updated', status: 'active' };
 
   test('a cancellation at a date is a cancellation like one at the end of the period', () => {

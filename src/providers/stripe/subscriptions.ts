@@ -53,10 +53,13 @@ export function readSubscription(envelope: Envelope): ParseResult {
   const subscription = readObject(envelope, subscriptionSchema);
   if (!subscription.ok) return failed(subscription.reason);
   const { id, customer, status, items, metadata: custom } = subscription.value;
+  const userIds = read.distinct([custom.app_user_id]);
   const details: Details = {
     productId: productOf(items.data),
-    userIds: read.distinct([custom.app_user_id]),
+    userIds,
     userKeys: read.distinct([id, customer]),
+    // The app may name the user only after the first invoice, whose copy of the metadata never changes.
+    userLinks: userIds.map((customerUserId) => ({ key: id, customerUserId })),
   };
   if (envelope.type === 'customer.subscription.deleted') return done(envelope, 'cancellation', details);
   if (envelope.type === 'customer.subscription.created') {
