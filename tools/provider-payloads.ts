@@ -172,6 +172,32 @@ export function stripeCharge(overrides: StripeChargeOverrides = {}): Payload {
   return stripeEvent('charge.succeeded', charge, overrides);
 }
 
+export interface StripePaymentIntentOverrides extends StripeEventOverrides {
+  readonly userId?: string | null;
+  readonly paymentIntentId?: string;
+  readonly chargeId?: string;
+  readonly amount?: number;
+  readonly currency?: string;
+}
+
+/** Builds `payment_intent.succeeded`; by default of the Payment Element, without an invoice or a session, at 25.00 USD. */
+export function stripePaymentIntent(overrides: StripePaymentIntentOverrides = {}): Payload {
+  const { userId = 'user-hazel', amount = 2500 } = overrides;
+  const intent = {
+    id: overrides.paymentIntentId ?? newProviderId('pi'),
+    object: 'payment_intent',
+    amount,
+    amount_received: amount,
+    created: toSeconds(overrides.occurredAt ?? SAMPLE_TIME),
+    currency: overrides.currency ?? 'usd',
+    customer: null,
+    latest_charge: overrides.chargeId ?? newProviderId('ch'),
+    metadata: userId === null ? {} : { app_user_id: userId },
+    status: 'succeeded',
+  };
+  return stripeEvent('payment_intent.succeeded', intent, overrides);
+}
+
 export interface StripeRefundOverrides extends StripeEventOverrides {
   /** The event's type; by default that of the first event. */
   readonly type?: string;

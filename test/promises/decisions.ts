@@ -179,6 +179,9 @@ const MONEY: readonly PromiseSection[] = [
       'stripe-out-of-band': 'money that an invoice received outside Stripe does not earn',
       'stripe-subscription-names-user':
         'a user named later on a Stripe subscription heals its earlier invoices',
+      'stripe-connected-accounts': 'events of connected Stripe accounts do not earn',
+      'stripe-payment-intents':
+        'a Stripe payment intent that names its user earns once, beside its session or invoice',
       'webhook-200': '200 `{ eventId, commissionId }`, 200 `{ duplicate: true }`',
       'webhook-pending': '200 with `pending` after 2.5 s, with the event id of the inbox row',
       'webhook-without-temporal':

@@ -26,6 +26,7 @@ import {
   stripeEvent,
   stripeInvoicePaid,
   stripeInvoicePaymentPaid,
+  stripePaymentIntent,
   stripeRefund,
   stripeSubscription,
 } from '../support/provider-fixtures.ts';
@@ -423,7 +424,7 @@ const IGNORED: Readonly<Record<string, readonly [string, NormalizedEvent | null]
   ],
   'charge.succeeded.before_basil': ['counted instead', reads(14, 'other', { paymentAliases: legacyAliases })],
   'payment_intent.succeeded': [
-    'counted instead',
+    'names no user',
     reads(15, 'other', { paymentAliases: [alias('ch_FakeLantern01', 'pi_FakeLantern01')] }),
   ],
   'checkout.session.completed.unpaid': ['not paid yet', reads(18, 'other', shopper)],
@@ -470,6 +471,28 @@ describe('reading a body', () => {
     const known = { eventId: 'evt_1', invoiceId: 'in_1', subscriptionId: 'sub_1', customerId: 'cus_1' };
     const extra = { surprise: [{}], collection_method: 'by_pigeon', number: 7, payment_settings: null };
     expect(parse(stripeInvoicePaid({ ...known, extra }))).toEqual(parse(stripeInvoicePaid(known)));
+  });
+
+  // @promise stripe-connected-accounts
+  test.each([
+    ['an invoice', stripeInvoicePaid()],
+    ['a refund', stripeRefund()],
+    ['a subscription', stripeSubscription()],
+  ])('%s of a connected account is ignored with a reason and states no facts', (_, payload) => {
+    const result = parse({ ...payload, account: 'acct_FakeSeller01' });
+    expect(result).toMatchObject({
+      outcome: 'ignored',
+      reason: expect.stringContaining('connected account'),
+      event: {
+        kind: 'other',
+        payment: null,
+        adjustment: null,
+        userIds: [],
+        userLinks: [],
+        paymentAliases: [],
+      },
+    });
+    expect(parse({ ...payload, account: null }).outcome).toBe('event');
   });
 
   test('a body without livemode names no environment', () => {
@@ -570,39 +593,78 @@ describe('payments', () => {
     expect(eventOf(parse(stripeInvoicePaid({ extra }))).userKeys[0]).toBe(key);
   });
 
-  test('a charge or payment intent states its user and aliases, and no money', () => {
+  test('a charge states its user and aliases, and no money', () => {
     const metadata = { app_user_id: 'user-1' };
     const charge = stripeCharge({ chargeId: 'ch_1', paymentIntentId: 'pi_1', extra: { metadata } });
-    const intent = stripeEvent('payment_intent.succeeded', {
-      id: 'pi_1',
-      invoice: 'in_1',
-      latest_charge: { id: 'ch_1', object: 'charge' },
-      metadata,
-    });
     expect(parse(charge)).toMatchObject({
       outcome: 'ignored',
       event: { userIds: ['user-1'], payment: null, paymentAliases: [alias('ch_1', 'pi_1')] },
     });
-    expect(parse(intent)).toMatchObject({
+  });
+
+  test('a payment intent of an invoice states its user and aliases, and no money', () => {
+    const body = stripePaymentIntent({
+      paymentIntentId: 'pi_1',
+      chargeId: 'ch_1',
+      extra: { invoice: 'in_1' },
+    });
+    expect(parse(body)).toMatchObject({
       outcome: 'ignored',
+      reason: expect.stringContaining('belongs to an invoice'),
       event: {
-        userIds: ['user-1'],
+        userIds: ['user-hazel'],
         payment: null,
         paymentAliases: [alias('pi_1', 'in_1'), alias('ch_1', 'in_1')],
       },
     });
   });
 
-  test.each(['charge.succeeded', 'payment_intent.succeeded', 'charge.refunded'])(
-    'a %s that cannot be read is ignored, since its money is counted elsewhere',
-    (type) => {
-      const result = parse(stripeEvent(type, { id: 7 }));
-      expect(result).toMatchObject({
-        outcome: 'ignored',
-        reason: expect.stringContaining('counted instead'),
-      });
+  test('a payment intent that names the user is a payment of what was received', () => {
+    const extra = { amount: 9999, customer: 'cus_1' };
+    const body = stripePaymentIntent({ paymentIntentId: 'pi_1', chargeId: 'ch_1', amount: 2500, extra });
+    expect(eventOf(parse(body))).toMatchObject({
+      kind: 'purchase',
+      userIds: ['user-hazel'],
+      userKeys: ['cus_1'],
+      payment: pay('pi_1', 2500),
+      paymentAliases: [alias('ch_1', 'pi_1')],
+    });
+  });
+
+  test('a payment intent that received nothing is not a payment', () => {
+    expect(eventOf(parse(stripePaymentIntent({ amount: 0 })))).toMatchObject({
+      kind: 'other',
+      payment: null,
+    });
+  });
+
+  test('a payment intent without a user is ignored with the reason that it names no user', () => {
+    expect(
+      parse(stripePaymentIntent({ userId: null, paymentIntentId: 'pi_1', chargeId: 'ch_1' })),
+    ).toMatchObject({
+      outcome: 'ignored',
+      reason: expect.stringContaining('metadata.app_user_id'),
+      event: { payment: null, paymentAliases: [alias('ch_1', 'pi_1')] },
+    });
+  });
+
+  test.each([{ amount_received: -1 }, { currency: null }])(
+    'a payment intent of a user with %j fails with a reason',
+    (extra) => {
+      expect(parse(stripePaymentIntent({ extra })).outcome).toBe('failed');
     },
   );
+
+  test.each([
+    ['charge.succeeded', 'counted instead'],
+    ['payment_intent.succeeded', 'names no user'],
+    ['charge.refunded', 'counted instead'],
+  ])('a %s that cannot be read is ignored', (type, reason) => {
+    expect(parse(stripeEvent(type, { id: 7 }))).toMatchObject({
+      outcome: 'ignored',
+      reason: expect.stringContaining(reason),
+    });
+  });
 
   test('a payment is not an alias of itself', () => {
     const legacy = { chargeId: 'in_1', paymentIntentId: 'pi_1' };

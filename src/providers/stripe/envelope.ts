@@ -22,6 +22,7 @@ export const envelopeSchema = z.object({
   type: read.id,
   created: read.epochSeconds,
   api_version: read.optionalText,
+  account: read.optionalText,
   livemode: read.anything,
   data: z.object({ object: z.record(z.string(), z.unknown()), previous_attributes: read.anything }),
 });

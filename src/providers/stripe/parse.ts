@@ -6,15 +6,16 @@ import { readDispute, readRefund, readRefundedCharge } from './adjustments.ts';
 import { envelopeSchema, ignored } from './envelope.ts';
 import type { Envelope } from './envelope.ts';
 import {
-  readCharge,
   readInvoicePaid,
   readInvoicePayment,
   readPaymentIntent,
   readSession,
+  readSucceededCharge,
 } from './payments.ts';
 import { readSubscription } from './subscriptions.ts';
 
-const SAME_MONEY = 'the same payment arrives as an invoice or a checkout session, which is counted instead';
+const CONNECTED_ACCOUNT =
+  'the event belongs to a connected account of Stripe Connect, whose sales are not yours; use an endpoint that listens to events on your own account';
 
 /**
  * Reads an event by its type. Of the two families that report refunds one counts per endpoint: `refund.*`, which has one id,
@@ -33,9 +34,9 @@ function readType(envelope: Envelope): ParseResult {
     case 'invoice.payment_succeeded':
       return ignored(envelope, 'the same invoice arrives as invoice.paid, which is counted instead');
     case 'charge.succeeded':
-      return readCharge(envelope, SAME_MONEY);
+      return readSucceededCharge(envelope);
     case 'payment_intent.succeeded':
-      return readPaymentIntent(envelope, SAME_MONEY);
+      return readPaymentIntent(envelope);
     case 'charge.refunded':
       return readRefundedCharge(envelope);
     case 'refund.created':
@@ -68,5 +69,8 @@ export function parse(body: Buffer): ParseResult {
     );
   }
   const envelope = read.readAs(envelopeSchema, json.value);
-  return envelope.ok ? readType(envelope.value) : failed(envelope.reason);
+  if (!envelope.ok) return failed(envelope.reason);
+  return envelope.value.account === null
+    ? readType(envelope.value)
+    : ignored(envelope.value, CONNECTED_ACCOUNT);
 }

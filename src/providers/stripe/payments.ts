@@ -70,8 +70,11 @@ const paymentIntentSchema = z.object({
   id: read.id,
   invoice: ref,
   latest_charge: ref,
+  customer: ref,
   metadata,
 });
+
+const receivedSchema = z.object({ currency: read.currencyCode, amount_received: amount });
 
 /** Returns the kind of a paid invoice. It does not show that a renewal ended a trial. */
 function invoiceKind(invoice: Invoice): EventKind {
@@ -231,13 +234,44 @@ export function readCharge(envelope: Envelope, reason: string): ParseResult {
   return ignored(envelope, reason, chargeNames(envelope));
 }
 
-/** Reads the ids of a payment intent, for the same reason as those of a charge. */
-export function readPaymentIntent(envelope: Envelope, reason: string): ParseResult {
-  const intent = readObject(envelope, paymentIntentSchema);
-  if (!intent.ok) return ignored(envelope, reason);
-  const { id, invoice, latest_charge: charge } = intent.value;
-  return ignored(envelope, reason, {
-    userIds: read.distinct([intent.value.metadata.app_user_id]),
-    paymentAliases: invoice === null ? aliasesOf(id, charge) : aliasesOf(invoice, id, charge),
+/** Reads the ids of a charge that succeeded. The money is counted where its payment is. */
+export function readSucceededCharge(envelope: Envelope): ParseResult {
+  return readCharge(
+    envelope,
+    'the money of a charge arrives as an invoice, a checkout session or a payment intent, which is counted instead',
+  );
+}
+
+const NO_USER =
+  'the payment intent names no user in metadata.app_user_id, so only an invoice or a checkout session can count its money';
+
+/**
+ * Reads a payment intent. The payment of an invoice arrives as the invoice. Any other one counts if it names the app's user,
+ * under the reference that its checkout session has, if there is one. A payment intent of an invoice names its invoice only
+ * before API version 2025-03-31; aliases from other events tie the two together later.
+ */
+export function readPaymentIntent(envelope: Envelope): ParseResult {
+  const parsed = readObject(envelope, paymentIntentSchema);
+  if (!parsed.ok) return ignored(envelope, NO_USER);
+  const { id, invoice, latest_charge: charge, customer, metadata: custom } = parsed.value;
+  const userIds = read.distinct([custom.app_user_id]);
+  if (invoice !== null) {
+    return ignored(envelope, 'the payment intent belongs to an invoice, which is counted instead', {
+      userIds,
+      paymentAliases: aliasesOf(invoice, id, charge),
+    });
+  }
+  const paymentAliases = aliasesOf(id, charge);
+  if (userIds.length === 0) return ignored(envelope, NO_USER, { paymentAliases });
+  const received = readObject(envelope, receivedSchema);
+  if (!received.ok) return failed(received.reason);
+  const paid = originalAmount(received.value.currency, received.value.amount_received);
+  if (!paid.ok) return failed(paid.reason);
+  const payment = paymentOf(id, paid.value);
+  return done(envelope, payment === null ? 'other' : 'purchase', {
+    userIds,
+    userKeys: read.distinct([customer]),
+    payment,
+    paymentAliases,
   });
 }
