@@ -11,6 +11,7 @@ import type { TestApi } from '../support/api.ts';
 import {
   bodyOf,
   fakeSecret,
+  fixture,
   PROOFS,
   stripeCharge,
   stripeCheckoutSession,
@@ -353,4 +354,34 @@ describe('payment intents', () => {
       expect(await booksAfter(order)).toEqual(kept);
     }
   });
+});
+
+describe('API versions', () => {
+  /** Returns the events of a fixture, each with the user of the sale. */
+  const sample = (version: string): Event[] => {
+    const events = JSON.parse(fixture('stripe-versions', version).toString()) as readonly Payload[];
+    return events.map(
+      (event) =>
+        ({ userId }) =>
+          JSON.parse(JSON.stringify(event).replaceAll('user-hazel', userId)) as Payload,
+    );
+  };
+
+  // 49.99 USD at 20 % is 10.00 USD. 12.50 USD are refunded in two parts, and a dispute is won.
+  const books: Books = { earned: 1_000, reversed: 250, revenue: 3_749 };
+  // @promise stripe-api-versions
+  test.each<[string, Books]>([
+    ['2022-11-15', books],
+    ['2024-06-20', books],
+    ['2025-03-31.basil', books],
+    // 10.00 USD of this invoice were paid outside Stripe.
+    ['2026-10-28.endive', { earned: 1_000, reversed: 450, revenue: 2_749 }],
+  ])(
+    'an invoice, its refunds and its dispute on API version %s are booked to the cent',
+    async (version, expected) => {
+      const events = sample(version);
+      expect(await booksAfter(events)).toEqual(expected);
+      expect(await booksAfter(events.toReversed())).toEqual(expected);
+    },
+  );
 });

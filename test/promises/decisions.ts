@@ -182,6 +182,7 @@ const MONEY: readonly PromiseSection[] = [
       'stripe-connected-accounts': 'events of connected Stripe accounts do not earn',
       'stripe-payment-intents':
         'a Stripe payment intent that names its user earns once, beside its session or invoice',
+      'stripe-api-versions': 'every generation of the API of Stripe is booked to the cent',
       'webhook-200': '200 `{ eventId, commissionId }`, 200 `{ duplicate: true }`',
       'webhook-pending': '200 with `pending` after 2.5 s, with the event id of the inbox row',
       'webhook-without-temporal':
