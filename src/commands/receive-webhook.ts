@@ -35,6 +35,21 @@ function clockReason(provider: Provider, request: SignedRequest, secrets: readon
     : null;
 }
 
+const BEARER = 'Bearer ';
+
+/** Returns the reason for a token that would be right with or without `Bearer ` in front of it, or null. */
+function bearerReason(provider: Provider, request: SignedRequest, secrets: readonly string[]): string | null {
+  const { authorization } = request.headers;
+  if (provider.scheme !== 'static_token' || typeof authorization !== 'string') return null;
+  const hasBearer = authorization.startsWith(BEARER);
+  const other = hasBearer ? authorization.slice(BEARER.length) : BEARER + authorization;
+  const headers = { ...request.headers, authorization: other };
+  if (!secrets.some((secret) => provider.verify({ ...request, headers }, secret))) return null;
+  return hasBearer
+    ? 'the token was sent with "Bearer " in front of it: enter it in the provider\'s dashboard without "Bearer "'
+    : 'the token was sent without "Bearer " in front of it: enter it in the provider\'s dashboard with "Bearer "';
+}
+
 /**
  * Receives a webhook: verifies its signature over the raw bytes, stores the delivery, starts its workflow and waits for
  * the outcome. A stored delivery can't be lost, so from then on the result is never an error. Throws
@@ -77,7 +92,9 @@ export async function receiveWebhook(
     const reason =
       secrets.length === 0
         ? 'no webhook secret is set for this provider'
-        : (clockReason(provider, request, secrets.map(open)) ?? 'the signature or token does not match');
+        : (clockReason(provider, request, secrets.map(open)) ??
+          bearerReason(provider, request, secrets.map(open)) ??
+          'the signature or token does not match');
     const refusal = { appId: customerAppId, provider: providerName, reason };
     const recorded = await recordRefusedDelivery(sql, { ...row, reason });
     if (recorded === 'self_test') logger.info({ ...refusal, msg: 'delivery of a self-test refused' });

@@ -3,7 +3,7 @@ import { Router } from '@koa/router';
 import Koa from 'koa';
 import type { HttpContext, HttpState } from './context.ts';
 import type { HttpDeps } from './deps.ts';
-import { ApiError, notFound } from './errors.ts';
+import { ApiError } from './errors.ts';
 import { problem } from './middleware/problem.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
@@ -31,13 +31,22 @@ async function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): 
   await (OPEN_PATH.test(ctx.path) ? allowAnyOrigin(ctx, async () => next()) : next());
 }
 
+const SEE_DOCS = '`GET /docs` lists every route.';
+
 /** Responds to a request that no route matched: 404, 405, or 204 for OPTIONS. */
 function respondUnrouted(ctx: HttpContext, router: Router<HttpState>): void {
   const matched = router.stack.filter((layer) => layer.match(ctx.path));
-  if (matched.length === 0) throw notFound();
+  if (matched.length === 0) {
+    throw new ApiError('not_found', { detail: `No route has this path. ${SEE_DOCS}` });
+  }
   const methods = new Set([...matched.flatMap((layer) => layer.methods), 'OPTIONS']);
   const allow = [...methods].toSorted().join(', ');
-  if (ctx.method !== 'OPTIONS') throw new ApiError('method_not_allowed', { headers: { Allow: allow } });
+  if (ctx.method !== 'OPTIONS') {
+    throw new ApiError('method_not_allowed', {
+      detail: `This path takes ${allow}. ${SEE_DOCS}`,
+      headers: { Allow: allow },
+    });
+  }
   ctx.set('Allow', allow);
   ctx.status = 204;
 }

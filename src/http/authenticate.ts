@@ -15,9 +15,15 @@ const UNAUTHORIZED: Readonly<Record<KeyKind, string>> = {
   sdk: 'The SDK key is missing or invalid. Send it as "Authorization: Bearer pk_live_…".',
 };
 
-function unauthorized(kind: KeyKind): ApiError {
+/** The text for a key in the format of the other kind. It says nothing about whether the key is valid. */
+const OTHER_KIND: Readonly<Record<KeyKind, string>> = {
+  account: 'This is an SDK key. Under /apps, send an account key: "Authorization: Bearer tri_sk_live_…".',
+  sdk: 'This is an account key. Under /sdk, send an SDK key: "Authorization: Bearer pk_live_…".',
+};
+
+function unauthorized(kind: KeyKind, detail = UNAUTHORIZED[kind]): ApiError {
   return new ApiError('unauthorized', {
-    detail: UNAUTHORIZED[kind],
+    detail,
     headers: { 'WWW-Authenticate': 'Bearer' },
   });
 }
@@ -25,7 +31,9 @@ function unauthorized(kind: KeyKind): ApiError {
 /** Returns the bearer key of the request. Throws 401 if it is not in the format of that kind. */
 function bearerKey(ctx: HttpContext, kind: KeyKind): string {
   const [, key] = /^Bearer +(\S+) *$/i.exec(ctx.get('Authorization')) ?? [];
-  if (key === undefined || keyKind(key) !== kind) throw unauthorized(kind);
+  const sentKind = key === undefined ? null : keyKind(key);
+  if (key === undefined || sentKind !== kind)
+    throw unauthorized(kind, sentKind === null ? UNAUTHORIZED[kind] : OTHER_KIND[kind]);
   return key;
 }
 

@@ -29,11 +29,20 @@ export const count = z
   .min(0)
   .meta({ examples: [42] });
 
-export const rateBps = z
-  .int()
-  .min(0)
-  .max(10_000)
-  .meta({ description: 'Basis points: 2000 is 20 %.', examples: [2000] });
+/** A whole number from `min` to `max`. The message for any other value names the unit and ends in the hint. */
+export function wholeNumber(min: number, max: number, { unit = '', hint = '' } = {}) {
+  const ofUnit = unit === '' ? '' : ` of ${unit}`;
+  const message = `Must be a whole number${ofUnit} from ${min} to ${max}${hint === '' ? '' : `; ${hint}`}.`;
+  return z
+    .int({ error: ({ input }) => (input === undefined ? undefined : message) })
+    .min(min, message)
+    .max(max, message);
+}
+
+export const rateBps = wholeNumber(0, 10_000, { hint: '2000 is 20 %' }).meta({
+  description: 'Basis points: 2000 is 20 %.',
+  examples: [2000],
+});
 
 /** Text without control characters. The pattern is described in a form that every JSON schema validator supports. */
 function onOneLine(text: z.ZodString): z.ZodString {
@@ -66,14 +75,13 @@ export const customerUserId = onOneLine(z.string().min(1).max(512))
 export const claimToken = z.guid().meta({ examples: ['0197f2a0-5b1c-7c3e-9d4f-2a6b8c0d1e2f'] });
 
 /** How long a previous key or secret stays valid. */
-export const graceSeconds = z
-  .int()
-  .min(0)
-  .max(30 * 86_400)
-  .meta({
-    description: 'How long the previous one stays valid, in seconds. Defaults to one day.',
-    examples: [3600],
-  });
+export const graceSeconds = wholeNumber(0, 30 * 86_400, {
+  unit: 'seconds',
+  hint: '2592000 are 30 days',
+}).meta({
+  description: 'How long the previous one stays valid, in seconds. Defaults to one day.',
+  examples: [3600],
+});
 
 /** `true` or `false` in a query. */
 export const booleanText = z

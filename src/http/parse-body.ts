@@ -1,3 +1,5 @@
+import { parse as parseTolerantly } from 'jsonc-parser';
+import type { ParseError } from 'jsonc-parser';
 import { koaBody } from 'koa-body';
 import type { HttpContext } from './context.ts';
 import { ApiError } from './errors.ts';
@@ -18,6 +20,33 @@ const parse = koaBody({
 
 function statusOf(error: unknown): unknown {
   return typeof error === 'object' && error !== null && 'status' in error ? error.status : undefined;
+}
+
+/** Returns the text that could not be parsed as JSON, or undefined for any other error. */
+function invalidText(error: unknown): string | undefined {
+  if (!(error instanceof SyntaxError) || !('body' in error)) return undefined;
+  return typeof error.body === 'string' ? error.body : undefined;
+}
+
+/** Returns the position of the first error in a JSON text, such as `line 2, column 5`, or null if it cannot be found. */
+function positionOfError(text: string): string | null {
+  const errors: ParseError[] = [];
+  try {
+    parseTolerantly(text, errors, { disallowComments: true });
+  } catch {
+    // The parser is recursive: deep nesting overflows its stack.
+    return null;
+  }
+  const [first] = errors;
+  if (first === undefined) return null;
+  const lines = text.slice(0, first.offset).split('\n');
+  return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
+}
+
+function invalidJsonMessage(error: unknown): string {
+  const text = invalidText(error);
+  const position = text === undefined ? null : positionOfError(text);
+  return `Must be a valid JSON object.${position === null ? '' : ` The first error is at ${position}.`}`;
 }
 
 /** Returns the JSON value of the request's body, or undefined if it has none. Throws 400, 413 or 415. */
@@ -45,7 +74,7 @@ export async function parseBody(ctx: HttpContext): Promise<unknown> {
       });
     // Invalid JSON, invalid compression or fewer bytes than announced.
     throw new ApiError('invalid_request', {
-      errors: [{ path: '', message: 'Must be a valid JSON object.' }],
+      errors: [{ path: '', message: invalidJsonMessage(error) }],
       cause: error,
     });
   }

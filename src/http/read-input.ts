@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import type { HttpContext } from './context.ts';
 import { ApiError } from './errors.ts';
-import type { FieldError } from './errors.ts';
+import { fieldErrors, findUnknownParameters, PARSE_OPTIONS } from './field-errors.ts';
 import { findImplausibleInstants } from './instants.ts';
 import { parseBody } from './parse-body.ts';
 import { findUnstorableText } from './storable-text.ts';
@@ -9,9 +9,11 @@ import { findUnstorableText } from './storable-text.ts';
 /** The schema of a part of a request that a route does not read. */
 const UNREAD = z.undefined();
 
-function fieldErrors(error: z.ZodError | undefined): FieldError[] {
-  return (error?.issues ?? []).map(({ path, message }) => ({ path: path.map(String).join('.'), message }));
-}
+/** How many invalid fields a response names at most, so that it does not grow with what was sent. */
+const MAX_ERRORS = 100;
+
+/** Paths whose unknown query parameters are refused. Others are public, and visitors come with any parameters. */
+const OWN_PATH = /^\/apps(\/|$)/;
 
 /** Parses the query and the JSON body of a request. Throws 400 with every invalid field, 413 or 415. */
 export async function readInput<Q extends z.ZodType, B extends z.ZodType>(
@@ -22,14 +24,18 @@ export async function readInput<Q extends z.ZodType, B extends z.ZodType>(
   const json = schemas.body === undefined ? undefined : ((await parseBody(ctx)) ?? {});
   const unstorable = [...findUnstorableText(ctx.query), ...findUnstorableText(json)];
   if (unstorable.length > 0) throw new ApiError('invalid_request', { errors: unstorable });
-  const query = (schemas.query ?? UNREAD).safeParse(schemas.query === undefined ? undefined : ctx.query);
-  const body = (schemas.body ?? UNREAD).safeParse(json);
+  const query = (schemas.query ?? UNREAD).safeParse(
+    schemas.query === undefined ? undefined : ctx.query,
+    PARSE_OPTIONS,
+  );
+  const body = (schemas.body ?? UNREAD).safeParse(json, PARSE_OPTIONS);
   const errors = [
+    ...(OWN_PATH.test(ctx.path) ? findUnknownParameters(schemas.query, ctx.query) : []),
     ...fieldErrors(query.error),
     ...fieldErrors(body.error),
     ...(query.success ? findImplausibleInstants(schemas.query ?? UNREAD, query.data, now) : []),
     ...(body.success ? findImplausibleInstants(schemas.body ?? UNREAD, body.data, now) : []),
   ];
-  if (errors.length > 0) throw new ApiError('invalid_request', { errors });
+  if (errors.length > 0) throw new ApiError('invalid_request', { errors: errors.slice(0, MAX_ERRORS) });
   return { query: query.data as z.output<Q>, body: body.data as z.output<B> };
 }

@@ -30,6 +30,7 @@ test('an error is a problem document with its code and the request id', async ()
     type: 'urn:tributary:error:not_found',
     title: 'Not found',
     status: 404,
+    detail: 'No route has this path. `GET /docs` lists every route.',
     code: 'not_found',
     requestId: response.headers.get('x-request-id'),
   });

@@ -79,6 +79,12 @@ describe('the OpenAPI document', () => {
 });
 
 describe('the documentation page', () => {
+  // @promise get-root
+  test('GET / redirects to the page', async () => {
+    const { status, headers } = await api.call('GET', '/');
+    expect({ status, location: headers.get('location') }).toEqual({ status: 302, location: 'docs' });
+  });
+
   test('GET /docs/ leads to the page', async () => {
     const { status, text } = await api.call('GET', '/docs/');
     expect({ status, text }).toEqual({ status: 200, text: expect.stringContaining('url=../docs"') });

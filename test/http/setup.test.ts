@@ -35,6 +35,17 @@ const installs = async (key: string): Promise<number> =>
   ).status;
 
 describe('apps', () => {
+  // @promise get-settings
+  test('GET settings returns the fields that PATCH takes, and PATCH accepts them', async () => {
+    const own = await newApp(api);
+    const path = `/apps/${own.appId}/settings`;
+    const { status, body } = await api.call('GET', path, { key: own.key });
+    expect(status).toBe(200);
+    expect(body).toMatchObject(DEFAULTS);
+    const patched = await api.call('PATCH', path, { key: own.key, body });
+    expect(patched).toMatchObject({ status: 200, body: { id: own.appId, ...body } });
+  });
+
   // @promise app-settings, post-apps, get-app, app-fields-and-defaults, new-app
   test('a new app has the given settings, and defaults for the others', async () => {
     const { status, body } = await api.call('GET', `/apps/${app.appId}`, { key: app.key });

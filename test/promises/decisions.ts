@@ -9,6 +9,10 @@ const IDENTITY: readonly PromiseSection[] = [
       'instant-in-filter': 'instants are whole epoch ms in filters',
       'instant-in-seconds':
         '400 for an instant before 2001 or more than 366 days ahead; in a filter, 0 is the beginning',
+      'unknown-parameter-400': '400 under `/apps` for an unknown query parameter, which `path` names',
+      'field-messages': 'the message for an invalid field says what the field takes',
+      'broken-json-position': '400 for broken JSON with the line and column of the first error',
+      'bearer-recognized': 'the diagnostics say when `Bearer ` in front of a token is the only difference',
       'iso-in-query': 'queries also take ISO 8601 with an offset',
       'exact-products': 'products of cents and basis points are exact',
       'one-rounding': 'an amount is rounded once, half away from zero',

@@ -52,6 +52,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-app': 'returns the settings' },
   },
   {
+    route: 'GET /apps/:appId/settings',
+    caller: 'account read',
+    promises: { 'get-settings': 'returns the fields that `PATCH` takes' },
+  },
+  {
     route: 'PATCH /apps/:appId/settings',
     caller: 'account write',
     promises: { 'patch-app-settings': 'changes settings' },
@@ -216,6 +221,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     route: 'GET /openapi.json',
     caller: 'none',
     promises: { 'get-openapi': 'returns the description of the API' },
+  },
+  {
+    route: 'GET /',
+    caller: 'none',
+    promises: { 'get-root': 'redirects to `/docs`' },
   },
   {
     route: 'GET /docs',

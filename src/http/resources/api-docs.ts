@@ -85,6 +85,22 @@ export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Rou
 
   rawPublicRoute({
     method: 'GET',
+    path: '/',
+    operationId: 'getRoot',
+    summary: 'Redirects to that page.',
+    response: {
+      status: 302,
+      contentType: 'text/plain',
+      headers: { Location: 'The address of the page, relative to this one.' },
+    },
+    handler: async () => ({
+      headers: { Location: 'docs', 'Content-Type': 'text/plain; charset=utf-8' },
+      body: 'See /docs.\n',
+    }),
+  }),
+
+  rawPublicRoute({
+    method: 'GET',
     path: '/docs',
     operationId: 'getDocs',
     summary: 'Shows a page to read and try this API.',

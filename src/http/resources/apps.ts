@@ -7,29 +7,23 @@ import type { NewSdkKey } from '../../db/sdk-keys.ts';
 import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES } from '../../domain/keys.ts';
 import { isSubdomain, subdomainOf } from '../../domain/slugs.ts';
 import { ApiError } from '../errors.ts';
-import { epochMs, graceSeconds, idOf, label, rateBps, textField } from '../fields.ts';
+import { epochMs, graceSeconds, idOf, label, rateBps, textField, wholeNumber } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { accountRoute, appRoute } from '../route.ts';
 
 const name = label.meta({ examples: ['My app'] });
-const attributionWindowDays = z
-  .int()
-  .min(1)
-  .max(365)
-  .meta({ description: 'Days from the click (or code) to the first open.', examples: [30] });
-const holdPeriodDays = z
-  .int()
-  .min(0)
-  .max(365)
-  .meta({ description: 'Days from the purchase until its commission is due.', examples: [30] });
-const deferredWindowMinutes = z
-  .int()
-  .min(0)
-  .max(1440)
-  .meta({
-    description: 'Minutes from a click to an install without a token or code. 0 turns deferred matches off.',
-    examples: [60],
-  });
+const attributionWindowDays = wholeNumber(1, 365, { unit: 'days' }).meta({
+  description: 'Days from the click (or code) to the first open.',
+  examples: [30],
+});
+const holdPeriodDays = wholeNumber(0, 365, { unit: 'days' }).meta({
+  description: 'Days from the purchase until its commission is due.',
+  examples: [30],
+});
+const deferredWindowMinutes = wholeNumber(0, 1440, { unit: 'minutes' }).meta({
+  description: 'Minutes from a click to an install without a token or code. 0 turns deferred matches off.',
+  examples: [60],
+});
 const linkSubdomain = z
   .string()
   .refine(isSubdomain, 'Must be a DNS label: a-z, 0-9 and -, at most 63 characters.')
@@ -139,6 +133,20 @@ export const appRoutes = [
     summary: 'Retrieves an app and its settings.',
     response: { status: 200, schema: app },
     handler: async ({ app: row }) => presentApp(row),
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/settings',
+    permission: 'read',
+    operationId: 'getSettings',
+    summary: "Retrieves an app's settings.",
+    description: 'Returns exactly the fields that `PATCH` on this path takes.',
+    response: { status: 200, schema: app.omit({ id: true }) },
+    handler: async ({ app: row }) => {
+      const { id: _id, ...settings } = presentApp(row);
+      return settings;
+    },
   }),
 
   appRoute({

@@ -7,7 +7,7 @@ import type { AffiliateId, AppId, LinkId } from '../../domain/ids.ts';
 import { isSlug, slugOf } from '../../domain/slugs.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
 import type { HttpDeps } from '../deps.ts';
-import { ApiError, foundOrThrow, notFound } from '../errors.ts';
+import { ApiError, foundOrThrow } from '../errors.ts';
 import { booleanText, count, epochMs, filterId, idOf, inputId, label, textField } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
@@ -166,7 +166,7 @@ export const linkRoutes = [
       switch (created) {
         case undefined:
         case 'unknown_affiliate':
-          throw notFound();
+          throw new ApiError('not_found', { detail: `affiliateId: ${REFUSALS.unknown_affiliate}` });
         case 'duplicate_slug':
         case 'slug_taken':
           throw new ApiError('slug_taken', { detail: REFUSALS.slug_taken });

@@ -1,0 +1,80 @@
+import * as z from 'zod';
+import type { FieldError } from './errors.ts';
+
+type RawIssue = z.core.$ZodRawIssue;
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'a string',
+  number: 'a number',
+  int: 'a whole number',
+  boolean: 'true or false',
+  object: 'a JSON object',
+  array: 'an array',
+  null: 'null',
+};
+
+const FORMATS: Readonly<Record<string, string>> = {
+  email: 'an e-mail address',
+  guid: 'a UUID',
+  uuid: 'a UUID',
+};
+
+/** What the size of a value of this origin counts. */
+const UNITS: Readonly<Record<string, string>> = { string: 'characters', array: 'items' };
+
+function sizeMessage(origin: string, relation: 'at least' | 'at most', bound: number | bigint): string {
+  const unit = UNITS[origin];
+  return unit === undefined
+    ? `Must be ${relation} ${bound}.`
+    : `Must have ${relation} ${bound} ${Number(bound) === 1 ? unit.slice(0, -1) : unit}.`;
+}
+
+/** Returns the names of the fields of the schema that found an issue. */
+function fieldNames({ inst }: RawIssue): string {
+  return inst instanceof z.ZodObject ? Object.keys(inst.shape).join(', ') : '';
+}
+
+/** Returns the message of an issue whose schema has no message of its own. */
+function messageOf(issue: RawIssue): string | undefined {
+  switch (issue.code) {
+    case 'invalid_type':
+      if (issue.input === undefined) return 'Required.';
+      return `Must be ${TYPES[issue.expected] ?? issue.expected}.`;
+    case 'invalid_value':
+      if (issue.input === undefined) return 'Required.';
+      return `Must be ${issue.values.length === 1 ? '' : 'one of '}${issue.values.map(String).join(', ')}.`;
+    case 'invalid_format':
+      return FORMATS[issue.format] === undefined ? undefined : `Must be ${FORMATS[issue.format]}.`;
+    case 'too_small':
+      return sizeMessage(issue.origin, 'at least', issue.minimum);
+    case 'too_big':
+      return sizeMessage(issue.origin, 'at most', issue.maximum);
+    case 'unrecognized_keys': {
+      const names = fieldNames(issue);
+      return names === '' ? 'Unknown field.' : `Unknown field. Allowed: ${names}.`;
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** The options with which every request is parsed: messages in the words of this API. */
+export const PARSE_OPTIONS = { error: messageOf };
+
+/** Returns the errors of a failed parse, one for each field, and each unknown field under its own path. */
+export function fieldErrors(error: z.ZodError | undefined): FieldError[] {
+  return (error?.issues ?? []).flatMap((issue) => {
+    const path = issue.path.map(String);
+    const paths = issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...path, key]) : [path];
+    return paths.map((names) => ({ path: names.join('.'), message: issue.message }));
+  });
+}
+
+/** Returns an error for each parameter of a query that its schema does not have. */
+export function findUnknownParameters(schema: z.ZodType | undefined, query: object): FieldError[] {
+  const names = schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+  const allowed = names.length === 0 ? 'This route has no parameters.' : `Allowed: ${names.join(', ')}.`;
+  return Object.keys(query)
+    .filter((name) => !names.includes(name))
+    .map((path) => ({ path, message: `Unknown parameter. ${allowed}` }));
+}
