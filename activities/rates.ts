@@ -1,6 +1,6 @@
 import { ApplicationFailure } from '@temporalio/activity';
 import type { Logger } from 'pino';
-import { loadPayments } from '../src/db/payments.ts';
+import { findPaymentsToRecheck, loadPayments } from '../src/db/payments.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import { findConvertiblePayments, importRates } from '../src/db/rates.ts';
 import { isConnectionFailure } from '../src/db/sql.ts';
@@ -51,10 +51,15 @@ export function createRatesActivities({
       }
     },
 
-    /** Evaluates one page of payments. A payment that fails is logged and does not stop the others. */
+    /**
+     * Evaluates one page of payments; the first page also those that an alias marked. A payment that fails is logged and does
+     * not stop the others.
+     */
     convertPage: async (after) => {
       const ids = await findConvertiblePayments(sql, after === null ? null : parseId('payment', after), PAGE);
-      const payments = ids.length === 0 ? [] : await loadPayments(sql, { paymentIds: ids });
+      const marked = after === null ? await findPaymentsToRecheck(sql, 0, PAGE) : [];
+      const paymentIds = [...new Set([...marked, ...ids])];
+      const payments = paymentIds.length === 0 ? [] : await loadPayments(sql, { paymentIds });
       let failed = 0;
       for (const payment of payments) {
         try {
@@ -66,13 +71,16 @@ export function createRatesActivities({
           logger.error({
             paymentId,
             err: error,
-            msg: 'a payment that waited for an exchange rate could not be evaluated',
+            msg: 'a payment that waited for an exchange rate or another evaluation could not be evaluated',
           });
         }
       }
       const evaluated = payments.length - failed;
       if (evaluated > 0)
-        logger.info({ evaluated, msg: 'payments that waited for an exchange rate were evaluated' });
+        logger.info({
+          evaluated,
+          msg: 'payments that waited for an exchange rate or another evaluation were evaluated',
+        });
       return { next: ids.length === PAGE ? (ids.at(-1) ?? null) : null, evaluated, failed };
     },
   };

@@ -3,6 +3,7 @@ import { startBackgroundLoop } from '../src/lib/background-loop.ts';
 import type { BackgroundLoop } from '../src/lib/background-loop.ts';
 import { claimBindingsToHeal } from '../src/db/healing.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
+import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -45,11 +46,14 @@ export function startRelay({
 }: RelaySettings): Relay {
   let nextConvertAt = 0;
 
-  /** Starts `convert` when a missing rate has arrived. A payment that fails there is found again, but not at once. */
+  /**
+   * Starts `convert` when a missing rate has arrived, or when an alias shows that a payment was attributed twice. A payment that
+   * fails there is found again, but not at once.
+   */
   async function convert(): Promise<number> {
     if (Date.now() < nextConvertAt) return 0;
     const found = await findConvertiblePayments(sql, null, 1);
-    if (found.length === 0) return 0;
+    if (found.length === 0 && (await findPaymentsToRecheck(sql, overdueMs, 1)).length === 0) return 0;
     nextConvertAt = Date.now() + overdueMs;
     workflows.startConvert();
     return 1;

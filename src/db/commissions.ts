@@ -1,4 +1,5 @@
 import type { MatchMethod } from '../domain/attribution.ts';
+import type { CommissionKind } from '../domain/evaluate-payment.ts';
 import type { AffiliateId, AppId, CommissionId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { pageOf } from './page.ts';
@@ -9,14 +10,21 @@ import type { Sql } from './sql.ts';
 export const COMMISSION_STATUSES = ['pending', 'matured', 'paid'] as const;
 export type CommissionStatus = (typeof COMMISSION_STATUSES)[number];
 
+/** Why a correction was appended. */
+export const CORRECTION_REASONS = ['earned_under_another_reference'] as const;
+export type CorrectionReason = (typeof CORRECTION_REASONS)[number];
+
 export interface CommissionListRow {
   readonly id: CommissionId;
   readonly affiliateId: AffiliateId;
   readonly affiliateName: string;
   readonly linkId: LinkId | null;
   readonly eventId: EventId;
-  readonly kind: 'earning' | 'reversal';
+  readonly kind: CommissionKind;
+  /** The earning that a reversal or a correction takes back. */
   readonly reversesCommissionId: CommissionId | null;
+  /** Null unless the row is a correction. */
+  readonly reason: CorrectionReason | null;
   readonly status: CommissionStatus;
   readonly rateBps: number;
   readonly baseCents: number;
@@ -64,7 +72,7 @@ export async function listCommissions(
        order by c.occurred_at desc, c.id desc limit ${limit + 1}
     )
     select p.id, p.affiliate_id, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name, p.link_id,
-           p.event_id, p.kind, p.reverses_commission_id, p.status,
+           p.event_id, p.kind, p.reverses_commission_id, p.reason, p.status,
            p.rate_bps, p.base_cents, p.amount_cents, p.source,
            p.customer_user_id, p.match_method, p.occurred_at,
            p.due_at, p.matured_at, p.paid_at, p.payout_id,

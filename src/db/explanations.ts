@@ -109,8 +109,12 @@ export async function findEventHistory(
           store: event.store,
           refs: [event.paymentRef],
         });
-  // A payment may have several references. The one that this event reported first is meant, if there is one.
-  const payment = payments.find((candidate) => candidate.eventId === eventId) ?? payments[0];
+  // A payment may have several references. The one that this event reported first is meant,
+  // otherwise the one that counts.
+  const payment =
+    payments.find((candidate) => candidate.eventId === eventId) ??
+    payments.find((candidate) => candidate.bindingId !== null && candidate.duplicateOf === null) ??
+    payments[0];
   if (payment === undefined) return { ...history, payment: null, commissions: [] };
   const { eventId: firstEventId, occurredAt, likelyCause, bindingId, countedElsewhere } = payment;
   return {

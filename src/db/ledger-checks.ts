@@ -66,20 +66,18 @@ const refundedShare = (sql: Sql, amount: Fragment): Fragment => sql.fragment`
        when b.minor >= p.amount_minor then ${amount}
        else ${rounded(sql, sql.fragment`${amount}::numeric * b.minor`, sql.fragment`p.amount_minor`)} end`;
 
-/** The booked refunds and disputes per payment. A refund may use an alias of its payment. */
+/** The booked refunds and disputes per payment. */
 const bookedMinor = (sql: Sql, appId: AppId): Fragment => sql.fragment`
-  select p.id as payment_id, sum(a.booked_minor)::numeric as minor
-    from adjustments a
-   cross join lateral (
-     with recursive names (ref) as (
-       select a.payment_ref
-       union
-       select l.payment_ref from names n join payment_aliases l
-           on l.app_id = a.app_id and l.environment = a.environment and l.store = a.store and l.alias_ref = n.ref)
-     select ref from names) n
-    join payments p on p.app_id = a.app_id and p.environment = a.environment and p.store = a.store and p.ref = n.ref
-   where a.app_id = ${appId} and a.booked_minor <> 0
-   group by p.id`;
+  select booked_payment_id as payment_id, sum(booked_minor)::numeric as minor
+    from adjustments where app_id = ${appId} and booked_minor <> 0 group by 1`;
+
+/** The row that counts among the attributed rows of the payment that `ref` names at the store of `row`: the first to earn. */
+const keptRow = (sql: Sql, row: Fragment, ref: Fragment): Fragment => sql.fragment`
+  select q.id
+    from same_payment(${row}.app_id, ${row}.environment, ${row}.store, array[${ref}]) q
+    left join commissions c on c.payment_id = q.id and c.kind = 'earning'
+   where q.binding_id is not null
+   order by c.id nulls last, q.id limit 1`;
 
 /** The currencies that do not have two decimals. */
 const UNUSUAL_DECIMALS = [...CURRENCY_DECIMALS].map(([currency, decimals]) => ({ currency, decimals }));
@@ -107,37 +105,51 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   },
   byStatement(
     'payment_sums_equal_commissions',
-    'The earned and reversed amounts of a payment are the sums of its commissions.',
+    'The earned, reversed and corrected amounts of a payment are the sums of its commissions.',
     (sql, appId) => sql.fragment`
       select p.id::text
         from payments p
         left join (select payment_id, coalesce(sum(amount_cents) filter (where kind = 'earning'), 0) as earned,
-                          -coalesce(sum(amount_cents) filter (where kind = 'reversal'), 0) as reversed
+                          -coalesce(sum(amount_cents) filter (where kind = 'reversal'), 0) as reversed,
+                          -coalesce(sum(amount_cents) filter (where kind = 'correction'), 0) as corrected
                      from commissions where app_id = ${appId} group by 1) c on c.payment_id = p.id
        where p.app_id = ${appId}
-         and (p.earned_cents, p.reversed_cents) <> (coalesce(c.earned, 0), coalesce(c.reversed, 0))`,
+         and (p.earned_cents, p.reversed_cents, p.corrected_cents)
+             <> (coalesce(c.earned, 0), coalesce(c.reversed, 0), coalesce(c.corrected, 0))`,
   ),
   byStatement(
     'one_earning_per_payment',
-    'A payment has at most one earning under all of its references, and so has an event.',
+    'A payment has at most one uncorrected earning under all of its references, and an event has at most one earning.',
     (sql, appId) => sql.fragment`
       select id::text
         from (select id, count(*) over (partition by payment_id) as of_payment, count(*) over (partition by event_id) as of_event
                 from commissions where app_id = ${appId} and kind = 'earning') c
        where of_payment > 1 or of_event > 1
       union
-      select unnest(array_agg(c.id::text))
-        from (with recursive names (environment, store, of_ref, ref) as (
-                select environment, store, payment_ref, payment_ref from payment_aliases where app_id = ${appId}
-                union
-                select n.environment, n.store, n.of_ref, l.alias_ref
-                  from names n
-                  join payment_aliases l on l.app_id = ${appId} and l.environment = n.environment and l.store = n.store
-                                        and l.payment_ref = n.ref)
-              select * from names) n
-        join payments p on p.app_id = ${appId} and p.environment = n.environment and p.store = n.store and p.ref = n.ref
+      select c.id::text
+        from payments p
         join commissions c on c.payment_id = p.id and c.kind = 'earning'
-       group by n.environment, n.store, n.of_ref having count(*) > 1`,
+       where p.app_id = ${appId} and p.earned_cents > p.reversed_cents + p.corrected_cents
+         and (${keptRow(sql, sql.fragment`p`, sql.fragment`p.ref`)}) <> p.id`,
+  ),
+  byStatement(
+    'corrections_have_their_cause',
+    'A correction takes back the rest of an earning because an earlier earning of the same payment stays.',
+    (sql, appId) => sql.fragment`
+      select r.id::text
+        from commissions r
+        left join payments p on p.id = r.payment_id
+        left join commissions k on k.id = r.duplicate_of_commission_id and k.kind = 'earning'
+        left join payments kept on kept.id = k.payment_id
+       where r.app_id = ${appId} and r.kind = 'correction'
+         and (r.reason is null or r.amount_cents >= 0 or k.id is null or k.id >= r.reverses_commission_id
+              or p.duplicate_of is null or p.earned_cents <> p.reversed_cents + p.corrected_cents
+              or kept.id = p.id or (kept.app_id, kept.environment, kept.store) is distinct from (p.app_id, p.environment, p.store)
+              or kept.ref not in (select ref from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref])))
+      union all
+      select id::text from payments
+       where app_id = ${appId} and (duplicate_of is not null or corrected_cents > 0)
+         and (duplicate_of is null or earned_cents <> reversed_cents + corrected_cents)`,
   ),
   byStatement(
     'only_production_earns',
@@ -195,7 +207,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'reversals_follow_their_earning',
-    'A reversal has the payment, affiliate, link, rate, user and due date of its earning.',
+    'A reversal or correction has the payment, affiliate, link, rate, user and due date of its earning.',
     (sql, appId) => sql.fragment`
       select r.id::text
         from commissions r
@@ -208,28 +220,50 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'never_more_reversed_than_earned',
-    'The reversed amount of a payment is between zero and its earning.',
+    'The reversed and corrected amount of a payment is between zero and its earning.',
     (sql, appId) => sql.fragment`
       select payment_id::text
         from commissions
        where app_id = ${appId}
        group by payment_id
-      having -coalesce(sum(amount_cents) filter (where kind = 'reversal'), 0)
+      having -coalesce(sum(amount_cents) filter (where kind <> 'earning'), 0)
              not between 0 and coalesce(sum(amount_cents) filter (where kind = 'earning'), 0)`,
   ),
   byStatement(
     'reversed_is_the_refunded_share',
-    'The reversed share of an earning equals the refunded share of its payment.',
+    'The reversed share of an earning equals the refunded share of its payment, unless the payment is a duplicate.',
     (sql, appId) => sql.fragment`
       select p.id::text
         from payments p
         left join (${bookedMinor(sql, appId)}) b on b.payment_id = p.id
-       where p.app_id = ${appId} and p.environment = 'production'
+       where p.app_id = ${appId} and p.environment = 'production' and p.duplicate_of is null
          and p.reversed_cents <> ${refundedShare(sql, sql.fragment`p.earned_cents`)}`,
   ),
   byStatement(
+    'adjustments_are_booked',
+    'A refund or dispute of an attributed payment is booked with its amount, whichever reference of the payment it names.',
+    (sql, appId) => sql.fragment`
+      select a.id::text
+        from adjustments a
+       cross join lateral (${keptRow(sql, sql.fragment`a`, sql.fragment`a.payment_ref`)}) kept
+        join payments p on p.id = kept.id
+        join events e on e.id = a.event_id
+        join deliveries d on d.id = e.delivery_id
+       where a.app_id = ${appId} and a.environment = 'production' and not a.reverses_all and d.completed_at is not null
+         and (a.currency = p.currency or a.usd_cents::numeric * p.amount_minor >= p.usd_cents)
+         and case when a.state = 'applied' and a.amount_minor > 0 and not exists (
+                    select from same_payment_refs(a.app_id, a.environment, a.store, array[a.payment_ref]) n
+                      join adjustments u on u.app_id = a.app_id and u.environment = a.environment and u.store = a.store
+                                        and u.payment_ref = n.ref collate "default"
+                     where u.kind = a.kind and u.reverses_all and u.state = 'reversed'
+                       and u.occurred_at >= a.occurred_at)
+             then a.booked_payment_id is distinct from p.id
+                  or (a.currency = p.currency and a.booked_minor <> a.amount_minor)
+             else a.booked_payment_id = p.id and a.booked_minor <> 0 end`,
+  ),
+  byStatement(
     'revenue_is_base_minus_refunds',
-    'The revenue of an attributed payment is its base minus refunds. Other payments have no revenue.',
+    'The revenue of an attributed payment is its base minus refunds. Other payments and duplicates have no revenue.',
     (sql, appId) => sql.fragment`
       select p.id::text
         from payments p
@@ -237,7 +271,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
         left join (select payment_id, sum(amount_cents) as cents from revenue_entries where app_id = ${appId} group by 1) v
                on v.payment_id = p.id
        where p.app_id = ${appId}
-         and coalesce(v.cents, 0) <> case when p.binding_id is null then 0
+         and coalesce(v.cents, 0) <> case when p.binding_id is null or p.duplicate_of is not null then 0
              else coalesce(p.base_cents - ${refundedShare(sql, sql.fragment`p.base_cents`)}, 0) end`,
   ),
   byStatement(
@@ -358,8 +392,10 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
         from payments x
         left join events e on e.id = x.event_id
         left join bindings b on b.id = x.binding_id
+        left join payments q on q.id = x.duplicate_of
        where x.app_id = ${appId}
-         and (e.app_id is distinct from x.app_id or (x.binding_id is not null and b.app_id is distinct from x.app_id))
+         and (e.app_id is distinct from x.app_id or (x.binding_id is not null and b.app_id is distinct from x.app_id)
+              or (x.duplicate_of is not null and q.app_id is distinct from x.app_id))
       union all
       select x.payment_id::text
         from (select app_id, payment_id from payment_users where app_id = ${appId}
@@ -368,8 +404,12 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
         left join payments p on p.id = x.payment_id
        where p.app_id is distinct from x.app_id
       union all
-      select x.id::text from adjustments x left join events e on e.id = x.event_id
-       where x.app_id = ${appId} and e.app_id is distinct from x.app_id
+      select x.id::text
+        from adjustments x
+        left join events e on e.id = x.event_id
+        left join payments p on p.id = x.booked_payment_id
+       where x.app_id = ${appId}
+         and (e.app_id is distinct from x.app_id or (x.booked_payment_id is not null and p.app_id is distinct from x.app_id))
       union all
       select x.id::text
         from commissions x
@@ -380,6 +420,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
         left join bindings b on b.id = x.binding_id
         left join adjustments a on a.id = x.adjustment_id
         left join commissions r on r.id = x.reverses_commission_id
+        left join commissions k on k.id = x.duplicate_of_commission_id
         left join payouts o on o.id = x.payout_id
        where x.app_id = ${appId}
          and (f.app_id is distinct from x.app_id or e.app_id is distinct from x.app_id
@@ -387,6 +428,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
               or (x.link_id is not null and (l.app_id, l.affiliate_id) is distinct from (x.app_id, x.affiliate_id))
               or (x.adjustment_id is not null and a.app_id is distinct from x.app_id)
               or (x.reverses_commission_id is not null and r.app_id is distinct from x.app_id)
+              or (x.duplicate_of_commission_id is not null and k.app_id is distinct from x.app_id)
               or (x.payout_id is not null and (o.app_id, o.affiliate_id) is distinct from (x.app_id, x.affiliate_id)))
       union all
       select x.payment_id::text

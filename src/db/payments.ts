@@ -27,11 +27,11 @@ export interface StoredPayment extends PaymentSnapshot {
   readonly revenueEntries: number;
   /** Rows of the same payment under other references. */
   readonly aliasIds: readonly PaymentId[];
+  /** The sum of the versions of those rows. */
+  readonly aliasVersions: number;
 }
 
-/**
- * Selects payments by id, or by their references at the store. Aliases of the references count too, over several steps.
- */
+/** Selects payments by id, or by their references at the store, with all rows of the same payments. */
 export type PaymentSelector =
   | { readonly paymentIds: readonly PaymentId[] }
   | {
@@ -47,32 +47,27 @@ export type PaymentSelector =
  *
  * - the payment's own columns, and its revenue entries (`r`) and `earning` so far;
  * - `candidates`: the users whom the payment's events name or whom its provider keys lead to, with their bindings;
- * - `adjustments`: its refunds and disputes, found by any alias of its reference;
+ * - `adjustments`: its refunds and disputes, found by any of its references;
  * - `app` and `referenceRate`: the current settings, and the exchange rate for its day;
- * - `aliases`: rows of the same payment under other references, found through aliases in both directions.
+ * - `aliases`: its rows under other references. Of several attributed rows the one with the first earning counts; the others
+ *   have it as `duplicateOf`.
  */
 export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise<StoredPayment[]> {
   const which =
     'paymentIds' in selector
       ? sql.fragment`p.id = any(${[...selector.paymentIds]}::text[])`
-      : sql.fragment`p.app_id = ${selector.appId} and p.environment = ${selector.environment} and p.store = ${selector.store}
-          and p.ref = any(array(
-            with recursive names (ref) as (
-              select unnest(${[...selector.refs]}::text[])
-              union
-              select l.payment_ref from names n join payment_aliases l
-                  on l.app_id = ${selector.appId} and l.environment = ${selector.environment}
-                 and l.store = ${selector.store} and l.alias_ref = n.ref)
-            select ref from names))`;
+      : sql.fragment`p.id = any(array(
+          select id from same_payment(${selector.appId}, ${selector.environment}, ${selector.store},
+                                      ${[...selector.refs]}::text[])))`;
   return await sql<StoredPayment>`
     select p.id as payment_id, p.app_id, p.event_id, e.source, p.version, p.environment, p.currency,
            p.amount_minor, p.usd_cents, p.occurred_at, e.received_at,
            p.only_anonymous_user, p.evaluated_at, p.likely_cause,
-           p.base_cents, p.binding_id, p.reversed_cents,
+           p.base_cents, p.binding_id, p.reversed_cents, p.corrected_cents,
            r.net as revenue_cents, r.entries as revenue_entries,
            (select jsonb_build_object('commissionId', c.id, 'amountCents', c.amount_cents)
               from commissions c where c.payment_id = p.id and c.kind = 'earning') as earning,
-           aliases.alias_ids, aliases.counted_elsewhere,
+           aliases.alias_ids, aliases.alias_versions, aliases.counted_elsewhere, aliases.duplicate_of,
            coalesce((
              select jsonb_agg(jsonb_build_object(
                       'customerUserId', u.customer_user_id,
@@ -103,17 +98,13 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
              select jsonb_agg(jsonb_build_object(
                       'adjustmentId', a.id, 'kind', a.kind, 'state', a.state, 'reversesAll', a.reverses_all, 'currency', a.currency,
                       'amountMinor', a.amount_minor, 'usdCents', a.usd_cents, 'occurredAt', epoch_ms(a.occurred_at),
-                      'eventId', a.event_id, 'bookedMinor', a.booked_minor))
-               from adjustments a
-              where a.app_id = p.app_id and a.environment = p.environment and a.store = p.store
-                and a.payment_ref = any(array(
-                  with recursive names (ref) as (
-                    select p.ref
-                    union
-                    select l.alias_ref from names n join payment_aliases l
-                        on l.app_id = p.app_id and l.environment = p.environment
-                       and l.store = p.store and l.payment_ref = n.ref)
-                  select ref from names))), '[]') as adjustments,
+                      'eventId', a.event_id,
+                      'bookedMinor', case when a.booked_payment_id = p.id then a.booked_minor else 0 end))
+               from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n
+              cross join lateral (
+                select * from adjustments x
+                 where x.app_id = p.app_id and x.environment = p.environment and x.store = p.store
+                   and x.payment_ref = n.ref collate "default" offset 0) a), '[]') as adjustments,
            jsonb_build_object('commissionRateBps', app.commission_rate_bps,
                               'attributionWindowDays', app.attribution_window_days,
                               'holdPeriodDays', app.hold_period_days) as app,
@@ -129,20 +120,18 @@ export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise
      cross join lateral (select sum(v.amount_cents)::bigint as net, count(*)::int as entries
                            from revenue_entries v where v.payment_id = p.id) r
      cross join lateral (
-       with recursive names (ref) as (
-         select p.ref
-         union
-         select other.ref from names n cross join lateral (
-           select l.payment_ref from payment_aliases l
-            where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.alias_ref = n.ref
-           union all
-           select l.alias_ref from payment_aliases l
-            where l.app_id = p.app_id and l.environment = p.environment and l.store = p.store and l.payment_ref = n.ref
-         ) other (ref))
-       select coalesce(jsonb_agg(q.id), '[]') as alias_ids, coalesce(bool_or(q.binding_id is not null), false) as counted_elsewhere
-         from payments q
-        where q.app_id = p.app_id and q.environment = p.environment and q.store = p.store
-          and q.ref = any(array(select ref from names)) and q.id <> p.id) aliases
+       select coalesce(jsonb_agg(q.id) filter (where q.id <> p.id), '[]') as alias_ids,
+              coalesce(sum(q.version) filter (where q.id <> p.id), 0)::bigint as alias_versions,
+              coalesce(bool_or(q.binding_id is not null) filter (where q.id <> p.id), false) as counted_elsewhere,
+              case when p.binding_id is not null then
+                (array_agg(jsonb_build_object('paymentId', q.id, 'commissionId', q.earning_id)
+                           order by q.earning_id nulls last, q.id) filter (where q.binding_id is not null))[1] end as first
+         from (select x.id, x.version, x.binding_id,
+                      (select c.id from commissions c where c.payment_id = x.id and c.kind = 'earning') as earning_id
+                 from same_payment(p.app_id, p.environment, p.store, array[p.ref]) x) q) rows_of_payment
+     cross join lateral (
+       select alias_ids, alias_versions, counted_elsewhere,
+              case when first->>'paymentId' <> p.id::text then first end as duplicate_of from (select rows_of_payment.*) f) aliases
      where ${which}
      order by p.id`;
 }
@@ -165,8 +154,8 @@ export interface AppliedEvaluation {
  * read. Returns null if it does not: read and evaluate the payment again. With `delivery`, the same statement stores
  * the delivery's outcome. Rows that a reprocess run appends carry its id. The parts of the statement:
  *
- * - `names` locks all rows of the payment (its references) in one order. `held` raises the version and stores the
- *   result.
+ * - `names` locks all rows of the payment (its references) in one order. `held` raises the version and stores the result, if
+ *   no row has changed since it was read.
  * - `aliases` raises the versions of the other rows, so that their evaluations run again: only one reference earns.
  * - `terms` gives what all commissions of the payment share. `written` inserts commissions, `earned` revenue entries.
  * - `booked` stores how much of each adjustment the ledger contains. `first_paid` sets the user's first payment.
@@ -197,25 +186,40 @@ export async function applyEvaluation(
           },
         ]),
     ...evaluation.reversals.map((r) => ({ id: newId('commission'), kind: 'reversal', ...r })),
+    ...(evaluation.correction === null
+      ? []
+      : [
+          {
+            id: newId('commission'),
+            kind: 'correction',
+            eventId: payment.eventId,
+            adjustmentId: null,
+            occurredAt: payment.occurredAt,
+            ...evaluation.correction,
+          },
+        ]),
   ];
   const revenue = evaluation.revenue.map((entry, index) => ({
     ...entry,
     position: payment.revenueEntries + index + 1,
   }));
-  const names =
-    binding === null || payment.aliasIds.length === 0 ? [] : [payment.paymentId, ...payment.aliasIds];
+  const changesMoney =
+    binding !== null || rows.length > 0 || revenue.length > 0 || evaluation.booked.length > 0;
+  const names = changesMoney && payment.aliasIds.length > 0 ? [payment.paymentId, ...payment.aliasIds] : [];
   const own = rows.findLast((row) => row.eventId === delivery?.eventId)?.id ?? null;
 
   const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`
     with names as materialized (
       -- All evaluations lock in the same order and read the rows after that: one of another reference waits, or is seen.
-      select q.id, q.binding_id from payments q where q.id = any(${names}::text[]) order by q.id for update
+      select q.id, q.version from payments q where q.id = any(${names}::text[]) order by q.id for update
     ), held as (
       update payments
          set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
-             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null})
+             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}),
+             duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf?.paymentId ?? null}), recheck_since = null
        where id = ${payment.paymentId} and version = ${payment.version}
-         and (select count(*) from names n where n.id <> ${payment.paymentId} and n.binding_id is not null) = 0
+         and (select coalesce(sum(n.version), ${payment.version + payment.aliasVersions}::bigint) from names n)
+             = ${payment.version + payment.aliasVersions}::bigint
       returning id, app_id, event_id, binding_id, occurred_at
     ), aliases as (
       update payments q set version = q.version + 1 from held, names n where q.id = n.id and q.id <> held.id
@@ -230,10 +234,12 @@ export async function applyEvaluation(
        where ${earning !== null}::boolean
     ), written as (
       insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
-                               reverses_commission_id, rate_bps, rate_source, base_cents, amount_cents, source, customer_user_id,
+                               reverses_commission_id, reason, duplicate_of_commission_id, rate_bps, rate_source, base_cents, amount_cents, source, customer_user_id,
                                match_method, occurred_at, due_at, reprocess_run_id)
       select r.id, held.app_id, t.affiliate_id, t.link_id, r."eventId", held.id, held.binding_id, r."adjustmentId", r.kind,
-             case r.kind when 'reversal' then ${earningId ?? null} end, t.rate_bps, t.rate_source, r."baseCents", r."amountCents",
+             case when r.kind <> 'earning' then ${earningId ?? null} end,
+             case r.kind when 'correction' then 'earned_under_another_reference' end,
+             case r.kind when 'correction' then ${payment.duplicateOf?.commissionId ?? null} end, t.rate_bps, t.rate_source, r."baseCents", r."amountCents",
              ${payment.source}, t.customer_user_id, t.match_method,
              to_timestamp(r."occurredAt" / 1000.0), t.due_at, ${reprocessRunId}
         from held, terms t,
@@ -252,7 +258,7 @@ export async function applyEvaluation(
              jsonb_to_recordset(${sql.json(revenue)}) v (position int, "adjustmentId" text, "amountCents" bigint, "occurredAt" bigint)
        order by v.position
     ), booked as (
-      update adjustments a set booked_minor = b."bookedMinor"
+      update adjustments a set booked_minor = b."bookedMinor", booked_payment_id = held.id
         from held, jsonb_to_recordset(${sql.json(evaluation.booked)}) b ("adjustmentId" text, "bookedMinor" bigint)
        where a.id = b."adjustmentId"
     ), first_paid as (
@@ -314,5 +320,21 @@ export async function findWaitingPayments(
     ) u join payments p on p.id = u.payment_id
      where p.binding_id is null and p.environment = 'production'
      order by p.id limit ${limit}`;
+  return rows.map((row) => row.id);
+}
+
+/**
+ * Returns payments that a new alias ties to another attributed row, and that no evaluation has followed for `olderThanMs`.
+ * Oldest first.
+ */
+export async function findPaymentsToRecheck(
+  sql: Sql,
+  olderThanMs: number,
+  limit: number,
+): Promise<PaymentId[]> {
+  const rows = await sql<{ id: PaymentId }>`
+    select id from payments
+     where recheck_since < now() - ${olderThanMs} * interval '1 millisecond'
+     order by recheck_since, id limit ${limit}`;
   return rows.map((row) => row.id);
 }

@@ -1,3 +1,4 @@
+import type { CommissionKind } from '../domain/evaluate-payment.ts';
 import type { AppId, CommissionId, AffiliateId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
 import type { EventReading, ReprocessChange } from '../domain/reprocess.ts';
 import { instant } from './sql.ts';
@@ -326,7 +327,7 @@ export interface ReprocessedCommission {
   readonly commissionId: CommissionId;
   readonly eventId: EventId;
   readonly affiliateId: AffiliateId;
-  readonly kind: 'earning' | 'reversal';
+  readonly kind: CommissionKind;
   readonly amountCents: number;
 }
 

@@ -95,16 +95,19 @@ create table adjustments (
   occurred_at timestamp with time zone not null,
   event_id event_id not null,
   booked_minor bigint not null default 0,
+  booked_payment_id payment_id,
   constraint adjustments_pkey PRIMARY KEY (id),
   constraint adjustments_app_id_environment_store_ref_key UNIQUE (app_id, environment, store, ref),
   constraint adjustments_app_id_id_key UNIQUE (app_id, id),
+  constraint adjustments_app_id_booked_payment_id_environment_fkey FOREIGN KEY (app_id, booked_payment_id, environment) REFERENCES payments(app_id, id, environment),
   constraint adjustments_app_id_event_id_fkey FOREIGN KEY (app_id, event_id) REFERENCES events(app_id, id),
   constraint adjustments_amount_minor_check CHECK ((amount_minor >= 0)),
   constraint adjustments_booked_minor_check CHECK ((booked_minor >= 0)),
   constraint adjustments_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint adjustments_kind_check CHECK ((kind = ANY (ARRAY['refund'::text, 'chargeback'::text, 'chargeback_warning'::text, 'out_of_band'::text]))),
   constraint adjustments_state_check CHECK ((state = ANY (ARRAY['applied'::text, 'reversed'::text]))),
-  constraint adjustments_usd_cents_check CHECK (((usd_cents)::bigint >= 0))
+  constraint adjustments_usd_cents_check CHECK (((usd_cents)::bigint >= 0)),
+  constraint booked_names_payment CHECK (((booked_minor = 0) OR (booked_payment_id IS NOT NULL)))
 );
 CREATE INDEX adjustments_by_payment ON adjustments USING btree (app_id, environment, store, payment_ref);
 
@@ -226,6 +229,8 @@ create table commissions (
   adjustment_id adjustment_id,
   kind text not null,
   reverses_commission_id commission_id,
+  reason text,
+  duplicate_of_commission_id commission_id,
   status text not null default 'pending'::text,
   rate_bps rate_bps not null,
   rate_source text,
@@ -249,20 +254,24 @@ create table commissions (
   constraint commissions_app_id_affiliate_id_link_id_fkey FOREIGN KEY (app_id, affiliate_id, link_id) REFERENCES links(app_id, affiliate_id, id),
   constraint commissions_app_id_affiliate_id_payout_id_fkey FOREIGN KEY (app_id, affiliate_id, payout_id) REFERENCES payouts(app_id, affiliate_id, id),
   constraint commissions_app_id_binding_id_fkey FOREIGN KEY (app_id, binding_id) REFERENCES bindings(app_id, id),
+  constraint commissions_app_id_duplicate_of_commission_id_fkey FOREIGN KEY (app_id, duplicate_of_commission_id) REFERENCES commissions(app_id, id),
   constraint commissions_app_id_event_id_fkey FOREIGN KEY (app_id, event_id) REFERENCES events(app_id, id),
   constraint commissions_app_id_payment_id_environment_fkey FOREIGN KEY (app_id, payment_id, environment) REFERENCES payments(app_id, id, environment),
   constraint commissions_app_id_reprocess_run_id_fkey FOREIGN KEY (app_id, reprocess_run_id) REFERENCES reprocess_runs(app_id, id),
   constraint commissions_app_id_reverses_commission_id_fkey FOREIGN KEY (app_id, reverses_commission_id) REFERENCES commissions(app_id, id),
   constraint commissions_amount_cents_check CHECK (((amount_cents)::bigint <> 0)),
   constraint commissions_environment_check CHECK (((environment)::text = 'production'::text)),
-  constraint commissions_kind_check CHECK ((kind = ANY (ARRAY['earning'::text, 'reversal'::text]))),
+  constraint commissions_kind_check CHECK ((kind = ANY (ARRAY['earning'::text, 'reversal'::text, 'correction'::text]))),
   constraint commissions_rate_bps_check CHECK (((rate_bps)::integer > 0)),
   constraint commissions_rate_source_check CHECK ((rate_source = ANY (ARRAY['affiliate'::text, 'app'::text]))),
+  constraint commissions_reason_check CHECK ((reason = 'earned_under_another_reference'::text)),
   constraint commissions_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'matured'::text, 'paid'::text]))),
-  constraint earning_is_positive CHECK (((kind = 'reversal'::text) OR ((amount_cents)::bigint > 0))),
+  constraint correction_has_cause CHECK ((((kind = 'correction'::text) = (reason IS NOT NULL)) AND ((kind = 'correction'::text) = (duplicate_of_commission_id IS NOT NULL)))),
+  constraint correction_is_negative CHECK (((kind <> 'correction'::text) OR ((amount_cents)::bigint < 0))),
+  constraint earning_is_positive CHECK (((kind <> 'earning'::text) OR ((amount_cents)::bigint > 0))),
   constraint matured_has_time CHECK (((status = 'pending'::text) = (matured_at IS NULL))),
   constraint paid_means_in_a_payout CHECK ((((status = 'paid'::text) = (payout_id IS NOT NULL)) AND ((status = 'paid'::text) = (paid_at IS NOT NULL)))),
-  constraint reversal_names_earning CHECK ((((kind = 'reversal'::text) = (reverses_commission_id IS NOT NULL)) AND ((kind = 'reversal'::text) = (adjustment_id IS NOT NULL))))
+  constraint reversal_names_earning CHECK ((((kind <> 'earning'::text) = (reverses_commission_id IS NOT NULL)) AND ((kind = 'reversal'::text) = (adjustment_id IS NOT NULL))))
 );
 CREATE INDEX commissions_by_affiliate ON commissions USING btree (app_id, affiliate_id, occurred_at DESC, id DESC);
 CREATE INDEX commissions_by_affiliate_status ON commissions USING btree (app_id, affiliate_id, status, occurred_at DESC, id DESC);
@@ -275,11 +284,13 @@ CREATE INDEX commissions_next_due ON commissions USING btree (app_id, affiliate_
 CREATE INDEX commissions_pending ON commissions USING btree (due_at) WHERE (status = 'pending'::text);
 CREATE INDEX commissions_pending_by_app ON commissions USING btree (app_id, due_at) WHERE (status = 'pending'::text);
 CREATE INDEX commissions_unpaid ON commissions USING btree (app_id, affiliate_id, due_at) WHERE (status <> 'paid'::text);
+CREATE UNIQUE INDEX one_correction_per_earning ON commissions USING btree (reverses_commission_id) WHERE (kind = 'correction'::text);
 CREATE UNIQUE INDEX one_earning_per_event ON commissions USING btree (event_id) WHERE (kind = 'earning'::text);
 CREATE UNIQUE INDEX one_earning_per_payment ON commissions USING btree (payment_id) WHERE (kind = 'earning'::text);
 CREATE TRIGGER commissions_add_to_payment AFTER INSERT ON commissions FOR EACH ROW EXECUTE FUNCTION add_to_payment();
 CREATE TRIGGER commissions_begin_pending BEFORE INSERT ON commissions FOR EACH ROW WHEN ((new.status <> 'pending'::text)) EXECUTE FUNCTION guard_commission_insert();
-CREATE CONSTRAINT TRIGGER commissions_check_reversal AFTER INSERT ON commissions NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW WHEN ((new.kind = 'reversal'::text)) EXECUTE FUNCTION check_reversal();
+CREATE CONSTRAINT TRIGGER commissions_check_correction AFTER INSERT ON commissions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.kind = 'correction'::text)) EXECUTE FUNCTION check_correction();
+CREATE CONSTRAINT TRIGGER commissions_check_reversal AFTER INSERT ON commissions NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW WHEN ((new.kind <> 'earning'::text)) EXECUTE FUNCTION check_reversal();
 CREATE TRIGGER commissions_guard BEFORE UPDATE ON commissions FOR EACH ROW EXECUTE FUNCTION guard_commission_update();
 CREATE TRIGGER commissions_no_delete BEFORE DELETE OR TRUNCATE ON commissions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER commissions_paid_has_item AFTER UPDATE ON commissions REFERENCING NEW TABLE AS commissions_after FOR EACH STATEMENT EXECUTE FUNCTION check_paid_has_item();
@@ -481,10 +492,11 @@ create table payment_aliases (
   store text not null,
   alias_ref text not null,
   payment_ref text not null,
-  constraint payment_aliases_pkey PRIMARY KEY (app_id, environment, store, alias_ref),
+  constraint payment_aliases_pkey PRIMARY KEY (app_id, environment, store, alias_ref, payment_ref),
   constraint payment_aliases_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id)
 );
 CREATE INDEX payment_aliases_by_payment ON payment_aliases USING btree (app_id, environment, store, payment_ref);
+CREATE TRIGGER payment_aliases_mark_for_recheck AFTER INSERT ON payment_aliases REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_for_recheck();
 
 create table payment_user_keys (
   app_id app_id not null,
@@ -529,20 +541,28 @@ create table payments (
   binding_id binding_id,
   earned_cents cents not null default 0,
   reversed_cents cents not null default 0,
+  corrected_cents cents not null default 0,
+  duplicate_of payment_id,
+  recheck_since timestamp with time zone,
   constraint payments_pkey PRIMARY KEY (id),
   constraint payments_app_id_environment_store_ref_key UNIQUE (app_id, environment, store, ref),
   constraint payments_app_id_id_environment_key UNIQUE (app_id, id, environment),
   constraint payments_app_id_binding_id_fkey FOREIGN KEY (app_id, binding_id) REFERENCES bindings(app_id, id),
+  constraint payments_app_id_duplicate_of_environment_fkey FOREIGN KEY (app_id, duplicate_of, environment) REFERENCES payments(app_id, id, environment),
   constraint payments_app_id_event_id_fkey FOREIGN KEY (app_id, event_id) REFERENCES events(app_id, id),
-  constraint never_more_reversed_than_earned CHECK ((((reversed_cents)::bigint >= 0) AND ((reversed_cents)::bigint <= (earned_cents)::bigint))),
+  constraint never_more_reversed_than_earned CHECK ((((reversed_cents)::bigint >= 0) AND (((reversed_cents)::bigint + (corrected_cents)::bigint) <= (earned_cents)::bigint))),
   constraint payments_amount_minor_check CHECK ((amount_minor > 0)),
   constraint payments_base_cents_check CHECK (((base_cents)::bigint >= 0)),
+  constraint payments_check CHECK (((duplicate_of)::text <> (id)::text)),
+  constraint payments_corrected_cents_check CHECK (((corrected_cents)::bigint >= 0)),
   constraint payments_currency_check CHECK ((currency ~ '^[A-Z]{3}$'::text)),
   constraint payments_earned_cents_check CHECK (((earned_cents)::bigint >= 0)),
   constraint payments_usd_cents_check CHECK (((usd_cents)::bigint > 0))
 );
+CREATE INDEX payments_to_recheck ON payments USING btree (recheck_since) WHERE (recheck_since IS NOT NULL);
 CREATE INDEX payments_waiting_for_rate ON payments USING btree (currency, (((occurred_at AT TIME ZONE 'UTC'::text))::date), id) WHERE (likely_cause = 'missing_exchange_rate'::text);
-CREATE TRIGGER payments_guard_sums BEFORE UPDATE ON payments FOR EACH ROW WHEN ((((old.earned_cents)::bigint <> (new.earned_cents)::bigint) OR ((old.reversed_cents)::bigint <> (new.reversed_cents)::bigint))) EXECUTE FUNCTION guard_payment_sums();
+CREATE TRIGGER payments_duplicate_immutable BEFORE UPDATE OF duplicate_of ON payments FOR EACH ROW WHEN (((old.duplicate_of IS NOT NULL) AND ((old.duplicate_of)::text IS DISTINCT FROM (new.duplicate_of)::text))) EXECUTE FUNCTION forbid_duplicate_change();
+CREATE TRIGGER payments_guard_sums BEFORE UPDATE ON payments FOR EACH ROW WHEN ((((old.earned_cents)::bigint <> (new.earned_cents)::bigint) OR ((old.reversed_cents)::bigint <> (new.reversed_cents)::bigint) OR ((old.corrected_cents)::bigint <> (new.corrected_cents)::bigint))) EXECUTE FUNCTION guard_payment_sums();
 CREATE TRIGGER payments_production_event BEFORE INSERT OR UPDATE OF environment, event_id ON payments FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_payment_environment();
 
 create table payout_items (
@@ -919,7 +939,8 @@ AS $function$
 begin
   update payments p
      set earned_cents = p.earned_cents + case when new.kind = 'earning' then new.amount_cents else 0 end,
-         reversed_cents = p.reversed_cents - case when new.kind = 'reversal' then new.amount_cents else 0 end
+         reversed_cents = p.reversed_cents - case when new.kind = 'reversal' then new.amount_cents else 0 end,
+         corrected_cents = p.corrected_cents - case when new.kind = 'correction' then new.amount_cents else 0 end
    where p.id = new.payment_id;
   return null;
 end $function$;
@@ -1037,6 +1058,26 @@ begin
   perform add_to_rollups(deltas);
 end $function$;
 
+CREATE OR REPLACE FUNCTION check_correction()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (
+    select from commissions k
+      join payments kept on kept.id = k.payment_id
+      join payments p on p.id = new.payment_id
+     where k.id = new.duplicate_of_commission_id and k.kind = 'earning' and k.id < new.reverses_commission_id
+       and kept.id <> p.id and kept.app_id = p.app_id and kept.environment = p.environment and kept.store = p.store
+       and p.earned_cents = p.reversed_cents + p.corrected_cents
+       and kept.ref in (select ref from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]))
+  ) then
+    raise exception 'correction % needs an earlier earning of the same payment, and must take back the rest of its own', new.id
+      using errcode = 'integrity_constraint_violation';
+  end if;
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION check_items_come_with_payout()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1105,7 +1146,7 @@ begin
      where e.id = new.reverses_commission_id and e.kind = 'earning' and e.payment_id = new.payment_id
        and e.affiliate_id = new.affiliate_id and e.rate_bps = new.rate_bps and e.due_at = new.due_at
   ) then
-    raise exception 'reversal % differs from its earning in payment, affiliate, rate or due date', new.id
+    raise exception '% % differs from its earning in payment, affiliate, rate or due date', new.kind, new.id
       using errcode = 'integrity_constraint_violation';
   end if;
   return null;
@@ -1154,6 +1195,14 @@ CREATE OR REPLACE FUNCTION forbid_change()
 AS $function$
 begin
   raise exception 'rows of % cannot be changed or deleted', tg_table_name using errcode = 'integrity_constraint_violation';
+end $function$;
+
+CREATE OR REPLACE FUNCTION forbid_duplicate_change()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  raise exception 'payment % is a duplicate for good', old.id using errcode = 'integrity_constraint_violation';
 end $function$;
 
 CREATE OR REPLACE FUNCTION forbid_self_test_change()
@@ -1235,6 +1284,26 @@ AS $function$
 begin
   raise exception 'the plans of reprocess run % are never edited', old.reprocess_run_id
     using errcode = 'integrity_constraint_violation';
+end $function$;
+
+CREATE OR REPLACE FUNCTION mark_for_recheck()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update payments p set recheck_since = now()
+   where p.id = any(array(
+     select q.id
+       from payments q
+      where q.id in (
+        select unnest(tied.ids)
+          from added a
+         cross join lateral (
+           select array_agg(x.id) as ids, count(*) filter (where x.binding_id is not null and x.duplicate_of is null) as attributed
+             from same_payment(a.app_id, a.environment, a.store, array[a.alias_ref]) x) tied
+         where a.environment = 'production' and tied.attributed > 1)
+      order by q.id for update));
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION mark_self_test()
@@ -1353,4 +1422,37 @@ CREATE OR REPLACE FUNCTION rollup_bucket(at timestamp with time zone)
  IMMUTABLE PARALLEL SAFE
 AS $function$
   select date_bin('15 minutes', at, timestamptz '2000-01-01 00:00:00+00')
+$function$;
+
+CREATE OR REPLACE FUNCTION same_payment(of_app app_id, of_environment environment, of_store text, refs text[])
+ RETURNS SETOF payments
+ LANGUAGE sql
+ STABLE PARALLEL SAFE ROWS 2
+AS $function$
+  select p.*
+    from same_payment_refs(of_app, of_environment, of_store, refs) n
+   cross join lateral (
+     select x.* from payments x
+      where x.app_id = of_app and x.environment = of_environment and x.store = of_store collate "default"
+        and x.ref = n.ref collate "default" offset 0) p
+$function$;
+
+CREATE OR REPLACE FUNCTION same_payment_refs(of_app app_id, of_environment environment, of_store text, refs text[])
+ RETURNS TABLE(ref text)
+ LANGUAGE sql
+ STABLE PARALLEL SAFE ROWS 3
+AS $function$
+  with recursive names (ref) as (
+    select unnest(refs) collate "default"
+    union
+    select other.ref
+      from names n
+     cross join lateral (
+       select l.payment_ref from payment_aliases l
+        where l.app_id = of_app and l.environment = of_environment and l.store = of_store collate "default" and l.alias_ref = n.ref collate "default"
+       union all
+       select l.alias_ref from payment_aliases l
+        where l.app_id = of_app and l.environment = of_environment and l.store = of_store collate "default" and l.payment_ref = n.ref collate "default"
+     ) other (ref))
+  select names.ref from names
 $function$;

@@ -2,7 +2,15 @@ import { convertToUsdCents } from './exchange-rate.ts';
 import type { ExchangeRate } from './exchange-rate.ts';
 import { maturesAt } from './hold.ts';
 import { commissionCents, share } from './money.ts';
-import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId, LinkId } from './ids.ts';
+import type {
+  AdjustmentId,
+  AffiliateId,
+  BindingId,
+  CommissionId,
+  EventId,
+  LinkId,
+  PaymentId,
+} from './ids.ts';
 import type { AdjustmentFact, Environment } from './events.ts';
 import type { AffiliateStatus, MatchMethod } from './attribution.ts';
 import { DAY_MS } from './time.ts';
@@ -31,6 +39,10 @@ const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
   'user_not_attributed',
   'outside_attribution_window',
 ]);
+
+/** A reversal follows a refund or dispute. A correction takes back an earning of a payment that earned twice. */
+export const COMMISSION_KINDS = ['earning', 'reversal', 'correction'] as const;
+export type CommissionKind = (typeof COMMISSION_KINDS)[number];
 
 export interface BindingSnapshot {
   readonly bindingId: BindingId;
@@ -63,7 +75,7 @@ export interface AdjustmentSnapshot {
   readonly usdCents: number | null;
   readonly occurredAt: number;
   readonly eventId: EventId;
-  /** The part that the ledger already contains, in minor units of the payment's currency. */
+  /** The part that the payment's ledger already contains, in minor units of its currency. */
   readonly bookedMinor: number;
 }
 
@@ -93,11 +105,15 @@ export interface PaymentSnapshot {
   /** The binding that the payment was attributed through. Once set, it never changes. */
   readonly bindingId: BindingId | null;
   readonly reversedCents: number;
+  /** The part of the earning that a correction took back. */
+  readonly correctedCents: number;
   /** Sum of the revenue entries in the ledger. Null when there are none. */
   readonly revenueCents: number | null;
   readonly earning: EarningSnapshot | null;
   /** Whether the same payment was attributed under another reference (docs/money.md, "One payment"). */
   readonly countedElsewhere: boolean;
+  /** The row of the same payment that counts, if this one was attributed under another reference, too. */
+  readonly duplicateOf: { readonly paymentId: PaymentId; readonly commissionId: CommissionId | null } | null;
   readonly candidates: readonly UserCandidate[];
   readonly adjustments: readonly AdjustmentSnapshot[];
   readonly app: {
@@ -144,6 +160,13 @@ export interface EvaluationLimits {
 /** A payment of up to a million dollars earns unless the operator configures another limit. */
 export const DEFAULT_LIMITS: EvaluationLimits = { maxPaymentCents: 100_000_000 };
 
+/** Takes back what is left of an earning. */
+export interface CorrectionEntry {
+  /** Always negative. */
+  readonly amountCents: number;
+  readonly baseCents: number;
+}
+
 /** What has to be appended to bring the ledger up to date. */
 export interface Evaluation {
   readonly likelyCause: LikelyCause | null;
@@ -154,6 +177,7 @@ export interface Evaluation {
   readonly binding: BindingSnapshot | null;
   readonly earning: EarningEntry | null;
   readonly reversals: readonly ReversalEntry[];
+  readonly correction: CorrectionEntry | null;
   readonly revenue: readonly RevenueEntry[];
   /** Adjustments, with the part that the ledger contains after this evaluation. */
   readonly booked: readonly { readonly adjustmentId: AdjustmentId; readonly bookedMinor: number }[];
@@ -163,10 +187,10 @@ export interface Evaluation {
  * Compares the ledger of a payment with what it should contain, and returns the difference. Pure: the caller appends
  * the difference if the payment still has the version that was read, and otherwise evaluates again.
  *
- * - The rate, the hold period and the affiliate's status are the current ones. Once a commission is written they are
- *   fixed.
- * - The reversed amount is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than
- *   the commission. A reversal has the due date of its earning, so that both net in the same payout.
+ * - The rate, the hold period and the affiliate's status are the current ones. Once a commission is written they are fixed.
+ * - The reversed amount is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than the
+ *   commission. A reversal has the due date of its earning, so that both net in the same payout.
+ * - If the payment was attributed under two references, all that is left under the second one is taken back.
  */
 export function evaluatePayment(
   payment: PaymentSnapshot,
@@ -181,10 +205,12 @@ export function evaluatePayment(
     binding: null,
     earning: null,
     reversals: [],
+    correction: null,
     revenue: [],
     booked: [],
   };
   if (payment.environment === 'sandbox') return nothing;
+  if (payment.duplicateOf !== null) return { ...nothing, ...takeBack(payment) };
   if (!isAttributed && payment.countedElsewhere) return nothing;
 
   const user = chooseUser(payment);
@@ -212,6 +238,7 @@ export function evaluatePayment(
     binding,
     earning,
     reversals: adjusted.reversals,
+    correction: null,
     revenue: [...firstRevenue, ...adjusted.revenue],
     booked: adjusted.booked,
   };
@@ -253,6 +280,21 @@ function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined
   if (user.binding !== null) return 'outside_attribution_window';
   if (user.identified) return 'user_not_attributed';
   return user.nearlyIdentified ? 'user_id_mismatch' : 'user_never_identified';
+}
+
+/**
+ * Returns what is left of the earning and the revenue of a duplicate, as opposite entries. Refunds and disputes count for the
+ * row that stays. The entries have the time of the payment, so that they correct the day that counted it twice.
+ */
+function takeBack(payment: PaymentSnapshot): Pick<Evaluation, 'likelyCause' | 'correction' | 'revenue'> {
+  const { likelyCause, occurredAt } = payment;
+  const revenueCents = payment.revenueCents ?? 0;
+  const leftCents = (payment.earning?.amountCents ?? 0) - payment.reversedCents - payment.correctedCents;
+  return {
+    likelyCause,
+    correction: leftCents > 0 ? { amountCents: -leftCents, baseCents: 0 - revenueCents } : null,
+    revenue: revenueCents === 0 ? [] : [{ adjustmentId: null, amountCents: -revenueCents, occurredAt }],
+  };
 }
 
 /** The amount in US cents that a commission is calculated from, or why there is none. */

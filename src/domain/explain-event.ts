@@ -1,5 +1,5 @@
 import type { MatchMethod } from './attribution.ts';
-import type { LikelyCause } from './evaluate-payment.ts';
+import type { CommissionKind, LikelyCause } from './evaluate-payment.ts';
 import type { Environment, EventKind } from './events.ts';
 import type {
   AffiliateId,
@@ -87,7 +87,7 @@ export interface ExplainedPayment {
 export interface ExplainedCommission {
   readonly commissionId: CommissionId;
   readonly eventId: EventId;
-  readonly kind: 'earning' | 'reversal';
+  readonly kind: CommissionKind;
   readonly status: string;
   readonly rateBps: number;
   readonly rateSource: 'affiliate' | 'app' | null;
@@ -323,6 +323,12 @@ function writeCommission(
   const facts = { price, commissions: PAYMENT_KINDS.has(event.kind) ? commissions : own };
   const earning = own.find((row) => row.kind === 'earning');
   if (earning !== undefined) {
+    const correction = own.find((row) => row.kind === 'correction');
+    if (correction !== undefined) {
+      const why = 'The same payment earned under another of its references, too.';
+      const explanation = `${earningSentence(earning)} ${why} A correction of ${correction.amountCents} cents takes back the rest.`;
+      return step('write_commission', 'corrected', explanation, facts);
+    }
     const later =
       commissions.length > own.length ? ' Later refunds and disputes have rows of their own.' : '';
     return step('write_commission', 'earned', `${earningSentence(earning)}${later}`, facts);

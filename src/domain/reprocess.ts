@@ -125,6 +125,7 @@ export function isSettled(payment: PaymentSnapshot, evaluation: Evaluation): boo
     evaluation.binding === null &&
     evaluation.earning === null &&
     evaluation.reversals.length === 0 &&
+    evaluation.correction === null &&
     evaluation.revenue.length === 0 &&
     evaluation.booked.length === 0 &&
     evaluation.likelyCause === payment.likelyCause &&
@@ -138,7 +139,7 @@ function appended(what: string, today: string, amountCents: number): ReprocessCh
 
 /** Returns the changes that an evaluation makes to the ledger of a payment whose stored cause is `storedCause`. */
 export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause | null): ReprocessChange[] {
-  const { earning, reversals, revenue, likelyCause } = evaluation;
+  const { earning, reversals, correction, revenue, likelyCause } = evaluation;
   return [
     ...(earning === null
       ? []
@@ -149,6 +150,7 @@ export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause |
           },
         ]),
     ...reversals.map((reversal) => appended('commission', 'reversal', reversal.amountCents)),
+    ...(correction === null ? [] : [appended('commission', 'correction', correction.amountCents)]),
     ...revenue.map((entry) =>
       appended('revenue', entry.adjustmentId === null ? 'payment' : 'refund or dispute', entry.amountCents),
     ),

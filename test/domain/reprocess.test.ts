@@ -172,6 +172,7 @@ const nothing: Evaluation = {
   binding: null,
   earning: null,
   reversals: [],
+  correction: null,
   revenue: [],
   booked: [],
 };

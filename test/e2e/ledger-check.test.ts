@@ -227,6 +227,38 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     ],
   ],
   [
+    'corrections_have_their_cause',
+    'a correction of an earning that earned once',
+    [
+      copied(`jsonb_build_object('id', 'com_01h455vb4pex5vsknk084sn02q', 'kind', 'correction', 'amount_cents', -c.amount_cents,
+        'reverses_commission_id', c.id, 'duplicate_of_commission_id', c.id, 'reason', 'earned_under_another_reference')`),
+    ],
+  ],
+  [
+    'corrections_have_their_cause',
+    'a duplicate of which a part of the earning is left',
+    [
+      `update payments set duplicate_of = (select p.id from payments p where p.app_id = {mine} and p.id <> payments.id limit 1)
+          where id = (select payment_id from commissions where id = ${anEarning}) returning id`,
+    ],
+  ],
+  [
+    'adjustments_are_booked',
+    'a refund that is not booked',
+    [
+      `update adjustments set booked_minor = 0, booked_payment_id = null
+          where id = ${of('adjustments', "state = 'applied'")} returning id`,
+    ],
+  ],
+  [
+    'adjustments_are_booked',
+    'a won dispute that is still booked',
+    [
+      `update adjustments a set booked_minor = 5
+          where id = ${of('adjustments', "state = 'reversed' and booked_payment_id is not null")} returning id`,
+    ],
+  ],
+  [
     'only_production_earns',
     'an earning of a sandbox payment',
     [
@@ -502,6 +534,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
       ['payments', 'event_id', ofOther('events')],
       ['payments', 'binding_id', ofOther('bindings')],
       ['adjustments', 'event_id', ofOther('events')],
+      ['adjustments', 'booked_payment_id', ofOther('payments')],
       ['commissions', 'affiliate_id', ofOther('affiliates')],
       ['commissions', 'link_id', ofOther('links')],
       ['commissions', 'binding_id', ofOther('bindings')],

@@ -154,12 +154,20 @@ create table payments (
   binding_id       binding_id,
   earned_cents     cents not null default 0 check (earned_cents >= 0),
   reversed_cents   cents not null default 0,
+  -- The part of earned_cents that a correction takes back.
+  corrected_cents  cents not null default 0 check (corrected_cents >= 0),
+  -- The row that counts, if this one was attributed too before an alias showed that both are one payment. It never changes.
+  duplicate_of     payment_id check (duplicate_of <> id),
+  -- Since when a new alias ties this row to another attributed row and no evaluation has followed.
+  recheck_since    timestamptz,
   unique (app_id, environment, store, ref),
   unique (app_id, id, environment),
   foreign key (app_id, event_id) references events (app_id, id),
   foreign key (app_id, binding_id) references bindings (app_id, id),
-  constraint never_more_reversed_than_earned check (reversed_cents between 0 and earned_cents)
+  foreign key (app_id, duplicate_of, environment) references payments (app_id, id, environment),
+  constraint never_more_reversed_than_earned check (reversed_cents >= 0 and reversed_cents + corrected_cents <= earned_cents)
 );
+create index payments_to_recheck on payments (recheck_since) where recheck_since is not null;
 -- Payments without an exchange rate, by the rate that they wait for. `src/db/rates.ts` walks days, not payments.
 create index payments_waiting_for_rate on payments (currency, ((occurred_at at time zone 'UTC')::date), id)
   where likely_cause = 'missing_exchange_rate';
@@ -207,9 +215,61 @@ create table payment_aliases (
   store       text not null,
   alias_ref   text not null,
   payment_ref text not null,
-  primary key (app_id, environment, store, alias_ref)
+  primary key (app_id, environment, store, alias_ref, payment_ref)
 );
 create index payment_aliases_by_payment on payment_aliases (app_id, environment, store, payment_ref);
+
+-- Returns all references of the payments that `refs` name, over any number of aliases, in both directions. Every statement
+-- that asks whether two references are the same payment asks this function. Its parameters would otherwise have the collation of
+-- the ids, which no index on references has.
+create function same_payment_refs(of_app app_id, of_environment environment, of_store text, refs text[])
+returns table (ref text) language sql stable parallel safe rows 3 as $$
+  with recursive names (ref) as (
+    select unnest(refs) collate "default"
+    union
+    select other.ref
+      from names n
+     cross join lateral (
+       select l.payment_ref from payment_aliases l
+        where l.app_id = of_app and l.environment = of_environment and l.store = of_store collate "default" and l.alias_ref = n.ref collate "default"
+       union all
+       select l.alias_ref from payment_aliases l
+        where l.app_id = of_app and l.environment = of_environment and l.store = of_store collate "default" and l.payment_ref = n.ref collate "default"
+     ) other (ref))
+  select names.ref from names
+$$;
+
+-- Returns the rows of the payments that `refs` name. `offset 0` keeps the planner at one look-up per reference.
+create function same_payment(of_app app_id, of_environment environment, of_store text, refs text[])
+returns setof payments language sql stable parallel safe rows 2 as $$
+  select p.*
+    from same_payment_refs(of_app, of_environment, of_store, refs) n
+   cross join lateral (
+     select x.* from payments x
+      where x.app_id = of_app and x.environment = of_environment and x.store = of_store collate "default"
+        and x.ref = n.ref collate "default" offset 0) p
+$$;
+
+-- An alias may show that two attributed rows are one payment. Its event's evaluation takes one of them back. The mark makes
+-- the relay do so if that evaluation never ran.
+create function mark_for_recheck() returns trigger language plpgsql as $$
+begin
+  update payments p set recheck_since = now()
+   where p.id = any(array(
+     select q.id
+       from payments q
+      where q.id in (
+        select unnest(tied.ids)
+          from added a
+         cross join lateral (
+           select array_agg(x.id) as ids, count(*) filter (where x.binding_id is not null and x.duplicate_of is null) as attributed
+             from same_payment(a.app_id, a.environment, a.store, array[a.alias_ref]) x) tied
+         where a.environment = 'production' and tied.attributed > 1)
+      order by q.id for update));
+  return null;
+end $$;
+create trigger payment_aliases_mark_for_recheck after insert on payment_aliases referencing new table as added
+  for each statement execute function mark_for_recheck();
 
 -- Who transferred purchases to whom. A transfer may arrive before its giver is known, and counts once the giver is known.
 create table user_transfers (
@@ -241,11 +301,23 @@ create table adjustments (
   event_id     event_id not null,
   -- The part that the ledger already contains, in minor units of the payment's currency.
   booked_minor bigint not null default 0 check (booked_minor >= 0),
+  -- The payment whose ledger contains that part.
+  booked_payment_id payment_id,
   unique (app_id, environment, store, ref),
   unique (app_id, id),
-  foreign key (app_id, event_id) references events (app_id, id)
+  foreign key (app_id, event_id) references events (app_id, id),
+  foreign key (app_id, booked_payment_id, environment) references payments (app_id, id, environment),
+  constraint booked_names_payment check (booked_minor = 0 or booked_payment_id is not null)
 );
 create index adjustments_by_payment on adjustments (app_id, environment, store, payment_ref);
+
+create function forbid_duplicate_change() returns trigger language plpgsql as $$
+begin
+  raise exception 'payment % is a duplicate for good', old.id using errcode = 'integrity_constraint_violation';
+end $$;
+create trigger payments_duplicate_immutable before update of duplicate_of on payments for each row
+  when (old.duplicate_of is not null and old.duplicate_of is distinct from new.duplicate_of)
+  execute function forbid_duplicate_change();
 
 -- Self-tests never become money: commissions and revenue entries reference a production payment, a production payment
 -- references a production event, and a production event is not of a self-test.

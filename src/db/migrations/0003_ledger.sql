@@ -97,7 +97,8 @@ create table payouts (
 create index payouts_by_created on payouts (app_id, created_at desc, id desc);
 create index payouts_by_affiliate on payouts (app_id, affiliate_id, created_at desc, id desc);
 
--- An earning is one row. A refund or dispute appends a reversal; undoing the refund appends a positive one.
+-- An earning is one row. A refund or dispute appends a reversal; undoing the refund appends a positive one. A correction takes
+-- back what is left of an earning whose payment earned under another reference, too.
 create table commissions (
   id               commission_id primary key,
   app_id           app_id not null,
@@ -109,8 +110,12 @@ create table commissions (
   environment      environment not null default 'production' check (environment = 'production'),
   binding_id       binding_id not null,
   adjustment_id    adjustment_id,
-  kind             text not null check (kind in ('earning', 'reversal')),
+  kind             text not null check (kind in ('earning', 'reversal', 'correction')),
+  -- The earning that a reversal or a correction takes back.
   reverses_commission_id commission_id,
+  -- Why a correction was necessary, and the earning of the same payment that stays.
+  reason           text check (reason in ('earned_under_another_reference')),
+  duplicate_of_commission_id commission_id,
   status           text not null default 'pending' check (status in ('pending', 'matured', 'paid')),
   rate_bps         rate_bps not null check (rate_bps > 0),
   -- Where the rate came from, for explanations.
@@ -137,17 +142,22 @@ create table commissions (
   foreign key (app_id, binding_id) references bindings (app_id, id),
   foreign key (app_id, adjustment_id) references adjustments (app_id, id),
   foreign key (app_id, reverses_commission_id) references commissions (app_id, id),
+  foreign key (app_id, duplicate_of_commission_id) references commissions (app_id, id),
   foreign key (app_id, affiliate_id, payout_id) references payouts (app_id, affiliate_id, id),
   foreign key (app_id, reprocess_run_id) references reprocess_runs (app_id, id),
-  constraint earning_is_positive check (kind = 'reversal' or amount_cents > 0),
+  constraint earning_is_positive check (kind <> 'earning' or amount_cents > 0),
+  constraint correction_is_negative check (kind <> 'correction' or amount_cents < 0),
   constraint reversal_names_earning check
-    ((kind = 'reversal') = (reverses_commission_id is not null) and (kind = 'reversal') = (adjustment_id is not null)),
+    ((kind <> 'earning') = (reverses_commission_id is not null) and (kind = 'reversal') = (adjustment_id is not null)),
+  constraint correction_has_cause check
+    ((kind = 'correction') = (reason is not null) and (kind = 'correction') = (duplicate_of_commission_id is not null)),
   constraint paid_means_in_a_payout check
     ((status = 'paid') = (payout_id is not null) and (status = 'paid') = (paid_at is not null)),
   constraint matured_has_time check ((status = 'pending') = (matured_at is null))
 );
 create unique index one_earning_per_payment on commissions (payment_id) where kind = 'earning';
 create unique index one_earning_per_event on commissions (event_id) where kind = 'earning';
+create unique index one_correction_per_earning on commissions (reverses_commission_id) where kind = 'correction';
 create index commissions_by_payment on commissions (payment_id);
 create index commissions_by_event on commissions (event_id);
 create index commissions_by_occurred on commissions (app_id, occurred_at desc, id desc);
@@ -328,7 +338,8 @@ create function add_to_payment() returns trigger language plpgsql as $$
 begin
   update payments p
      set earned_cents = p.earned_cents + case when new.kind = 'earning' then new.amount_cents else 0 end,
-         reversed_cents = p.reversed_cents - case when new.kind = 'reversal' then new.amount_cents else 0 end
+         reversed_cents = p.reversed_cents - case when new.kind = 'reversal' then new.amount_cents else 0 end,
+         corrected_cents = p.corrected_cents - case when new.kind = 'correction' then new.amount_cents else 0 end
    where p.id = new.payment_id;
   return null;
 end $$;
@@ -344,10 +355,11 @@ begin
   return new;
 end $$;
 create trigger payments_guard_sums before update on payments for each row
-  when (old.earned_cents <> new.earned_cents or old.reversed_cents <> new.reversed_cents)
+  when (old.earned_cents <> new.earned_cents or old.reversed_cents <> new.reversed_cents
+        or old.corrected_cents <> new.corrected_cents)
   execute function guard_payment_sums();
 
--- A reversal has the payment, affiliate, rate and due date of its earning, so that both net in one payout.
+-- A reversal or correction has the payment, affiliate, rate and due date of its earning, so that both net in one payout.
 create function check_reversal() returns trigger language plpgsql as $$
 begin
   if not exists (
@@ -355,13 +367,34 @@ begin
      where e.id = new.reverses_commission_id and e.kind = 'earning' and e.payment_id = new.payment_id
        and e.affiliate_id = new.affiliate_id and e.rate_bps = new.rate_bps and e.due_at = new.due_at
   ) then
-    raise exception 'reversal % differs from its earning in payment, affiliate, rate or due date', new.id
+    raise exception '% % differs from its earning in payment, affiliate, rate or due date', new.kind, new.id
       using errcode = 'integrity_constraint_violation';
   end if;
   return null;
 end $$;
 create constraint trigger commissions_check_reversal after insert on commissions
-  for each row when (new.kind = 'reversal') execute function check_reversal();
+  for each row when (new.kind <> 'earning') execute function check_reversal();
+
+-- The cause of a correction is an earlier earning of the same payment under another reference. Nothing of the corrected
+-- earning remains.
+create function check_correction() returns trigger language plpgsql as $$
+begin
+  if not exists (
+    select from commissions k
+      join payments kept on kept.id = k.payment_id
+      join payments p on p.id = new.payment_id
+     where k.id = new.duplicate_of_commission_id and k.kind = 'earning' and k.id < new.reverses_commission_id
+       and kept.id <> p.id and kept.app_id = p.app_id and kept.environment = p.environment and kept.store = p.store
+       and p.earned_cents = p.reversed_cents + p.corrected_cents
+       and kept.ref in (select ref from same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]))
+  ) then
+    raise exception 'correction % needs an earlier earning of the same payment, and must take back the rest of its own', new.id
+      using errcode = 'integrity_constraint_violation';
+  end if;
+  return null;
+end $$;
+create constraint trigger commissions_check_correction after insert on commissions deferrable initially deferred
+  for each row when (new.kind = 'correction') execute function check_correction();
 
 ---------------------------------------------------------------------------------------------------------------------
 -- Idempotency keys

@@ -1,7 +1,8 @@
 import * as z from 'zod';
-import { COMMISSION_STATUSES, listCommissions } from '../../db/commissions.ts';
+import { COMMISSION_STATUSES, CORRECTION_REASONS, listCommissions } from '../../db/commissions.ts';
 import type { CommissionListRow } from '../../db/commissions.ts';
 import { MATCH_METHODS } from '../../domain/attribution.ts';
+import { COMMISSION_KINDS } from '../../domain/evaluate-payment.ts';
 import { PROVIDER_NAMES } from '../../providers/index.ts';
 import { cents, epochMs, filterId, idOf, inputId, rateBps, textField } from '../fields.ts';
 import { fromTo } from '../instants.ts';
@@ -17,8 +18,12 @@ export const commission = z.object({
   affiliateName: textField('First creator'),
   linkId: idOf('link').nullable(),
   eventId: idOf('event'),
-  kind: z.enum(['earning', 'reversal']),
+  kind: z.enum(COMMISSION_KINDS),
   reversesCommissionId: idOf('commission').nullable(),
+  reason: z
+    .enum(CORRECTION_REASONS)
+    .nullable()
+    .meta({ description: 'Why a correction was appended. Null for other kinds.' }),
   status,
   rateBps,
   baseCents: cents,
@@ -51,6 +56,7 @@ export function presentCommission(row: CommissionListRow) {
     eventId: row.eventId,
     kind: row.kind,
     reversesCommissionId: row.reversesCommissionId,
+    reason: row.reason,
     status: row.status,
     rateBps: row.rateBps,
     baseCents: row.baseCents,
@@ -74,7 +80,7 @@ export const commissionRoutes = [
     path: '/apps/:appId/commissions',
     permission: 'read',
     operationId: 'listCommissions',
-    summary: 'Lists commissions and reversals, latest purchase first.',
+    summary: 'Lists commissions, reversals and corrections, latest purchase first.',
     query: commissionsQuery,
     response: { status: 200, schema: pageOf(commission) },
     handler: async ({ deps, app, query }) => {
