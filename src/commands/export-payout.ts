@@ -17,7 +17,8 @@ export interface ExportInput {
 }
 
 export type ExportResult =
-  | { readonly kind: 'csv'; readonly csv: PayoutCsv }
+  /** `moreDue`: earnings remain that this payout had no room for. Another export pays them. */
+  | { readonly kind: 'csv'; readonly csv: PayoutCsv; readonly moreDue: boolean }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'total_changed'; readonly netCents: number }
   /** The idempotency key belongs to an earlier request with other input. */
@@ -66,10 +67,10 @@ async function resultOf({ sql }: Pick<CommandDeps, 'sql'>, request: PayoutReques
     case 'paid': {
       const csv =
         request.payoutId === null ? undefined : await buildPayoutCsv(sql, request.appId, request.payoutId);
-      return csv === undefined ? { kind: 'not_found' } : { kind: 'csv', csv };
+      return csv === undefined ? { kind: 'not_found' } : { kind: 'csv', csv, moreDue: request.moreDue };
     }
     case 'empty':
-      return { kind: 'csv', csv: EMPTY_PAYOUT_CSV };
+      return { kind: 'csv', csv: EMPTY_PAYOUT_CSV, moreDue: request.moreDue };
     case 'total_changed':
       return { kind: 'total_changed', netCents: request.netCents ?? 0 };
     case 'open':

@@ -100,7 +100,7 @@ const totals = (sql: Sql, appId: AppId) => sql.fragment`
 const listColumns = (sql: Sql) => sql.fragment`
   p.id, p.name, p.email, p.status, p.default_commission_rate_bps, p.created_at,
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
-  coalesce(t.commission_cents, 0) as commission_cents`;
+  coalesce(t.commission_cents, 0)::float8 as commission_cents`;
 
 const withStatus = (sql: Sql, status: AffiliateStatus | null) =>
   status === null ? sql.fragment`` : sql.fragment`and a.status = ${status}`;

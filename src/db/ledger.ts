@@ -41,11 +41,12 @@ export interface PayoutRequest {
   readonly payoutId: PayoutId | null;
   readonly netCents: number | null;
   readonly expectedTotalCents: number | null;
+  /** Whether earnings remain due that the payout had no room for. False until the request is settled. */
+  readonly moreDue: boolean;
 }
 
 const REQUEST_COLUMNS = (sql: Sql) => sql.fragment`
-  id, app_id, affiliate_id, status, payout_id, net_cents,
-  expected_total_cents`;
+  id, app_id, affiliate_id, status, payout_id, net_cents, expected_total_cents, more_due`;
 
 /**
  * Inserts the payout request of an authorized call. If the account has used the idempotency key for a payout request
@@ -122,36 +123,85 @@ export async function closeAbandonedRequests(sql: Sql): Promise<number> {
   return rows.length;
 }
 
+/** The largest amount that a column of type `cents` takes, and that a number represents exactly. */
+const MAX_CENTS = Number.MAX_SAFE_INTEGER;
+
+/** A payout contains at most this many earnings. The next export pays the rest. */
+export const PAYOUT_EARNINGS_LIMIT = 50_000;
+
 /**
  * Settles an open payout request in one statement. A request that is no longer open moves nothing, so a second run pays
  * nothing. A net of zero or less pays nothing and is carried forward. The parts of the statement:
  *
- * - `req` locks the open request. `due` locks all matured or due commissions of the affiliate, and `net` sums them.
- * - `verdict` decides: `total_changed` if the caller expected another total, `paid` if the net is positive, else
- *   `empty`.
+ * - `req` locks the open request. `deductions` locks all due rows that are negative, and `earnings` the oldest due rows that are
+ *   positive and one more. Those that fit one payout, by number and sum, are `is_bounded`. The locks let a concurrent refund append its reversal.
+ * - `short` has a row if those earnings do not outweigh the deductions although more are due. `further` then adds earnings until
+ *   the net is positive, so that deductions can never keep a creator from being paid.
+ * - `due` are the rows that this payout would contain, and `net` is their sum. `owed` is the sum of everything due, which an
+ *   expected total is compared with.
+ * - `verdict` decides: `total_changed` if the caller expected another total, `paid` if the net is positive, else `empty`.
  * - `payout` and `items` insert the payout. `moved` marks its commissions paid, and matures due ones in any case.
  * - The final update stores the result in the request.
  */
-export async function settlePayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<void> {
+export async function settlePayoutRequest(
+  sql: Sql,
+  requestId: PayoutRequestId,
+  limit = PAYOUT_EARNINGS_LIMIT,
+): Promise<void> {
+  const dueOf = (sign: ReturnType<Sql['fragment']>) => sql.fragment`
+    c.app_id = req.app_id and c.affiliate_id = req.affiliate_id and c.status <> 'paid' and c.due_at <= now()
+      and c.amount_cents ${sign} 0`;
+  const [negative, positive] = [dueOf(sql.fragment`<`), dueOf(sql.fragment`>`)];
   await sql`
-    with req as (
+    with req as materialized (
       select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name
         from payout_requests r join affiliates f on f.id = r.affiliate_id
        where r.id = ${requestId} and r.status = 'open' and r.expires_at > now()
          for update of r
-    ), due as (
-      select c.id, c.amount_cents, c.occurred_at, c.status
-        from req join commissions c on c.app_id = req.app_id and c.affiliate_id = req.affiliate_id
-       where c.status = 'matured' or (c.status = 'pending' and c.due_at <= now())
-       order by c.id
-         for update of c
+    ), deductions as materialized (
+      select d.*
+        from req cross join lateral (
+          select c.id, c.amount_cents, c.occurred_at, c.status from commissions c where ${negative}
+           order by c.due_at, c.id for no key update) d
+    ), earnings as materialized (
+      select e.*, row_number() over oldest <= ${limit} and sum(e.amount_cents) over oldest <= ${MAX_CENTS}::numeric as is_bounded
+        from req cross join lateral (
+          select c.id, c.amount_cents, c.occurred_at, c.status, c.due_at from commissions c where ${positive}
+           order by c.due_at, c.id limit ${limit + 1} for no key update) e
+      window oldest as (order by e.due_at, e.id)
+    ), short as (
+      select s.cents
+        from (select (select coalesce(sum(amount_cents), 0) from earnings where is_bounded)
+                     + (select coalesce(sum(amount_cents), 0) from deductions) as cents) s
+       where s.cents <= 0 and exists (select from earnings where not is_bounded)
+    ), further as materialized (
+      select f.*, short.cents + sum(f.amount_cents) over (order by f.due_at, f.id) - f.amount_cents as net_before
+        from req cross join short cross join lateral (
+          select c.id, c.amount_cents, c.occurred_at, c.status, c.due_at from commissions c where ${positive}
+           order by c.due_at, c.id offset (select count(*) from earnings where is_bounded) for no key update) f
+    ), due as materialized (
+      select id, amount_cents, occurred_at, status, true as is_bounded from deductions
+      union all
+      select id, amount_cents, occurred_at, status, true from earnings where is_bounded
+      union all
+      select id, amount_cents, occurred_at, status, false from further where net_before <= 0
     ), net as (
-      select coalesce(sum(amount_cents), 0)::bigint as cents, count(*)::int as items from due
-    ), verdict as (
-      select req.*, net.cents, net.items,
-             case when req.expected_total_cents is not null and req.expected_total_cents <> greatest(net.cents, 0) then 'total_changed'
-                  when net.cents > 0 then 'paid' else 'empty' end as status
+      select coalesce(sum(amount_cents), 0) as cents, count(*)::int as items,
+             case when exists (select from short) then exists (select from further where net_before > 0)
+                  else exists (select from earnings where not is_bounded) end as more
+        from due
+    ), owed as (
+      select case when req.expected_total_cents is not null and net.more
+                  then (select sum(c.amount_cents) from commissions c
+                         where c.app_id = req.app_id and c.affiliate_id = req.affiliate_id and c.status <> 'paid'
+                           and c.due_at <= now())
+                  else net.cents end as cents
         from req, net
+    ), verdict as (
+      select req.*, net.cents, net.items, net.more, owed.cents as owed_cents,
+             case when req.expected_total_cents is not null and req.expected_total_cents <> greatest(owed.cents, 0) then 'total_changed'
+                  when net.cents > 0 then 'paid' else 'empty' end as status
+        from req, net, owed
     ), payout as (
       insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents)
       select ${newId('payout')}, app_id, affiliate_id, affiliate_name, items, cents from verdict where status = 'paid'
@@ -168,10 +218,12 @@ export async function settlePayoutRequest(sql: Sql, requestId: PayoutRequestId):
              paid_at = case when payout.id is not null then now() end,
              payout_id = payout.id
         from verdict left join payout on true, due
-       where c.id = due.id and (payout.id is not null or due.status = 'pending')
+       where c.id = due.id and (payout.id is not null or (due.status = 'pending' and due.is_bounded))
     )
     update payout_requests r
-       set status = verdict.status, payout_id = payout.id, net_cents = verdict.cents, settled_at = now()
+       set status = verdict.status, payout_id = payout.id, settled_at = now(), more_due = verdict.more,
+           net_cents = least(greatest(case verdict.status when 'total_changed' then verdict.owed_cents else verdict.cents end,
+                                      -${MAX_CENTS}::numeric), ${MAX_CENTS}::numeric)
       from verdict left join payout on true
      where r.id = verdict.id and r.status = 'open'`;
 }

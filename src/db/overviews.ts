@@ -24,12 +24,13 @@ export interface AppTotals extends Funnel, EarningTotals {
   readonly revenueCents: number;
 }
 
+/** Sums of cents are `float8`: exact up to 2^53, and never an error beyond. */
 const sums = (sql: Sql) => sql.fragment`
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs, coalesce(t.identified, 0) as identified,
-  coalesce(t.paid_users, 0) as paid_users, coalesce(t.revenue_cents, 0) as revenue_cents,
-  coalesce(t.commission_cents - t.matured_cents - t.paid_cents, 0) as pending_cents,
-  coalesce(t.matured_cents, 0) as matured_cents, coalesce(t.paid_cents, 0) as paid_cents,
-  coalesce(t.commission_cents, 0) as lifetime_cents`;
+  coalesce(t.paid_users, 0) as paid_users, coalesce(t.revenue_cents, 0)::float8 as revenue_cents,
+  coalesce(t.commission_cents - t.matured_cents - t.paid_cents, 0)::float8 as pending_cents,
+  coalesce(t.matured_cents, 0)::float8 as matured_cents, coalesce(t.paid_cents, 0)::float8 as paid_cents,
+  coalesce(t.commission_cents, 0)::float8 as lifetime_cents`;
 
 /** The all-time sums of an app or an affiliate, from `rollups`. */
 const allTime = (sql: Sql, appId: AppId, scope: 'app' | 'affiliate', scopeId: string) => sql.fragment`
@@ -68,7 +69,7 @@ export async function readAffiliateTotals(
            (select c.due_at from commissions c
              where c.app_id = ${appId} and c.affiliate_id = a.id and c.status <> 'paid' and c.amount_cents > 0
              order by c.due_at limit 1) as next_payout_at,
-           least(coalesce(t.matured_cents, 0) + due.cents, 0) as carried_balance_cents
+           least(coalesce(t.matured_cents, 0) + due.cents, 0)::float8 as carried_balance_cents
       from affiliates a
      cross join ${allTime(sql, appId, 'affiliate', affiliateId)}
      cross join (

@@ -1,4 +1,5 @@
 import type { AffiliateId, AppId, PayoutId } from '../domain/ids.ts';
+import { PAYOUT_EARNINGS_LIMIT } from './ledger.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { instant } from './sql.ts';
@@ -42,13 +43,20 @@ export interface PreviewRow {
   readonly affiliateName: string;
   readonly count: number;
   readonly totalCents: number;
+  /** Whether more rows are due than a payout has earnings: one export may not pay all. */
+  readonly moreRemains: boolean;
 }
 
 /**
- * Returns what an export at `asOf` would pay each affiliate: matured commissions, from their stored sums, and pending
- * ones that are due, net of reversals. The largest first, without affiliates whose net is zero or less.
+ * Returns what exports at `asOf` would pay each affiliate: matured commissions, from their stored sums, and pending ones that
+ * are due, net of reversals and corrections. The largest first, without affiliates whose net is zero or less.
  */
-export async function previewPayouts(sql: Sql, appId: AppId, asOf: number): Promise<PreviewRow[]> {
+export async function previewPayouts(
+  sql: Sql,
+  appId: AppId,
+  asOf: number,
+  limit = PAYOUT_EARNINGS_LIMIT,
+): Promise<PreviewRow[]> {
   return await sql<PreviewRow>`
     with payable as (
       select scope_id as affiliate_id, matured_cents as cents, matured_count as items
@@ -58,10 +66,11 @@ export async function previewPayouts(sql: Sql, appId: AppId, asOf: number): Prom
       select affiliate_id, amount_cents, 1 from commissions
        where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)}
     ), nets as (
-      select affiliate_id, sum(cents)::bigint as cents, sum(items)::bigint as items
+      select affiliate_id, sum(cents) as cents, sum(items)::bigint as items
         from payable group by affiliate_id having sum(cents) > 0
     )
-    select a.id as affiliate_id, a.name as affiliate_name, n.items as count, n.cents as total_cents
+    select a.id as affiliate_id, a.name as affiliate_name, n.items as count, n.cents::float8 as total_cents,
+           n.items > ${limit}::bigint as more_remains
       from nets n join affiliates a on a.id = n.affiliate_id
      order by n.cents desc, a.id`;
 }

@@ -349,8 +349,8 @@ export async function sumReprocessed(
   id: ReprocessRunId,
 ): Promise<{ commissionCents: number; revenueCents: number }> {
   return await sql.one<{ commissionCents: number; revenueCents: number }>`
-    select (select coalesce(sum(amount_cents), 0)::bigint from commissions where reprocess_run_id = ${id}) as commission_cents,
-           (select coalesce(sum(amount_cents), 0)::bigint from revenue_entries where reprocess_run_id = ${id}) as revenue_cents`;
+    select (select coalesce(sum(amount_cents), 0)::float8 from commissions where reprocess_run_id = ${id}) as commission_cents,
+           (select coalesce(sum(amount_cents), 0)::float8 from revenue_entries where reprocess_run_id = ${id}) as revenue_cents`;
 }
 
 /** Returns the stored reading of the event of a delivery. Undefined if it has none, or if it is a duplicate. */

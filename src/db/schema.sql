@@ -280,10 +280,11 @@ CREATE INDEX commissions_by_occurred ON commissions USING btree (app_id, occurre
 CREATE INDEX commissions_by_payment ON commissions USING btree (payment_id);
 CREATE INDEX commissions_by_reprocess_run ON commissions USING btree (reprocess_run_id, id) WHERE (reprocess_run_id IS NOT NULL);
 CREATE INDEX commissions_by_status ON commissions USING btree (app_id, status, occurred_at DESC, id DESC);
-CREATE INDEX commissions_next_due ON commissions USING btree (app_id, affiliate_id, due_at) WHERE ((status <> 'paid'::text) AND ((amount_cents)::bigint > 0));
+CREATE INDEX commissions_next_due ON commissions USING btree (app_id, affiliate_id, due_at, id) WHERE ((status <> 'paid'::text) AND ((amount_cents)::bigint > 0));
 CREATE INDEX commissions_pending ON commissions USING btree (due_at) WHERE (status = 'pending'::text);
 CREATE INDEX commissions_pending_by_app ON commissions USING btree (app_id, due_at) WHERE (status = 'pending'::text);
 CREATE INDEX commissions_unpaid ON commissions USING btree (app_id, affiliate_id, due_at) WHERE (status <> 'paid'::text);
+CREATE INDEX commissions_unpaid_deductions ON commissions USING btree (app_id, affiliate_id, due_at, id) WHERE ((status <> 'paid'::text) AND ((amount_cents)::bigint < 0));
 CREATE UNIQUE INDEX one_correction_per_earning ON commissions USING btree (reverses_commission_id) WHERE (kind = 'correction'::text);
 CREATE UNIQUE INDEX one_earning_per_event ON commissions USING btree (event_id) WHERE (kind = 'earning'::text);
 CREATE UNIQUE INDEX one_earning_per_payment ON commissions USING btree (payment_id) WHERE (kind = 'earning'::text);
@@ -592,6 +593,7 @@ create table payout_requests (
   status text not null default 'open'::text,
   payout_id payout_id,
   net_cents cents,
+  more_due boolean not null default false,
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
   settled_at timestamp with time zone,
@@ -1234,6 +1236,8 @@ CREATE OR REPLACE FUNCTION guard_commission_update()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  edited commissions := new;
 begin
   if old.status = 'paid' then
     raise exception 'commission % is paid and cannot be changed', old.id
@@ -1243,8 +1247,11 @@ begin
     raise exception 'commission % has matured and cannot become pending again', old.id
       using errcode = 'integrity_constraint_violation';
   end if;
-  if to_jsonb(old) - array['status', 'matured_at', 'paid_at', 'payout_id']
-     is distinct from to_jsonb(new) - array['status', 'matured_at', 'paid_at', 'payout_id'] then
+  edited.status := old.status;
+  edited.matured_at := old.matured_at;
+  edited.paid_at := old.paid_at;
+  edited.payout_id := old.payout_id;
+  if edited is distinct from old then
     raise exception 'commission % cannot be edited: append a reversal', old.id
       using errcode = 'integrity_constraint_violation';
   end if;

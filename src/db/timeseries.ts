@@ -106,7 +106,7 @@ export async function readTimeseries(
       )
       select p.at, coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
              coalesce(t.identified, 0) as identified, coalesce(t.paid_users, 0) as paid_users,
-             coalesce(t.revenue_cents, 0) as revenue_cents, coalesce(t.commission_cents, 0) as commission_cents
+             coalesce(t.revenue_cents, 0)::float8 as revenue_cents, coalesce(t.commission_cents, 0)::float8 as commission_cents
         from parts p
        cross join key
         left join lateral (

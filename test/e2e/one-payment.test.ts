@@ -14,7 +14,7 @@ import {
 } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
-import { expectSoundLedger } from '../support/sound-ledger.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 // One payment may have several references (invoice, payment intent, charge). Aliases tie them together in any order.
 
@@ -229,5 +229,5 @@ describe('a payment that earned under two references is corrected', () => {
 });
 
 test('no check of the ledger finds anything after all of this', async () => {
-  await expectSoundLedger(service.sql);
+  await expectConsistentLedger(service.sql);
 });

@@ -271,9 +271,12 @@ const MONEY: readonly PromiseSection[] = [
       'export-idempotent': 'the same `Idempotency-Key` returns the same bytes',
       'export-key-forever': 'the `Idempotency-Key` of an export never expires',
       'expected-total': 'another total than expected is a 409 `total_changed`',
+      'payout-bounded':
+        'a payout takes all due reversals and corrections and the oldest 50,000 due earnings; repeating the export pays the rest',
       'nothing-due': 'an export with nothing due returns the header line and creates no payout',
       'export-headers': 'an export has `Content-Disposition`, `X-Payout-Id`, `X-Payout-Sha256`',
       'csv-format': 'the CSV is RFC 4180, CRLF, UTF-8, two decimals, `USD`, epoch ms, no formulas',
+      'sums-beyond-2-53': 'sums beyond 2^53 cents make no dashboard and no export fail',
       'payout-csv-again': 'the id of the payout returns the same bytes again',
       'payout-fields': 'a payout has its documented fields',
       'preview-as-of': '`asOf` is ISO 8601 in UTC',

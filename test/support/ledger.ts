@@ -47,12 +47,12 @@ export async function insertEarning(api: TestApi, app: TestApp, row: LedgerRow):
   await sql`
     insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, occurred_at,
                           only_anonymous_user)
-    values (${paymentId}, ${appId}, 'production', 'stripe', ${paymentId}, ${eventId}, 'USD', ${amountCents * 5},
+    values (${paymentId}, ${appId}, 'production', 'stripe', ${paymentId}, ${eventId}, 'USD', ${Math.min(amountCents * 5, Number.MAX_SAFE_INTEGER)},
             ${occurredAt}, false)`;
   await sql`
     insert into commissions (id, app_id, affiliate_id, event_id, payment_id, binding_id, kind, rate_bps, base_cents,
                              amount_cents, source, customer_user_id, match_method, occurred_at, due_at)
-    values (${id}, ${appId}, ${affiliateId}, ${eventId}, ${paymentId}, ${bindingId}, 'earning', 2000, ${amountCents * 5},
+    values (${id}, ${appId}, ${affiliateId}, ${eventId}, ${paymentId}, ${bindingId}, 'earning', 2000, ${Math.min(amountCents * 5, Number.MAX_SAFE_INTEGER)},
             ${amountCents}, 'stripe', ${user}, 'code', ${occurredAt}, ${instant(row.dueAt)})`;
   if (row.matured === true) {
     await sql`update commissions set status = 'matured', matured_at = ${instant(row.dueAt)} where id = ${id}`;

@@ -168,7 +168,9 @@ create index commissions_by_affiliate_status on commissions (app_id, affiliate_i
 create index commissions_unpaid on commissions (app_id, affiliate_id, due_at) where status <> 'paid';
 create index commissions_pending_by_app on commissions (app_id, due_at) where status = 'pending';
 create index commissions_pending on commissions (due_at) where status = 'pending';
-create index commissions_next_due on commissions (app_id, affiliate_id, due_at) where status <> 'paid' and amount_cents > 0;
+create index commissions_next_due on commissions (app_id, affiliate_id, due_at, id) where status <> 'paid' and amount_cents > 0;
+create index commissions_unpaid_deductions on commissions (app_id, affiliate_id, due_at, id)
+  where status <> 'paid' and amount_cents < 0;
 create index commissions_by_reprocess_run on commissions (reprocess_run_id, id) where reprocess_run_id is not null;
 
 -- Attributed revenue, signed like the ledger: one row when a payment is attributed, negative rows for refunds and disputes.
@@ -222,6 +224,8 @@ create table payout_requests (
   status          text not null default 'open' check (status in ('open', 'paid', 'empty', 'total_changed', 'closed')),
   payout_id       payout_id,
   net_cents       cents,
+  -- Whether earnings remain due that the payout had no room for.
+  more_due        boolean not null default false,
   created_at      timestamptz not null default now(),
   -- After this time the request is never paid: the caller has been told that it was not.
   expires_at      timestamptz not null,
@@ -241,6 +245,8 @@ create index payout_requests_open on payout_requests (expires_at) where status =
 
 -- The contents of a commission are fixed when it is inserted. Only its status changes, from pending to matured to paid.
 create function guard_commission_update() returns trigger language plpgsql as $$
+declare
+  edited commissions := new;
 begin
   if old.status = 'paid' then
     raise exception 'commission % is paid and cannot be changed', old.id
@@ -250,8 +256,11 @@ begin
     raise exception 'commission % has matured and cannot become pending again', old.id
       using errcode = 'integrity_constraint_violation';
   end if;
-  if to_jsonb(old) - array['status', 'matured_at', 'paid_at', 'payout_id']
-     is distinct from to_jsonb(new) - array['status', 'matured_at', 'paid_at', 'payout_id'] then
+  edited.status := old.status;
+  edited.matured_at := old.matured_at;
+  edited.paid_at := old.paid_at;
+  edited.payout_id := old.payout_id;
+  if edited is distinct from old then
     raise exception 'commission % cannot be edited: append a reversal', old.id
       using errcode = 'integrity_constraint_violation';
   end if;

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { exportPayout } from '../../commands/export-payout.ts';
+import { PAYOUT_EARNINGS_LIMIT } from '../../db/ledger.ts';
 import { buildPayoutCsv } from '../../db/payout-csv.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
 import { listPayouts, previewPayouts } from '../../db/payout-lists.ts';
@@ -34,6 +35,10 @@ const preview = z.object({
       affiliateName: textField('First creator'),
       count,
       totalCents: cents,
+      moreRemains: z.boolean().meta({
+        description:
+          'Whether so much is due that one export may not pay all. Repeat the export while its `X-Payout-More-Due` is `true`.',
+      }),
     }),
   ),
   totalCents: cents,
@@ -44,7 +49,10 @@ const exportBody = z.strictObject({
     .int()
     .min(0)
     .max(Number.MAX_SAFE_INTEGER)
-    .meta({ description: 'The export fails with `total_changed` if the net differs.' })
+    .meta({
+      description:
+        'The export fails with `total_changed` if the total that is due, as in the preview, differs.',
+    })
     .optional(),
 });
 
@@ -70,6 +78,7 @@ function presentPreview(asOf: number, rows: readonly PreviewRow[]) {
       affiliateName: row.affiliateName,
       count: row.count,
       totalCents: row.totalCents,
+      moreRemains: row.moreRemains,
     })),
     totalCents: rows.reduce((sum, row) => sum + row.totalCents, 0),
   };
@@ -79,6 +88,12 @@ const CSV_HEADERS = {
   'Content-Disposition': 'Suggests a name for the file.',
   'X-Payout-Id': 'The id of the payout. Absent if nothing was paid.',
   'X-Payout-Sha256': 'The SHA-256 of the body, hexadecimal.',
+};
+
+const EXPORT_HEADERS = {
+  ...CSV_HEADERS,
+  'X-Payout-More-Due':
+    '`true` if earnings remain due that this payout had no room for: export again. Otherwise `false`.',
 };
 
 function presentCsv({ payoutId, bytes, sha256 }: PayoutCsv, fileName: string): RawReply {
@@ -91,6 +106,14 @@ function presentCsv({ payoutId, bytes, sha256 }: PayoutCsv, fileName: string): R
     },
     body: bytes,
   };
+}
+
+function presentExport(
+  { csv, moreDue }: { csv: PayoutCsv; moreDue: boolean },
+  affiliateId: string,
+): RawReply {
+  const { headers, body } = presentCsv(csv, csv.payoutId ?? `nothing-due-${affiliateId}`);
+  return { headers: { ...headers, 'X-Payout-More-Due': String(moreDue) }, body };
 }
 
 const EXPORT_RETRY_AFTER_SECONDS = 5;
@@ -132,12 +155,13 @@ export const payoutRoutes = [
     operationId: 'exportPayout',
     summary: 'Pays the amount due to an affiliate and returns the payout as CSV.',
     description:
-      'Each commission is paid once. If the net is zero or less, nothing is paid and the CSV has only its header line. ' +
+      `Each commission is paid once. A payout has all due reversals and corrections and at most ${PAYOUT_EARNINGS_LIMIT} earnings, ` +
+      'oldest first; repeat the export while `X-Payout-More-Due` is `true`. If the net is zero or less, nothing is paid and the CSV has only its header line. ' +
       'Stored responses of exports never expire.',
     ids: { affiliateId: 'affiliate' },
     body: exportBody,
     errors: ['total_changed', 'idempotency_key_reused', 'payout_not_settled'],
-    response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
+    response: { status: 200, contentType: 'text/csv', headers: EXPORT_HEADERS },
     handler: async ({ ctx, deps, caller, app, ids, body }) => {
       const result = await exportPayout(deps, {
         appId: app.id,
@@ -149,7 +173,7 @@ export const payoutRoutes = [
       });
       switch (result.kind) {
         case 'csv':
-          return presentCsv(result.csv, result.csv.payoutId ?? `nothing-due-${ids.affiliateId}`);
+          return presentExport(result, ids.affiliateId);
         case 'not_found':
           throw notFound();
         case 'total_changed':

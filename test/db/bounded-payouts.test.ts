@@ -1,0 +1,202 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import { newId } from '../../src/db/new-id.ts';
+import { previewPayouts } from '../../src/db/payout-lists.ts';
+import type { AffiliateId, AppId, KeyId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { insertEarning, insertReversal } from '../support/ledger.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+
+/** Earnings per payout, instead of 50,000. */
+const LIMIT = 3;
+
+let api: TestApi;
+let app: TestApp;
+let affiliateId: AffiliateId;
+
+beforeAll(async () => {
+  api = await startTestApi({
+    workflows: {
+      processDelivery: async () => null,
+      healBinding: () => {},
+      settlePayout: async (_, requestId) => await settlePayoutRequest(api.sql, requestId, LIMIT),
+    },
+  });
+  app = await newApp(api);
+});
+beforeEach(async () => {
+  affiliateId = (await newAffiliate(api, app)) as AffiliateId;
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const START = Date.now() - 100 * DAY_MS;
+
+/** Inserts due earnings of these amounts, the oldest first. Returns their ids. */
+async function earn(...amounts: number[]): Promise<string[]> {
+  const ids: string[] = [];
+  for (const [day, amountCents] of amounts.entries()) {
+    const occurredAt = START + day * DAY_MS;
+    ids.push(
+      await insertEarning(api, app, { affiliateId, amountCents, occurredAt, dueAt: occurredAt + DAY_MS }),
+    );
+  }
+  return ids;
+}
+
+/** Exports, and returns what the payout contains and whether the response says that more is due. */
+async function exportOnce(body: object = {}) {
+  const path = `/apps/${app.appId}/affiliates/${affiliateId}/payouts/export`;
+  const answer = await api.call('POST', path, { key: app.key, body });
+  const lines = answer.text.trimEnd().split('\r\n').slice(1);
+  return {
+    status: answer.status,
+    amounts: lines.map((line) => Number(line.split(',')[4])),
+    ids: lines.map((line) => line.split(',')[3] ?? ''),
+    moreDue: answer.headers.get('x-payout-more-due'),
+  };
+}
+
+describe('a payout is bounded', () => {
+  // @promise payout-bounded
+  test('it contains the oldest due earnings, and repeated exports pay each commission once', async () => {
+    const ids = await earn(1, 2, 3, 4, 5, 6, 7);
+    const exports = [await exportOnce(), await exportOnce(), await exportOnce(), await exportOnce()];
+    expect(exports.map(({ amounts }) => amounts)).toEqual([[1, 2, 3], [4, 5, 6], [7], []]);
+    expect(exports.map(({ moreDue }) => moreDue)).toEqual(['true', 'true', 'false', 'false']);
+    expect(exports.flatMap((one) => one.ids)).toEqual(ids);
+  });
+
+  // @promise payout-bounded
+  test('it contains all due reversals, so that no export pays more than is owed', async () => {
+    const ids = await earn(100, 100, 100, 100, 100);
+    for (const id of ids.slice(2)) {
+      await insertReversal(api, id ?? '', { amountCents: 60, occurredAt: Date.now() - DAY_MS });
+    }
+    const first = await exportOnce();
+    expect(first.amounts.toSorted((a, b) => a - b)).toEqual([-60, -60, -60, 100, 100, 100]);
+    expect(first.moreDue).toBe('true');
+    expect(await exportOnce()).toMatchObject({ amounts: [100, 100], moreDue: 'false' });
+  });
+
+  // @promise payout-bounded
+  test('it contains more earnings when the reversals outweigh the bound, so that a creator can always be paid', async () => {
+    const ids = await earn(1, 1, 1, 100, 100, 100);
+    for (const id of ids.slice(3, 5)) {
+      await insertReversal(api, id ?? '', { amountCents: 80, occurredAt: Date.now() - DAY_MS });
+    }
+    const first = await exportOnce();
+    expect(first.amounts.reduce((sum, cents) => sum + cents, 0)).toBe(43);
+    expect(first.moreDue).toBe('true');
+    expect(await exportOnce()).toMatchObject({ amounts: [100], moreDue: 'false' });
+  });
+
+  // @promise payout-bounded
+  test('a total of zero or less is carried forward, whatever the bound', async () => {
+    const ids = await earn(1, 1, 1, 100);
+    await exportOnce();
+    await exportOnce();
+    for (const id of ids) await insertReversal(api, id, { amountCents: 1, occurredAt: Date.now() - DAY_MS });
+    await earn(1, 1, 1, 1);
+    expect(await exportOnce()).toMatchObject({ amounts: [], moreDue: 'false' });
+  });
+
+  // @promise payout-bounded, expected-total
+  test('an expected total is compared with everything that is due, as in the preview', async () => {
+    await earn(1, 2, 3, 4, 5);
+    const row = async () =>
+      (await previewPayouts(api.sql, app.appId as AppId, Date.now(), LIMIT)).find(
+        (found) => found.affiliateId === affiliateId,
+      );
+    expect(await row()).toMatchObject({ count: 5, totalCents: 15, moreRemains: true });
+    expect((await exportOnce({ expectedTotalCents: 6 })).status).toBe(409);
+    expect(await exportOnce({ expectedTotalCents: 15 })).toMatchObject({
+      amounts: [1, 2, 3],
+      moreDue: 'true',
+    });
+    expect(await row()).toMatchObject({ count: 2, totalCents: 9, moreRemains: false });
+    expect(await exportOnce({ expectedTotalCents: 9 })).toMatchObject({ amounts: [4, 5], moreDue: 'false' });
+  });
+
+  // @promise payout-bounded
+  test('a refund appends its reversal while a payout has locked the earnings of the same creator', async () => {
+    const [id] = await earn(100, 100);
+    const { keyId } = await api.sql.one<{ keyId: KeyId }>`
+      select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
+    const requestId = newId('payoutRequest');
+    const { appId, accountId } = app;
+    await openPayoutRequest(api.sql, {
+      id: requestId,
+      appId: appId as AppId,
+      affiliateId,
+      accountId,
+      keyId,
+      idempotencyKey: null,
+      expectedTotalCents: null,
+      validForMs: 60_000,
+    });
+    await api.sql`
+      create function hold_payout() returns trigger language plpgsql as $$
+      begin
+        perform pg_sleep(2);
+        return new;
+      end $$`;
+    await api.sql`
+      create trigger payouts_hold before insert on payouts for each row execute function hold_payout()`;
+    try {
+      const begin = performance.now();
+      const settling = settlePayoutRequest(api.sql, requestId);
+      await new Promise((resolve) => {
+        setTimeout(resolve, 500);
+      });
+      await insertReversal(api, id ?? '', { amountCents: 10, occurredAt: Date.now() - DAY_MS });
+      expect(performance.now() - begin).toBeLessThan(1_800);
+      await settling;
+    } finally {
+      await api.sql`drop trigger payouts_hold on payouts`;
+    }
+    const { total } = await api.sql.one<{ total: number }>`
+      select total_cents as total from payouts where affiliate_id = ${affiliateId}`;
+    expect(total).toBe(200);
+  });
+});
+
+test('the sums of payouts are those of their items after all of this', async () => {
+  const checks = [
+    'payouts_are_the_sum_of_their_items',
+    'paid_once',
+    'paid_means_in_a_payout',
+    'payouts_were_asked_for',
+  ];
+  await expectConsistentLedger(api.sql, checks);
+});
+
+describe('sums beyond 2^53 cents', () => {
+  // @promise sums-beyond-2-53
+  test('two huge earnings fail no dashboard and are paid by two exports', async () => {
+    const huge = 6_000_000_000_000_000;
+    await earn(huge, huge);
+    api.clock.now = Date.now();
+    const get = async <T>(path: string) => {
+      const { status, body } = await api.call<T>('GET', `/apps/${app.appId}${path}`, { key: app.key });
+      expect({ path, status }).toEqual({ path, status: 200 });
+      return body;
+    };
+    const { commissions } = await get<{ commissions: { lifetime: number } }>('/overview');
+    expect(commissions.lifetime).toBeGreaterThanOrEqual(2 * huge);
+    const creator = await get<{ earnings: { lifetime: number } }>(`/affiliates/${affiliateId}/overview`);
+    expect(creator.earnings.lifetime).toBe(2 * huge);
+    const { points } = await get<{ points: { commissionCents: number }[] }>(
+      `/timeseries?from=${START - DAY_MS}&to=${START + 20 * DAY_MS}&interval=month`,
+    );
+    expect(points.reduce((sum, point) => sum + point.commissionCents, 0)).toBeGreaterThanOrEqual(2 * huge);
+    const { rows } = await get<{ rows: { affiliateId: string; totalCents: number }[] }>('/payouts/preview');
+    expect(rows.find((row) => row.affiliateId === affiliateId)?.totalCents).toBe(2 * huge);
+    await get('/affiliates?sort=earnings');
+    expect(await exportOnce()).toMatchObject({ amounts: [huge], moreDue: 'true' });
+    expect(await exportOnce()).toMatchObject({ amounts: [huge], moreDue: 'false' });
+  });
+});
