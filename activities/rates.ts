@@ -52,8 +52,8 @@ export function createRatesActivities({
     },
 
     /**
-     * Evaluates one page of payments; the first page also those that an alias marked. A payment that fails is logged and does
-     * not stop the others.
+     * Evaluates one page of payments; the first page also those that an alias marked. A payment that fails is logged
+     * and does not stop the others.
      */
     convertPage: async (after) => {
       const ids = await findConvertiblePayments(sql, after === null ? null : parseId('payment', after), PAGE);

@@ -47,8 +47,8 @@ export function startRelay({
   let nextConvertAt = 0;
 
   /**
-   * Starts `convert` when a missing rate has arrived, or when an alias shows that a payment was attributed twice. A payment that
-   * fails there is found again, but not at once.
+   * Starts `convert` when a missing rate has arrived, or when an alias shows that a payment was attributed twice. A
+   * payment that fails there is found again, but not at once.
    */
   async function convert(): Promise<number> {
     if (Date.now() < nextConvertAt) return 0;

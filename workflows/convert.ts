@@ -6,8 +6,8 @@ import type { ConvertPage, ConvertResult } from '../src/domain/workflow-contract
 const { convertPage } = proxyActivities<RatesActivities>(UNTIL_DONE);
 
 /**
- * Evaluates, page by page, the payments whose missing exchange rate has arrived, and those that an alias has shown to be
- * attributed twice. The relay starts it.
+ * Evaluates, page by page, the payments whose missing exchange rate has arrived, and those that an alias has shown to
+ * be attributed twice. The relay starts it.
  */
 export async function convert(): Promise<ConvertResult> {
   let after: string | null = null;

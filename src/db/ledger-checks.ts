@@ -71,7 +71,10 @@ const bookedMinor = (sql: Sql, appId: AppId): Fragment => sql.fragment`
   select booked_payment_id as payment_id, sum(booked_minor)::numeric as minor
     from adjustments where app_id = ${appId} and booked_minor <> 0 group by 1`;
 
-/** The row that counts among the attributed rows of the payment that `ref` names at the store of `row`: the first to earn. */
+/**
+ * The row that counts among the attributed rows of the payment that `ref` names at the store of `row`: the first to
+ * earn.
+ */
 const keptRow = (sql: Sql, row: Fragment, ref: Fragment): Fragment => sql.fragment`
   select q.id
     from same_payment(${row}.app_id, ${row}.environment, ${row}.store, array[${ref}]) q

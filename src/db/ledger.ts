@@ -133,13 +133,15 @@ export const PAYOUT_EARNINGS_LIMIT = 50_000;
  * Settles an open payout request in one statement. A request that is no longer open moves nothing, so a second run pays
  * nothing. A net of zero or less pays nothing and is carried forward. The parts of the statement:
  *
- * - `req` locks the open request. `deductions` locks all due rows that are negative, and `earnings` the oldest due rows that are
- *   positive and one more. Those that fit one payout, by number and sum, are `is_bounded`. The locks let a concurrent refund append its reversal.
- * - `short` has a row if those earnings do not outweigh the deductions although more are due. `further` then adds earnings until
- *   the net is positive, so that deductions can never keep a creator from being paid.
- * - `due` are the rows that this payout would contain, and `net` is their sum. `owed` is the sum of everything due, which an
- *   expected total is compared with.
- * - `verdict` decides: `total_changed` if the caller expected another total, `paid` if the net is positive, else `empty`.
+ * - `req` locks the open request. `deductions` locks all due rows that are negative, and `earnings` the oldest due rows
+ *   that are positive and one more. Those that fit one payout, by number and sum, are `is_bounded`. The locks let a
+ *   concurrent refund append its reversal.
+ * - `short` has a row if those earnings do not outweigh the deductions although more are due. `further` then adds
+ *   earnings until the net is positive, so that deductions can never keep a creator from being paid.
+ * - `due` are the rows that this payout would contain, and `net` is their sum. `owed` is the sum of everything due,
+ *   which an expected total is compared with.
+ * - `verdict` decides: `total_changed` if the caller expected another total, `paid` if the net is positive, else
+ *   `empty`.
  * - `payout` and `items` insert the payout. `moved` marks its commissions paid, and matures due ones in any case.
  * - The final update stores the result in the request.
  */

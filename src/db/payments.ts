@@ -49,8 +49,8 @@ export type PaymentSelector =
  * - `candidates`: the users whom the payment's events name or whom its provider keys lead to, with their bindings;
  * - `adjustments`: its refunds and disputes, found by any of its references;
  * - `app` and `referenceRate`: the current settings, and the exchange rate for its day;
- * - `aliases`: its rows under other references. Of several attributed rows the one with the first earning counts; the others
- *   have it as `duplicateOf`.
+ * - `aliases`: its rows under other references. Of several attributed rows the one with the first earning counts; the
+ *   others have it as `duplicateOf`.
  */
 export async function loadPayments(sql: Sql, selector: PaymentSelector): Promise<StoredPayment[]> {
   const which =
@@ -154,8 +154,8 @@ export interface AppliedEvaluation {
  * read. Returns null if it does not: read and evaluate the payment again. With `delivery`, the same statement stores
  * the delivery's outcome. Rows that a reprocess run appends carry its id. The parts of the statement:
  *
- * - `names` locks all rows of the payment (its references) in one order. `held` raises the version and stores the result, if
- *   no row has changed since it was read.
+ * - `names` locks all rows of the payment (its references) in one order. `held` raises the version and stores the
+ *   result, if no row has changed since it was read.
  * - `aliases` raises the versions of the other rows, so that their evaluations run again: only one reference earns.
  * - `terms` gives what all commissions of the payment share. `written` inserts commissions, `earned` revenue entries.
  * - `booked` stores how much of each adjustment the ledger contains. `first_paid` sets the user's first payment.
@@ -324,8 +324,8 @@ export async function findWaitingPayments(
 }
 
 /**
- * Returns payments that a new alias ties to another attributed row, and that no evaluation has followed for `olderThanMs`.
- * Oldest first.
+ * Returns payments that a new alias ties to another attributed row, and that no evaluation has followed for
+ * `olderThanMs`. Oldest first.
  */
 export async function findPaymentsToRecheck(
   sql: Sql,

@@ -48,8 +48,8 @@ export interface PreviewRow {
 }
 
 /**
- * Returns what exports at `asOf` would pay each affiliate: matured commissions, from their stored sums, and pending ones that
- * are due, net of reversals and corrections. The largest first, without affiliates whose net is zero or less.
+ * Returns what exports at `asOf` would pay each affiliate: matured commissions, from their stored sums, and pending
+ * ones that are due, net of reversals and corrections. The largest first, without affiliates whose net is zero or less.
  */
 export async function previewPayouts(
   sql: Sql,

@@ -187,9 +187,10 @@ export interface Evaluation {
  * Compares the ledger of a payment with what it should contain, and returns the difference. Pure: the caller appends
  * the difference if the payment still has the version that was read, and otherwise evaluates again.
  *
- * - The rate, the hold period and the affiliate's status are the current ones. Once a commission is written they are fixed.
- * - The reversed amount is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than the
- *   commission. A reversal has the due date of its earning, so that both net in the same payout.
+ * - The rate, the hold period and the affiliate's status are the current ones. Once a commission is written they are
+ *   fixed.
+ * - The reversed amount is `round(commission × refunded so far / paid)`, refunds and disputes together, never more than
+ *   the commission. A reversal has the due date of its earning, so that both net in the same payout.
  * - If the payment was attributed under two references, all that is left under the second one is taken back.
  */
 export function evaluatePayment(
@@ -283,8 +284,8 @@ function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined
 }
 
 /**
- * Returns what is left of the earning and the revenue of a duplicate, as opposite entries. Refunds and disputes count for the
- * row that stays. The entries have the time of the payment, so that they correct the day that counted it twice.
+ * Returns what is left of the earning and the revenue of a duplicate, as opposite entries. Refunds and disputes count
+ * for the row that stays. The entries have the time of the payment, so that they correct the day that counted it twice.
  */
 function takeBack(payment: PaymentSnapshot): Pick<Evaluation, 'likelyCause' | 'correction' | 'revenue'> {
   const { likelyCause, occurredAt } = payment;
