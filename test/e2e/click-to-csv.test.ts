@@ -71,6 +71,7 @@ describe('from a click to a payout CSV', () => {
       affiliateName: 'Test creator A',
       count: 3,
       totalCents: 250 + 500 - 100,
+      moreRemains: false,
     });
 
     const csv = await founder.exportCsv(affiliateId);

@@ -222,8 +222,8 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
           where p.app_id = {mine}
             and exists (select from commissions c where c.payment_id = p.id and c.kind = 'earning')
             and exists (select from commissions c where c.payment_id = q.id and c.kind = 'earning') limit 1
-         returning (select c.id from commissions c join payments x on x.id = c.payment_id
-                     where c.kind = 'earning' and x.app_id = payment_aliases.app_id and x.ref = payment_ref) as id`,
+         returning (select max(c.id::text) from commissions c join payments x on x.id = c.payment_id
+                     where c.kind = 'earning' and x.app_id = payment_aliases.app_id and x.ref in (alias_ref, payment_ref)) as id`,
     ],
   ],
   [

@@ -221,6 +221,7 @@ describe('commissions', () => {
       eventId: expect.stringMatching(/^evt_/),
       kind: 'earning',
       reversesCommissionId: null,
+      reason: null,
       status: 'pending',
       rateBps: 2000,
       baseCents: 500,
@@ -266,8 +267,8 @@ describe('the payout preview', () => {
     expect(body).toEqual({
       asOf: new Date(now).toISOString(),
       rows: [
-        { affiliateId: bob, affiliateName: 'Bob', count: 1, totalCents: 500 },
-        { affiliateId: ann, affiliateName: 'Ann', count: 2, totalCents: 120 },
+        { affiliateId: bob, affiliateName: 'Bob', count: 1, totalCents: 500, moreRemains: false },
+        { affiliateId: ann, affiliateName: 'Ann', count: 2, totalCents: 120, moreRemains: false },
       ],
       totalCents: 620,
     });
