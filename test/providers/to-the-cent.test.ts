@@ -62,6 +62,8 @@ function snapshotOf(
     revenueCents: null,
     earning: null,
     countedElsewhere: false,
+    correctedCents: 0,
+    duplicateOf: null,
     candidates: [{ customerUserId: 'user-hazel', identified: true, nearlyIdentified: false, binding }],
     adjustments,
     app: { commissionRateBps: 2000, attributionWindowDays: 30, holdPeriodDays: 30 },
