@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander';
 import { addAccountsCommand } from './commands/accounts.ts';
+import { addArchiveCommands } from './commands/archive.ts';
 import { addDeliveriesCommand } from './commands/deliveries.ts';
 import { addKeysCommand } from './commands/keys.ts';
 import { addLedgerCommand } from './commands/ledger.ts';
@@ -17,6 +18,7 @@ const COMMANDS = [
   addKeysCommand,
   addSelfTestCommand,
   addMigrateCommand,
+  addArchiveCommands,
   addDeliveriesCommand,
   addLedgerCommand,
   addRatesCommand,

@@ -3,6 +3,7 @@ import { connect } from '../db/sql.ts';
 import type { Sql } from '../db/sql.ts';
 import type { OpenDatabaseOptions, OpenedDatabase } from '../embedded/database.ts';
 import type { FoundService } from '../embedded/find-service.ts';
+import type { SecretsKeyStore } from '../embedded/secrets-keys.ts';
 import { CommandFailedError, EXIT, formatTable } from './output.ts';
 import type { TableRow } from './output.ts';
 
@@ -15,6 +16,8 @@ export interface AdminDeps {
   readonly openDatabase: (options: OpenDatabaseOptions) => Promise<OpenedDatabase>;
   /** Finds the running service, by its data folder or else by the environment. Null when none can be running. */
   readonly findService: () => Promise<FoundService | null>;
+  /** The keys of the service's secret box. */
+  readonly secretsKeys: SecretsKeyStore;
   /** Receives the result of a command and nothing else. */
   readonly stdout: (text: string) => void;
   /** Receives progress, warnings and errors. */
@@ -29,9 +32,9 @@ const SERVICE_TIMEOUT_MS = 30_000;
 /** What each command receives. */
 export interface CommandContext extends Required<AdminDeps> {
   /** Runs `work` on the database of a service. Refuses a database that has no schema. */
-  readonly withDatabase: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
+  readonly withDatabase: <T>(work: (sql: Sql, url: string) => Promise<T>) => Promise<T>;
   /** Runs `work` on a database. Creates a missing one, and the schema of an empty one. */
-  readonly withNewDatabase: <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
+  readonly withNewDatabase: <T>(work: (sql: Sql, url: string) => Promise<T>) => Promise<T>;
   /** Prints a result as JSON with `--json`, otherwise as a table. */
   readonly print: (json: unknown, rows: readonly TableRow[], options: JsonOptions) => void;
   /** Makes the exit status 1 although the command prints a result: a check found a problem. */
@@ -51,7 +54,7 @@ export const JSON_OPTION = ['--json', 'print JSON instead of a table'] as const;
 export function createCommandContext(deps: AdminDeps): CommandContext {
   let status: number = EXIT.ok;
   async function withDatabase<T>(
-    work: (sql: Sql) => Promise<T>,
+    work: (sql: Sql, url: string) => Promise<T>,
     { mayCreate }: OpenDatabaseOptions,
   ): Promise<T> {
     const { url, close } = await deps.openDatabase({ mayCreate });
@@ -65,7 +68,7 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
         deps.stderr('Creating the schema in the empty database.\n');
         await migrate(url);
       }
-      return await work(sql);
+      return await work(sql, url);
     } finally {
       await sql.close();
       await close();

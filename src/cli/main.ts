@@ -2,6 +2,7 @@
 import { ConfigError, readConfig } from '../config/config.ts';
 import { openDatabase } from '../embedded/database.ts';
 import { findService } from '../embedded/find-service.ts';
+import { createSecretsKeyStore } from '../embedded/secrets-keys.ts';
 import { StartupError } from '../config/startup-error.ts';
 import { runAdmin } from './admin.ts';
 
@@ -14,6 +15,10 @@ try {
     openDatabase: async (options) =>
       await openDatabase(readConfig(process.env), (line) => stderr(`${line}\n`), options),
     findService: async () => await findService(readConfig(process.env)),
+    secretsKeys: {
+      read: async () => await createSecretsKeyStore(readConfig(process.env)).read(),
+      require: async (keys) => await createSecretsKeyStore(readConfig(process.env)).require(keys),
+    },
     stdout: (text) => process.stdout.write(text),
     stderr,
   });

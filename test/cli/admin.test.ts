@@ -5,6 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
+import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { findAccountCaller } from '../../src/db/account-keys.ts';
 import { connect } from '../../src/db/sql.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
@@ -30,6 +31,7 @@ async function adminOn(url: string, ...args: string[]) {
       opened += 1;
       return { url, close: async () => void (closed += 1) };
     },
+    secretsKeys: noSecretsKeys,
     findService: async () => null,
     stdout: (text) => void (out += text),
     stderr: (text) => void (err += text),

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
+import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { listAppIds } from '../../src/db/apps.ts';
 import { checkLedger } from '../../src/db/ledger-checks.ts';
 import { importRates } from '../../src/db/rates.ts';
@@ -661,6 +662,7 @@ describe('admin ledger check', () => {
     let out = '';
     const status = await runAdmin(['ledger', 'check', ...args], {
       openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+      secretsKeys: noSecretsKeys,
       findService: async () => null,
       stdout: (text) => void (out += text),
       stderr: () => {},

@@ -4,6 +4,7 @@ import path from 'node:path';
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
+import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import type { LikelyCause } from '../../src/domain/evaluate-payment.ts';
 import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
@@ -84,6 +85,7 @@ async function importEuro(day: string): Promise<void> {
   await writeFile(file, `date,currency,usd_rate\n${day},EUR,1.1`);
   const status = await runAdmin(['rates', 'import', file], {
     openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+    secretsKeys: noSecretsKeys,
     findService: async () => null,
     stdout: () => {},
     stderr: () => {},

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { runAdmin } from '../../src/cli/admin.ts';
+import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { importRates as writeRates } from '../../src/db/rates.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { startLocalTemporal } from '../../temporal/local-server/server.ts';
@@ -45,6 +46,7 @@ async function importRates(...lines: string[]): Promise<void> {
   let message = '';
   const status = await runAdmin(['rates', 'import', file], {
     openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+    secretsKeys: noSecretsKeys,
     findService: async () => null,
     stdout: () => {},
     stderr: (text) => void (message += text),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
+import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newApp, startTestApi } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
@@ -19,6 +20,7 @@ async function admin(args: readonly string[], over: { url?: string; serviceTimeo
   let [out, err] = ['', ''];
   const status = await runAdmin(args, {
     openDatabase: async () => ({ url: over.url ?? service.database.url, close: async () => {} }),
+    secretsKeys: noSecretsKeys,
     findService: async () => null,
     stdout: (text) => void (out += text),
     stderr: (text) => void (err += text),

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
+import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { recordEventFacts } from '../../src/db/events.ts';
 import { newId } from '../../src/db/new-id.ts';
@@ -614,6 +615,7 @@ describe('the command line', () => {
     const { url, ownUrl } = service;
     const status = await runAdmin(['self-test', ...args], {
       openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+      secretsKeys: noSecretsKeys,
       findService: async () =>
         over === null
           ? null

@@ -2,6 +2,7 @@ import { mkdir, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
+import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { prepareDataDir, writeServiceFile } from '../../src/embedded/data-dir.ts';
 import { openDatabase } from '../../src/embedded/database.ts';
@@ -15,6 +16,7 @@ async function run(dataDir: string, ...args: string[]) {
   let [out, err] = ['', ''];
   const status = await runAdmin(args, {
     openDatabase: async (options) => await openDatabase(readConfig({ DATA_DIR: dataDir }), () => {}, options),
+    secretsKeys: noSecretsKeys,
     findService: async () => null,
     stdout: (text) => void (out += text),
     stderr: (text) => void (err += text),

@@ -398,6 +398,8 @@ const OPERATION: readonly PromiseSection[] = [
         'the command line works on the data folder, whether or not the service is running; an empty database is set up',
       'command-line-creates-nothing':
         'only the start, `migrate` and `accounts create` create a database; other commands refuse a missing or empty one',
+      'move-database':
+        '`export` and `import` move all data and the secrets key to another database, checked on both sides',
       'data-survive-restart': 'the data survive a restart',
       'temporal-degraded': 'a service that loses Temporal is ready and reports it as degraded',
       'database-not-ready': 'a service that loses its database is not ready',

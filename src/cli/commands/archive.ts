@@ -1,0 +1,135 @@
+import { createReadStream, createWriteStream } from 'node:fs';
+import { rm } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip, createGzip } from 'node:zlib';
+import type { Command } from 'commander';
+import { listAppIds } from '../../db/apps.ts';
+import { ArchiveError, exportArchive, importArchive, openArchive } from '../../db/archive.ts';
+import type { ArchiveHeader, OpenArchive } from '../../db/archive.ts';
+import { checkLedger } from '../../db/ledger-checks.ts';
+import { findRollupDifferences } from '../../db/rollups.ts';
+import type { Sql } from '../../db/sql.ts';
+import { errorCode } from '../../embedded/error-text.ts';
+import { JSON_OPTION } from '../command-context.ts';
+import type { CommandContext, JsonOptions } from '../command-context.ts';
+import { CommandFailedError } from '../output.ts';
+
+/** Returns the path of a file. A relative name starts at the folder in which npm was started. */
+const pathOf = (name: string) => resolve(process.env['INIT_CWD'] ?? '.', name);
+
+/** Opens an archive, runs `work`, and closes the file. Every error of the file names it. */
+async function withArchive<T>(name: string, work: (archive: OpenArchive) => Promise<T>): Promise<T> {
+  const path = pathOf(name);
+  const file = createReadStream(path);
+  const text = createGunzip();
+  // The error of a failed read reaches the reader of `text`.
+  const reading = pipeline(file, text).catch((error: unknown) => text.destroy(error as Error));
+  try {
+    return await work(await openArchive(text));
+  } catch (error) {
+    if (error instanceof ArchiveError) throw new CommandFailedError(`${path}: ${error.message}`);
+    const code = errorCode(error);
+    if (code?.startsWith('Z_') === true) {
+      const what =
+        code === 'Z_BUF_ERROR' ? 'is incomplete. Export it again' : 'is not an archive of Tributary';
+      throw new CommandFailedError(`${path} ${what}.`);
+    }
+    if (isFileError(error)) throw cannotUse(path, 'read', error);
+    throw error;
+  } finally {
+    file.destroy();
+    text.destroy();
+    await reading;
+  }
+}
+
+/** Whether an error names a file that could not be opened. */
+const isFileError = (error: unknown) =>
+  errorCode(error) !== undefined && typeof error === 'object' && error !== null && 'path' in error;
+
+function cannotUse(path: string, what: 'read' | 'written', error: unknown): CommandFailedError {
+  const code = errorCode(error);
+  return new CommandFailedError(
+    code === 'EEXIST'
+      ? `${path} already exists. Choose another name.`
+      : `${path} can't be ${what} (${code}). Check the name and the permissions.`,
+  );
+}
+
+/** Returns whether the ledger keeps its rules and the sums match their source rows. */
+async function isConsistent(sql: Sql): Promise<boolean> {
+  const checks = await checkLedger(sql, await listAppIds(sql));
+  return checks.every((check) => check.ok) && (await findRollupDifferences(sql)).length === 0;
+}
+
+function summary({ exportedAt, tables }: ArchiveHeader, ok: boolean) {
+  const rows = tables.reduce((sum, table) => sum + table.rows, 0);
+  return { exportedAt, tables: tables.length, rows, ok };
+}
+
+/** Adds `export` and `import`. */
+export function addArchiveCommands(program: Command, context: CommandContext): void {
+  const { withDatabase, withNewDatabase, secretsKeys, print, stdout, stderr, markFailed } = context;
+  const report = (header: ArchiveHeader, ok: boolean, options: JsonOptions) => {
+    const result = summary(header, ok);
+    print(result, [{ ...result, ok: ok ? 'yes' : 'no' }], options);
+    if (!ok) markFailed();
+    stderr(
+      ok
+        ? 'The ledger and all sums are consistent.\n'
+        : 'The ledger or a sum is not consistent. Run ledger check and rollups check for the rows.\n',
+    );
+  };
+  program
+    .command('export')
+    .description('write the whole database and the secrets key to one new file; checks the ledger')
+    .argument('<file>', 'the archive to write; keep it as secret as SECRETS_KEY')
+    .option(...JSON_OPTION)
+    .action(async (name: string, options: JsonOptions) => {
+      const path = pathOf(name);
+      await withDatabase(async (sql, url) => {
+        const ok = await isConsistent(sql);
+        const keys = await secretsKeys.read();
+        let header: ArchiveHeader | undefined;
+        const file = createWriteStream(path, { flags: 'wx', mode: 0o600 });
+        try {
+          await pipeline(
+            exportArchive(url, keys, (created) => {
+              header = created;
+            }),
+            createGzip(),
+            file,
+          );
+        } catch (error) {
+          if (isFileError(error)) throw cannotUse(path, 'written', error);
+          await rm(path, { force: true });
+          throw error;
+        }
+        if (header === undefined) throw new Error('an archive has a header');
+        report(header, ok, options);
+      });
+      stderr(
+        'The archive has what was stored at its start. To move the service, stop it before the export.\n',
+      );
+    });
+  program
+    .command('import')
+    .description('fill an empty database from an archive; checks the ledger')
+    .argument('<file>', 'an archive that export wrote')
+    .option('--show-secrets-key', 'only print the secrets key of the archive')
+    .option(...JSON_OPTION)
+    .action(async (name: string, options: JsonOptions & { showSecretsKey?: boolean }) => {
+      await withArchive(name, async (archive) => {
+        if (options.showSecretsKey === true) {
+          stdout(`${archive.header.secretsKeys.join(',')}\n`);
+          return;
+        }
+        await withNewDatabase(async (sql, url) => {
+          await secretsKeys.require(archive.header.secretsKeys.map((key) => Buffer.from(key, 'base64')));
+          await importArchive(url, archive);
+          report(archive.header, await isConsistent(sql), options);
+        });
+      });
+    });
+}
