@@ -1,11 +1,11 @@
-import { ApplicationFailure } from '@temporalio/activity';
+import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { Logger } from 'pino';
 import { findPaymentsToRecheck, loadPayments } from '../src/db/payments.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import { findConvertiblePayments, importRates } from '../src/db/rates.ts';
 import { isConnectionFailure } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
-import { fetchRatesFile, RatesAddressWrong } from '../src/rates/fetch-rates.ts';
+import { fetchRatesFile, RatesAddressWrong, RatesUnavailable } from '../src/rates/fetch-rates.ts';
 import { readRatesFile } from '../src/rates/read-rates-file.ts';
 import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
 import type { ConvertPage, RatesResult } from '../src/domain/workflow-contracts.ts';
@@ -46,8 +46,17 @@ export function createRatesActivities({
         logger.info({ rates: file.rates.length, ...imported, msg: 'exchange rates imported' });
         return { status: 'imported', rates: file.rates.length, ...imported };
       } catch (error) {
-        if (!(error instanceof RatesAddressWrong)) throw error;
-        throw ApplicationFailure.nonRetryable(`${error.message} Fix RATES_URL.`, error.name);
+        if (!(error instanceof RatesUnavailable)) throw error;
+        const nonRetryable = error instanceof RatesAddressWrong;
+        const message = nonRetryable ? `${error.message} Fix RATES_URL.` : error.message;
+        logger.warn({ msg: `exchange rates not fetched: ${message}` });
+        // Benign: the SDK would log a stack of this code, which says nothing about the bank's server.
+        throw ApplicationFailure.create({
+          message,
+          type: error.name,
+          nonRetryable,
+          category: ApplicationFailureCategory.BENIGN,
+        });
       }
     },
 
