@@ -1,17 +1,4 @@
-import { readConfig } from './config/config.ts';
-import { banner, exitWith, runServer, stopOnSignal } from './server.ts';
-import type { RunningServer } from './server.ts';
+import { requireNode } from './config/node-version.ts';
 
-let starting: Promise<RunningServer> | undefined;
-const signal = stopOnSignal(async () => {
-  // A failed start has ended everything itself.
-  const server = await starting?.catch(() => undefined);
-  await server?.stop();
-});
-try {
-  starting = runServer(readConfig(process.env), signal);
-  const server = await starting;
-  if (!signal.aborted) process.stderr.write(`${banner(server)}\n`);
-} catch (error) {
-  if (!signal.aborted) exitWith(error);
-}
+requireNode();
+await import('./start.ts');
