@@ -4,8 +4,6 @@ import { loadClientConnectConfig } from '@temporalio/envconfig';
 import { Client, Connection, isGrpcServiceError } from '@temporalio/client';
 import { DefaultLogger, makeTelemetryFilterString, Runtime, Worker } from '@temporalio/worker';
 import type { WorkflowBundle } from '@temporalio/worker';
-import { readServiceFile } from '../src/embedded/data-dir.ts';
-import { errorCode } from '../src/embedded/error-text.ts';
 import { bundleWorkflows } from './bundle.ts';
 
 /** There is no history to replay. The message is for the person at the command line. */
@@ -27,8 +25,8 @@ export interface ReplayOptions {
   /** The folder of relative file names. */
   readonly folder: string;
   readonly dataDir: string;
-  /** The address that the environment names; undefined for the service of the data folder. */
-  readonly temporalAddress: string | undefined;
+  /** Returns the address that the environment or the running service of the data folder names. */
+  readonly findTemporal: () => Promise<string | undefined>;
 }
 
 /** The gRPC status of an unknown workflow. */
@@ -41,7 +39,7 @@ async function readHistoryFile(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {
-    const code = errorCode(error);
+    const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
     throw new NoHistoryError(`${path} can't be read (${code}). Name a history file or a workflow id.`);
   }
@@ -62,9 +60,7 @@ function parseHistory(path: string, text: string): unknown {
 
 /** Returns the history of a workflow on the server that the environment or the running service names. */
 async function fetchHistory(workflowId: string, options: ReplayOptions): Promise<unknown> {
-  const address =
-    options.temporalAddress ??
-    (await readServiceFile(options.dataDir).catch(() => undefined))?.temporalAddress;
+  const address = await options.findTemporal();
   if (address === undefined) {
     throw new NoHistoryError(
       `No service is running on ${resolve(options.dataDir)}, so there is no Temporal server to ask. Start the service, set DATA_DIR to its folder, or set TEMPORAL_ADDRESS.`,
@@ -80,7 +76,8 @@ async function fetchHistory(workflowId: string, options: ReplayOptions): Promise
   try {
     return await new Client({ connection, namespace }).workflow.getHandle(workflowId).fetchHistory();
   } catch (error) {
-    if (!isGrpcServiceError(error) || error.code !== NOT_FOUND) throw error;
+    const status: number | null = isGrpcServiceError(error) ? error.code : null;
+    if (status !== NOT_FOUND) throw error;
     throw new NoHistoryError(
       `There is no workflow ${workflowId} in the namespace ${namespace} at ${address}, and no file of that name.`,
     );

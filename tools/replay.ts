@@ -1,4 +1,5 @@
 import { ConfigError, readConfig } from '../src/config/config.ts';
+import { findTemporalAddress } from '../src/embedded/find-service.ts';
 import { NoHistoryError, replayCommand } from '../temporal/replay.ts';
 
 const [source] = process.argv.slice(2);
@@ -12,7 +13,8 @@ if (source === undefined || source === '--help') {
   try {
     const { dataDir, temporal } = readConfig(process.env);
     const folder = process.env['INIT_CWD'] ?? '.';
-    await replayCommand(source, { folder, dataDir, temporalAddress: temporal.address });
+    const findTemporal = async () => temporal.address ?? (await findTemporalAddress(dataDir));
+    await replayCommand(source, { folder, dataDir, findTemporal });
     process.stdout.write(`${source} replays: the current code makes the same decisions.\n`);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);

@@ -39,3 +39,8 @@ export async function findService(config: Config): Promise<FoundService | null> 
   const ownUrl = localAddressOf(config.host, config.port);
   return { publicUrl: config.publicUrl ?? ownUrl, ownUrl, secretsKeys };
 }
+
+/** Returns the address of the Temporal server that the running service of a data folder uses; undefined when none runs. */
+export async function findTemporalAddress(dataDir: string): Promise<string | undefined> {
+  return (await readServiceFile(dataDir).catch(() => undefined))?.temporalAddress;
+}

@@ -7,7 +7,7 @@ import type { Sql } from '../../src/db/sql.ts';
 test('a failed fetch of exchange rates logs one line without a stack, and the SDK logs nothing', async () => {
   const port = await tryListen(0);
   const lines: string[] = [];
-  const { fetchRates } = createRatesActivities({
+  const rates = createRatesActivities({
     sql: (() => {
       throw new Error('not called');
     }) as unknown as Sql,
@@ -17,7 +17,7 @@ test('a failed fetch of exchange rates logs one line without a stack, and the SD
   });
   const sentence = `127.0.0.1:${port} cannot be reached (ECONNREFUSED).`;
   // The SDK does not log failures of this category, and retries them as usual.
-  await expect(fetchRates()).rejects.toMatchObject({
+  await expect(rates.fetchRates()).rejects.toMatchObject({
     message: sentence,
     type: 'RatesUnavailable',
     nonRetryable: false,

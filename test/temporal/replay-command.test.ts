@@ -6,13 +6,14 @@ import { afterAll, expect, test } from '@jest/globals';
 import { Client, Connection } from '@temporalio/client';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { prepareDataDir, writeServiceFile } from '../../src/embedded/data-dir.ts';
+import { findTemporalAddress } from '../../src/embedded/find-service.ts';
 import { readHistory } from '../../temporal/replay.ts';
 import { cleanUp, temporaryFolder } from '../embedded/helpers.ts';
 import { temporalAddress } from '../support/service.ts';
 
 afterAll(cleanUp);
 
-const NO_SERVER = { dataDir: '/nonexistent/data', temporalAddress: undefined };
+const NO_SERVER = { dataDir: '/nonexistent/data', findTemporal: async () => undefined };
 
 test('npm run replay prints one line for a history that replays, and nothing to standard error', async () => {
   const file = 'test/fixtures/histories/delivery-happy.json';
@@ -51,7 +52,7 @@ test.each([
 
 test('a replay of a workflow id finds the server of the running service in the data folder', async () => {
   const folder = await temporaryFolder();
-  const options = { folder, dataDir: folder, temporalAddress: undefined };
+  const options = { folder, dataDir: folder, findTemporal: async () => await findTemporalAddress(folder) };
   await expect(readHistory('delivery:x', options)).rejects.toThrow(
     `No service is running on ${folder}, so there is no Temporal server to ask. Start the service, set DATA_DIR to its folder, or set TEMPORAL_ADDRESS.`,
   );
