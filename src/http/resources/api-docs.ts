@@ -93,10 +93,14 @@ export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Rou
       contentType: 'text/plain',
       headers: { Location: 'The address of the page, relative to this one.' },
     },
-    handler: async () => ({
-      headers: { Location: 'docs', 'Content-Type': 'text/plain; charset=utf-8' },
-      body: 'See /docs.\n',
-    }),
+    handler: async ({ ctx }) => {
+      // The router also matches `//` here.
+      if (ctx.path !== '/') throw notFound();
+      return {
+        headers: { Location: 'docs', 'Content-Type': 'text/plain; charset=utf-8' },
+        body: 'See /docs.\n',
+      };
+    },
   }),
 
   rawPublicRoute({
