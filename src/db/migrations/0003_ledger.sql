@@ -227,7 +227,7 @@ create table payout_requests (
   -- Whether earnings remain due that the payout had no room for.
   more_due        boolean not null default false,
   created_at      timestamptz not null default now(),
-  -- After this time the request is never paid: the caller has been told that it was not.
+  -- After this time the request is never paid: the caller received a response that says so.
   expires_at      timestamptz not null,
   settled_at      timestamptz,
   foreign key (app_id, affiliate_id) references affiliates (app_id, id),
