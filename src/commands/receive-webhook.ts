@@ -89,11 +89,12 @@ export async function receiveWebhook(
     bodySha256: createHash('sha256').update(request.body).digest(),
   };
   if (verifying === undefined) {
+    const opened = secrets.map(open);
     const reason =
-      secrets.length === 0
+      opened.length === 0
         ? 'no webhook secret is set for this provider'
-        : (clockReason(provider, request, secrets.map(open)) ??
-          bearerReason(provider, request, secrets.map(open)) ??
+        : (clockReason(provider, request, opened) ??
+          bearerReason(provider, request, opened) ??
           'the signature or token does not match');
     const refusal = { appId: customerAppId, provider: providerName, reason };
     const recorded = await recordRefusedDelivery(sql, { ...row, reason });
