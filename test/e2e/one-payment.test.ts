@@ -203,7 +203,9 @@ describe('a payment that earned under two references is corrected', () => {
     await expect(correct('com_01h455vb4pex5vsknk084sn02q', second?.id, kept?.id)).rejects.toThrow(refused);
     await founder.stripe(sale.link());
     await expect(correct('com_01h455vb4pex5vsknk084sn02q', kept?.id, second?.id)).rejects.toThrow(refused);
-    await expect(correct('com_01h455vb4pex5vsknk084sn02q', second?.id, kept?.id)).rejects.toThrow('one_correction_per_earning');
+    await expect(correct('com_01h455vb4pex5vsknk084sn02q', second?.id, kept?.id)).rejects.toThrow(
+      'one_correction_per_earning',
+    );
     expect(await amountsOf(sale.affiliateId)).toEqual([1_000, 1_000, -1_000]);
   });
 
