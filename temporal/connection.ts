@@ -5,16 +5,14 @@ import type { NativeConnectionOptions, Worker, WorkflowBundle } from '@temporali
 import type { Logger } from 'pino';
 import type { Activities } from '../activities/index.ts';
 import { ensureNamespace } from './namespace.ts';
-import { ensureSchedules } from './schedules.ts';
 import type { ScheduleId } from './schedules.ts';
 import { installSdkRuntime } from './sdk-runtime.ts';
-import { ensureSearchAttributes } from './search-attributes.ts';
+import { ServerSetUp } from './set-up.ts';
 import { createWorker } from './worker.ts';
 
 const CONNECT_PAUSE_MS = 1_000;
 const HEALTH_PAUSE_MS = 2_000;
 const HEALTH_DEADLINE_MS = 2_000;
-const SCHEDULES_DEADLINE_MS = 10_000;
 const SETUP_PAUSE_MS = 60_000;
 
 export interface TemporalConnectionSettings {
@@ -28,30 +26,32 @@ export interface TemporalConnectionSettings {
   } | null;
   /** Empty in tests that share one server. */
   readonly schedules: readonly ScheduleId[];
-  /** How often missing search attributes and Schedules are restored, as after the server was wiped. */
+  /** How often missing search attributes and Schedules are restored, as after the server was wiped; a minute by default. */
   readonly setUpPauseMs?: number;
   readonly logger: Logger;
 }
 
 /**
- * A process's connection to Temporal. In the background it connects, sets up what is missing on the server, runs the
- * worker, and checks the server's health. The service accepts and stores deliveries meanwhile.
+ * A process's connection to Temporal. In the background it connects, runs the worker, checks the server's health, and
+ * sets up what is missing on the server. The service accepts and stores deliveries meanwhile. A set-up that fails is
+ * reported and does not affect the health: deliveries need only the server and the worker.
  */
 export class TemporalConnection {
   readonly #settings: TemporalConnectionSettings;
   readonly #stopping = new AbortController();
+  readonly #setUp: ServerSetUp;
   readonly #watching: Promise<void>;
   #connection: NativeConnection | undefined;
   #client: Client | null = null;
   #worker: Worker | undefined;
   #workerEnd: Promise<void> = Promise.resolve();
   #isHealthy = false;
-  #wasReady = false;
+  #wasReached = false;
   #problem: string | null = 'Temporal: not connected yet';
-  #setUpAt = 0;
 
   constructor(settings: TemporalConnectionSettings) {
     this.#settings = settings;
+    this.#setUp = new ServerSetUp(settings.logger);
     installSdkRuntime(settings.logger);
     this.#watching = this.#watch();
   }
@@ -66,15 +66,21 @@ export class TemporalConnection {
     return this.#problem;
   }
 
-  /** Whether the server was at least once reached, set up and served by the worker. */
+  /** What the last set-up could not create on the server, and why; null when nothing is missing. */
+  get setUpProblem(): string | null {
+    return this.#setUp.problem;
+  }
+
+  /** Whether the server was at least once reached and served by the worker, and a set-up was tried. */
   get wasReady(): boolean {
-    return this.#wasReady;
+    return this.#wasReached && this.#setUp.hasRun;
   }
 
   /** Ends the worker after its tasks, then the connection. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#watching;
+    await this.#setUp.stop();
     this.#worker?.shutdown();
     await this.#workerEnd;
     await this.#connection?.close();
@@ -111,21 +117,12 @@ export class TemporalConnection {
     this.#connection ??= await NativeConnection.connect(this.#settings.connection);
     await ensureNamespace(this.#connection, namespace);
     this.#client = new Client({ connection: this.#connection, namespace });
-    await this.#setUp(this.#connection, this.#client);
     if (this.#worker === undefined) await this.#runWorker(this.#connection);
     this.#isHealthy = true;
-    this.#wasReady = true;
+    this.#wasReached = true;
     this.#problem = null;
+    this.#setUp.start({ ...this.#settings, connection: this.#connection, client: this.#client });
     logger.info({ namespace, taskQueue, worker: worker !== null, msg: 'connected to Temporal' });
-  }
-
-  async #setUp(connection: NativeConnection, client: Client): Promise<void> {
-    const { namespace, taskQueue, schedules, logger } = this.#settings;
-    await ensureSearchAttributes(connection, namespace, (line) => logger.warn({ msg: line }));
-    await client.withDeadline(Date.now() + SCHEDULES_DEADLINE_MS, () =>
-      ensureSchedules(client, taskQueue, schedules),
-    );
-    this.#setUpAt = Date.now();
   }
 
   async #runWorker(connection: NativeConnection): Promise<void> {
@@ -146,7 +143,7 @@ export class TemporalConnection {
   }
 
   async #checkHealth(connection: NativeConnection, client: Client): Promise<void> {
-    const { namespace, logger, setUpPauseMs = SETUP_PAUSE_MS } = this.#settings;
+    const { logger, setUpPauseMs = SETUP_PAUSE_MS } = this.#settings;
     try {
       await connection.withDeadline(Date.now() + HEALTH_DEADLINE_MS, () =>
         connection.workflowService.getSystemInfo({}),
@@ -154,11 +151,9 @@ export class TemporalConnection {
       const hasReturned = !this.#isHealthy;
       this.#isHealthy = true;
       this.#problem = null;
-      if (hasReturned || Date.now() - this.#setUpAt > setUpPauseMs) {
-        await ensureNamespace(connection, namespace);
-        await this.#setUp(connection, client);
+      if (hasReturned || Date.now() - this.#setUp.startedAt > setUpPauseMs) {
+        this.#setUp.start({ ...this.#settings, connection, client });
       }
-      this.#wasReady = true;
     } catch (error) {
       if (this.#isHealthy) {
         logger.warn({

@@ -1,7 +1,8 @@
 import type { ConnectionLike } from '@temporalio/client';
 import { encodeSearchAttributeIndexedValueType } from '@temporalio/common/lib/search-attributes.js';
+import { GRPC, grpcCode, reasonOf } from './grpc-errors.ts';
 
-/** The search attributes that the workflows set, and their types. A stuck delivery cannot be marked without them. */
+/** The search attributes that the workflows set, and their types. */
 export const SEARCH_ATTRIBUTES = { DeliveryState: 'Keyword' } as const;
 
 /** The numbers of the types in Temporal's protocol. */
@@ -9,43 +10,49 @@ const PROTOCOL_TYPES = { Keyword: encodeSearchAttributeIndexedValueType('KEYWORD
 
 const DEADLINE_MS = 10_000;
 
-/** gRPC: already exists, permission denied, unimplemented, unauthenticated. */
-const ALREADY_EXISTS = 6;
-const NOT_PERMITTED = [7, 12, 16];
+/** What the check needs of a connection; both clients of the SDK have it. */
+type Server = Pick<ConnectionLike, 'operatorService' | 'workflowService' | 'withDeadline'>;
 
 /**
- * Adds the search attributes that a namespace lacks. Temporal Cloud does not permit that over this service: `onWarning`
- * then receives what the operator has to add by hand.
+ * Returns the search attributes that a namespace lacks. It asks with a query that names each, because every server
+ * permits queries, while Temporal Cloud refuses to list search attributes.
  */
-export async function ensureSearchAttributes(
-  connection: Pick<ConnectionLike, 'operatorService' | 'withDeadline'>,
+export async function findMissingSearchAttributes(
+  connection: Pick<Server, 'workflowService'>,
   namespace: string,
-  onWarning: (message: string) => void = () => undefined,
-): Promise<void> {
-  const wanted = Object.entries(SEARCH_ATTRIBUTES);
-  try {
-    await connection.withDeadline(Date.now() + DEADLINE_MS, async () => {
-      const { customAttributes } = await connection.operatorService.listSearchAttributes({ namespace });
-      const missing = wanted.filter(([name]) => customAttributes[name] === undefined);
-      if (missing.length === 0) return;
-      await connection.operatorService.addSearchAttributes({
-        namespace,
-        searchAttributes: Object.fromEntries(missing.map(([name, type]) => [name, PROTOCOL_TYPES[type]])),
-      });
-    });
-  } catch (error) {
-    const code = grpcCode(error);
-    if (code === ALREADY_EXISTS) return;
-    if (code === undefined || !NOT_PERMITTED.includes(code)) throw error;
-    const list = wanted.map(([name, type]) => `${name} (${type})`).join(', ');
-    onWarning(
-      `The Temporal server does not permit adding search attributes: add ${list} to the namespace ${namespace} by hand.`,
-    );
+): Promise<readonly (keyof typeof SEARCH_ATTRIBUTES)[]> {
+  const missing: (keyof typeof SEARCH_ATTRIBUTES)[] = [];
+  for (const name of Object.keys(SEARCH_ATTRIBUTES) as (keyof typeof SEARCH_ATTRIBUTES)[]) {
+    try {
+      await connection.workflowService.countWorkflowExecutions({ namespace, query: `${name} = 'none'` });
+    } catch (error) {
+      if (grpcCode(error) !== GRPC.invalidArgument) throw error;
+      missing.push(name);
+    }
   }
+  return missing;
 }
 
-function grpcCode(error: unknown): number | undefined {
-  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'number'
-    ? error.code
-    : undefined;
+/**
+ * Adds the search attributes that a namespace lacks. Returns null, or what the operator has to add by hand and why the
+ * server refused it: it has no room for them, or it is Temporal Cloud, which permits that only in its own tools.
+ */
+export async function ensureSearchAttributes(connection: Server, namespace: string): Promise<string | null> {
+  return await connection.withDeadline(Date.now() + DEADLINE_MS, async () => {
+    const missing = await findMissingSearchAttributes(connection, namespace);
+    if (missing.length === 0) return null;
+    try {
+      await connection.operatorService.addSearchAttributes({
+        namespace,
+        searchAttributes: Object.fromEntries(
+          missing.map((name) => [name, PROTOCOL_TYPES[SEARCH_ATTRIBUTES[name]]]),
+        ),
+      });
+      return null;
+    } catch (error) {
+      if (grpcCode(error) === GRPC.alreadyExists) return null;
+      const list = missing.map((name) => `${name} of the type ${SEARCH_ATTRIBUTES[name]}`).join(', ');
+      return `The namespace ${namespace} lacks the search attribute ${missing.join(', ')} (${reasonOf(error)}): add ${list} by hand. Until then stuck work has no search attribute in Temporal; it is processed all the same.`;
+    }
+  });
 }

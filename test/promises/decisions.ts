@@ -407,6 +407,8 @@ const OPERATION: readonly PromiseSection[] = [
       'lost-key-resend': 'a webhook that may need a lost key is requested again',
       'signature-time': 'a valid signature of another time names the clock',
       'empty-temporal-set-up': 'an empty Temporal server is set up',
+      'set-up-apart-from-liveness':
+        'a Temporal server that refuses a part of the set-up processes deliveries; `/readyz` is degraded and names the cause',
     },
   },
   {

@@ -1,0 +1,96 @@
+import type { Client } from '@temporalio/client';
+import type { NativeConnection } from '@temporalio/worker';
+import type { Logger } from 'pino';
+import { reasonOf } from './grpc-errors.ts';
+import { ensureNamespace } from './namespace.ts';
+import { ensureSchedules } from './schedules.ts';
+import type { ScheduleId } from './schedules.ts';
+import { ensureSearchAttributes } from './search-attributes.ts';
+
+const DEADLINE_MS = 10_000;
+
+export interface SetUpTarget {
+  readonly connection: NativeConnection;
+  readonly client: Client;
+  readonly namespace: string;
+  readonly taskQueue: string;
+  readonly schedules: readonly ScheduleId[];
+}
+
+/**
+ * Creates what the service needs on a server besides its worker: the namespace after a wipe, search attributes and
+ * Schedules. The parts don't depend on each other. Returns one sentence per part that is missing, with the server's
+ * reason; no delivery depends on them.
+ */
+async function setUpServer(target: SetUpTarget): Promise<readonly string[]> {
+  const { connection, client, namespace, taskQueue, schedules } = target;
+  const within = async (work: () => Promise<string | null | void>): Promise<string | null> =>
+    (await connection.withDeadline(Date.now() + DEADLINE_MS, work)) ?? null;
+  const problems = [
+    await within(() => ensureNamespace(connection, namespace)).catch(
+      (error: unknown) =>
+        `The namespace ${namespace} is missing and can't be registered (${reasonOf(error)}).`,
+    ),
+    await ensureSearchAttributes(connection, namespace).catch(
+      (error: unknown) =>
+        `The search attributes of the namespace ${namespace} can't be checked (${reasonOf(error)}).`,
+    ),
+    await within(() => ensureSchedules(client, taskQueue, schedules)).catch(
+      (error: unknown) =>
+        `The Schedules of the namespace ${namespace} can't be created (${reasonOf(error)}).`,
+    ),
+  ];
+  return problems.filter((problem) => problem !== null);
+}
+
+/** The set-up of a server by one process: run in the background, again and again, and logged when its result changes. */
+export class ServerSetUp {
+  readonly #logger: Logger;
+  #problem: string | null = null;
+  #startedAt = 0;
+  #running: Promise<void> | null = null;
+  #hasRun = false;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** What the last set-up could not create on the server, and why; null when nothing is missing. */
+  get problem(): string | null {
+    return this.#problem;
+  }
+
+  /** Whether a set-up was tried. */
+  get hasRun(): boolean {
+    return this.#hasRun;
+  }
+
+  /** When the last set-up started, epoch ms. */
+  get startedAt(): number {
+    return this.#startedAt;
+  }
+
+  /** Starts a set-up unless one is running. A slow one delays no caller. */
+  start(target: SetUpTarget): void {
+    this.#startedAt = Date.now();
+    this.#running ??= this.#run(target).finally(() => {
+      this.#running = null;
+    });
+  }
+
+  /** Waits until no set-up is running. */
+  async stop(): Promise<void> {
+    await this.#running;
+  }
+
+  async #run(target: SetUpTarget): Promise<void> {
+    const problems = await setUpServer(target);
+    const problem = problems.length === 0 ? null : problems.join(' ');
+    if (problem !== this.#problem) {
+      if (problem === null) this.#logger.info({ msg: 'Temporal set-up: nothing is missing any more' });
+      else this.#logger.warn({ msg: `Temporal set-up: ${problem}` });
+    }
+    this.#problem = problem;
+    this.#hasRun = true;
+  }
+}

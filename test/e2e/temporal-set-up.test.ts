@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { startLocalTemporal } from '../../temporal/local-server/server.ts';
+import type { LocalTemporal } from '../../temporal/local-server/server.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+/** How often the service sets up the server in these tests. */
+const SET_UP_PAUSE_MS = 100;
+
+let server: LocalTemporal;
+let service: TestService;
+let founder: Founder;
+const lines: { level: number; msg: string }[] = [];
+
+/** A server whose namespace has no room for another search attribute of the type Keyword. */
+beforeAll(async () => {
+  const names = Array.from({ length: 10 }, (_, index) => [`Taken${index}`, 'Keyword']);
+  server = await startLocalTemporal({ searchAttributes: Object.fromEntries(names), onProgress: () => {} });
+  service = await startTestService({
+    temporalAddress: server.address,
+    settings: { setUpPauseMs: SET_UP_PAUSE_MS },
+    logger: pino(
+      { level: 'warn' },
+      { write: (line) => void lines.push(JSON.parse(line) as { level: number; msg: string }) },
+    ),
+  });
+  await service.whenReady(20_000);
+  founder = await setUpFounder(service);
+});
+afterAll(async () => {
+  await service.close();
+  await server.stop();
+});
+
+describe('a Temporal server that refuses the search attribute', () => {
+  // @promise set-up-apart-from-liveness
+  test('a webhook is processed, and /readyz is degraded and names the refused search attribute', async () => {
+    const user = await founder.customer();
+    for (let purchase = 0; purchase < 3; purchase += 1) {
+      expect((await founder.purchase(user, 10)).body.commissionId).toMatch(/^com_/);
+    }
+    const { status, body } = await founder.call<{ status: string; checks: unknown }>('GET', '/readyz');
+    expect([status, body.status]).toEqual([200, 'degraded']);
+    expect(body.checks).toEqual([
+      { name: 'database', ok: true, detail: null },
+      { name: 'temporal', ok: true, detail: null },
+      {
+        name: 'temporal_set_up',
+        ok: false,
+        detail: expect.stringMatching(/^The namespace default lacks the search attribute DeliveryState \(/),
+      },
+    ]);
+  });
+
+  test('a set-up that fails again and again is logged once', async () => {
+    await sleep(2_500);
+    const warnings = lines.filter(({ msg }) => msg.includes('DeliveryState'));
+    expect(warnings).toHaveLength(1);
+  });
+});
