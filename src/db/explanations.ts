@@ -76,7 +76,9 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
                         order by x.created_at limit ${LOST_TOUCHES}) l), '[]')) end as attribution
       from rows from (jsonb_to_recordset(${sql.json(users)}) as ("customerUserId" text, identified boolean))
              with ordinality u ("customerUserId", identified, position)
-      left join bindings b on b.app_id = ${appId} and b.customer_user_id = u."customerUserId"
+      -- One index lookup per user: with a generic plan, a join would read all bindings of the app.
+      left join lateral (
+        select * from bindings b where b.app_id = ${appId} and b.customer_user_id = u."customerUserId" offset 0) b on true
       left join attributions t on t.id = b.attribution_id
       left join affiliates f on f.id = t.affiliate_id
      order by u.position`;

@@ -58,8 +58,9 @@ const dateStarts = (sql: Sql, { from, to, interval, timezone }: TimeseriesReques
 function keyOf(sql: Sql, appId: AppId, { affiliateId, linkId }: TimeseriesRequest) {
   if (linkId !== null && affiliateId !== null) {
     return sql.fragment`'link' as scope, (
-      select l.id::text from links l
-       where l.app_id = ${appId} and l.id = ${linkId} and l.affiliate_id = ${affiliateId}) as scope_id`;
+      -- By id alone: an index of the affiliate's links would be read from its beginning.
+      select l.id::text from (select * from links where id = ${linkId} offset 0) l
+       where l.app_id = ${appId} and l.affiliate_id = ${affiliateId}) as scope_id`;
   }
   if (linkId !== null) return sql.fragment`'link' as scope, ${linkId}::text as scope_id`;
   if (affiliateId !== null) return sql.fragment`'affiliate' as scope, ${affiliateId}::text as scope_id`;
