@@ -4,7 +4,7 @@ import type { ReadinessCheck } from './http/deps.ts';
 
 export interface ReadinessDeps {
   readonly sql: Sql;
-  readonly connection: Pick<TemporalConnection, 'problem' | 'setUpProblem' | 'wasReady'>;
+  readonly connection: Pick<TemporalConnection, 'problem' | 'setUpProblem'>;
   readonly checkSecrets: () => Promise<string | null>;
 }
 
@@ -24,14 +24,14 @@ export function createReadiness({
   checkSecrets,
 }: ReadinessDeps): () => Promise<ReadinessCheck[]> {
   return async () => {
-    const { problem, setUpProblem, wasReady } = connection;
+    const { problem, setUpProblem } = connection;
     const database = await checkDatabase(sql);
     const missingKeys = database.ok ? await checkSecrets() : null;
     return [
       ...(missingKeys === null ? [] : [{ name: 'secrets', ok: false, detail: missingKeys, optional: true }]),
       database,
-      { name: 'temporal', ok: problem === null, detail: problem, optional: wasReady },
-      // What is missing there delays nothing that a provider or a founder waits for.
+      // Without Temporal webhooks are stored and processed later. What its set-up lacks delays nothing.
+      { name: 'temporal', ok: problem === null, detail: problem, optional: true },
       { name: 'temporal_set_up', ok: setUpProblem === null, detail: setUpProblem, optional: true },
     ];
   };

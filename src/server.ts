@@ -11,7 +11,8 @@ import { StartupError } from './config/startup-error.ts';
 import { startService } from './service.ts';
 import type { Service } from './service.ts';
 
-const READY_WITHIN_MS = 60_000;
+/** How long a start waits for Temporal. The service serves and stores webhooks meanwhile, and afterwards. */
+const WAIT_FOR_TEMPORAL_MS = 10_000;
 
 function print(line: string): void {
   process.stderr.write(`${line}\n`);
@@ -53,7 +54,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       maxPaymentCents: config.maxPaymentCents,
       workflowBundle: loadWorkflowBundle,
     });
-    await service.whenReady(READY_WITHIN_MS, signal);
+    await service.whenStarted(WAIT_FOR_TEMPORAL_MS, signal);
     if (backends.dataDir !== null) {
       await writeServiceFile(backends.dataDir.path, {
         pid: process.pid,
@@ -79,7 +80,7 @@ export function banner({ service, backends }: RunningServer): string {
     `  Tributary is up${service.url === null ? ' (worker)' : ` at ${service.url}`}`,
     '',
     `  Postgres     ${database.host}${database.pathname}${backends.databaseFolder === null ? '' : ` (files in ${backends.databaseFolder})`}`,
-    `  Temporal     ${backends.temporal.connection.address ?? ''}, namespace ${backends.temporal.namespace}`,
+    `  Temporal     ${backends.temporal.connection.address ?? ''}, namespace ${backends.temporal.namespace}${service.isTemporalReady() ? '' : ', not reached yet: webhooks are stored and processed later'}`,
     ...(backends.temporalUiUrl === null ? [] : [`  Temporal UI  ${backends.temporalUiUrl}`]),
     ...(service.metricsUrl === null ? [] : [`  Metrics      ${service.metricsUrl}`]),
     '',

@@ -72,11 +72,18 @@ export interface Service {
   readonly sql: Sql;
   readonly relay: Relay;
   readonly ready: () => Promise<readonly ReadinessCheck[]>;
+  /** Whether Temporal is available right now. */
+  readonly isTemporalReady: () => boolean;
   /**
-   * Resolves once everything that the role needs was available. Throws `StartupError` after `timeoutMs` or when the
-   * signal is aborted.
+   * Resolves once Temporal was reached, set up and served by the worker. Throws `StartupError` after `timeoutMs`.
    */
-  readonly whenReady: (timeoutMs: number, signal?: AbortSignal) => Promise<void>;
+  readonly whenReady: (timeoutMs: number) => Promise<void>;
+  /**
+   * Resolves once Temporal was available, or the first attempt to reach it has failed: the service then stores webhooks
+   * and processes them later. Waits at most `timeoutMs`. Throws `StartupError` when the server refuses the configuration
+   * or the signal is aborted.
+   */
+  readonly whenStarted: (timeoutMs: number, signal?: AbortSignal) => Promise<void>;
   /** Ends in an order that loses nothing: requests, then background work, then connections. */
   readonly stop: () => Promise<void>;
 }
@@ -133,7 +140,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     sql,
     relay,
     ready: readiness,
-    whenReady: (timeoutMs, signal) => waitUntilReady(connection, timeoutMs, signal),
+    isTemporalReady: () => connection.problem === null,
+    whenReady: (timeoutMs) => waitUntilReady(connection, timeoutMs),
+    whenStarted: (timeoutMs, signal) => waitUntilStarted(connection, timeoutMs, signal),
     stop,
   };
 }
@@ -268,17 +277,27 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
 }
 
 /** Waits until Temporal was reached, set up and served once. */
-async function waitUntilReady(
+async function waitUntilReady(connection: TemporalConnection, timeoutMs: number): Promise<void> {
+  const giveUpAt = Date.now() + timeoutMs;
+  while (!connection.wasReady) {
+    if (Date.now() > giveUpAt) {
+      throw new StartupError(`${connection.problem ?? 'Temporal: not ready'} after ${timeoutMs / 1000} s.`);
+    }
+    await sleep(READY_POLL_MS);
+  }
+}
+
+/** Waits until Temporal was reached, set up and served once, or could not be reached. */
+async function waitUntilStarted(
   connection: TemporalConnection,
   timeoutMs: number,
   signal?: AbortSignal,
 ): Promise<void> {
   const giveUpAt = Date.now() + timeoutMs;
-  while (!connection.wasReady) {
+  while (!connection.wasReady && Date.now() < giveUpAt) {
     if (signal?.aborted === true) throw new StartupError('Stopped before the service was ready.');
-    if (Date.now() > giveUpAt) {
-      throw new StartupError(`${connection.problem ?? 'Temporal: not ready'} after ${timeoutMs / 1000} s.`);
-    }
+    if (connection.refusal !== null) throw new StartupError(connection.refusal);
+    if (connection.wasTried && connection.problem !== null) return;
     await sleep(READY_POLL_MS);
   }
 }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
-import { NativeConnection } from '@temporalio/worker';
-import type { NativeConnectionOptions, Worker, WorkflowBundle } from '@temporalio/worker';
+import type { NativeConnection, NativeConnectionOptions, Worker, WorkflowBundle } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Activities } from '../activities/index.ts';
-import { ensureNamespace } from './namespace.ts';
+import { connectToTemporal, TemporalRefusal } from './connect.ts';
+import { reasonOf } from './grpc-errors.ts';
 import type { ScheduleId } from './schedules.ts';
 import { installSdkRuntime } from './sdk-runtime.ts';
 import { ServerSetUp } from './set-up.ts';
@@ -47,6 +47,8 @@ export class TemporalConnection {
   #workerEnd: Promise<void> = Promise.resolve();
   #isHealthy = false;
   #wasReached = false;
+  #wasTried = false;
+  #refusal: string | null = null;
   #problem: string | null = 'Temporal: not connected yet';
 
   constructor(settings: TemporalConnectionSettings) {
@@ -76,6 +78,16 @@ export class TemporalConnection {
     return this.#wasReached && this.#setUp.hasRun;
   }
 
+  /** Whether at least one attempt to reach the server has ended. */
+  get wasTried(): boolean {
+    return this.#wasTried;
+  }
+
+  /** Why the server refuses what is configured, before it has accepted it once; null in any other case. */
+  get refusal(): string | null {
+    return this.#wasReached ? null : this.#refusal;
+  }
+
   /** Ends the worker after its tasks, then the connection. */
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -99,30 +111,45 @@ export class TemporalConnection {
   }
 
   async #tryToConnect(): Promise<boolean> {
-    const { connection, logger } = this.#settings;
+    const { connection, namespace, worker, logger } = this.#settings;
+    const { signal } = this.#stopping;
     try {
-      await this.#connect();
-      return true;
+      this.#connection ??= await connectToTemporal(connection, namespace, signal);
     } catch (error) {
-      const problem = `Temporal can't be reached at ${connection.address ?? 'the default address'}: check TEMPORAL_ADDRESS`;
-      const reason = error instanceof Error ? error.message : String(error);
-      if (problem !== this.#problem) logger.warn({ reason, msg: `${problem}; retrying every second` });
-      this.#problem = problem;
+      if (signal.aborted) return false;
+      const address = connection.address ?? 'the default address';
+      const problem =
+        error instanceof TemporalRefusal
+          ? error.message
+          : `Temporal can't be reached at ${address}: check TEMPORAL_ADDRESS`;
+      this.#refusal = error instanceof TemporalRefusal ? error.message : null;
+      this.#reportProblem(problem, error);
       return false;
     }
-  }
-
-  async #connect(): Promise<void> {
-    const { namespace, taskQueue, worker, logger } = this.#settings;
-    this.#connection ??= await NativeConnection.connect(this.#settings.connection);
-    await ensureNamespace(this.#connection, namespace);
-    this.#client = new Client({ connection: this.#connection, namespace });
-    if (this.#worker === undefined) await this.#runWorker(this.#connection);
+    try {
+      this.#client = new Client({ connection: this.#connection, namespace });
+      if (this.#worker === undefined) await this.#runWorker(this.#connection);
+    } catch (error) {
+      this.#reportProblem(`Temporal: the worker did not start (${reasonOf(error)})`, error);
+      return false;
+    }
     this.#isHealthy = true;
     this.#wasReached = true;
+    this.#wasTried = true;
     this.#problem = null;
     this.#setUp.start({ ...this.#settings, connection: this.#connection, client: this.#client });
+    const { taskQueue } = this.#settings;
     logger.info({ namespace, taskQueue, worker: worker !== null, msg: 'connected to Temporal' });
+    return true;
+  }
+
+  /** Reports why an attempt to connect failed, and logs it when it is new. */
+  #reportProblem(problem: string, error: unknown): void {
+    if (problem !== this.#problem) {
+      this.#settings.logger.warn({ reason: reasonOf(error), msg: `${problem}; retrying every second` });
+    }
+    this.#problem = problem;
+    this.#wasTried = true;
   }
 
   async #runWorker(connection: NativeConnection): Promise<void> {

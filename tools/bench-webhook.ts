@@ -190,6 +190,7 @@ function printFigures(name: string, { p50Ms, p99Ms, perSecond, sustainedPerSecon
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
 const config = readConfig({ LOG_LEVEL: 'error', DATA_DIR: dataDir, PORT: '0', RATES_URL: 'off' });
 const { service, backends, stop } = await runServer(config);
+await service.whenReady(60_000);
 const account = await createAccount(service.sql, 'Bench');
 const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup']);
 const { appId, stripeSecret, users } = await createBenchApp(service.url ?? '', key);

@@ -259,6 +259,7 @@ try {
   };
   starting = runServer(readConfig(env), signal);
   const server = await starting;
+  await server.service.whenReady(60_000);
   const { key, sdkKey, appId } = await runStory(server);
   if (stay) {
     print('The servers run until you press Ctrl-C.');

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createServer } from 'node:http';
+import { createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createSecretBox } from '../../src/config/secret-box.ts';
@@ -7,6 +8,7 @@ import { createTestDatabase } from '../support/database.ts';
 import { startChildService } from '../support/child-service.ts';
 import { setUpFounder } from '../support/founder.ts';
 import { sendRequest } from '../support/http-client.ts';
+import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
 
 describe('a failed start', () => {
@@ -44,6 +46,49 @@ describe('a failed start', () => {
       /PORT must be a whole number/,
     );
   });
+});
+
+// @promise start-without-temporal
+test('a service that starts without a Temporal server stores webhooks, is ready as degraded, and stops in order', async () => {
+  const database = await createTestDatabase();
+  const service = await startChildService(database.url, { TEMPORAL_ADDRESS: '127.0.0.1:1' });
+  expect(service.stderr()).toContain('127.0.0.1:1, namespace default, not reached yet');
+  const founder = await setUpFounder({ sql: database.sql, url: service.url });
+  const response = await founder.stripe(bodyOf(stripeInvoicePaid({ amount: 2_000 })));
+  expect(response).toMatchObject({ status: 200, body: { pending: true } });
+  const ready = await founder.call<{ status: string }>('GET', '/readyz');
+  expect([ready.status, ready.body.status]).toEqual([200, 'degraded']);
+  expect(ready.text).toContain("Temporal can't be reached at 127.0.0.1:1");
+  const stored = await database.sql`select id from deliveries where processing_status = 'received'`;
+  expect(stored).toHaveLength(1);
+  expect(await service.stop()).toBe(0);
+  await database.drop();
+});
+
+test('a start with credentials that the Temporal server refuses fails with the variables to check', async () => {
+  // A gRPC server that responds to every call with UNAUTHENTICATED.
+  const server = createHttp2Server().listen(0, '127.0.0.1');
+  server.on('stream', (stream) =>
+    stream.respond(
+      {
+        ':status': 200,
+        'content-type': 'application/grpc',
+        'grpc-status': '16',
+        'grpc-message': 'Jwt expired',
+      },
+      { endStream: true },
+    ),
+  );
+  await new Promise((resolve) => {
+    server.once('listening', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const database = await createTestDatabase();
+  await expect(startChildService(database.url, { TEMPORAL_ADDRESS: `127.0.0.1:${port}` })).rejects.toThrow(
+    `Temporal at 127.0.0.1:${port} refuses the credentials (Jwt expired): check TEMPORAL_API_KEY and the TEMPORAL_TLS variables.`,
+  );
+  server.close();
+  await database.drop();
 });
 
 // @promise lost-key-reported

@@ -401,6 +401,8 @@ const OPERATION: readonly PromiseSection[] = [
       'move-database':
         '`export` and `import` move all data and the secrets key to another database, checked on both sides',
       'data-survive-restart': 'the data survive a restart',
+      'start-without-temporal':
+        'a service that starts without Temporal serves, stores webhooks and is ready as degraded',
       'temporal-degraded': 'a service that loses Temporal is ready and reports it as degraded',
       'database-not-ready': 'a service that loses its database is not ready',
       'lost-key-reported': 'a lost encryption key of webhook secrets is reported at the start',

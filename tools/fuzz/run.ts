@@ -83,6 +83,7 @@ async function fuzz(): Promise<number> {
     RATE_LIMIT_CLICKS: '0',
   });
   const server = await runServer(config);
+  await server.service.whenReady(60_000);
   try {
     const base = server.service.url ?? '';
     const account = await createAccount(server.service.sql, 'Fuzz');
