@@ -49,6 +49,8 @@ export interface Provider {
   verify(request: SignedRequest, secret: string): boolean;
   /** Returns when the request claims to have been signed, epoch ms, or null. Absent: the scheme signs no time. */
   readonly signedAt?: (request: SignedRequest) => number | null;
+  /** Returns whether that time is within the tolerance. Needs no HMAC. Absent where `signedAt` is. */
+  readonly isOnTime?: (request: SignedRequest) => boolean;
   /** How bodies state amounts of money: as decimal numbers, or in minor units with the decimals of this table. */
   readonly amounts: 'decimal' | MinorUnits;
   /** Reads a verified body. Should not throw; in the table of index.ts an exception becomes a `failed` result. */

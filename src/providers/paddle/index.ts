@@ -1,5 +1,9 @@
 import type { Provider } from '../provider.ts';
-import { timestampedHmacTime, verifyTimestampedHmac } from '../shared/timestamped-hmac.ts';
+import {
+  isTimestampedHmacOnTime,
+  timestampedHmacTime,
+  verifyTimestampedHmac,
+} from '../shared/timestamped-hmac.ts';
 import type { TimestampedHmacScheme } from '../shared/timestamped-hmac.ts';
 import { PADDLE_MINOR_UNITS } from './currencies.ts';
 import { parse } from './parse.ts';
@@ -32,6 +36,7 @@ export const paddle: Provider = {
       : "This is not a notification destination's secret key: Paddle's begin with pdl_ntfset_. Copy it from the destination in Paddle; an API key does not work here.",
   verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
   signedAt: (request) => timestampedHmacTime(request, SIGNATURE),
+  isOnTime: (request) => isTimestampedHmacOnTime(request, SIGNATURE),
   amounts: PADDLE_MINOR_UNITS,
   parse,
   sample: paddleSample,

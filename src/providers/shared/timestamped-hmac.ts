@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { SignedRequest } from '../provider.ts';
-import { secureCompare } from './secure-compare.ts';
+import { includesSignature, MAX_HEADER_LENGTH } from './signatures.ts';
 
 /** A provider's format of a signature that covers a time, such as `t=1700000000,v1=<hex>` or `ts=1700000000;h1=<hex>`. */
 export interface TimestampedHmacScheme {
@@ -51,7 +51,9 @@ function readTimestamped(
   scheme: TimestampedHmacScheme,
 ): TimestampedSignatures | null {
   const header = request.headers[scheme.header];
-  return typeof header === 'string' ? parseTimestampedHeader(header, scheme) : null;
+  return typeof header === 'string' && header.length <= MAX_HEADER_LENGTH
+    ? parseTimestampedHeader(header, scheme)
+    : null;
 }
 
 /** Returns the time that the header states, epoch ms; null where it cannot be read. It is not verified. */
@@ -60,10 +62,22 @@ export function timestampedHmacTime(request: SignedRequest, scheme: TimestampedH
   return parsed === null ? null : Number(parsed.time) * 1000;
 }
 
+function isRecent(time: string, receivedAt: number, scheme: TimestampedHmacScheme): boolean {
+  const now = Math.floor(receivedAt / scheme.clockStepMs) * scheme.clockStepMs;
+  // False where the clock is NaN.
+  return now - Number(time) * 1000 <= scheme.toleranceMs;
+}
+
+/** Returns whether the time that the header states is not older than the tolerance. False if it cannot be read. */
+export function isTimestampedHmacOnTime(request: SignedRequest, scheme: TimestampedHmacScheme): boolean {
+  const parsed = readTimestamped(request, scheme);
+  return parsed !== null && isRecent(parsed.time, request.receivedAt, scheme);
+}
+
 /**
  * Returns whether one of the header's signatures is the HMAC-SHA256 of time, joint and raw body under `secret`, and the
  * time is not older than the tolerance. A time in the future passes, as in the providers' own libraries: it is signed too,
- * and a slow clock here must not lose money. Never throws.
+ * and a slow clock here must not lose money. False for a header of more than 1 KiB or ten signatures. Never throws.
  */
 export function verifyTimestampedHmac(
   request: SignedRequest,
@@ -72,13 +86,11 @@ export function verifyTimestampedHmac(
 ): boolean {
   const parsed = readTimestamped(request, scheme);
   if (parsed === null || secret.trim() === '') return false;
+  // Before the HMAC, which costs time for each byte of the body.
+  if (!isRecent(parsed.time, request.receivedAt, scheme)) return false;
   const expected = createHmac('sha256', secret)
     .update(`${parsed.time}${scheme.joint}`)
     .update(request.body)
     .digest('hex');
-  let matches = false;
-  for (const signature of parsed.signatures) matches = secureCompare(signature, expected) || matches;
-  const now = Math.floor(request.receivedAt / scheme.clockStepMs) * scheme.clockStepMs;
-  // False where the clock is NaN.
-  return matches && now - Number(parsed.time) * 1000 <= scheme.toleranceMs;
+  return includesSignature(parsed.signatures, expected);
 }

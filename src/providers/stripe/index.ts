@@ -1,5 +1,9 @@
 import type { Provider } from '../provider.ts';
-import { timestampedHmacTime, verifyTimestampedHmac } from '../shared/timestamped-hmac.ts';
+import {
+  isTimestampedHmacOnTime,
+  timestampedHmacTime,
+  verifyTimestampedHmac,
+} from '../shared/timestamped-hmac.ts';
 import type { TimestampedHmacScheme } from '../shared/timestamped-hmac.ts';
 import { STRIPE_MINOR_UNITS } from './currencies.ts';
 import { parse } from './parse.ts';
@@ -30,6 +34,7 @@ export const stripe: Provider = {
       : "This is not a webhook's signing secret: Stripe's begin with whsec_. Copy it from the endpoint in Stripe; an API key (sk_…) does not work here.",
   verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
   signedAt: (request) => timestampedHmacTime(request, SIGNATURE),
+  isOnTime: (request) => isTimestampedHmacOnTime(request, SIGNATURE),
   amounts: STRIPE_MINOR_UNITS,
   parse,
   sample: stripeSample,

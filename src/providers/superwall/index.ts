@@ -1,5 +1,5 @@
 import type { Provider } from '../provider.ts';
-import { SVIX_HEADERS, svixSecretProblem, svixTime, verifySvix } from '../shared/svix.ts';
+import { isSvixOnTime, SVIX_HEADERS, svixSecretProblem, svixTime, verifySvix } from '../shared/svix.ts';
 import { parse } from './parse.ts';
 import { superwallSample } from './sample.ts';
 
@@ -15,6 +15,7 @@ export const superwall: Provider = {
   secretProblem: svixSecretProblem,
   verify: verifySvix,
   signedAt: svixTime,
+  isOnTime: isSvixOnTime,
   amounts: 'decimal',
   parse,
   sample: superwallSample,
