@@ -1,6 +1,8 @@
 import { createServer } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { addressBlock } from './domain/addresses.ts';
 import { respondToClientErrors } from './http/client-error.ts';
 import { listen } from './lib/listen.ts';
 
@@ -8,6 +10,47 @@ import { listen } from './lib/listen.ts';
 const LINGER_MS = 400;
 const DRAIN_CHECK_MS = 100;
 const DRAIN_LIMIT_MS = 10_000;
+
+/** What one process gives to connections. */
+export interface ServerLimits {
+  /** How long the headers of a request may take, also from the opening of a connection. */
+  readonly headersTimeoutMs: number;
+  /** How long a whole request may take to arrive. The work for it may take longer. */
+  readonly requestTimeoutMs: number;
+  /** How long a connection without a request stays open. */
+  readonly keepAliveMs: number;
+  /** How long a connection may make no progress, for example because the client does not read the response. */
+  readonly stalledMs: number;
+  /** How often the time limits are checked. */
+  readonly checkEveryMs: number;
+  /** The most connections at one time; more are closed at once. */
+  readonly connections: number;
+  /** The most connections of one address (IPv6: of its /64). */
+  readonly connectionsPerAddress: number;
+}
+
+const DEFAULT_CONNECTIONS = 2_000;
+/** The part of the connections that one address can hold. */
+const ADDRESS_SHARE = 4;
+/** Longer than balancers keep idle connections (usually 60 s), so that they do not send a request on one that is closing. */
+const PROXY_KEEP_ALIVE_MS = 75_000;
+
+export const SERVER_LIMITS: ServerLimits = {
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 30_000,
+  keepAliveMs: 5_000,
+  stalledMs: 120_000,
+  checkEveryMs: 1_000,
+  connections: DEFAULT_CONNECTIONS,
+  connectionsPerAddress: DEFAULT_CONNECTIONS / ADDRESS_SHARE,
+};
+
+/** Returns the limits of a process. Behind proxies, all connections come from a few addresses and are kept open longer. */
+export function serverLimits(trustedProxies: number, connections = DEFAULT_CONNECTIONS): ServerLimits {
+  return trustedProxies > 0
+    ? { ...SERVER_LIMITS, keepAliveMs: PROXY_KEEP_ALIVE_MS, connections, connectionsPerAddress: connections }
+    : { ...SERVER_LIMITS, connections, connectionsPerAddress: Math.ceil(connections / ADDRESS_SHARE) };
+}
 
 export interface HttpServer {
   /** The address that the server listens on. */
@@ -21,12 +64,46 @@ export async function startHttpServer(
   host: string,
   port: number,
   createHandler: (url: string) => RequestListener,
+  limits: ServerLimits = SERVER_LIMITS,
 ): Promise<HttpServer> {
-  const server = createServer();
+  const server = createLimitedServer(limits);
   const url = await listen(server, host, port, 'PORT');
   respondToClientErrors(server);
   server.on('request', createHandler(url));
   return { url, stop: () => drain(server) };
+}
+
+function createLimitedServer(limits: ServerLimits): Server {
+  const server = createServer({
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: limits.checkEveryMs,
+  });
+  server.timeout = limits.stalledMs;
+  server.maxConnections = limits.connections;
+  limitPerAddress(server, limits.connectionsPerAddress);
+  return server;
+}
+
+/** Closes the connections of an address beyond `most`. */
+function limitPerAddress(server: Server, most: number): void {
+  const open = new Map<string, number>();
+  server.on('connection', (socket: Socket) => {
+    const { remoteAddress = '' } = socket;
+    const caller = addressBlock(remoteAddress) ?? remoteAddress;
+    const count = (open.get(caller) ?? 0) + 1;
+    if (count > most) {
+      socket.destroy();
+      return;
+    }
+    open.set(caller, count);
+    socket.once('close', () => {
+      const left = (open.get(caller) ?? 1) - 1;
+      if (left > 0) open.set(caller, left);
+      else open.delete(caller);
+    });
+  });
 }
 
 async function drain(server: Server): Promise<void> {
