@@ -22,6 +22,7 @@ import { startHttpServer } from './http-server.ts';
 import type { HttpServer } from './http-server.ts';
 import { createApp } from './http/app.ts';
 import type { ReadinessCheck } from './http/deps.ts';
+import { createBodyBudget } from './http/body-budget.ts';
 import { createRateLimits } from './http/rate-limits.ts';
 import type { RateLimitSettings } from './http/rate-limits.ts';
 import { localAddressOf } from './lib/listen.ts';
@@ -264,6 +265,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       trustProxy: settings.trustProxy,
       secretBox,
       rateLimits: createRateLimits(settings.rateLimits),
+      bodyBudget: createBodyBudget(),
       addressHasher: createAddressHasher({ sql, secretBox, logger }),
       workflows,
       readiness,

@@ -157,8 +157,8 @@ async function startPlainServer(sql: Sql, secretsKeys: readonly Buffer[], appId:
   app.use(async (ctx) => {
     ctx.body = await receiveWebhook({ sql, secretBox, workflows, logger }, 'stripe', appId, {
       headers: ctx.headers,
-      body: await getRawBody(ctx.req, { limit: '1mb' }),
       receivedAt: Date.now(),
+      readBody: async () => await getRawBody(ctx.req, { limit: '1mb' }),
     });
   });
   const handle = app.callback();

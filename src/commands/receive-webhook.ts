@@ -4,12 +4,18 @@ import type { WebhookSecretRow } from '../db/deliveries.ts';
 import { newId } from '../db/new-id.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
-import type { CommissionId, EventId } from '../domain/ids.ts';
+import type { CommissionId, EventId, SecretId } from '../domain/ids.ts';
 import { providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { proofOf, SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
 import type { Provider, SignedRequest } from '../providers/provider.ts';
 import type { CommandDeps } from './deps.ts';
+
+/** A webhook whose body has not been read. */
+export interface IncomingWebhook extends Omit<SignedRequest, 'body'> {
+  /** Reads the raw bytes. Called once, and only if the app exists. */
+  readonly readBody: () => Promise<Buffer>;
+}
 
 /** The result for the provider. `refused` gives no reason, so that an attacker learns nothing. */
 export type WebhookResult =
@@ -27,7 +33,8 @@ const RESPOND_WITHIN_MS = 2_500;
  */
 function clockReason(provider: Provider, request: SignedRequest, secrets: readonly string[]): string | null {
   const at = provider.signedAt?.(request) ?? null;
-  if (at === null) return null;
+  // On time, the signature itself is wrong, and was compared already.
+  if (at === null || provider.isOnTime?.(request) === true) return null;
   const isRight = secrets.some((secret) => provider.verify({ ...request, receivedAt: at }, secret));
   const seconds = Math.round(Math.abs(request.receivedAt - at) / 1000);
   return isRight
@@ -60,21 +67,28 @@ export async function receiveWebhook(
   deps: Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'logger'>,
   providerName: ProviderName,
   customerAppId: string,
-  request: SignedRequest,
+  { readBody, ...incoming }: IncomingWebhook,
 ): Promise<WebhookResult> {
   const { sql, secretBox, workflows, logger } = deps;
-  const respondAt = request.receivedAt + RESPOND_WITHIN_MS;
+  const respondAt = incoming.receivedAt + RESPOND_WITHIN_MS;
   if (!isId('app', customerAppId)) return { kind: 'refused' };
-  const secrets = await findActiveWebhookSecrets(sql, customerAppId, providerName, request.receivedAt);
+  const secrets = await findActiveWebhookSecrets(sql, customerAppId, providerName, incoming.receivedAt);
   if (secrets === null) return { kind: 'refused' };
 
+  const request: SignedRequest = { ...incoming, body: await readBody() };
   const provider = providers[providerName];
-  const open = (secret: WebhookSecretRow) =>
-    secretBox.decrypt(
-      Buffer.from(secret.ciphertext),
-      secret.encryptionKeyId,
-      secretContext(customerAppId, providerName),
-    );
+  const opened = new Map<SecretId, string>();
+  const open = (secret: WebhookSecretRow): string => {
+    const text =
+      opened.get(secret.id) ??
+      secretBox.decrypt(
+        Buffer.from(secret.ciphertext),
+        secret.encryptionKeyId,
+        secretContext(customerAppId, providerName),
+      );
+    opened.set(secret.id, text);
+    return text;
+  };
   // Secrets that can't be decrypted come last. Trying one throws, because it may have signed what no other secret verifies.
   const canOpen = (secret: WebhookSecretRow) => Number(secretBox.keyIds.includes(secret.encryptionKeyId));
   const verifying = secrets
@@ -89,12 +103,12 @@ export async function receiveWebhook(
     bodySha256: createHash('sha256').update(request.body).digest(),
   };
   if (verifying === undefined) {
-    const opened = secrets.map(open);
+    const texts = secrets.map(open);
     const reason =
-      opened.length === 0
+      texts.length === 0
         ? 'no webhook secret is set for this provider'
-        : (clockReason(provider, request, opened) ??
-          bearerReason(provider, request, opened) ??
+        : (clockReason(provider, request, texts) ??
+          bearerReason(provider, request, texts) ??
           'the signature or token does not match');
     const refusal = { appId: customerAppId, provider: providerName, reason };
     const recorded = await recordRefusedDelivery(sql, { ...row, reason });

@@ -1,4 +1,5 @@
 import type { CommandDeps } from '../commands/deps.ts';
+import type { BodyBudget } from './body-budget.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 /** Receives every request after its response. `route` is the declared path; undefined if no route matched. */
@@ -30,6 +31,7 @@ export interface HttpDeps extends CommandDeps {
   /** How many proxies in front of the service are trusted to report the client's address. */
   readonly trustProxy: number;
   readonly rateLimits: RateLimits;
+  readonly bodyBudget: BodyBudget;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly observeRequest?: RequestObserver;
 }

@@ -66,8 +66,16 @@ export const ERRORS = {
     'A request with this idempotency key is in progress',
     'Wait for `Retry-After` seconds, then send the same request again to get the response of the first one.',
   ],
-  payload_too_large: [413, 'The body is too large', 'Send at most 1 MiB. Split a bulk call.'],
-  unsupported_media_type: [415, 'The body is not JSON', 'Send `Content-Type: application/json`.'],
+  payload_too_large: [
+    413,
+    'The body is too large',
+    'Send at most 1 MiB, and at most 32 KiB to `/clicks` and `/sdk`. Split a bulk call.',
+  ],
+  unsupported_media_type: [
+    415,
+    'The body is not plain JSON',
+    'Send `Content-Type: application/json` and no `Content-Encoding`.',
+  ],
   headers_too_large: [
     431,
     'The headers are too large',

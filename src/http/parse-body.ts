@@ -1,56 +1,77 @@
-import { parse as parseTolerantly } from 'jsonc-parser';
-import type { ParseError } from 'jsonc-parser';
-import { koaBody } from 'koa-body';
+import { visit } from 'jsonc-parser';
 import type { HttpContext } from './context.ts';
+import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
-
-/** Enough for a bulk call of a hundred rows with long addresses. */
-const LIMIT_BYTES = 1024 * 1024;
+import { readBody } from './read-body.ts';
 
 const JSON_TYPES = ['application/json', '+json'];
 
-const parse = koaBody({
-  json: true,
-  jsonTypes: JSON_TYPES,
-  jsonLimit: LIMIT_BYTES,
-  text: false,
-  urlencoded: false,
-  multipart: false,
-});
+/** A JSON object or array. Other JSON values are no body of this API. */
+const JSON_CONTAINER = /^[ \t\r\n]*[{[]/;
 
-function statusOf(error: unknown): unknown {
-  return typeof error === 'object' && error !== null && 'status' in error ? error.status : undefined;
+/** The value of a body, and the text that it was parsed from. */
+export interface ParsedBody {
+  readonly value: unknown;
+  readonly text: string;
 }
 
-/** Returns the text that could not be parsed as JSON, or undefined for any other error. */
-function invalidText(error: unknown): string | undefined {
-  if (!(error instanceof SyntaxError) || !('body' in error)) return undefined;
-  return typeof error.body === 'string' ? error.body : undefined;
+/** Ends the search for errors at the first one. */
+class FirstError extends Error {
+  readonly offset: number;
+
+  constructor(offset: number) {
+    super();
+    this.offset = offset;
+  }
+}
+
+function throwFirst(_code: unknown, offset: number): never {
+  throw new FirstError(offset);
+}
+
+/** Returns the offset of the first error in a JSON text, or null if it cannot be found. */
+function offsetOfError(text: string): number | null {
+  try {
+    visit(text, { onError: throwFirst }, { disallowComments: true });
+    return null;
+  } catch (error) {
+    // The parser is recursive: deep nesting overflows its stack.
+    return error instanceof FirstError ? error.offset : null;
+  }
 }
 
 /** Returns the position of the first error in a JSON text, such as `line 2, column 5`, or null if it cannot be found. */
 function positionOfError(text: string): string | null {
-  const errors: ParseError[] = [];
-  try {
-    parseTolerantly(text, errors, { disallowComments: true });
-  } catch {
-    // The parser is recursive: deep nesting overflows its stack.
-    return null;
-  }
-  const [first] = errors;
-  if (first === undefined) return null;
-  const lines = text.slice(0, first.offset).split('\n');
+  const offset = offsetOfError(text);
+  if (offset === null) return null;
+  const lines = text.slice(0, offset).split('\n');
   return `line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
 }
 
-function invalidJsonMessage(error: unknown): string {
-  const text = invalidText(error);
-  const position = text === undefined ? null : positionOfError(text);
-  return `Must be a valid JSON object.${position === null ? '' : ` The first error is at ${position}.`}`;
+function invalidJson(text: string, cause?: unknown): ApiError {
+  const position = positionOfError(text);
+  const message = `Must be a valid JSON object.${position === null ? '' : ` The first error is at ${position}.`}`;
+  return new ApiError('invalid_request', { errors: [{ path: '', message }], cause });
 }
 
-/** Returns the JSON value of the request's body, or undefined if it has none. Throws 400, 413 or 415. */
-export async function parseBody(ctx: HttpContext): Promise<unknown> {
+/**
+ * Throws 415 for a compressed body. Decompressing one would take time and memory that do not depend on the size of the
+ * request.
+ */
+function refuseEncoding(ctx: HttpContext): void {
+  const encoding = ctx.get('Content-Encoding').trim().toLowerCase();
+  if (encoding === '' || encoding === 'identity') return;
+  throw new ApiError('unsupported_media_type', {
+    detail: 'The body has a Content-Encoding. Send it without one.',
+  });
+}
+
+/** Returns the JSON of the request's body, or undefined if it has none. Throws 400, 413, 415 or 503. */
+export async function parseBody(
+  ctx: HttpContext,
+  deps: Pick<HttpDeps, 'bodyBudget'>,
+  limitBytes: number,
+): Promise<ParsedBody | undefined> {
   if (ctx.get('Content-Length') === '0') return undefined;
   const isJson = ctx.is(JSON_TYPES);
   if (isJson === null) return undefined;
@@ -58,25 +79,13 @@ export async function parseBody(ctx: HttpContext): Promise<unknown> {
     throw new ApiError('unsupported_media_type', {
       detail: 'The Content-Type is not JSON. Send application/json.',
     });
+  refuseEncoding(ctx);
+  const text = new TextDecoder().decode(await readBody(ctx, deps, limitBytes));
+  if (text === '') return undefined;
+  if (!JSON_CONTAINER.test(text)) throw invalidJson(text);
   try {
-    await parse(ctx, async () => {});
+    return { value: JSON.parse(text), text };
   } catch (error) {
-    const status = statusOf(error);
-    if (status === 413)
-      throw new ApiError('payload_too_large', {
-        detail: `The body has more than ${LIMIT_BYTES} bytes.`,
-        cause: error,
-      });
-    if (status === 415)
-      throw new ApiError('unsupported_media_type', {
-        detail: 'The Content-Encoding is not supported. Send gzip, deflate, br or identity.',
-        cause: error,
-      });
-    // Invalid JSON, invalid compression or fewer bytes than announced.
-    throw new ApiError('invalid_request', {
-      errors: [{ path: '', message: invalidJsonMessage(error) }],
-      cause: error,
-    });
+    throw invalidJson(text, error);
   }
-  return (ctx.request as { body?: unknown }).body;
 }

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import type { HttpContext } from './context.ts';
+import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
 import { fieldErrors, findUnknownParameters, PARSE_OPTIONS } from './field-errors.ts';
 import { findImplausibleInstants } from './instants.ts';
@@ -15,20 +16,27 @@ const MAX_ERRORS = 100;
 /** Paths whose unknown query parameters are refused. Others are public, and visitors come with any parameters. */
 const OWN_PATH = /^\/apps(\/|$)/;
 
-/** Parses the query and the JSON body of a request. Throws 400 with every invalid field, 413 or 415. */
+/** Parses the query and the JSON body of a request. Throws 400 with every invalid field, 413, 415 or 503. */
 export async function readInput<Q extends z.ZodType, B extends z.ZodType>(
   schemas: { readonly query?: Q; readonly body?: B },
   ctx: HttpContext,
-  now: number,
+  deps: Pick<HttpDeps, 'bodyBudget'>,
+  { now, bodyLimitBytes }: { readonly now: number; readonly bodyLimitBytes: number },
 ): Promise<{ readonly query: z.output<Q>; readonly body: z.output<B> }> {
-  const json = schemas.body === undefined ? undefined : ((await parseBody(ctx)) ?? {});
-  const unstorable = [...findUnstorableText(ctx.query), ...findUnstorableText(json)];
+  const parsed = schemas.body === undefined ? undefined : await parseBody(ctx, deps, bodyLimitBytes);
+  const unstorable = [
+    ...findUnstorableText(ctx.query, ctx.querystring),
+    ...(parsed === undefined ? [] : findUnstorableText(parsed.value, parsed.text)),
+  ];
   if (unstorable.length > 0) throw new ApiError('invalid_request', { errors: unstorable });
   const query = (schemas.query ?? UNREAD).safeParse(
     schemas.query === undefined ? undefined : ctx.query,
     PARSE_OPTIONS,
   );
-  const body = (schemas.body ?? UNREAD).safeParse(json, PARSE_OPTIONS);
+  const body = (schemas.body ?? UNREAD).safeParse(
+    schemas.body === undefined ? undefined : (parsed?.value ?? {}),
+    PARSE_OPTIONS,
+  );
   const errors = [
     ...(OWN_PATH.test(ctx.path) ? findUnknownParameters(schemas.query, ctx.query) : []),
     ...fieldErrors(query.error),

@@ -292,6 +292,11 @@ export function webhookRoute<R extends z.ZodType>(
   };
 }
 
+/** The largest JSON body with an account key: enough for a bulk call of a hundred rows with long addresses. */
+const ACCOUNT_BODY_BYTES = 1024 * 1024;
+/** The largest JSON body of a call that anybody can make. */
+const OPEN_BODY_BYTES = 32 * 1024;
+
 type AppPath = `/apps/:appId${string}`;
 
 function describe<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
@@ -337,9 +342,10 @@ async function checkInput<I extends Ids, Q extends z.ZodType, B extends z.ZodTyp
   ctx: HttpContext,
   deps: HttpDeps,
   params: Params,
+  bodyLimitBytes = OPEN_BODY_BYTES,
 ): Promise<PublicCall<I, Q, B>> {
   const now = deps.now();
-  const { query, body } = await readInput(spec, ctx, now);
+  const { query, body } = await readInput(spec, ctx, deps, { now, bodyLimitBytes });
   const ids = readIds(spec.ids, params);
   return { ctx, deps, now, params, ids, query, body };
 }
@@ -355,7 +361,7 @@ async function checkAccount<I extends Ids, Q extends z.ZodType, B extends z.ZodT
   requirePermission(caller, spec.permission);
   // A malformed key is a 400 even if the app does not exist, so it is read before the app is looked up.
   if (spec.method === 'POST') readIdempotencyKey(ctx);
-  return { ...(await checkInput(spec, ctx, deps, params)), caller };
+  return { ...(await checkInput(spec, ctx, deps, params, ACCOUNT_BODY_BYTES)), caller };
 }
 
 async function checkApp<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(

@@ -10,6 +10,7 @@ import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { createAddressHasher } from '../../src/commands/address-hasher.ts';
 import { createApp } from '../../src/http/app.ts';
+import { createBodyBudget } from '../../src/http/body-budget.ts';
 import { respondToClientErrors } from '../../src/http/client-error.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
@@ -58,6 +59,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
     ownUrl: url,
     trustProxy: 0,
     rateLimits: createRateLimits(NO_RATE_LIMITS),
+    bodyBudget: createBodyBudget(),
     secretBox,
     addressHasher: createAddressHasher({ sql: overrides.sql ?? database.sql, secretBox, logger }),
     workflows: {

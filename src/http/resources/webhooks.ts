@@ -1,11 +1,10 @@
-import getRawBody from 'raw-body';
 import * as z from 'zod';
 import { receiveWebhook } from '../../commands/receive-webhook.ts';
 import { isProviderName, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
-import type { HttpContext } from '../context.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { idOf } from '../fields.ts';
+import { readBody } from '../read-body.ts';
 import { webhookRoute } from '../route.ts';
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
@@ -30,29 +29,6 @@ const webhookResponse = z.union([
   z.object({ duplicate: z.literal(true) }),
 ]);
 
-/** Reads the raw bytes, because signatures cover them and not the parsed value. */
-async function readRawBody(ctx: HttpContext): Promise<Buffer> {
-  const length = ctx.request.length;
-  try {
-    return await getRawBody(ctx.req, {
-      limit: BODY_LIMIT_BYTES,
-      ...(length === undefined ? {} : { length }),
-    });
-  } catch (error) {
-    const type = typeof error === 'object' && error !== null && 'type' in error ? error.type : undefined;
-    if (type === 'entity.too.large') {
-      throw new ApiError('payload_too_large', {
-        detail: `The body has more than ${BODY_LIMIT_BYTES} bytes.`,
-        cause: error,
-      });
-    }
-    throw new ApiError('invalid_request', {
-      detail: 'The body is shorter than its Content-Length.',
-      cause: error,
-    });
-  }
-}
-
 /** Returns the field that the provider expects in the response to its test request, if `body` is one. */
 function setupFieldsOf(provider: ProviderName, body: Buffer): Readonly<Record<string, string>> {
   const check = providers[provider].setupCheck;
@@ -71,11 +47,15 @@ export const webhookRoutes = [
     handler: async ({ ctx, deps, params, now }) => {
       const { provider = '', customerAppId = '' } = params;
       if (!isProviderName(provider)) throw notFound();
-      const body = await readRawBody(ctx);
+      let body: Buffer = Buffer.alloc(0);
       const result = await receiveWebhook(deps, provider, customerAppId, {
         headers: ctx.headers,
-        body,
         receivedAt: now,
+        // The raw bytes, because signatures cover them and not the parsed value.
+        readBody: async () => {
+          body = await readBody(ctx, deps, BODY_LIMIT_BYTES);
+          return body;
+        },
       });
       const setupFields = setupFieldsOf(provider, body);
       switch (result.kind) {
