@@ -45,6 +45,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       publicUrl: config.publicUrl ?? null,
       trustProxy: config.trustProxy,
       rateLimits: config.rateLimits,
+      maxConnections: config.maxConnections,
       metricsPort: config.metricsPort,
       databaseUrl: backends.databaseUrl,
       temporal: { ...backends.temporal, taskQueue: TASK_QUEUE },

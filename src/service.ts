@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { NativeConnectionOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Logger } from 'pino';
@@ -18,7 +19,7 @@ import { withRollback } from './db/with-rollback.ts';
 import { DEFAULT_LIMITS } from './domain/evaluate-payment.ts';
 import type { EvaluationLimits } from './domain/evaluate-payment.ts';
 import { startHousekeeping } from './housekeeping.ts';
-import { startHttpServer } from './http-server.ts';
+import { serverLimits, startHttpServer } from './http-server.ts';
 import type { HttpServer } from './http-server.ts';
 import { createApp } from './http/app.ts';
 import type { ReadinessCheck } from './http/deps.ts';
@@ -39,6 +40,8 @@ export interface ServiceSettings {
   readonly publicUrl: string | null;
   readonly trustProxy: number;
   readonly rateLimits: RateLimitSettings;
+  /** The most connections to the API at one time; a default that is enough for tests if it is missing. */
+  readonly maxConnections?: number;
   /** Metrics are off when it is missing. */
   readonly metricsPort?: number | undefined;
   readonly databaseUrl: string;
@@ -254,7 +257,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
     url: settings.publicUrl ?? listeningUrl,
     ownUrl: localAddressOf(host, Number(new URL(listeningUrl).port || 80)),
   });
-  const server = await startHttpServer(host, settings.port, (listeningUrl) => {
+  const createHandler = (listeningUrl: string): RequestListener => {
     const { url, ownUrl } = urlsOf(listeningUrl);
     const app = createApp({
       sql,
@@ -273,7 +276,9 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
     });
     const handle = app.callback();
     return (request, response) => void handle(request, response);
-  });
+  };
+  const limits = serverLimits(settings.trustProxy, settings.maxConnections);
+  const server = await startHttpServer(host, settings.port, createHandler, limits);
   logger.info({ url: server.url, role, msg: 'listening' });
   return { ...urlsOf(server.url), server };
 }

@@ -5,8 +5,8 @@ import type { RedirectTarget } from '../db/links.ts';
 import { redirectLocation } from '../domain/redirect-location.ts';
 import type { CommandDeps } from './deps.ts';
 
-/** How much of a User-Agent is stored, characters. */
-export const USER_AGENT_LENGTH = 8_000;
+/** How much of a User-Agent is stored, characters. Enough to tell browsers and bots apart. */
+export const USER_AGENT_LENGTH = 512;
 
 export interface Visit {
   /** `preview` creates a token and records nothing (HEAD); `skip` redirects without a token (over the rate limit). */

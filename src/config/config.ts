@@ -23,7 +23,15 @@ export interface Config {
   readonly secretsKeys: readonly Buffer[];
   readonly trustProxy: number;
   /** Requests per minute and caller; 0 for no limit. */
-  readonly rateLimits: { readonly account: number; readonly sdk: number; readonly clicks: number };
+  readonly rateLimits: {
+    readonly address: number;
+    readonly account: number;
+    readonly sdk: number;
+    readonly clicks: number;
+    readonly identify: number;
+  };
+  /** The most connections to the API at one time. */
+  readonly maxConnections: number;
   /** Address that exchange rates are fetched from once a day; null when none are fetched. */
   readonly ratesUrl: string | null;
   /** The largest payment that earns, US cents. */
@@ -114,9 +122,12 @@ const environment = z.object({
   DATA_DIR: z.string().default('.data'),
   SECRETS_KEY: secretsKeys.optional(),
   TRUST_PROXY: wholeNumber('TRUST_PROXY', 0, 100).default(0),
+  RATE_LIMIT_ADDRESS: wholeNumber('RATE_LIMIT_ADDRESS', 0, 1_000_000).default(1_200),
   RATE_LIMIT_ACCOUNT: wholeNumber('RATE_LIMIT_ACCOUNT', 0, 1_000_000).default(600),
   RATE_LIMIT_SDK: wholeNumber('RATE_LIMIT_SDK', 0, 1_000_000).default(60),
   RATE_LIMIT_CLICKS: wholeNumber('RATE_LIMIT_CLICKS', 0, 1_000_000).default(120),
+  RATE_LIMIT_IDENTIFY: wholeNumber('RATE_LIMIT_IDENTIFY', 0, 1_000_000).default(60),
+  MAX_CONNECTIONS: wholeNumber('MAX_CONNECTIONS', 10, 100_000).default(2_000),
   RATES_URL: z
     .string()
     .refine(
@@ -159,10 +170,13 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     secretsKeys: value.SECRETS_KEY ?? [],
     trustProxy: value.TRUST_PROXY,
     rateLimits: {
+      address: value.RATE_LIMIT_ADDRESS,
       account: value.RATE_LIMIT_ACCOUNT,
       sdk: value.RATE_LIMIT_SDK,
       clicks: value.RATE_LIMIT_CLICKS,
+      identify: value.RATE_LIMIT_IDENTIFY,
     },
+    maxConnections: value.MAX_CONNECTIONS,
     ratesUrl: value.RATES_URL,
     maxPaymentCents: value.MAX_PAYMENT_USD * 100,
     logLevel: value.LOG_LEVEL,

@@ -7,6 +7,7 @@ import { ApiError } from './errors.ts';
 import { problem } from './middleware/problem.ts';
 import { requestId } from './middleware/request-id.ts';
 import { requestLog } from './middleware/request-log.ts';
+import { addressCaller, limitRate } from './rate-limits.ts';
 import type { Route } from './route.ts';
 import { routes as allRoutes } from './routes.ts';
 
@@ -31,10 +32,15 @@ async function openToAnyOrigin(ctx: HttpContext, next: () => Promise<unknown>): 
   await (OPEN_PATH.test(ctx.path) ? allowAnyOrigin(ctx, async () => next()) : next());
 }
 
+async function limitAddress(ctx: HttpContext, deps: HttpDeps): Promise<void> {
+  await limitRate(ctx, deps.rateLimits, 'address', addressCaller(ctx.ip));
+}
+
 const SEE_DOCS = '`GET /docs` lists every route.';
 
-/** Responds to a request that no route matched: 404, 405, or 204 for OPTIONS. */
-function respondUnrouted(ctx: HttpContext, router: Router<HttpState>): void {
+/** Responds to a request that no route matched: 404, 405, or 204 for OPTIONS. Counts towards the limit of the address. */
+async function respondUnrouted(ctx: HttpContext, deps: HttpDeps, router: Router<HttpState>): Promise<void> {
+  await limitAddress(ctx, deps);
   const matched = router.stack.filter((layer) => layer.match(ctx.path));
   if (matched.length === 0) {
     throw new ApiError('not_found', { detail: `No route has this path. ${SEE_DOCS}` });
@@ -53,9 +59,10 @@ function respondUnrouted(ctx: HttpContext, router: Router<HttpState>): void {
 
 function createRouter(deps: HttpDeps, routes: readonly Route[]): Router<HttpState> {
   const router = new Router<HttpState>({ sensitive: true });
-  for (const { method, path, run } of routes) {
+  for (const { method, path, limitsAddress, run } of routes) {
     router.register(path, [method], async (ctx) => {
       ctx.state.route = path;
+      if (limitsAddress) await limitAddress(ctx, deps);
       await run(ctx, deps, ctx.params);
     });
   }
@@ -72,7 +79,7 @@ export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes):
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));
   app.use(router.routes());
-  app.use((ctx) => respondUnrouted(ctx, router));
+  app.use(async (ctx) => await respondUnrouted(ctx, deps, router));
   // Errors of requests are handled above. An error here is a connection that broke during a response.
   app.on('error', (error: unknown) => deps.logger.debug({ err: error, msg: 'connection failed' }));
   return app;

@@ -73,7 +73,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   if (route.auth === 'account' || route.auth === 'sdk') codes.push('unauthorized', 'unavailable');
   if (route.auth === 'account') codes.push('forbidden');
   if (route.auth === 'account' && route.path.includes(':')) codes.push('not_found');
-  if (route.rateLimitName !== null) codes.push('rate_limited');
+  if (route.rateLimitName !== null || route.limitsAddress) codes.push('rate_limited');
   if (route.body !== null) codes.push('payload_too_large', 'unsupported_media_type');
   if (route.storesResponses) codes.push('idempotency_key_reused', 'idempotency_key_in_use');
   return [...new Set(codes)];
@@ -111,7 +111,9 @@ function successResponse(route: Route): ZodOpenApiResponseObject {
     headers: {
       ...headerRefs([
         'X-Request-Id',
-        ...(route.rateLimitName === null ? [] : (['RateLimit-Policy', 'RateLimit'] as const)),
+        ...(route.rateLimitName === null && !route.limitsAddress
+          ? []
+          : (['RateLimit-Policy', 'RateLimit'] as const)),
         ...(route.storesResponses ? (['Idempotency-Replayed'] as const) : []),
       ]),
       ...Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, header(text)])),

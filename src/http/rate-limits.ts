@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import { addressBlock } from '../domain/addresses.ts';
 import type { HttpContext } from './context.ts';
@@ -6,28 +6,45 @@ import { ApiError } from './errors.ts';
 
 /** Calls per minute. 0 means no limit. */
 export interface RateLimitSettings {
+  /** Per client address, over all routes that need no account key; see `limitsAddress`. */
+  readonly address: number;
   /** Per account key. */
   readonly account: number;
   /** Per device of an app. */
   readonly sdk: number;
   /** Per app and client, clicks and redirects together. */
   readonly clicks: number;
+  /** Per app and client address, user ids bound to devices. */
+  readonly identify: number;
 }
 
 export type RateLimitName = keyof RateLimitSettings;
 
-export const NO_RATE_LIMITS: RateLimitSettings = { account: 0, sdk: 0, clicks: 0 };
+export const NO_RATE_LIMITS: RateLimitSettings = {
+  address: 0,
+  account: 0,
+  sdk: 0,
+  clicks: 0,
+  identify: 0,
+};
 
 const WINDOW_SECONDS = 60;
 
 /**
  * The most counters per limit. Callers are distributed over them by a hash, so that a flood of invented devices or
- * addresses can't exhaust memory. Two real callers rarely share a counter, and then stay far below the limit.
+ * addresses can't exhaust memory. Two real callers rarely share a counter, and then stay far below the limit. The hash has
+ * a random key, so that nobody can search for a device or an `ipHash` that shares the counter of a certain visitor.
  */
 const COUNTERS = 1 << 17;
+const KEY_BYTES = 32;
 
-function counterOf(caller: string): string {
-  return String(createHash('sha256').update(caller).digest().readUInt32BE(0) % COUNTERS);
+function counterOf(key: Buffer, caller: string): string {
+  return String(createHmac('sha256', key).update(caller).digest().readUInt32BE(0) % COUNTERS);
+}
+
+/** Returns the text that identifies an address for a limit: itself, or the /64 of an IPv6 address. */
+export function addressCaller(address: string): string {
+  return addressBlock(address) ?? address;
 }
 
 /**
@@ -35,7 +52,7 @@ function counterOf(caller: string): string {
  * client's address. A hash may be any text, also an address, so the two never share a counter.
  */
 export function clickCaller(appId: string, address: string, ipHash: string | null = null): string {
-  return ipHash === null ? `${appId} address ${addressBlock(address) ?? address}` : `${appId} hash ${ipHash}`;
+  return ipHash === null ? `${appId} address ${addressCaller(address)}` : `${appId} hash ${ipHash}`;
 }
 
 /** What remains of a limit for a caller. */
@@ -54,16 +71,16 @@ export interface RateLimits {
 
 /** Creates the counters of a process. */
 export function createRateLimits(settings: RateLimitSettings): RateLimits {
+  const key = randomBytes(KEY_BYTES);
   const limiters = new Map<RateLimitName, RateLimiterMemory>();
-  for (const name of ['account', 'sdk', 'clicks'] as const) {
-    const points = settings[name];
+  for (const [name, points] of Object.entries(settings) as [RateLimitName, number][]) {
     if (points > 0) limiters.set(name, new RateLimiterMemory({ points, duration: WINDOW_SECONDS }));
   }
   return {
     count: async (name, caller) => {
       const limiter = limiters.get(name);
       if (limiter === undefined) return null;
-      const outcome = await limiter.consume(counterOf(caller)).catch((refusal: unknown) => refusal);
+      const outcome = await limiter.consume(counterOf(key, caller)).catch((refusal: unknown) => refusal);
       if (!(outcome instanceof RateLimiterRes)) throw outcome;
       return {
         isAllowed: outcome.consumedPoints <= limiter.points,

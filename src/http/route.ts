@@ -14,7 +14,7 @@ import type { IdGenerator } from './id-generator.ts';
 import { readIdempotencyKey, respondOnce } from './idempotency.ts';
 import { authenticateAccount, authenticateSdk, requirePermission } from './authenticate.ts';
 import { readInput } from './read-input.ts';
-import { limitRate } from './rate-limits.ts';
+import { addressCaller, limitRate } from './rate-limits.ts';
 import type { RateLimitName } from './rate-limits.ts';
 import { jsonReply, sendReply } from './reply.ts';
 import type { Reply } from './reply.ts';
@@ -132,6 +132,8 @@ export interface Route extends Declaration {
   readonly storesResponses: boolean;
   /** The rate limit that responds with 429; null for none. */
   readonly rateLimitName: RateLimitName | null;
+  /** Whether calls count towards the limit of their address, before anything else is done. */
+  readonly limitsAddress: boolean;
   readonly response: {
     readonly status: number;
     readonly schema: z.ZodType | null;
@@ -221,13 +223,19 @@ export function rawAppRoute<
 
 /** Declares a route of an SDK key. Calls are limited per device. */
 export function sdkRoute<R extends z.ZodType, B extends z.ZodType<{ readonly deviceId: string }>>(
-  spec: Declaration & { readonly body: B } & JsonResponse<R> & Handler<SdkCall<B>, z.input<R>>,
+  spec: Declaration & { readonly body: B } & JsonResponse<R> &
+    Handler<SdkCall<B>, z.input<R>> & {
+      /** A limit per app and client address, besides that of the device, which the caller invents. */
+      readonly addressLimit?: RateLimitName;
+    },
 ): Route {
   return {
-    ...describe(spec, { auth: 'sdk', permission: null, rateLimitName: 'sdk' }),
+    ...describe(spec, { auth: 'sdk', permission: null, rateLimitName: 'sdk', limitsAddress: true }),
     ...describeJson(spec),
     run: async (ctx, deps, params) => {
       const { appId } = await authenticateSdk(ctx, deps);
+      if (spec.addressLimit !== undefined)
+        await limitRate(ctx, deps.rateLimits, spec.addressLimit, `${appId} ${addressCaller(ctx.ip)}`);
       const call = await checkInput<NoIds, z.ZodUndefined, B>(spec, ctx, deps, params);
       await limitRate(ctx, deps.rateLimits, 'sdk', `${appId} ${call.body.deviceId}`);
       sendReply(ctx, jsonReply(spec.response.status, await spec.handler({ ...call, appId })));
@@ -251,11 +259,14 @@ export function publicRoute<
         readonly name: RateLimitName;
         readonly caller: (call: PublicCall<I, Q, B>) => string;
       };
+      /** False for what a balancer asks for. True by default. */
+      readonly limitsAddress?: boolean;
     },
 ): Route {
-  const { rateLimit } = spec;
+  const { rateLimit, limitsAddress = true } = spec;
+  const rateLimitName = rateLimit?.name ?? null;
   return {
-    ...describe(spec, { auth: 'none', permission: null, rateLimitName: rateLimit?.name ?? null }),
+    ...describe(spec, { auth: 'none', permission: null, rateLimitName, limitsAddress }),
     ...describeJson(spec),
     run: async (ctx, deps, params) => {
       const call = await checkInput(spec, ctx, deps, params);
@@ -267,9 +278,17 @@ export function publicRoute<
 }
 
 /** Declares a route that needs no key and whose response is not JSON of one schema. */
-export function rawPublicRoute(spec: Declaration & RawResponse & Handler<Call, RawReply>): Route {
+export function rawPublicRoute(
+  spec: Declaration &
+    RawResponse &
+    Handler<Call, RawReply> & {
+      /** False if the handler counts itself. True by default. */
+      readonly limitsAddress?: boolean;
+    },
+): Route {
+  const { limitsAddress = true } = spec;
   return {
-    ...describe(spec, { auth: 'none', permission: null, rateLimitName: null }),
+    ...describe(spec, { auth: 'none', permission: null, rateLimitName: null, limitsAddress }),
     ...describeRaw(spec),
     run: async (ctx, deps, params) => {
       const call = await checkInput({}, ctx, deps, params);
@@ -283,7 +302,7 @@ export function webhookRoute<R extends z.ZodType>(
   spec: Declaration & JsonResponse<R> & Handler<Call, z.input<R>>,
 ): Route {
   return {
-    ...describe(spec, { auth: 'provider', permission: null, rateLimitName: null }),
+    ...describe(spec, { auth: 'provider', permission: null, rateLimitName: null, limitsAddress: false }),
     ...describeJson(spec),
     run: async (ctx, deps, params) => {
       const call = await checkInput({}, ctx, deps, params);
@@ -301,7 +320,7 @@ type AppPath = `/apps/:appId${string}`;
 
 function describe<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
   spec: Declaration & Input<I, Q, B>,
-  access: Pick<Route, 'auth' | 'permission' | 'rateLimitName'>,
+  access: Pick<Route, 'auth' | 'permission' | 'rateLimitName' | 'limitsAddress'>,
 ) {
   const { method, path, operationId, summary, description, errors = [] } = spec;
   return {
@@ -322,7 +341,12 @@ function describe<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
 function describeAccountRoute<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
   spec: Declaration & Input<I, Q, B> & NeedsPermission,
 ) {
-  return describe(spec, { auth: 'account', permission: spec.permission, rateLimitName: 'account' });
+  return describe(spec, {
+    auth: 'account',
+    permission: spec.permission,
+    rateLimitName: 'account',
+    limitsAddress: false,
+  });
 }
 
 function describeJson<R extends z.ZodType>(

@@ -1,6 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createRateLimits } from '../../src/http/rate-limits.ts';
+import { createHash, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { clickCaller, createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { followLink } from '../support/http-client.ts';
@@ -9,7 +9,9 @@ let api: TestApi;
 let app: TestApp;
 
 beforeAll(async () => {
-  api = await startTestApi({ rateLimits: createRateLimits({ account: 20, sdk: 3, clicks: 4 }) });
+  api = await startTestApi({
+    rateLimits: createRateLimits({ ...NO_RATE_LIMITS, account: 20, sdk: 3, clicks: 4 }),
+  });
   app = await newApp(api);
 });
 afterAll(async () => {
@@ -48,7 +50,7 @@ test('install and identify share one limit per device, and another device has it
 
 // @promise limit-scopes
 test('clicks are limited per app and address hash, or per address without a hash', async () => {
-  const limits = createRateLimits({ account: 0, sdk: 0, clicks: 4 });
+  const limits = createRateLimits({ ...NO_RATE_LIMITS, clicks: 4 });
   const open = await startTestApi({ rateLimits: limits, trustProxy: 1 });
   const makeShop = async () => {
     const shop = await newApp(open);
@@ -105,4 +107,106 @@ test('webhooks and health checks are not limited', async () => {
     expect(response.headers.get('ratelimit')).toBeNull();
   }
   expect((await api.call('GET', '/healthz')).status).toBe(200);
+});
+
+describe('the limit per address', () => {
+  let limited: TestApi;
+  const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
+
+  beforeAll(async () => {
+    const rateLimits = createRateLimits({ ...NO_RATE_LIMITS, address: 3 });
+    limited = await startTestApi({ rateLimits, trustProxy: 1 });
+  });
+  afterAll(async () => {
+    await limited.close();
+  });
+
+  // @promise address-limit
+  test('an address has one limit over all routes that need no account key, and it counts before a body is read', async () => {
+    const address = from('203.0.113.1');
+    const broken = { ...address, body: '{ this is no JSON' };
+    expect((await limited.call('POST', '/clicks', broken)).status).toBe(400);
+    expect((await limited.call('GET', '/l/acme/spring', address)).status).toBe(404);
+    expect((await limited.call('GET', '/nowhere', address)).status).toBe(404);
+    const refused = await limited.call('POST', '/clicks', broken);
+    expect(refused).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
+    expect(refused.headers.get('ratelimit')).toMatch(/^"address";r=0;t=\d+$/);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    for (const [method, path] of [
+      ['POST', '/sdk/install'],
+      ['POST', '/sdk/identify'],
+      ['GET', '/docs'],
+      ['GET', '/openapi.json'],
+      ['GET', '/nowhere'],
+    ] as const) {
+      const { status } = await limited.call(method, path, {
+        ...address,
+        ...(method === 'POST' ? { body: {} } : {}),
+      });
+      expect({ path, status }).toEqual({ path, status: 429 });
+    }
+    expect((await limited.call('GET', '/docs', from('203.0.113.2'))).status).toBe(200);
+  });
+
+  // @promise address-limit
+  test('a visitor over the limit of the address is redirected, and the click is not counted', async () => {
+    const own = await newApp(limited, undefined, { linkSubdomain: 'crowded' });
+    const { slug } = await newLink(limited, own, await newAffiliate(limited, own));
+    const visit = async () => await followLink(limited.url, `/l/crowded/${slug}`, from('203.0.113.4'));
+    const visits = [];
+    for (let nth = 0; nth < 4; nth += 1) visits.push(await visit());
+    expect(visits.map(({ status }) => status)).toEqual([302, 302, 302, 302]);
+    expect(visits.map(({ claimToken }) => claimToken !== null)).toEqual([true, true, true, false]);
+  });
+
+  // @promise address-limit
+  test('the addresses of one IPv6 /64 share a limit, and another /64 has its own', async () => {
+    const statusOf = async (address: string) => (await limited.call('GET', '/docs', from(address))).status;
+    const statuses = [];
+    for (let host = 1; host <= 4; host += 1) statuses.push(await statusOf(`2001:db8:0:1::${host}`));
+    expect(statuses).toEqual([200, 200, 200, 429]);
+    expect(await statusOf('2001:db8:0:2::1')).toBe(200);
+  });
+
+  test('calls with an account key, webhooks and health checks do not count', async () => {
+    const address = from('203.0.113.3');
+    const own = await newApp(limited);
+    for (let call = 0; call < 5; call += 1) {
+      expect((await limited.call('GET', '/apps', { ...address, key: own.key })).status).toBe(200);
+      expect((await limited.call('GET', '/healthz', address)).status).toBe(200);
+      const webhook = await limited.call('POST', `/webhooks/stripe/${own.appId}`, { ...address, body: {} });
+      expect(webhook.status).toBe(401);
+    }
+    expect((await limited.call('GET', '/docs', address)).status).toBe(200);
+  });
+});
+
+// @promise identify-address-limit
+test('an address can bind a limited number of user ids of an app a minute, whichever devices it invents', async () => {
+  const rateLimits = createRateLimits({ ...NO_RATE_LIMITS, identify: 3 });
+  const open = await startTestApi({ rateLimits, trustProxy: 1 });
+  const identify = async (own: TestApp, nth: number, address = '203.0.113.1') => {
+    const body = { deviceId: `device-${nth}`, customerUserId: `${nth}`, identifiedAt: open.clock.now };
+    const headers = { 'x-forwarded-for': address };
+    return (await open.call('POST', '/sdk/identify', { key: own.sdkKey, headers, body })).status;
+  };
+  const [own, other] = [await newApp(open), await newApp(open)];
+  const statuses = [];
+  for (let nth = 1; nth <= 4; nth += 1) statuses.push(await identify(own, nth));
+  expect(statuses).toEqual([404, 404, 404, 429]);
+  expect(await identify(own, 5, '203.0.113.2')).toBe(404);
+  expect(await identify(other, 6)).toBe(404);
+  await open.close();
+});
+
+test('a caller whose counter collides without the key of the process does not use up the limit of an address', async () => {
+  const slotWithoutKey = (caller: string) =>
+    createHash('sha256').update(caller).digest().readUInt32BE(0) % 2 ** 17;
+  const visitor = clickCaller(app.appId, '203.0.113.9');
+  const wanted = slotWithoutKey(visitor);
+  let nth = 0;
+  while (slotWithoutKey(clickCaller(app.appId, '', `h${nth}`)) !== wanted) nth += 1;
+  const limits = createRateLimits({ ...NO_RATE_LIMITS, clicks: 2 });
+  for (let call = 0; call < 3; call += 1) await limits.count('clicks', clickCaller(app.appId, '', `h${nth}`));
+  expect(await limits.count('clicks', visitor)).toMatchObject({ isAllowed: true, remaining: 1 });
 });

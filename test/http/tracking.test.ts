@@ -68,6 +68,15 @@ describe('POST /clicks', () => {
     });
   });
 
+  // @promise user-agent-length
+  test('the first 512 characters of a user agent are stored', async () => {
+    const userAgent = `Safari ${'x'.repeat(7_000)}`;
+    const { status, body } = await click({ userAgent });
+    expect(status).toBe(200);
+    const rows = await api.sql`select user_agent from clicks where id = ${body.clickId}`;
+    expect(rows).toEqual([{ userAgent: userAgent.slice(0, 512) }]);
+  });
+
   // @promise click-repeat
   test('a repeated claim token returns the same click and counts once, also simultaneously and with another slug', async () => {
     const other = await newLink(api, app, affiliateId);

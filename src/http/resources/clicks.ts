@@ -26,8 +26,11 @@ const click = z.object({
     .nullish(),
   userAgent: z
     .string()
-    .max(USER_AGENT_LENGTH)
-    .meta({ examples: ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)'] })
+    .max(8_000)
+    .meta({
+      description: `The first ${USER_AGENT_LENGTH} characters are stored.`,
+      examples: ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)'],
+    })
     .nullish(),
   clickedAt: instantInBody.nullish(),
 });
@@ -54,7 +57,8 @@ export const clickRoutes = [
     },
     response: { status: 200, schema: recordedClick },
     handler: async ({ deps, body, now }) => {
-      const { customerAppId, slug, ipHash = null, userAgent = null } = body;
+      const { customerAppId, slug, ipHash = null } = body;
+      const userAgent = body.userAgent?.slice(0, USER_AGENT_LENGTH) ?? null;
       const clickedAt = body.clickedAt ?? now;
       if (isInFuture(clickedAt, now)) throw invalidField('clickedAt', 'Must not be in the future.');
       if (!isId('app', customerAppId) || !isSlug(slug)) throw notFound();

@@ -20,6 +20,7 @@ export const healthRoutes = [
     path: '/healthz',
     operationId: 'getHealth',
     summary: 'Returns 200 while the process is running.',
+    limitsAddress: false,
     response: { status: 200, schema: z.object({ status: z.literal('ok') }) },
     handler: async () => ({ status: 'ok' as const }),
   }),
@@ -31,6 +32,7 @@ export const healthRoutes = [
     summary: 'Returns 200 when the service is ready, and 503 with what is missing otherwise.',
     description: '`degraded` means that something optional is missing.',
     errors: ['not_ready'],
+    limitsAddress: false,
     response: { status: 200, schema: readiness },
     handler: async ({ deps }) => {
       const checks = await deps.readiness();

@@ -7,7 +7,7 @@ import { clientAddress } from '../client-address.ts';
 import type { HttpContext } from '../context.ts';
 import type { HttpDeps } from '../deps.ts';
 import { foundOrThrow, notFound } from '../errors.ts';
-import { clickCaller } from '../rate-limits.ts';
+import { addressCaller, clickCaller } from '../rate-limits.ts';
 import { rawPublicRoute } from '../route.ts';
 import type { RawReply } from '../route.ts';
 
@@ -25,9 +25,10 @@ async function redirect(
   slug: string,
 ): Promise<RawReply> {
   if (!isSubdomain(linkSubdomain) || !isSlug(slug)) throw notFound();
+  const address = await deps.rateLimits.count('address', addressCaller(ctx.ip));
   const target = foundOrThrow(await findRedirectTarget(deps.sql, linkSubdomain, slug));
   ctx.state.appId = target.appId;
-  const click = await clickOf(ctx, deps, target);
+  const click = address?.isAllowed === false ? 'skip' : await clickOf(ctx, deps, target);
   const location = await followLink(deps, target, {
     click,
     at: now,
@@ -59,6 +60,8 @@ export const redirectRoutes = [
     summary: 'Records a click and redirects to the destination of the link.',
     description: DESCRIPTION,
     errors: ['not_found', 'unavailable'],
+    // The handler counts: a visitor over the limit is still redirected.
+    limitsAddress: false,
     response: { status: 302, contentType: 'text/plain', headers: HEADERS },
     handler: async (call) => {
       const { linkSubdomain = '', slug = '' } = call.params;
@@ -73,6 +76,8 @@ export const redirectRoutes = [
     summary: "Records a click and redirects, on a host whose first label is the app's link subdomain.",
     description: DESCRIPTION,
     errors: ['not_found', 'unavailable'],
+    // The handler counts: a visitor over the limit is still redirected.
+    limitsAddress: false,
     response: { status: 302, contentType: 'text/plain', headers: HEADERS },
     handler: async (call) => {
       const { ctx, deps, params } = call;

@@ -91,6 +91,7 @@ export const sdkRoutes = [
     description: 'If the install has not been reported yet, the user id is stored and bound when it is.',
     body: identify,
     errors: ['no_attribution'],
+    addressLimit: 'identify',
     response: { status: 200, schema: identified },
     handler: async ({ deps, appId, body, now }) => {
       if (isInFuture(body.identifiedAt, now))
