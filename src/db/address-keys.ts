@@ -51,12 +51,13 @@ export async function destroyExpiredAddressKeys(
   let hashes = 0;
   for (let last = BATCH; last === BATCH; hashes += last) {
     const forgotten = await sql`
-      delete from deferred_clicks
-       where click_id in (
-         select click_id from deferred_clicks where clicked_at < ${instant(windowStartsAt)}
-          order by clicked_at limit ${BATCH}
-          for update skip locked)
-      returning click_id`;
+      with page as materialized (
+        select click_id from deferred_clicks where clicked_at < ${instant(windowStartsAt)}
+         order by clicked_at limit ${BATCH}
+         for update skip locked
+      )
+      delete from deferred_clicks d using page where d.click_id = page.click_id
+      returning d.click_id`;
     last = forgotten.length;
   }
   return { keys: keys.length, hashes };

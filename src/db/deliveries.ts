@@ -179,13 +179,16 @@ export async function claimUnfinishedDeliveries(
   limit: number,
 ): Promise<DeliveryId[]> {
   const rows = await sql<{ id: DeliveryId }>`
-    update deliveries set relayed_at = now()
-     where completed_at is null and id in (
-       select id from deliveries
-        where completed_at is null and coalesce(relayed_at, received_at) < now() - ${olderThanMs} * interval '1 millisecond'
-        order by coalesce(relayed_at, received_at)
-        limit ${limit}
-        for update skip locked)
-    returning id`;
+    with page as materialized (
+      select id from deliveries
+       where completed_at is null and coalesce(relayed_at, received_at) < now() - ${olderThanMs} * interval '1 millisecond'
+       order by coalesce(relayed_at, received_at)
+       limit ${limit}
+       for update skip locked
+    )
+    update deliveries d set relayed_at = now()
+      from page
+     where d.id = page.id and d.completed_at is null
+    returning d.id`;
   return rows.map((row) => row.id);
 }

@@ -25,13 +25,16 @@ export async function claimBindingsToHeal(
   limit: number,
 ): Promise<BindingId[]> {
   const rows = await sql<{ id: BindingId }>`
-    update bindings set relayed_at = now()
-     where healed_at is null and id in (
-       select id from bindings
-        where healed_at is null and coalesce(relayed_at, created_at) < now() - ${olderThanMs} * interval '1 millisecond'
-        order by coalesce(relayed_at, created_at)
-        limit ${limit}
-        for update skip locked)
-    returning id`;
+    with page as materialized (
+      select id from bindings
+       where healed_at is null and coalesce(relayed_at, created_at) < now() - ${olderThanMs} * interval '1 millisecond'
+       order by coalesce(relayed_at, created_at)
+       limit ${limit}
+       for update skip locked
+    )
+    update bindings b set relayed_at = now()
+      from page
+     where b.id = page.id and b.healed_at is null
+    returning b.id`;
   return rows.map((row) => row.id);
 }

@@ -126,10 +126,12 @@ export async function releaseClaim(sql: Sql, request: IdempotentRequest, claimId
 /** Deletes at most `limit` expired keys and returns how many. */
 export async function deleteExpiredIdempotencyKeys(sql: Sql, limit: number): Promise<number> {
   const { deleted } = await sql.one<{ deleted: number }>`
-    with removed as (
-      delete from idempotency_keys where (account_id, idempotency_key) in (
-        select account_id, idempotency_key from idempotency_keys where expires_at <= now()
-         order by expires_at limit ${limit} for update skip locked)
+    with expired as materialized (
+      select account_id, idempotency_key from idempotency_keys where expires_at <= now()
+       order by expires_at limit ${limit} for update skip locked
+    ), removed as (
+      delete from idempotency_keys k using expired e
+       where k.account_id = e.account_id and k.idempotency_key = e.idempotency_key
       returning 1
     )
     select count(*)::int as deleted from removed`;

@@ -23,11 +23,14 @@ export async function matureCommission(sql: Sql, commissionId: CommissionId): Pr
 /** Matures at most `limit` overdue commissions, oldest due first, and returns how many. */
 export async function matureOverdue(sql: Sql, limit: number): Promise<number> {
   const rows = await sql`
-    update commissions set status = 'matured', matured_at = now()
-     where status = 'pending' and id in (
-       select id from commissions where status = 'pending' and due_at <= now()
-        order by due_at limit ${limit} for update skip locked)
-    returning id`;
+    with page as materialized (
+      select id from commissions where status = 'pending' and due_at <= now()
+       order by due_at limit ${limit} for update skip locked
+    )
+    update commissions c set status = 'matured', matured_at = now()
+      from page
+     where c.id = page.id and c.status = 'pending'
+    returning c.id`;
   return rows.length;
 }
 

@@ -90,15 +90,18 @@ export async function claimReprocessRuns(
   limit: number,
 ): Promise<ReprocessRunId[]> {
   const rows = await sql<{ id: ReprocessRunId }>`
-    update reprocess_runs set relayed_at = now()
-     where finished_at is null and id in (
-       select id from reprocess_runs
-        where finished_at is null
-          and (relayed_at is null or relayed_at < now() - ${olderThanMs} * interval '1 millisecond')
-        order by coalesce(relayed_at, created_at)
-        limit ${limit}
-        for update skip locked)
-    returning id`;
+    with page as materialized (
+      select id from reprocess_runs
+       where finished_at is null
+         and (relayed_at is null or relayed_at < now() - ${olderThanMs} * interval '1 millisecond')
+       order by coalesce(relayed_at, created_at)
+       limit ${limit}
+       for update skip locked
+    )
+    update reprocess_runs r set relayed_at = now()
+      from page
+     where r.id = page.id and r.finished_at is null
+    returning r.id`;
   return rows.map((row) => row.id);
 }
 

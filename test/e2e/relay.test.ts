@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { pino } from 'pino';
-import { acceptDelivery } from '../../src/db/deliveries.ts';
+import { acceptDelivery, claimUnfinishedDeliveries } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { connect } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { startRelay } from '../../temporal/relay.ts';
@@ -85,6 +86,22 @@ describe('the outbox relay', () => {
     await relay.stop();
     expect(started).toContain(old);
     expect(started).not.toContain(young);
+  });
+
+  test('a claim of unfinished deliveries takes at most its limit, whatever plan it has', async () => {
+    const other = await setUpFounder(service);
+    const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
+    for (let n = 0; n < 3; n += 1) await accept(other, body, Date.now() - DAY_MS);
+    const settings = {
+      enable_hashjoin: 'off',
+      enable_mergejoin: 'off',
+      enable_hashagg: 'off',
+      enable_sort: 'off',
+    };
+    const sql = connect({ url: service.database.url, settings });
+    const claimed = await claimUnfinishedDeliveries(sql, 60_000, 2);
+    await sql.close();
+    expect(claimed).toHaveLength(2);
   });
 
   // @promise verified-by-accepting-secret
