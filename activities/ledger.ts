@@ -10,42 +10,44 @@ import { storePayoutCsvHash } from '../src/db/payout-csv.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { isId } from '../src/domain/ids.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
+import type { SweepPage } from '../src/domain/workflow-contracts.ts';
 import { parseId } from './parse-id.ts';
 
 export interface LedgerActivityDeps {
   readonly sql: Sql;
   readonly logger: Logger;
+  /** Commissions that one page of a sweep matures; 1,000 by default. */
+  readonly sweepPage?: number;
   /** Called after the commit of a payout request's outcome. */
   readonly onSettled: (requestId: PayoutRequestId) => void;
 }
 
-/** Commissions that one statement matures. */
-const SWEEP_PAGE = 1_000;
-/** Pages of one sweep; the next sweep continues. */
-const SWEEP_PAGES = 100;
+/** Commissions that one page of a sweep matures, in one statement. */
+export const SWEEP_PAGE = 1_000;
 
 export interface LedgerActivities {
   matureCommission(commissionId: string): Promise<'matured' | 'unchanged'>;
-  sweepOverdue(): Promise<number>;
+  sweepPage(): Promise<SweepPage>;
   settlePayoutRequest(requestId: string): Promise<string>;
 }
 
 /** The activities of the hold, sweep and payout workflows. */
-export function createLedgerActivities({ sql, logger, onSettled }: LedgerActivityDeps): LedgerActivities {
+export function createLedgerActivities({
+  sql,
+  logger,
+  onSettled,
+  sweepPage = SWEEP_PAGE,
+}: LedgerActivityDeps): LedgerActivities {
   return {
     matureCommission: async (commissionId) =>
       (await matureCommission(sql, parseId('commission', commissionId))) ? 'matured' : 'unchanged',
 
-    sweepOverdue: async () => {
-      let matured = 0;
-      for (let page = 0; page < SWEEP_PAGES; page += 1) {
-        const count = await matureOverdue(sql, SWEEP_PAGE);
-        matured += count;
-        if (count < SWEEP_PAGE) break;
-      }
+    /** Matures one page of overdue commissions and closes abandoned payout requests. */
+    sweepPage: async () => {
+      const matured = await matureOverdue(sql, sweepPage);
       await closeAbandonedRequests(sql);
       if (matured > 0) logger.info({ matured, msg: 'the sweep matured overdue commissions' });
-      return matured;
+      return { matured, more: matured === sweepPage };
     },
 
     settlePayoutRequest: async (id) => {

@@ -61,6 +61,8 @@ export interface ServiceSettings {
   readonly ratesUrl?: string | null;
   /** The largest payment that earns, US cents; a million dollars by default. */
   readonly maxPaymentCents?: number;
+  /** Commissions that are due sooner than this have no hold timer; two minutes by default, Infinity for no timers. */
+  readonly shortestHoldMs?: number;
   readonly relay?: { readonly overdueMs: number; readonly pauseMs: number };
   /** Maximum number of open database connections; 20 by default. */
   readonly poolSize?: number;
@@ -214,6 +216,7 @@ function startBackground(settings: ServiceSettings, sql: Sql): Background {
     client: () => connection.client,
     taskQueue: temporal.taskQueue,
     hasWorker,
+    shortestHoldMs: settings.shortestHoldMs,
     logger,
   });
   const relay = startRelay({ sql, workflows, logger, ...settings.relay });

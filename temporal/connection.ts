@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '@temporalio/client';
-import type { NativeConnection, NativeConnectionOptions, Worker, WorkflowBundle } from '@temporalio/worker';
+import type { NativeConnection, NativeConnectionOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import type { Activities } from '../activities/index.ts';
 import { connectToTemporal, TemporalRefusal } from './connect.ts';
@@ -8,7 +8,8 @@ import { reasonOf } from './grpc-errors.ts';
 import type { ScheduleId } from './schedules.ts';
 import { installSdkRuntime } from './sdk-runtime.ts';
 import { ServerSetUp } from './set-up.ts';
-import { createWorker } from './worker.ts';
+import { createWorkers } from './worker.ts';
+import type { Workers } from './worker.ts';
 
 const CONNECT_PAUSE_MS = 1_000;
 const HEALTH_PAUSE_MS = 2_000;
@@ -18,6 +19,7 @@ const SETUP_PAUSE_MS = 60_000;
 export interface TemporalConnectionSettings {
   readonly connection: NativeConnectionOptions;
   readonly namespace: string;
+  /** The task queue of awaited work. Background work has one of its own. */
   readonly taskQueue: string;
   /** Null in a process that only serves the API. */
   readonly worker: {
@@ -43,8 +45,8 @@ export class TemporalConnection {
   readonly #watching: Promise<void>;
   #connection: NativeConnection | undefined;
   #client: Client | null = null;
-  #worker: Worker | undefined;
-  #workerEnd: Promise<void> = Promise.resolve();
+  #workers: Workers | undefined;
+  #workersEnd: Promise<void> = Promise.resolve();
   #isHealthy = false;
   #wasReached = false;
   #wasTried = false;
@@ -93,14 +95,14 @@ export class TemporalConnection {
     this.#stopping.abort();
     await this.#watching;
     await this.#setUp.stop();
-    this.#worker?.shutdown();
-    await this.#workerEnd;
+    this.#workers?.shutdown();
+    await this.#workersEnd;
     await this.#connection?.close();
   }
 
   async #watch(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const needsWorker = this.#settings.worker !== null && this.#worker === undefined;
+      const needsWorker = this.#settings.worker !== null && this.#workers === undefined;
       if (this.#connection === undefined || this.#client === null || needsWorker) {
         if (!(await this.#tryToConnect())) await this.#pause(CONNECT_PAUSE_MS);
         continue;
@@ -128,7 +130,7 @@ export class TemporalConnection {
     }
     try {
       this.#client = new Client({ connection: this.#connection, namespace });
-      if (this.#worker === undefined) await this.#runWorker(this.#connection);
+      if (this.#workers === undefined) await this.#runWorker(this.#connection);
     } catch (error) {
       this.#reportProblem(`Temporal: the worker did not start (${reasonOf(error)})`, error);
       return false;
@@ -155,15 +157,15 @@ export class TemporalConnection {
   async #runWorker(connection: NativeConnection): Promise<void> {
     const { namespace, taskQueue, worker, logger } = this.#settings;
     if (worker === null) return;
-    this.#worker = await createWorker({
+    this.#workers = await createWorkers({
       connection,
       namespace,
       taskQueue,
       workflowBundle: await worker.bundle(),
       activities: worker.activities(),
     });
-    this.#workerEnd = this.#worker.run().catch((error: unknown) => {
-      this.#worker = undefined;
+    this.#workersEnd = this.#workers.run().catch((error: unknown) => {
+      this.#workers = undefined;
       this.#problem = 'Temporal: the worker stopped and is being restarted';
       logger.error({ err: error, msg: 'the worker stopped' });
     });

@@ -24,6 +24,7 @@ export class HoldQueue {
   }
 
   add(commissions: readonly NewCommission[]): void {
+    if (commissions.length === 0) return;
     const room = MAX_WAITING - this.#waiting.length;
     this.#waiting.push(...commissions.slice(0, room));
     if (room < commissions.length) {

@@ -1,36 +1,85 @@
 import { NativeConnection, Worker } from '@temporalio/worker';
-import type { WorkflowBundle } from '@temporalio/worker';
+import type { WorkerOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
+import { backgroundQueue } from './names.ts';
 
 export interface WorkerSettings {
   readonly connection: NativeConnection;
   readonly namespace: string;
+  /** The task queue of awaited work. Background work has one of its own. */
   readonly taskQueue: string;
   readonly workflowBundle: WorkflowBundle;
   readonly activities: Activities;
 }
 
+/** Workflow tasks, local activities and activities of background work that run at once in a process, of each kind. */
+export const BACKGROUND_CONCURRENCY = 4;
+
+/** Limits of the work that someone waits for. */
+const AWAITED: Partial<WorkerOptions> = {
+  maxCachedWorkflows: 500,
+  maxConcurrentLocalActivityExecutions: 64,
+  maxConcurrentActivityTaskExecutions: 64,
+};
+
+/** Limits of background work: it leaves most of the processor and of the connection pool (20) to awaited work. */
+const BACKGROUND: Partial<WorkerOptions> = {
+  maxCachedWorkflows: 50,
+  maxConcurrentWorkflowTaskExecutions: BACKGROUND_CONCURRENCY,
+  maxConcurrentLocalActivityExecutions: BACKGROUND_CONCURRENCY,
+  maxConcurrentActivityTaskExecutions: BACKGROUND_CONCURRENCY,
+};
+
+/** The workers of a process. */
+export interface Workers {
+  /** Resolves after a shutdown. Throws when a worker fails; the others are then shut down. */
+  readonly run: () => Promise<void>;
+  /** Lets the workers finish their tasks. */
+  readonly shutdown: () => void;
+}
+
 /**
- * Creates the worker of all workflows. Almost every task is the first one of a short workflow, hence the polling ratio
- * and the small cache (docs/temporal.md has the figures).
+ * Creates the workers of both task queues. Each knows all workflows and activities, so only the start of a workflow
+ * decides its queue. Almost every task is the first one of a short workflow, hence the polling ratio and the small cache
+ * (docs/temporal.md has the figures).
  */
-export async function createWorker({
+export async function createWorkers({
   connection,
   namespace,
   taskQueue,
   workflowBundle,
   activities,
-}: WorkerSettings): Promise<Worker> {
-  return await Worker.create({
-    connection,
-    namespace,
-    taskQueue,
-    workflowBundle,
-    activities,
-    maxCachedWorkflows: 500,
-    nonStickyToStickyPollRatio: 0.8,
-    maxConcurrentLocalActivityExecutions: 64,
-    maxConcurrentActivityTaskExecutions: 64,
-    shutdownGraceTime: '10s',
-  });
+}: WorkerSettings): Promise<Workers> {
+  const create = async (queue: string, limits: Partial<WorkerOptions>) =>
+    await Worker.create({
+      connection,
+      namespace,
+      taskQueue: queue,
+      workflowBundle,
+      activities,
+      nonStickyToStickyPollRatio: 0.8,
+      shutdownGraceTime: '10s',
+      ...limits,
+    });
+  const workers = await Promise.all([
+    create(taskQueue, AWAITED),
+    create(backgroundQueue(taskQueue), BACKGROUND),
+  ]);
+  const shutdown = () => {
+    for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
+  };
+  const run = async () => {
+    const ends = await Promise.allSettled(
+      workers.map(async (worker) => {
+        try {
+          await worker.run();
+        } finally {
+          shutdown();
+        }
+      }),
+    );
+    const failed = ends.find((end) => end.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
+  };
+  return { run, shutdown };
 }

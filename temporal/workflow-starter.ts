@@ -10,11 +10,13 @@ import type {
   PayoutRequestId,
   ReprocessRunId,
 } from '../src/domain/ids.ts';
+import { MINUTE_MS } from '../src/domain/time.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
 import type { WorkflowStarter } from '../src/commands/deps.ts';
 import type * as workflows from '../workflows/index.ts';
 import { HoldQueue } from './hold-queue.ts';
+import { backgroundQueue } from './names.ts';
 import { PendingResults } from './pending-results.ts';
 
 type Workflows = typeof workflows;
@@ -24,16 +26,22 @@ interface WorkflowRow<Name extends keyof Workflows> {
   readonly id: (input: Input<Name>, taskQueue: string) => string;
   /** Whether the first task goes straight to the worker of this process, without the task queue. */
   readonly eager: boolean;
+  /** Whether someone waits for the result. All other workflows run on the task queue of background work. */
+  readonly awaited: boolean;
 }
 
 /** Every workflow that the service starts by name. Schedules start the others (`schedules.ts`). */
 const WORKFLOWS = {
-  delivery: { id: ({ deliveryId }) => workflowIds.delivery(deliveryId), eager: true },
-  hold: { id: ({ commissionId }) => workflowIds.hold(commissionId), eager: false },
-  heal: { id: ({ bindingId }) => workflowIds.heal(bindingId), eager: true },
-  payout: { id: ({ affiliateId }) => workflowIds.payout(affiliateId), eager: false },
-  reprocess: { id: ({ reprocessRunId }) => workflowIds.reprocess(reprocessRunId), eager: true },
-  convert: { id: (_, taskQueue) => workflowIds.convert(taskQueue), eager: true },
+  delivery: { id: ({ deliveryId }) => workflowIds.delivery(deliveryId), eager: true, awaited: true },
+  hold: { id: ({ commissionId }) => workflowIds.hold(commissionId), eager: false, awaited: false },
+  heal: { id: ({ bindingId }) => workflowIds.heal(bindingId), eager: true, awaited: false },
+  payout: { id: ({ affiliateId }) => workflowIds.payout(affiliateId), eager: false, awaited: true },
+  reprocess: {
+    id: ({ reprocessRunId }) => workflowIds.reprocess(reprocessRunId),
+    eager: true,
+    awaited: false,
+  },
+  convert: { id: (_, taskQueue) => workflowIds.convert(taskQueue), eager: true, awaited: false },
 } as const satisfies { readonly [Name in keyof Workflows]?: WorkflowRow<Name> };
 
 type StartedWorkflow = keyof typeof WORKFLOWS;
@@ -42,13 +50,18 @@ type StartedWorkflow = keyof typeof WORKFLOWS;
 const CALL_DEADLINE_MS = 2_000;
 /** How long this process's worker has to report a result. Another process may have the work after that: Temporal knows. */
 const LOCAL_RESULT_MS = 200;
+/** Commissions that are due sooner than this have no hold timer. The sweep, once a minute, costs them less. */
+const SHORTEST_HOLD_MS = 2 * MINUTE_MS;
 /** A worker that dies in the middle of a task is given up on after this. */
 const WORKFLOW_TASK_TIMEOUT = '3s' as const;
 
 export interface WorkflowStarterDeps {
   /** Null while Temporal can't be reached. */
   readonly client: () => Client | null;
+  /** The task queue of awaited work. */
   readonly taskQueue: string;
+  /** Commissions that are due sooner than this are left to the sweep; two minutes by default. Infinity leaves all to it. */
+  readonly shortestHoldMs?: number | undefined;
   /** Whether a worker of this task queue runs in this process. Only then are starts eager and results local. */
   readonly hasWorker: boolean;
   readonly logger: Logger;
@@ -149,9 +162,11 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     this.#inBackground(this.#start('reprocess', { reprocessRunId }));
   }
 
-  /** Starts the hold timers of new commissions, after the responses of their requests. */
+  /** Starts the hold timers of new commissions, after the responses of their requests. The sweep matures the others. */
   startHolds(commissions: readonly NewCommission[]): void {
-    this.#holds.add(commissions);
+    const { shortestHoldMs = SHORTEST_HOLD_MS } = this.#deps;
+    const now = Date.now();
+    this.#holds.add(commissions.filter(({ dueAt }) => Math.max(0, dueAt - now) >= shortestHoldMs));
   }
 
   /** Passes the outcome of a delivery to the requests that wait for it in this process. */
@@ -219,9 +234,9 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
 
   #optionsOf<Name extends StartedWorkflow>(name: Name, input: Input<Name>) {
     const { taskQueue } = this.#deps;
-    const { id } = WORKFLOWS[name] as WorkflowRow<Name>;
+    const { id, awaited } = WORKFLOWS[name] as WorkflowRow<Name>;
     return {
-      taskQueue,
+      taskQueue: awaited ? taskQueue : backgroundQueue(taskQueue),
       workflowId: id(input, taskQueue),
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
       args: (input === undefined ? [] : [input]) as Parameters<Workflows[Name]>,

@@ -25,10 +25,12 @@ const BRANCHES = [
   'delivery-ignored',
   'delivery-fallback',
   'hold-matured',
+  'hold-fallback',
   'heal',
   'payout-one-request',
   'payout-several-requests',
   'sweep',
+  'sweep-two-pages',
   'rates-imported',
   'rates-failed',
   'convert',
@@ -52,6 +54,19 @@ describe('recorded histories', () => {
     };
     scheduled.activityTaskScheduledEventAttributes!.activityType!.name = 'somethingElse';
     await expect(replayHistory(workflowBundle, history)).rejects.toThrow();
+  });
+
+  test('a hold timer matures its commission in its first workflow task, without a regular activity', async () => {
+    const types = (await read('hold-matured.json')).events.map(({ eventType }) => eventType);
+    expect(types.filter((type) => type === 'EVENT_TYPE_WORKFLOW_TASK_COMPLETED')).toHaveLength(1);
+    expect(types).not.toContain('EVENT_TYPE_ACTIVITY_TASK_SCHEDULED');
+  });
+
+  // @promise sweep-whole-backlog
+  test('a sweep runs page by page until no overdue commission is left', async () => {
+    const { events } = await read('sweep-two-pages.json');
+    const pages = events.filter(({ eventType }) => eventType === 'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED');
+    expect(pages).toHaveLength(2);
   });
 
   test('histories contain no user ids, bodies or keys', async () => {

@@ -3,15 +3,19 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { SWEEP_PAGE } from '../activities/ledger.ts';
 import { projectRoot } from '../src/config/project-root.ts';
 import { newId } from '../src/db/new-id.ts';
 import { DAY_MS } from '../src/domain/time.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
+import { backgroundQueue } from '../temporal/names.ts';
 import globalSetup from '../test/support/global-setup.ts';
 import globalTeardown from '../test/support/global-teardown.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { setUpFounder } from '../test/support/founder.ts';
+import { insertEarning } from '../test/support/ledger.ts';
 import { runOn } from '../test/support/postgres-admin.ts';
 import { bodyOf, stripeEvent, stripeInvoicePaid } from '../test/support/provider-fixtures.ts';
 import { requestRun } from '../test/support/reprocess.ts';
@@ -32,6 +36,7 @@ const service = await startTestService({
 try {
   await mkdir(folder, { recursive: true });
   const founder = await setUpFounder(service);
+  const background = backgroundQueue(service.taskQueue);
   const record = async (name: string, workflowId: string) => {
     const handle = service.temporal.workflow.getHandle(workflowId);
     // Some branches end in a failure, which is what they record.
@@ -108,7 +113,7 @@ try {
   const reprocessRunId = await requestRun(service.sql, founder.app.id);
   await service.temporal.workflow.execute('reprocess', {
     workflowId: workflowIds.reprocess(reprocessRunId),
-    taskQueue: service.taskQueue,
+    taskQueue: background,
     args: [{ reprocessRunId }],
   });
   await record('reprocess', workflowIds.reprocess(reprocessRunId));
@@ -122,16 +127,32 @@ try {
   await runOn(service.database.url, 'drop trigger test_breaks on commissions');
   await record('delivery-fallback', await deliveryOf(stuck.body.eventId));
 
-  await service.temporal.workflow.execute('sweep', {
-    workflowId: `sweep:${service.taskQueue}`,
-    taskQueue: service.taskQueue,
-  });
-  await record('sweep', `sweep:${service.taskQueue}`);
+  await runOn(
+    service.database.url,
+    'create trigger test_breaks before update on commissions for each row execute function test_breaks()',
+  );
+  const due = stripeInvoicePaid({ userId: user, amount: 4_000, occurredAt: Date.now() - 40 * DAY_MS });
+  const held = await founder.stripe(bodyOf(due));
+  await sleep(1_000);
+  await runOn(service.database.url, 'drop trigger test_breaks on commissions');
+  await record('hold-fallback', `hold:${held.body.commissionId}`);
+
+  const sweep = `sweep:${service.taskQueue}`;
+  const runSweep = async () =>
+    await service.temporal.workflow.execute('sweep', { workflowId: sweep, taskQueue: background });
+  await runSweep();
+  await record('sweep', sweep);
+  const overdue = { affiliateId: founder.affiliateId, amountCents: 100, occurredAt: 0, dueAt: 0 };
+  for (let n = 0; n <= SWEEP_PAGE; n += 1) {
+    await insertEarning(service, { appId: founder.app.id }, overdue);
+  }
+  await runSweep();
+  await record('sweep-two-pages', sweep);
 
   await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, currency: 'eur' })));
   const rates = `rates:${service.taskQueue}`;
   const fetchRates = async () =>
-    await service.temporal.workflow.execute('rates', { workflowId: rates, taskQueue: service.taskQueue });
+    await service.temporal.workflow.execute('rates', { workflowId: rates, taskQueue: background });
   await fetchRates();
   await record('rates-imported', rates);
   ratesStatus = 404;
@@ -139,7 +160,7 @@ try {
   await record('rates-failed', rates);
   await service.temporal.workflow.execute('convert', {
     workflowId: workflowIds.convert(service.taskQueue),
-    taskQueue: service.taskQueue,
+    taskQueue: background,
   });
   await record('convert', workflowIds.convert(service.taskQueue));
 } finally {

@@ -1,14 +1,19 @@
-import { proxyActivities } from '@temporalio/workflow';
+import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
-import { UNTIL_DONE } from './options.ts';
+import { FAST_PATH, UNTIL_DONE } from './options.ts';
 import type { HoldInput } from '../src/domain/workflow-contracts.ts';
 
-const { matureCommission } = proxyActivities<LedgerActivities>(UNTIL_DONE);
+const fast = proxyLocalActivities<LedgerActivities>(FAST_PATH);
+const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE);
 
 /**
- * Matures one commission. It is started with a delay that ends at the commission's due date. The sweep matures the
- * commissions of lost timers.
+ * Matures one commission, as a rule in its first workflow task. It is started with a delay that ends at the
+ * commission's due date. The sweep matures the commissions of lost timers.
  */
 export async function hold({ commissionId }: HoldInput): Promise<'matured' | 'unchanged'> {
-  return await matureCommission(commissionId);
+  try {
+    return await fast.matureCommission(commissionId);
+  } catch {
+    return await reliable.matureCommission(commissionId);
+  }
 }

@@ -1,12 +1,21 @@
-import { proxyActivities } from '@temporalio/workflow';
+import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
 
-const { sweepOverdue } = proxyActivities<LedgerActivities>({
+const { sweepPage } = proxyActivities<LedgerActivities>({
   startToCloseTimeout: '1m',
   retry: { maximumAttempts: 3, initialInterval: '1s' },
 });
 
-/** Matures overdue commissions, including those whose hold timer was lost. A Schedule runs it every minute. */
-export async function sweep(): Promise<{ matured: number }> {
-  return { matured: await sweepOverdue() };
+/**
+ * Matures overdue commissions page by page until none is left: those that are due soon after they are written, and
+ * those whose hold timer was lost. A Schedule runs it every minute.
+ */
+export async function sweep(sweptBefore = 0): Promise<{ matured: number }> {
+  let swept = sweptBefore;
+  for (;;) {
+    const { matured, more } = await sweepPage();
+    swept += matured;
+    if (!more) return { matured: swept };
+    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof sweep>(swept);
+  }
 }

@@ -34,6 +34,8 @@ export interface Config {
   readonly maxConnections: number;
   /** Address that exchange rates are fetched from once a day; null when none are fetched. */
   readonly ratesUrl: string | null;
+  /** Whether each commission has a hold timer, or the sweep alone matures commissions. */
+  readonly holdTimers: 'workflow' | 'sweep';
   /** The largest payment that earns, US cents. */
   readonly maxPaymentCents: number;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
@@ -136,6 +138,7 @@ const environment = z.object({
     )
     .transform((text) => (text === OFF ? null : text))
     .default(ECB_DAILY_URL),
+  HOLD_TIMERS: oneOf('HOLD_TIMERS', ['workflow', 'sweep']).default('workflow'),
   MAX_PAYMENT_USD: wholeNumber('MAX_PAYMENT_USD', 1, 100_000_000).default(1_000_000),
   LOG_LEVEL: oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default(
     'info',
@@ -178,6 +181,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     },
     maxConnections: value.MAX_CONNECTIONS,
     ratesUrl: value.RATES_URL,
+    holdTimers: value.HOLD_TIMERS,
     maxPaymentCents: value.MAX_PAYMENT_USD * 100,
     logLevel: value.LOG_LEVEL,
     metricsPort: value.METRICS_PORT,

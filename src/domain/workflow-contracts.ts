@@ -19,6 +19,13 @@ export interface PayoutInput {
   readonly affiliateId: string;
 }
 
+/** What one page of a sweep did. */
+export interface SweepPage {
+  readonly matured: number;
+  /** Whether overdue commissions may remain. */
+  readonly more: boolean;
+}
+
 /** Name of the signal that gives a payout workflow an open request, by the request's id. */
 export const PAYOUT_REQUESTED = 'payoutRequested';
 

@@ -21,6 +21,7 @@ describe('the environment', () => {
       maxPaymentCents: 100_000_000,
       rateLimits: { address: 1_200, account: 600, sdk: 60, clicks: 120, identify: 60 },
       maxConnections: 2_000,
+      holdTimers: 'workflow',
       ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',
       logLevel: 'info',
       metricsPort: undefined,
@@ -42,6 +43,12 @@ describe('the environment', () => {
     expect(readConfig({ MAX_PAYMENT_USD: '2500' }).maxPaymentCents).toBe(250_000);
   });
 
+  // @promise hold-timers-sweep
+  test('HOLD_TIMERS=sweep leaves maturing to the sweep', () => {
+    expect(readConfig({}).holdTimers).toBe('workflow');
+    expect(readConfig({ HOLD_TIMERS: 'sweep' }).holdTimers).toBe('sweep');
+  });
+
   test('RATES_URL names where exchange rates are fetched from, or switches fetching off', () => {
     const RATES_URL = 'http://127.0.0.1:8080/rates.csv?key=1';
     expect(readConfig({ RATES_URL }).ratesUrl).toBe(RATES_URL);
@@ -61,6 +68,7 @@ describe('the environment', () => {
     ['TRUST_PROXY', 'true'],
     ['RATE_LIMIT_ADDRESS', '-1'],
     ['MAX_CONNECTIONS', '9'],
+    ['HOLD_TIMERS', 'none'],
     ['MAX_PAYMENT_USD', '0'],
     ['MAX_PAYMENT_USD', '12.50'],
     ['RATES_URL', 'ecb.europa.eu'],

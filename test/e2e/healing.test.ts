@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../src/domain/time.ts';
+import { backgroundQueue } from '../../temporal/names.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -90,7 +91,7 @@ describe('a late identify', () => {
     const found: string[] = [];
     await eventually('the workflow is listed', async () => {
       found.length = 0;
-      const query = `WorkflowType = 'heal' and TaskQueue = '${service.taskQueue}'`;
+      const query = `WorkflowType = 'heal' and TaskQueue = '${backgroundQueue(service.taskQueue)}'`;
       for await (const workflow of service.temporal.workflow.list({ query })) found.push(workflow.workflowId);
       return found.includes(`heal:${bindingId}`);
     });
@@ -111,7 +112,7 @@ describe('a late identify', () => {
     await founder.purchase(user, 10, payment);
     await service.temporal.workflow.execute('heal', {
       workflowId: `heal:${bindingId}`,
-      taskQueue: service.taskQueue,
+      taskQueue: backgroundQueue(service.taskQueue),
       args: [{ bindingId }],
     });
     expect(await rowsOf(affiliateId)).toEqual(before);

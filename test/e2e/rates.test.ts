@@ -12,6 +12,7 @@ import { importRates as writeRates } from '../../src/db/rates.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
+import { backgroundQueue } from '../../temporal/names.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -332,7 +333,7 @@ describe('fetching rates', () => {
     try {
       feed = { status: 404, body: 'not here' };
       requests = 0;
-      const run = { taskQueue: other.taskQueue, workflowId: `rates:${other.taskQueue}` };
+      const run = { taskQueue: backgroundQueue(other.taskQueue), workflowId: `rates:${other.taskQueue}` };
       await expect(other.temporal.workflow.execute('rates', run)).rejects.toMatchObject({
         cause: {
           message: expect.stringMatching(
@@ -356,7 +357,7 @@ describe('fetching rates', () => {
   }, 60_000);
 
   test('a service without RATES_URL fetches no rates', async () => {
-    const run = { taskQueue: service.taskQueue, workflowId: `rates:${service.taskQueue}` };
+    const run = { taskQueue: backgroundQueue(service.taskQueue), workflowId: `rates:${service.taskQueue}` };
     expect(await service.temporal.workflow.execute('rates', run)).toEqual({ status: 'off' });
   });
 });

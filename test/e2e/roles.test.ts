@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { createLedgerActivities } from '../../activities/ledger.ts';
+import { connect } from '../../src/db/sql.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { runOn } from '../support/postgres-admin.ts';
+import { insertEarning } from '../support/ledger.ts';
+import { backgroundQueue } from '../../temporal/names.ts';
+import { BACKGROUND_CONCURRENCY } from '../../temporal/worker.ts';
 import { startTestService, temporalAddress } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -36,4 +44,69 @@ test('a webhook and an export succeed when the API and the worker are separate s
   const csv = await founder.exportCsv();
   expect(csv.status).toBe(200);
   expect(csv.text.trimEnd().split('\r\n')).toHaveLength(2);
+});
+
+// @promise background-work-yields
+test('webhooks and exports are answered while sixty due hold timers wait for the database', async () => {
+  const { affiliateId } = await founder.newAffiliate();
+  const occurredAt = Date.now() - 40 * DAY_MS;
+  const dueAt = occurredAt + 30 * DAY_MS;
+  const holds = await Promise.all(
+    Array.from({ length: 60 }, () =>
+      insertEarning(api, { appId: founder.app.id }, { affiliateId, amountCents: 100, occurredAt, dueAt }),
+    ),
+  );
+  await runOn(
+    api.database.url,
+    `create function test_stalls() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return new; end $$;
+     create trigger test_stalls before update on commissions for each row
+       when (new.status = 'matured' and new.affiliate_id = '${affiliateId}') execute function test_stalls();`,
+  );
+  const started = holds.map((commissionId) =>
+    api.temporal.workflow.start('hold', {
+      workflowId: `hold:${commissionId}`,
+      taskQueue: backgroundQueue(api.taskQueue),
+      args: [{ commissionId }],
+    }),
+  );
+  await Promise.all(started);
+  const bought = await founder.purchase(await founder.customer(), 10);
+  expect(bought.body.commissionId).toMatch(/^com_/);
+  expect((await founder.exportCsv()).status).toBe(200);
+  const { matured, maturing } = await api.sql.one<{ matured: number; maturing: number }>`
+    select (select count(*)::int from commissions where affiliate_id = ${affiliateId} and status = 'matured') as matured,
+           (select count(*)::int from pg_stat_activity
+             where datname = current_database() and wait_event = 'PgSleep') as maturing`;
+  await runOn(api.database.url, 'drop trigger test_stalls on commissions; drop function test_stalls()');
+  expect(matured).toBeLessThan(60);
+  // Local activities and, if they time out, regular ones.
+  expect(maturing).toBeLessThanOrEqual(2 * BACKGROUND_CONCURRENCY);
+});
+
+// @promise sweep-whole-backlog
+test('a page of a sweep matures at most its size, whatever plan it has, and says whether more may be overdue', async () => {
+  const { affiliateId } = await founder.newAffiliate();
+  const earning = { affiliateId, amountCents: 100, occurredAt: 0, dueAt: 0 };
+  for (let n = 0; n < 5; n += 1) await insertEarning(api, { appId: founder.app.id }, earning);
+  // A nested loop would run a subquery once for each row.
+  const settings = {
+    enable_hashjoin: 'off',
+    enable_mergejoin: 'off',
+    enable_hashagg: 'off',
+    enable_sort: 'off',
+  };
+  const sql = connect({ url: api.database.url, settings });
+  const logger = pino({ level: 'silent' });
+  const ledger = createLedgerActivities({ sql, logger, onSettled: () => {}, sweepPage: 2 });
+  const pages = [await ledger.sweepPage(), await ledger.sweepPage()];
+  await sql.close();
+  expect(pages).toEqual([
+    { matured: 2, more: true },
+    { matured: 2, more: true },
+  ]);
+  await api.temporal.workflow.execute('sweep', {
+    workflowId: `sweep:${api.taskQueue}`,
+    taskQueue: backgroundQueue(api.taskQueue),
+  });
+  expect(await api.sql`select from commissions where status = 'pending' and due_at <= now()`).toEqual([]);
 });

@@ -5,6 +5,7 @@ import { DAY_MS } from '../../src/domain/time.ts';
 import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import type { LocalTemporal } from '../../temporal/local-server/server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
+import { backgroundQueue } from '../../temporal/names.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -87,7 +88,10 @@ describe('an outage of Temporal', () => {
     );
     await sleep(Math.max(0, dueAt + 50 - Date.now()));
     expect(await commission()).toMatchObject({ status: 'pending' });
-    await client.workflow.execute('sweep', { workflowId: 'sweep-test', taskQueue: service.taskQueue });
+    await client.workflow.execute('sweep', {
+      workflowId: 'sweep-test',
+      taskQueue: backgroundQueue(service.taskQueue),
+    });
     await connection.close();
     expect(await commission()).toMatchObject({ status: 'matured' });
   }, 40_000);

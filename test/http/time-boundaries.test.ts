@@ -316,7 +316,7 @@ describe('the hold period', () => {
     [
       'the sweep',
       async () => {
-        await api.ledger.sweepOverdue();
+        await api.ledger.sweepPage();
         return (await commissions()).map(({ status }) => status);
       },
       ['pending'],

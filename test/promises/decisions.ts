@@ -255,6 +255,10 @@ const MONEY: readonly PromiseSection[] = [
         'a commission is due at `dueAt`, not a millisecond before: for preview, export, sweep and timer',
       'timer-matures': 'the timer matures a commission at `dueAt`',
       'sweep-replaces-timer': 'the sweep replaces a lost timer',
+      'near-holds-by-sweep':
+        'the sweep alone matures a commission that is due within two minutes of its creation',
+      'hold-timers-sweep': 'with `HOLD_TIMERS=sweep` the sweep alone matures commissions',
+      'sweep-whole-backlog': 'a sweep matures all overdue commissions, page by page',
       'export-matures': 'an export matures due commissions',
       'zero-writes-no-row': 'a zero amount and a rate of 0 write no row',
       'inactive-at-evaluation':
@@ -399,6 +403,9 @@ const OPERATION: readonly PromiseSection[] = [
       'variable-refused': 'a wrong value is rejected with a sentence',
       'secrets-key-required': 'an external database requires `SECRETS_KEY`',
       'secrets-key-embedded': 'the embedded mode generates a secrets key and stores it',
+      'separate-task-queues': 'awaited work and background work have separate task queues',
+      'background-work-yields':
+        'background work uses at most four database connections at once, so that webhooks and exports are answered',
       'role-api-and-worker': '`ROLE` is `api` or `worker`',
       'accounts-and-keys': '`accounts create`, `keys create`, `list`',
       'keys-revoke': '`keys revoke`',

@@ -14,7 +14,11 @@ export interface LedgerRow {
 }
 
 /** An earning in the ledger with all that it hangs on, written past the webhooks. Answers its id. */
-export async function insertEarning(api: TestApi, app: TestApp, row: LedgerRow): Promise<string> {
+export async function insertEarning(
+  api: Pick<TestApi, 'sql'>,
+  app: Pick<TestApp, 'appId'>,
+  row: LedgerRow,
+): Promise<string> {
   const { sql } = api;
   const { appId } = app;
   const { affiliateId, amountCents } = row;

@@ -60,6 +60,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
         code: await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8'),
       }),
       withSchedule: false,
+      // Without a Schedule there is no sweep that would mature a commission that is due at once.
+      shortestHoldMs: 0,
       ...options.settings,
     });
     if (options.temporalAddress === undefined) await service.whenReady(20_000);

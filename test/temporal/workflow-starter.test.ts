@@ -1,0 +1,78 @@
+import { expect, test } from '@jest/globals';
+import type { Client } from '@temporalio/client';
+import { pino } from 'pino';
+import { newId } from '../../src/db/new-id.ts';
+import { MINUTE_MS } from '../../src/domain/time.ts';
+import { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
+import type { WorkflowStarterDeps } from '../../temporal/workflow-starter.ts';
+
+interface Start {
+  readonly name: string;
+  readonly taskQueue: string;
+  readonly workflowId: string;
+}
+
+/** Creates a starter whose Temporal server records every start and has each result at once. */
+function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}) {
+  const starts: Start[] = [];
+  const start = async (name: string, { taskQueue, workflowId }: Start) => {
+    starts.push({ name, taskQueue, workflowId });
+    return { result: async () => ({ status: 'duplicate' }), client };
+  };
+  const client = {
+    withDeadline: async (_: number, call: () => Promise<unknown>) => await call(),
+    workflow: { start, signalWithStart: start },
+  };
+  const starter = new TemporalWorkflowStarter({
+    client: () => client as unknown as Client,
+    taskQueue: 'q',
+    hasWorker: false,
+    logger: pino({ level: 'silent' }),
+    ...deps,
+  });
+  return { starter, starts };
+}
+
+const dueIn = (ms: number) => ({
+  commissionId: newId('commission'),
+  eventId: newId('event'),
+  dueAt: Date.now() + ms,
+});
+
+// @promise separate-task-queues
+test('deliveries and payouts start on the task queue of awaited work, and everything else on the background queue', async () => {
+  const { starter, starts } = recordingStarter();
+  await starter.processDelivery(newId('delivery'), 1_000);
+  await starter.settlePayout(newId('affiliate'), newId('payoutRequest'), 1_000);
+  starter.healBinding(newId('binding'));
+  starter.startConvert();
+  starter.startReprocess(newId('reprocessRun'));
+  starter.startHolds([dueIn(60 * MINUTE_MS)]);
+  await starter.drain();
+  const queues = Object.fromEntries(starts.map(({ name, taskQueue }) => [name, taskQueue]));
+  expect(queues).toEqual({
+    delivery: 'q',
+    payout: 'q',
+    hold: 'q-background',
+    heal: 'q-background',
+    convert: 'q-background',
+    reprocess: 'q-background',
+  });
+});
+
+// @promise near-holds-by-sweep
+test('a commission that is due within two minutes has no hold timer, and a later one has', async () => {
+  const { starter, starts } = recordingStarter();
+  const [overdue, near, late] = [dueIn(-MINUTE_MS), dueIn(1.9 * MINUTE_MS), dueIn(2.1 * MINUTE_MS)];
+  starter.startHolds([overdue, near, late]);
+  await starter.drain();
+  expect(starts.map(({ workflowId }) => workflowId)).toEqual([`hold:${late.commissionId}`]);
+});
+
+// @promise hold-timers-sweep
+test('with HOLD_TIMERS=sweep no commission has a hold timer', async () => {
+  const { starter, starts } = recordingStarter({ shortestHoldMs: Infinity });
+  starter.startHolds([dueIn(60 * MINUTE_MS)]);
+  await starter.drain();
+  expect(starts).toEqual([]);
+});
