@@ -6,7 +6,7 @@ import {
   matureOverdue,
   settlePayoutRequest,
 } from '../src/db/ledger.ts';
-import { storePayoutCsvHash } from '../src/db/payout-csv.ts';
+import { storePayoutCsv } from '../src/db/payout-csv.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { isId } from '../src/domain/ids.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
@@ -56,7 +56,7 @@ export function createLedgerActivities({
       const requestId: PayoutRequestId = id;
       await settlePayoutRequest(sql, requestId);
       const request = await findPayoutRequest(sql, requestId);
-      if (request?.payoutId) await storePayoutCsvHash(sql, request.appId, request.payoutId);
+      if (request?.payoutId) await storePayoutCsv(sql, request.appId, request.payoutId);
       onSettled(requestId);
       logger.info({
         payoutRequestId: requestId,

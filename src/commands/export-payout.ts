@@ -1,7 +1,7 @@
 import { closePayoutRequest, findPayoutRequest, openPayoutRequest } from '../db/ledger.ts';
 import type { PayoutRequest } from '../db/ledger.ts';
 import { newId } from '../db/new-id.ts';
-import { buildPayoutCsv, EMPTY_PAYOUT_CSV } from '../db/payout-csv.ts';
+import { readPayoutCsv, EMPTY_PAYOUT_CSV } from '../db/payout-csv.ts';
 import type { PayoutCsv } from '../db/payout-csv.ts';
 import type { AccountId, AffiliateId, AppId, KeyId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
@@ -66,7 +66,7 @@ async function resultOf({ sql }: Pick<CommandDeps, 'sql'>, request: PayoutReques
   switch (request.status) {
     case 'paid': {
       const csv =
-        request.payoutId === null ? undefined : await buildPayoutCsv(sql, request.appId, request.payoutId);
+        request.payoutId === null ? undefined : await readPayoutCsv(sql, request.appId, request.payoutId);
       return csv === undefined ? { kind: 'not_found' } : { kind: 'csv', csv, moreDue: request.moreDue };
     }
     case 'empty':

@@ -1,6 +1,6 @@
 import { CURRENCY_DECIMALS } from '../domain/money.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
-import { csvMatchesHash } from './payout-csv.ts';
+import { csvMatchesPayout } from './payout-csv.ts';
 import { findRollupDifferences } from './rollups.ts';
 import { isStatementTimeout } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -346,7 +346,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   {
     name: 'payout_csv_has_its_hash',
-    description: "A payout's CSV, rebuilt from its items, has the hash that was stored when it was paid.",
+    description: 'The stored CSV of a payout has its hash and states the items of the payout.',
     find: async (sql, appId, isOver) => {
       const broken: string[] = [];
       let violations = 0;
@@ -356,7 +356,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
           select id from payouts where app_id = ${appId} and id > ${after} order by id limit ${PAYOUTS_PAGE}`;
         for (const { id } of page) {
           if (isOver()) throw new LedgerCheckTooLong('checking the CSV files of all payouts takes too long');
-          if (await csvMatchesHash(sql, appId, id, SWEEP_IS_LATE_MINUTES)) continue;
+          if (await csvMatchesPayout(sql, appId, id, SWEEP_IS_LATE_MINUTES)) continue;
           violations += 1;
           if (broken.length < MOST_EXAMPLES) broken.push(id);
         }

@@ -1,8 +1,12 @@
 import { createHash } from 'node:crypto';
+import { buffer } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import { createGzip, gunzip } from 'node:zlib';
 import { number, string } from '@json2csv/formatters';
 import { Parser } from '@json2csv/plainjs';
 import type { AppId, PayoutId } from '../domain/ids.ts';
-import { findPayout, storeCsvHash, listPayoutItems } from './ledger.ts';
+import { findPayout, listPayoutItems, storeCsv } from './ledger.ts';
 import type { PayoutItem, StoredPayout } from './ledger.ts';
 import type { Sql } from './sql.ts';
 
@@ -53,11 +57,13 @@ const parser = new Parser({
   formatters: { number: number(), string: quoteWhereNeeded },
 });
 
-function render(payout: StoredPayout | null, items: readonly PayoutItem[]): Buffer {
+const HEADER = Buffer.from(COLUMNS.join(',') + EOL);
+
+function renderRows(payout: StoredPayout, items: readonly PayoutItem[]): Buffer {
   const rows = items.map((item) => ({
-    payout_id: payout?.id ?? '',
-    affiliate_id: payout?.affiliateId ?? '',
-    affiliate_name: neutralizeFormula(payout?.affiliateName ?? ''),
+    payout_id: payout.id,
+    affiliate_id: payout.affiliateId,
+    affiliate_name: neutralizeFormula(payout.affiliateName),
     commission_id: item.commissionId,
     amount_usd_cents: item.amountCents,
     amount_usd: formatUsd(item.amountCents),
@@ -65,44 +71,101 @@ function render(payout: StoredPayout | null, items: readonly PayoutItem[]): Buff
     event_id: item.eventId,
     occurred_at: item.occurredAt,
   }));
-  const body = rows.length === 0 ? '' : parser.parse(rows) + EOL;
-  return Buffer.from(COLUMNS.join(',') + EOL + body, 'utf8');
-}
-
-function withHash(payoutId: PayoutId | null, bytes: Buffer): PayoutCsv {
-  return { payoutId, bytes, sha256: createHash('sha256').update(bytes).digest() };
+  return Buffer.from(parser.parse(rows) + EOL, 'utf8');
 }
 
 /** The CSV of an export with nothing due: the header line only. */
-export const EMPTY_PAYOUT_CSV: PayoutCsv = withHash(null, render(null, []));
+export const EMPTY_PAYOUT_CSV: PayoutCsv = {
+  payoutId: null,
+  bytes: HEADER,
+  sha256: createHash('sha256').update(HEADER).digest(),
+};
 
-async function renderStored(sql: Sql, payout: StoredPayout): Promise<PayoutCsv> {
-  return withHash(payout.id, render(payout, await listPayoutItems(sql, payout.id)));
+/** Renders the CSV of a payout, compressed with gzip. Holds one page of its items in memory. */
+async function compress(sql: Sql, payout: StoredPayout): Promise<{ gzip: Buffer; sha256: Buffer }> {
+  const hash = createHash('sha256');
+  async function* parts(): AsyncGenerator<Buffer> {
+    hash.update(HEADER);
+    yield HEADER;
+    for await (const items of listPayoutItems(sql, payout.id)) {
+      const rows = renderRows(payout, items);
+      hash.update(rows);
+      yield rows;
+    }
+  }
+  const compressor = createGzip();
+  const [gzip] = await Promise.all([buffer(compressor), pipeline(parts(), compressor)]);
+  return { gzip, sha256: hash.digest() };
+}
+
+const decompress = promisify(gunzip);
+
+/** Returns the stored CSV of a payout, or null if its bytes do not have the stored hash. */
+async function openCsv(csv: {
+  readonly gzip: Uint8Array;
+  readonly sha256: Uint8Array;
+}): Promise<Buffer | null> {
+  const bytes = await decompress(csv.gzip).catch(() => null);
+  if (bytes === null || !createHash('sha256').update(bytes).digest().equals(csv.sha256)) return null;
+  return bytes;
 }
 
 /**
- * Builds the CSV of a stored payout, always with the same bytes. Returns undefined for a payout of another app. Throws
- * when the bytes do not have the stored hash.
+ * Stores the CSV of a new payout unless it is stored. It is rendered once: later requests return the stored bytes,
+ * however a later version formats a CSV. Returns the payout; undefined for a payout of another app.
  */
-export async function buildPayoutCsv(
+export async function storePayoutCsv(
+  sql: Sql,
+  appId: AppId,
+  payoutId: PayoutId,
+): Promise<StoredPayout | undefined> {
+  const payout = await findPayout(sql, appId, payoutId);
+  if (payout === undefined || payout.csvGzip !== null) return payout;
+  await storeCsv(sql, payoutId, await compress(sql, payout));
+  return await findPayout(sql, appId, payoutId);
+}
+
+/**
+ * Returns the stored CSV of a payout, and stores it first if the process that paid died before it did. Undefined for a
+ * payout of another app. Throws when the bytes do not have the stored hash.
+ */
+export async function readPayoutCsv(
   sql: Sql,
   appId: AppId,
   payoutId: PayoutId,
 ): Promise<PayoutCsv | undefined> {
-  const payout = await findPayout(sql, appId, payoutId);
+  const payout = await storePayoutCsv(sql, appId, payoutId);
   if (payout === undefined) return undefined;
-  const csv = await renderStored(sql, payout);
-  if (payout.csvSha256 !== null && !csv.sha256.equals(payout.csvSha256)) {
-    throw new Error(`the CSV of payout ${payout.id} does not have the hash that was stored when it was paid`);
+  const { csvGzip: gzip, csvSha256: sha256 } = payout;
+  const bytes = gzip === null || sha256 === null ? null : await openCsv({ gzip, sha256 });
+  if (bytes === null || sha256 === null) {
+    throw new Error(`the stored CSV of payout ${payoutId} does not have its hash: the row was changed`);
   }
-  return csv;
+  return { payoutId, bytes, sha256: Buffer.from(sha256) };
 }
 
+/** Yields the records of a CSV as objects, by the names in its first line. */
+function* recordsOf(csv: string): Generator<Readonly<Record<string, string>>> {
+  let names: readonly string[] | null = null;
+  let cells: string[] = [];
+  for (const [, cell = '', end] of csv.matchAll(/("(?:[^"]|"")*"|[^,\r\n]*)(,|\r?\n)/g)) {
+    cells.push(cell.startsWith('"') ? cell.slice(1, -1).replaceAll('""', '"') : cell);
+    if (end === ',') continue;
+    const record = cells;
+    cells = [];
+    if (names === null) names = record;
+    else yield Object.fromEntries(names.map((name, column) => [name, record[column] ?? '']));
+  }
+}
+
+/** Versions may neutralize formulas at different places. */
+const withoutApostrophes = (text: string | undefined) => text?.replaceAll("'", '');
+
 /**
- * Whether a payout's CSV still has the stored hash. A payout younger than `minutes` may have none yet: its workflow is
- * about to store it.
+ * Whether the stored CSV of a payout has its hash and states the items of the payout, in whatever format it was stored.
+ * A payout younger than `minutes` may have none yet: its workflow is about to store it.
  */
-export async function csvMatchesHash(
+export async function csvMatchesPayout(
   sql: Sql,
   appId: AppId,
   payoutId: PayoutId,
@@ -110,12 +173,25 @@ export async function csvMatchesHash(
 ): Promise<boolean> {
   const payout = await findPayout(sql, appId, payoutId);
   if (payout === undefined) return true;
-  if (payout.csvSha256 === null) return Date.now() - payout.createdAt < minutes * 60_000;
-  return (await renderStored(sql, payout)).sha256.equals(payout.csvSha256);
-}
-
-/** Builds the CSV of a new payout and stores its hash. A second run stores the same. */
-export async function storePayoutCsvHash(sql: Sql, appId: AppId, payoutId: PayoutId): Promise<void> {
-  const csv = await buildPayoutCsv(sql, appId, payoutId);
-  if (csv !== undefined) await storeCsvHash(sql, payoutId, csv.sha256);
+  const { csvGzip: gzip, csvSha256: sha256 } = payout;
+  if (gzip === null || sha256 === null) return Date.now() - payout.createdAt < minutes * 60_000;
+  const bytes = await openCsv({ gzip, sha256 });
+  if (bytes === null) return false;
+  const records = recordsOf(bytes.toString('utf8'));
+  for await (const items of listPayoutItems(sql, payoutId)) {
+    for (const { commissionId, amountCents, eventId, occurredAt } of items) {
+      const { value } = records.next();
+      const record: Readonly<Record<string, string>> = value ?? {};
+      const isSame =
+        record['payout_id'] === payoutId &&
+        record['affiliate_id'] === payout.affiliateId &&
+        withoutApostrophes(record['affiliate_name']) === withoutApostrophes(payout.affiliateName) &&
+        record['commission_id'] === commissionId &&
+        record['amount_usd_cents'] === String(amountCents) &&
+        record['event_id'] === eventId &&
+        record['occurred_at'] === String(occurredAt);
+      if (!isSame) return false;
+    }
+  }
+  return records.next().done === true;
 }

@@ -619,11 +619,13 @@ create table payouts (
   item_count integer not null,
   total_cents cents not null,
   created_at timestamp with time zone not null default now(),
+  csv_gzip bytea,
   csv_sha256 bytea,
   constraint payouts_pkey PRIMARY KEY (id),
   constraint payouts_app_id_affiliate_id_id_key UNIQUE (app_id, affiliate_id, id),
   constraint payouts_app_id_id_key UNIQUE (app_id, id),
   constraint payouts_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint csv_has_its_hash CHECK (((csv_gzip IS NULL) = (csv_sha256 IS NULL))),
   constraint payouts_csv_sha256_check CHECK ((length(csv_sha256) = 32)),
   constraint payouts_item_count_check CHECK ((item_count > 0)),
   constraint payouts_total_cents_check CHECK (((total_cents)::bigint > 0))
@@ -1275,7 +1277,7 @@ CREATE OR REPLACE FUNCTION guard_payout_update()
  LANGUAGE plpgsql
 AS $function$
 begin
-  if (old.csv_sha256 is not null and old.csv_sha256 is distinct from new.csv_sha256)
+  if (old.csv_sha256 is not null and (old.csv_sha256, old.csv_gzip) is distinct from (new.csv_sha256, new.csv_gzip))
      or (old.id, old.app_id, old.affiliate_id, old.affiliate_name, old.item_count, old.total_cents, old.created_at)
         is distinct from
         (new.id, new.app_id, new.affiliate_id, new.affiliate_name, new.item_count, new.total_cents, new.created_at) then

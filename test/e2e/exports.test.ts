@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
 import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
 import {
   closeAbandonedRequests,
@@ -8,11 +9,21 @@ import {
   openPayoutRequest,
   settlePayoutRequest,
 } from '../../src/db/ledger.ts';
+import { checkLedger } from '../../src/db/ledger-checks.ts';
 import { newId } from '../../src/db/new-id.ts';
-import type { AccountId, AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
+import { readPayoutCsv } from '../../src/db/payout-csv.ts';
+import type {
+  AccountId,
+  AffiliateId,
+  AppId,
+  KeyId,
+  PayoutId,
+  PayoutRequestId,
+} from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
@@ -42,7 +53,11 @@ async function payoutsOf(affiliateId: string): Promise<{ total: number; payouts:
 
 const rowsOf = (csv: string) => csv.trimEnd().split('\r\n').slice(1);
 
-async function openRequest(affiliateId: string, validForMs = 20_000): Promise<PayoutRequestId> {
+async function openRequest(
+  affiliateId: string,
+  validForMs = 20_000,
+  idempotencyKey: string | null = null,
+): Promise<PayoutRequestId> {
   const key = await service.sql.one<{ id: KeyId }>`
     select id from account_keys where account_id = ${founder.accountId} limit 1`;
   const id = newId('payoutRequest');
@@ -52,7 +67,7 @@ async function openRequest(affiliateId: string, validForMs = 20_000): Promise<Pa
     affiliateId: affiliateId as AffiliateId,
     accountId: founder.accountId as AccountId,
     keyId: key.id,
-    idempotencyKey: null,
+    idempotencyKey,
     expectedTotalCents: null,
     validForMs,
   });
@@ -109,6 +124,79 @@ describe('concurrent exports', () => {
     expect(sums.unpaid + sums.paid).toBe(20 * 200 - 5 * 100);
     expect(sums.paid).toBe((await payoutsOf(affiliateId)).total);
     expect(sums.unpaid).toBeLessThanOrEqual(0);
+  });
+});
+
+describe('the CSV of a payout', () => {
+  /** A payout whose CSV an earlier version stored: with quoted cells, fewer columns and LF. */
+  async function paidByEarlierVersion(idempotencyKey: string) {
+    const affiliateId = await earningAffiliate(10, 20);
+    const id = await openRequest(affiliateId, 20_000, idempotencyKey);
+    await settlePayoutRequest(service.sql, id);
+    const { payoutId } = await service.sql.one<{ payoutId: PayoutId }>`
+      select payout_id from payout_requests where id = ${id}`;
+    const names = ['payout_id', 'affiliate_id', 'affiliate_name', 'commission_id', 'amount_usd_cents'];
+    const rows = await service.sql<Record<string, string>>`
+      select i.payout_id, i.affiliate_id, p.affiliate_name, i.commission_id, i.amount_cents::text as amount_usd_cents,
+             c.event_id, epoch_ms(c.occurred_at)::text as occurred_at
+        from payout_items i join payouts p on p.id = i.payout_id join commissions c on c.id = i.commission_id
+       where i.payout_id = ${payoutId} order by i.position`;
+    const records = [[...names, 'event_id', 'occurred_at'], ...rows.map((row) => Object.values(row))];
+    const csv = records.map((cells) => `${cells.map((cell) => `"${cell}"`).join(',')}\n`).join('');
+    return { affiliateId, payoutId, csv };
+  }
+
+  const store = async (payoutId: string, csv: string, hashOf = csv) =>
+    await service.sql`
+      update payouts set csv_gzip = ${gzipSync(csv)}, csv_sha256 = ${createHash('sha256').update(hashOf).digest()}
+       where id = ${payoutId}`;
+  const csvCheck = async () => {
+    const checks = await checkLedger(service.sql, [founder.app.id as AppId]);
+    return checks.find(({ name }) => name === 'payout_csv_has_its_hash');
+  };
+
+  // @promise payout-csv-again, get-payout-csv
+  test('a later request returns the bytes that were first stored, whatever the current version would render', async () => {
+    const key = randomUUID();
+    const { affiliateId, payoutId, csv } = await paidByEarlierVersion(key);
+    await store(payoutId, csv);
+    const again = await founder.call('GET', `/apps/${founder.app.id}/payouts/${payoutId}/csv`);
+    expect(again).toMatchObject({ status: 200, text: csv });
+    const repeated = await founder.exportCsv(affiliateId, { headers: { 'idempotency-key': key } });
+    expect(repeated).toMatchObject({ status: 200, text: csv });
+    const sha256 = createHash('sha256').update(csv).digest('hex');
+    expect([again, repeated].map(({ headers }) => headers.get('x-payout-sha256'))).toEqual([sha256, sha256]);
+    expect(await csvCheck()).toMatchObject({ ok: true });
+    await expect(store(payoutId, `${csv}x`)).rejects.toThrow('cannot be edited');
+  });
+
+  test('the check of the ledger finds a stored CSV that states another amount, although it has its hash', async () => {
+    const { payoutId, csv } = await paidByEarlierVersion(randomUUID());
+    await runOn(service.database.url, 'alter table payouts disable trigger payouts_guard');
+    try {
+      await store(payoutId, csv.replace('"200"', '"201"'));
+      expect(await csvCheck()).toMatchObject({ ok: false, violations: 1, examples: [payoutId] });
+      await store(payoutId, csv.slice(0, csv.lastIndexOf('\n', csv.length - 2) + 1));
+      expect(await csvCheck()).toMatchObject({ ok: false, violations: 1, examples: [payoutId] });
+      await store(payoutId, csv, `${csv}x`);
+      const read = readPayoutCsv(service.sql, founder.app.id as AppId, payoutId);
+      await expect(read).rejects.toThrow('does not have its hash');
+      await store(payoutId, csv);
+      expect(await csvCheck()).toMatchObject({ ok: true });
+    } finally {
+      await runOn(service.database.url, 'alter table payouts enable trigger payouts_guard');
+    }
+  });
+
+  // @promise payout-csv-again
+  test('the CSV of a payout whose process died before it stored one is stored by the first request', async () => {
+    const { payoutId } = await paidByEarlierVersion(randomUUID());
+    const path = `/apps/${founder.app.id}/payouts/${payoutId}/csv`;
+    const responses = await Promise.all(Array.from({ length: 5 }, () => founder.call('GET', path)));
+    expect(new Set(responses.map(({ status, text }) => `${status} ${text}`)).size).toBe(1);
+    const { hash } = await service.sql.one<{ hash: string }>`
+      select encode(csv_sha256, 'hex') as hash from payouts where id = ${payoutId}`;
+    expect(responses[0]?.headers.get('x-payout-sha256')).toBe(hash);
   });
 });
 
@@ -381,7 +469,6 @@ describe('database constraints', () => {
          from commissions c where kind = 'earning' limit 1`,
     ],
   ])('the database rejects %s', async (_title, statement) => {
-    const { runOn } = await import('../support/postgres-admin.ts');
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
     await founder.purchase(user, 10);

@@ -509,8 +509,9 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   ...[
     "csv_sha256 = sha256('x')",
+    "csv_gzip = 'x'",
     "affiliate_name = 'Another name'",
-    "csv_sha256 = null, created_at = now() - interval '11 minutes'",
+    "csv_sha256 = null, csv_gzip = null, created_at = now() - interval '11 minutes'",
   ].map((change): [string, string, readonly string[]] => [
     'payout_csv_has_its_hash',
     change,
@@ -637,7 +638,7 @@ describe('a damaged ledger', () => {
   });
 
   test('a payout that is nine minutes old may lack its hash', async () => {
-    const damage = `update payouts set csv_sha256 = null, created_at = now() - interval '9 minutes' where id = ${aPayout}`;
+    const damage = `update payouts set csv_sha256 = null, csv_gzip = null, created_at = now() - interval '9 minutes' where id = ${aPayout}`;
     await withDamage([fill(damage)], async (sql) => {
       expect((await findingsIn(sql))['payout_csv_has_its_hash']).toBeUndefined();
     });

@@ -89,11 +89,16 @@ create table payouts (
   item_count     integer not null check (item_count > 0),
   total_cents    cents not null check (total_cents > 0),
   created_at     timestamptz not null default now(),
+  -- The CSV as it was first returned, compressed with gzip, and the SHA-256 of its uncompressed bytes.
+  csv_gzip       bytea,
   csv_sha256     bytea check (length(csv_sha256) = 32),
   unique (app_id, id),
   unique (app_id, affiliate_id, id),
-  foreign key (app_id, affiliate_id) references affiliates (app_id, id)
+  foreign key (app_id, affiliate_id) references affiliates (app_id, id),
+  constraint csv_has_its_hash check ((csv_gzip is null) = (csv_sha256 is null))
 );
+-- It is compressed already.
+alter table payouts alter column csv_gzip set storage external;
 create index payouts_by_created on payouts (app_id, created_at desc, id desc);
 create index payouts_by_affiliate on payouts (app_id, affiliate_id, created_at desc, id desc);
 
@@ -286,7 +291,7 @@ create trigger revenue_entries_append_only before update or delete or truncate o
 
 create function guard_payout_update() returns trigger language plpgsql as $$
 begin
-  if (old.csv_sha256 is not null and old.csv_sha256 is distinct from new.csv_sha256)
+  if (old.csv_sha256 is not null and (old.csv_sha256, old.csv_gzip) is distinct from (new.csv_sha256, new.csv_gzip))
      or (old.id, old.app_id, old.affiliate_id, old.affiliate_name, old.item_count, old.total_cents, old.created_at)
         is distinct from
         (new.id, new.app_id, new.affiliate_id, new.affiliate_name, new.item_count, new.total_cents, new.created_at) then

@@ -1,7 +1,7 @@
 import * as z from 'zod';
 import { exportPayout } from '../../commands/export-payout.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../db/ledger.ts';
-import { buildPayoutCsv } from '../../db/payout-csv.ts';
+import { readPayoutCsv } from '../../db/payout-csv.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
 import { listPayouts, previewPayouts } from '../../db/payout-lists.ts';
 import type { PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
@@ -204,6 +204,6 @@ export const payoutRoutes = [
     ids: { payoutId: 'payout' },
     response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
     handler: async ({ deps, app, ids }) =>
-      presentCsv(foundOrThrow(await buildPayoutCsv(deps.sql, app.id, ids.payoutId)), ids.payoutId),
+      presentCsv(foundOrThrow(await readPayoutCsv(deps.sql, app.id, ids.payoutId)), ids.payoutId),
   }),
 ];
