@@ -55,8 +55,8 @@ export function serverLimits(trustedProxies: number, connections = DEFAULT_CONNE
 export interface HttpServer {
   /** The address that the server listens on. */
   readonly url: string;
-  /** Ends after the requests in flight; cuts off those that take longer than 10 s. */
-  readonly stop: () => Promise<void>;
+  /** Accepts requests for `lingerMs`, then ends after those in flight; cuts off those that take longer than 10 s. */
+  readonly stop: (lingerMs?: number) => Promise<void>;
 }
 
 /** Listens on a host and a port. The handler is built with the address, because port 0 stands for any free one. */
@@ -70,7 +70,7 @@ export async function startHttpServer(
   const url = await listen(server, host, port, 'PORT');
   respondToClientErrors(server);
   server.on('request', createHandler(url));
-  return { url, stop: () => drain(server) };
+  return { url, stop: (lingerMs = LINGER_MS) => drain(server, lingerMs) };
 }
 
 function createLimitedServer(limits: ServerLimits): Server {
@@ -106,8 +106,8 @@ function limitPerAddress(server: Server, most: number): void {
   });
 }
 
-async function drain(server: Server): Promise<void> {
-  await sleep(LINGER_MS);
+async function drain(server: Server, lingerMs: number): Promise<void> {
+  await sleep(lingerMs);
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });

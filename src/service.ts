@@ -64,6 +64,8 @@ export interface ServiceSettings {
   /** Commissions that are due sooner than this have no hold timer; two minutes by default, Infinity for no timers. */
   readonly shortestHoldMs?: number;
   readonly relay?: { readonly overdueMs: number; readonly pauseMs: number };
+  /** How long a stopping API still accepts new requests; 400 ms by default. */
+  readonly lingerMs?: number;
   /** Maximum number of open database connections; 20 by default. */
   readonly poolSize?: number;
 }
@@ -111,7 +113,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   let metricsServer: MetricsServer | null = null;
   const stop = async (): Promise<void> => {
     isStopping = true;
-    await api?.server.stop();
+    await api?.server.stop(settings.lingerMs);
     await metricsServer?.stop();
     await background.stop();
     await sql.close();

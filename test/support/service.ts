@@ -62,6 +62,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       withSchedule: false,
       // Without a Schedule there is no sweep that would mature a commission that is due at once.
       shortestHoldMs: 0,
+      lingerMs: 0,
       ...options.settings,
     });
     if (options.temporalAddress === undefined) await service.whenReady(20_000);
