@@ -35,6 +35,7 @@ import {
   superwallRefund,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
+import { cases, rounds } from '../support/rounds.ts';
 import { runReprocess, centsFound, requestRun } from '../support/reprocess.ts';
 
 // The events of a subscription, delivered in any order and with any repetition, must create the ledger that they create
@@ -385,7 +386,7 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
       fc.asyncProperty(anyDeliveries, async (deliveries) => {
         expect(await ledgerOf(await deliver(deliveries))).toEqual(ledger);
       }),
-      { numRuns: 25 },
+      cases(8, 25),
     );
   }, 120_000);
 
@@ -415,7 +416,7 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
         expect(centsFound(dry, 'commission')).toBe(sums.reduce((sum, [net = 0]) => sum + net, 0));
         expect(centsFound(dry, 'revenue')).toBe(sums.reduce((sum, [, revenue = 0]) => sum + revenue, 0));
       }),
-      { numRuns: 5 },
+      cases(3, 5),
     );
   }, 120_000);
 });
@@ -423,7 +424,7 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
 // @promise reprocess-nothing-to-do
 test('a reprocess of deliveries that this version processed finds nothing to change', async () => {
   const apps = await listAppIds(api.sql);
-  expect(apps.length).toBeGreaterThan(PROVIDER_NAMES.length * 20);
+  expect(apps.length).toBeGreaterThan(PROVIDER_NAMES.length * rounds(8, 25));
   // Each app has one sequence of deliveries. Every fourth app covers each provider many times.
   for (const appId of apps.filter((_, index) => index % 4 === 0)) {
     const { seen, found } = await runReprocess(api.sql, activities, await requestRun(api.sql, appId));
