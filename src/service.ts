@@ -98,6 +98,11 @@ export interface Service {
 
 const READY_POLL_MS = 20;
 const POOL_SIZE = 20;
+/**
+ * Time limit of a statement and of waiting for the database, ms. A provider gives up after 5 s, and a response that says
+ * so is better than none. Statements whose work grows with the data have a longer limit (`Sql.within`).
+ */
+const STATEMENT_TIMEOUT_MS = 4_000;
 
 /** Starts the service on a database and a Temporal server that run already. Stops what it started when it fails. */
 export async function startService(settings: ServiceSettings): Promise<Service> {
@@ -165,6 +170,8 @@ async function openDatabase({ databaseUrl, poolSize, logger }: ServiceSettings):
   return connect({
     url: databaseUrl,
     max: poolSize ?? POOL_SIZE,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    patienceMs: STATEMENT_TIMEOUT_MS,
     onRetry: (error) =>
       logger.warn({ err: error, msg: 'a database connection failed; the statement is sent again' }),
   });

@@ -9,6 +9,7 @@ import type {
   AccountId,
 } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
+import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** Matures one commission whose hold period is over. Returns false if it was not pending or is not due yet. */
@@ -22,7 +23,7 @@ export async function matureCommission(sql: Sql, commissionId: CommissionId): Pr
 
 /** Matures at most `limit` overdue commissions, oldest due first, and returns how many. */
 export async function matureOverdue(sql: Sql, limit: number): Promise<number> {
-  const rows = await sql`
+  const rows = await sql.within(LONG_STATEMENT_MS)`
     with page as materialized (
       select id from commissions where status = 'pending' and due_at <= now()
        order by due_at limit ${limit} for update skip locked
@@ -157,7 +158,7 @@ export async function settlePayoutRequest(
     c.app_id = req.app_id and c.affiliate_id = req.affiliate_id and c.status <> 'paid' and c.due_at <= now()
       and c.amount_cents ${sign} 0`;
   const [negative, positive] = [dueOf(sql.fragment`<`), dueOf(sql.fragment`>`)];
-  await sql`
+  await sql.within(LONG_STATEMENT_MS)`
     with req as materialized (
       select r.id, r.app_id, r.affiliate_id, r.expected_total_cents, f.name as affiliate_name
         from payout_requests r join affiliates f on f.id = r.affiliate_id

@@ -1,5 +1,7 @@
 import postgres from 'postgres';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { NoResponse, Pool, PoolClosed, PoolOverloaded } from './pool.ts';
+import type { Client, CreateClient } from './pool.ts';
 
 /** A result row with column names in camel case. */
 export type Row = Record<string, unknown>;
@@ -29,9 +31,14 @@ export interface Sql {
   ): postgres.PendingQuery<postgres.Row[]>;
   /** A JSON parameter. */
   json(value: unknown): postgres.Parameter;
+  /** Returns the same pool with a longer time limit of a statement, ms. A limit that is longer already stays. */
+  within(statementTimeoutMs: number): Sql;
   /** Closes all connections after their statements complete. */
   close(): Promise<void>;
 }
+
+/** Time limit of a statement whose work grows with the data: a payout, a check of a whole ledger, a page of a sweep. */
+export const LONG_STATEMENT_MS = 30_000;
 
 /** The database was unreachable in all attempts. The API responds with 503; workflows retry. */
 export class DatabaseUnavailable extends Error {
@@ -72,7 +79,8 @@ function codeOf(error: unknown): string {
 
 /** Whether the statement may be sent again: its outcome is unknown, or it did nothing. */
 export function isConnectionFailure(error: unknown): boolean {
-  if (error instanceof InvalidResult || error instanceof DatabaseUnavailable) return true;
+  if (error instanceof InvalidResult || error instanceof DatabaseUnavailable || error instanceof NoResponse)
+    return true;
   const code = codeOf(error);
   return (
     RETRIABLE_CODES.has(code) || (/^[0-9A-Z]{5}$/.test(code) && RETRIABLE_CLASSES.includes(code.slice(0, 2)))
@@ -117,9 +125,17 @@ export interface SqlOptions {
   readonly url: string;
   /** Maximum number of connections. */
   readonly max?: number;
-  /** Total time that a caller waits for the database before `DatabaseUnavailable`, ms. */
+  /** Maximum number of statements that wait for a connection. Beyond it `DatabaseUnavailable` is thrown at once. */
+  readonly maxWaiting?: number;
+  /**
+   * Total time that a caller waits for the database before `DatabaseUnavailable`, ms. A statement in flight is waited for
+   * until its time limit.
+   */
   readonly patienceMs?: number;
-  /** Time limit of one statement, ms. The server cancels it. */
+  /**
+   * Time limit of one statement, ms; 0 for none. The server cancels it. If the server is silent, the connection is
+   * discarded half a second later.
+   */
   readonly statementTimeoutMs?: number;
   readonly applicationName?: string;
   /** Additional Postgres settings of every connection. */
@@ -138,8 +154,13 @@ export interface SentStatement {
   readonly types: readonly number[];
 }
 
-/** With pipelining, statements hang when a connection dies (docs/database.md). Not in the driver's types. */
-const NO_PIPELINING: object = { max_pipeline: 1 };
+/** How much later than the server's limit a connection without a response is discarded, ms. */
+const RESPONSE_MARGIN_MS = 500;
+
+/** Opens the sockets of a client, so that the pool can destroy them. Not in the driver's types. */
+function socketOption(socket: Parameters<CreateClient>[0]): object {
+  return { socket };
+}
 
 function debugOption(onStatement: SqlOptions['onStatement']): object {
   if (onStatement === undefined) return {};
@@ -153,57 +174,74 @@ export function connect(options: SqlOptions): Sql {
   const {
     url,
     max = 16,
+    maxWaiting = 500,
     patienceMs = 5_000,
-    statementTimeoutMs = 30_000,
+    statementTimeoutMs: defaultTimeoutMs = LONG_STATEMENT_MS,
     applicationName = 'tributary',
     settings = {},
     onRetry,
     onStatement,
   } = options;
-  const pool = postgres(url, {
-    max,
-    ...NO_PIPELINING,
-    connect_timeout: 5,
-    idle_timeout: 60,
-    max_lifetime: 60 * 30,
-    fetch_types: false,
-    backoff: (attempt: number) => Math.min(0.01 * 2 ** attempt, 0.25),
-    onnotice: () => {},
-    ...debugOption(onStatement),
-    connection: { application_name: applicationName, statement_timeout: statementTimeoutMs, ...settings },
-    // Column names only: keys inside JSON values do not change.
-    transform: { column: { from: postgres.toCamel } },
-    types: {
-      bigint: { to: 20, from: [20], serialize: String, parse: safeInteger },
-      timestamptz: {
-        to: 1184,
-        from: [1184],
-        serialize: (value: unknown) => (value instanceof Date ? value.toISOString() : String(value)),
-        parse: (text: string) => Date.parse(text),
+  const createClient: CreateClient = (openSocket) =>
+    postgres(url, {
+      max: 1,
+      ...socketOption(openSocket),
+      connect_timeout: 5,
+      idle_timeout: 60,
+      max_lifetime: 60 * 30,
+      fetch_types: false,
+      backoff: (attempt: number) => Math.min(0.01 * 2 ** attempt, 0.25),
+      onnotice: () => {},
+      ...debugOption(onStatement),
+      connection: { application_name: applicationName, statement_timeout: defaultTimeoutMs, ...settings },
+      // Column names only: keys inside JSON values do not change.
+      transform: { column: { from: postgres.toCamel } },
+      types: {
+        bigint: { to: 20, from: [20], serialize: String, parse: safeInteger },
+        timestamptz: {
+          to: 1184,
+          from: [1184],
+          serialize: (value: unknown) => (value instanceof Date ? value.toISOString() : String(value)),
+          parse: (text: string) => Date.parse(text),
+        },
+        textArray: { to: 1009, from: [1009], serialize: arrayLiteral, parse: parseArrayLiteral },
+        date: { to: 1082, from: [1082], serialize: String, parse: (text: string) => text },
       },
-      textArray: { to: 1009, from: [1009], serialize: arrayLiteral, parse: parseArrayLiteral },
-      date: { to: 1082, from: [1082], serialize: String, parse: (text: string) => text },
-    },
+    });
+  const pool = new Pool({ max, maxWaiting, createClient });
+  // It never connects: it makes the parts of statements.
+  const parts = createClient(() => {
+    throw new PoolClosed('this client has no connection');
   });
 
   async function run<T extends object>(
-    strings: TemplateStringsArray,
-    values: readonly unknown[],
+    send: (client: Client) => PromiseLike<unknown>,
     check: (rows: readonly T[]) => boolean,
+    statementTimeoutMs: number,
   ): Promise<T[]> {
-    const giveUpAt = Date.now() + patienceMs;
+    const startedAt = performance.now();
+    const respondWithinMs = statementTimeoutMs === 0 ? Infinity : statementTimeoutMs + RESPONSE_MARGIN_MS;
+    const giveUpAt = startedAt + Math.max(patienceMs, respondWithinMs);
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const rows = (await pool(strings, ...(values as never[]))) as unknown as T[];
-        if (rows.some((row) => row === null || row === undefined) || !check(rows)) {
-          throw new InvalidResult(`statement returned ${rows.length} rows`);
-        }
-        return [...rows];
+        return await pool.run(
+          async (client) => {
+            const rows = (await send(client)) as T[];
+            if (rows.some((row) => row === null || row === undefined) || !check(rows)) {
+              throw new InvalidResult(`statement returned ${rows.length} rows`);
+            }
+            return [...rows];
+          },
+          { giveUpAt, respondWithinMs },
+        );
       } catch (error) {
+        if (error instanceof PoolOverloaded || error instanceof PoolClosed) {
+          throw new DatabaseUnavailable(error.message, { cause: error });
+        }
         if (!isConnectionFailure(error)) throw error;
         onRetry?.(error);
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), MAX_PAUSE_MS);
-        if (attempt >= ATTEMPTS || Date.now() + pause > giveUpAt) {
+        if (attempt >= ATTEMPTS || performance.now() + pause > startedAt + patienceMs) {
           throw new DatabaseUnavailable(`the database did not respond in ${attempt} attempts`, {
             cause: error,
           });
@@ -213,18 +251,42 @@ export function connect(options: SqlOptions): Sql {
     }
   }
 
-  const sql = ((strings: TemplateStringsArray, ...values: unknown[]) =>
-    run(strings, values, () => true)) as unknown as Sql;
-  sql.maybe = async <T extends object>(strings: TemplateStringsArray, ...values: readonly unknown[]) =>
-    (await run<T>(strings, values, (rows) => rows.length <= 1))[0];
-  sql.one = async <T extends object>(strings: TemplateStringsArray, ...values: readonly unknown[]) => {
-    const [row] = await run<T>(strings, values, (rows) => rows.length === 1);
-    return row as T;
-  };
-  sql.fragment = (strings, ...values) => pool(strings, ...(values as never[]));
-  sql.json = (value) => pool.json(value as never);
-  sql.close = () => pool.end({ timeout: 5 });
-  return sql;
+  function withTimeout(statementTimeoutMs: number): Sql {
+    const send = (strings: TemplateStringsArray, values: readonly unknown[]) =>
+      statementTimeoutMs === defaultTimeoutMs
+        ? async (client: Client) => await client(strings, ...(values as never[]))
+        : async (client: Client) => {
+            await client.unsafe(`set statement_timeout = ${statementTimeoutMs}`);
+            try {
+              return await client(strings, ...(values as never[]));
+            } finally {
+              // A connection that has failed begins with the default again.
+              await client.unsafe(`set statement_timeout = ${defaultTimeoutMs}`).catch(() => {});
+            }
+          };
+    const query = async <T extends object>(
+      strings: TemplateStringsArray,
+      values: readonly unknown[],
+      check: (rows: readonly T[]) => boolean,
+    ) => await run<T>(send(strings, values), check, statementTimeoutMs);
+
+    const sql = (async (strings: TemplateStringsArray, ...values: unknown[]) =>
+      await query(strings, values, () => true)) as unknown as Sql;
+    sql.maybe = async <T extends object>(strings: TemplateStringsArray, ...values: readonly unknown[]) =>
+      (await query<T>(strings, values, (rows) => rows.length <= 1))[0];
+    sql.one = async <T extends object>(strings: TemplateStringsArray, ...values: readonly unknown[]) => {
+      const [row] = await query<T>(strings, values, (rows) => rows.length === 1);
+      return row as T;
+    };
+    sql.fragment = (strings, ...values) => parts(strings, ...(values as never[]));
+    sql.json = (value) => parts.json(value as never);
+    sql.within = (longerMs) =>
+      statementTimeoutMs === 0 || longerMs <= statementTimeoutMs ? sql : withTimeout(longerMs);
+    sql.close = () => pool.close();
+    return sql;
+  }
+
+  return withTimeout(defaultTimeoutMs);
 }
 
 /** Returns an instant (epoch ms) as a query parameter. */

@@ -49,6 +49,45 @@ describe('an outage of Postgres', () => {
     expect(sent.body.commissionId).toMatch(/^com_/);
   });
 
+  // @promise silent-database
+  test('with a database that accepts connections and answers nothing, webhooks and readiness return 503 within 6 s, and both recover within 2 s', async () => {
+    const user = await founder.customer();
+    const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 3_000 }));
+    const seconds = async <T>(work: Promise<T>): Promise<{ took: number; result: T }> => {
+      const begin = performance.now();
+      const result = await work;
+      return { took: (performance.now() - begin) / 1000, result };
+    };
+    proxy.silence();
+    // More webhooks than the pool has connections.
+    const away = await Promise.all([
+      ...Array.from({ length: 40 }, () => seconds(founder.stripe(body))),
+      seconds(founder.call('GET', '/readyz')),
+    ]);
+    // The background loops are not stuck in a statement either: their round fails, and the next one begins.
+    await expect(service.relay.round()).rejects.toThrow('database');
+    expect(away.map(({ result }) => result.status)).toEqual(away.map(() => 503));
+    expect(Math.max(...away.map(({ took }) => took))).toBeLessThan(6);
+    expect(away.at(-1)?.result.text).toContain('Postgres');
+    expect(away[0]?.result.headers.get('retry-after')).toMatch(/^[1-9]/);
+
+    proxy.restore();
+    const back = await seconds(
+      (async () => {
+        const sent = await founder.stripe(body);
+        const ready = await founder.call('GET', '/readyz');
+        return { sent, ready };
+      })(),
+    );
+    expect(back.result.sent.body.commissionId).toMatch(/^com_/);
+    expect(back.result.ready.status).toBe(200);
+    expect(back.took).toBeLessThan(2);
+    await expect(service.relay.round()).resolves.toBeGreaterThanOrEqual(0);
+    process.stderr.write(
+      `silent database: 503 after ${Math.max(...away.map(({ took }) => took)).toFixed(1)} s, back after ${back.took.toFixed(1)} s\n`,
+    );
+  }, 30_000);
+
   // @promise accepted-never-lost
   test('deliveries accepted just before an outage of Postgres are completed afterwards', async () => {
     const user = await founder.customer();

@@ -973,11 +973,13 @@ function failingAfter(statements: number): Sql {
   const { sql } = api;
   const one: Sql['one'] = (strings, ...values) => sql.one(strings, ...values);
   const maybe: Sql['maybe'] = (strings, ...values) => sql.maybe(strings, ...values);
-  return Object.assign(failing(sql), {
+  const failingSql: Sql = Object.assign(failing(sql), {
     one: failing(one),
     maybe: failing(maybe),
     fragment: (strings: TemplateStringsArray, ...values: unknown[]) => sql.fragment(strings, ...values),
     json: (value: unknown) => sql.json(value),
+    within: () => failingSql,
     close: () => sql.close(),
   });
+  return failingSql;
 }

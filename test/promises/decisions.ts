@@ -423,6 +423,7 @@ const OPERATION: readonly PromiseSection[] = [
         'a service that starts without Temporal serves, stores webhooks and is ready as degraded',
       'temporal-degraded': 'a service that loses Temporal is ready and reports it as degraded',
       'database-not-ready': 'a service that loses its database is not ready',
+      'silent-database': 'a database that accepts connections and answers nothing counts as lost within 6 s',
       'lost-key-reported': 'a lost encryption key of webhook secrets is reported at the start',
       'lost-key-resend': 'a webhook that may need a lost key is requested again',
       'signature-time': 'a valid signature of another time names the clock',

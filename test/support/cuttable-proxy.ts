@@ -5,7 +5,11 @@ export interface CuttableProxy {
   readonly url: string;
   /** Ends all connections and refuses new ones, until `restore`. */
   readonly cut: () => void;
+  /** Accepts connections and forwards nothing, until `restore`. Connections of that time stay silent for ever. */
+  readonly silence: () => void;
   readonly restore: () => void;
+  /** How many connections of the service are open. */
+  readonly accepted: () => number;
   readonly close: () => Promise<void>;
 }
 
@@ -14,9 +18,24 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
   const target = new URL(targetUrl);
   const sockets = new Set<Socket>();
   let isCut = false;
+  let isSilent = false;
+  const accepted = new Set<Socket>();
+  const mute = (socket: Socket) => {
+    socket.unpipe();
+    socket.resume();
+  };
   const server = createServer((incoming) => {
     if (isCut) {
       incoming.destroy();
+      return;
+    }
+    accepted.add(incoming);
+    incoming.on('close', () => accepted.delete(incoming));
+    if (isSilent) {
+      sockets.add(incoming);
+      incoming.on('error', () => incoming.destroy());
+      incoming.on('close', () => sockets.delete(incoming));
+      incoming.resume();
       return;
     }
     const outgoing = connect(Number(target.port), target.hostname);
@@ -46,8 +65,14 @@ export async function startProxy(targetUrl: string): Promise<CuttableProxy> {
   return {
     url: url.toString(),
     cut,
+    silence: () => {
+      isSilent = true;
+      for (const socket of sockets) mute(socket);
+    },
+    accepted: () => accepted.size,
     restore: () => {
       isCut = false;
+      isSilent = false;
     },
     close: async () => {
       cut();

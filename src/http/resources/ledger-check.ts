@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { checkLedger, LedgerCheckTooLong } from '../../db/ledger-checks.ts';
+import { LONG_STATEMENT_MS } from '../../db/sql.ts';
 import type { LedgerCheckResult } from '../../db/ledger-checks.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { AccountId, AppId } from '../../domain/ids.ts';
@@ -55,7 +56,7 @@ async function checkWithinLimits(
   accounts.add(accountId);
   const endsAt = now() + TIME_LIMIT_MS;
   try {
-    return await checkLedger(sql, [appId], () => now() > endsAt);
+    return await checkLedger(sql.within(LONG_STATEMENT_MS), [appId], () => now() > endsAt);
   } catch (error) {
     if (!(error instanceof LedgerCheckTooLong)) throw error;
     throw unavailable(
