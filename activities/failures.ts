@@ -1,14 +1,30 @@
-import { ApplicationFailure } from '@temporalio/activity';
+import { ApplicationFailure, asyncLocalStorage, CancelledFailure } from '@temporalio/activity';
 import { loggedError } from '../src/config/logger.ts';
+
+const HOUR_MS = 3_600_000;
+/** How long a step waits for its next attempt after an hour of failures: each attempt costs, and a person is needed. */
+const RARE_MS = { least: 10 * 60_000, most: 15 * 60_000 };
+
+/** Returns the wait before the next attempt of an activity that has failed for an hour; undefined before that. */
+function rareRetryMs(now: () => number): number | undefined {
+  const info = asyncLocalStorage.getStore()?.info;
+  if (info === undefined || info.isLocal || now() - info.scheduledTimestampMs < HOUR_MS) return undefined;
+  return RARE_MS.least + Math.random() * (RARE_MS.most - RARE_MS.least);
+}
 
 /**
  * Returns the failure that Temporal may store in a history: without the values that a database quotes in its messages.
- * An `ApplicationFailure` is returned as it is.
+ * An `ApplicationFailure` and a cancellation are returned as they are.
  */
-function asFailure(error: unknown): ApplicationFailure {
-  if (error instanceof ApplicationFailure) return error;
+function asFailure(error: unknown, now: () => number): unknown {
+  if (error instanceof ApplicationFailure || error instanceof CancelledFailure) return error;
   const { type, message, code } = loggedError(error);
-  return ApplicationFailure.create({ type: code === undefined ? type : `${type} ${code}`, message });
+  const nextRetryDelay = rareRetryMs(now);
+  return ApplicationFailure.create({
+    type: code === undefined ? type : `${type} ${code}`,
+    message,
+    ...(nextRetryDelay === undefined ? {} : { nextRetryDelay }),
+  });
 }
 
 /** Errors whose messages this service writes. Those of the runtime and the database quote the values they reject. */
@@ -31,8 +47,11 @@ export function causeForFounder(error: unknown): string {
   return OWN_ERRORS.has(type) ? message : type;
 }
 
-/** Wraps activities so that they fail only with messages that a history may contain. */
-export function withSafeFailures<A extends object>(activities: A): A {
+/**
+ * Wraps activities so that they fail only with messages that a history may contain, and are retried rarely after an hour
+ * of failures.
+ */
+export function withSafeFailures<A extends object>(activities: A, now: () => number = Date.now): A {
   const wrapped = Object.entries(activities).map(
     ([name, activity]: [string, (...args: unknown[]) => Promise<unknown>]) => [
       name,
@@ -40,7 +59,7 @@ export function withSafeFailures<A extends object>(activities: A): A {
         try {
           return await activity(...args);
         } catch (error) {
-          throw asFailure(error);
+          throw asFailure(error, now);
         }
       },
     ],
