@@ -5,6 +5,8 @@ import { createHealingActivities } from './healing.ts';
 import type { HealingActivities, HealingActivityDeps } from './healing.ts';
 import { createLedgerActivities } from './ledger.ts';
 import type { LedgerActivities, LedgerActivityDeps } from './ledger.ts';
+import { createMarkingActivities } from './marking.ts';
+import type { MarkingActivities, MarkingActivityDeps } from './marking.ts';
 import { createRatesActivities } from './rates.ts';
 import type { RatesActivities, RatesActivityDeps } from './rates.ts';
 import { createReprocessActivities } from './reprocess.ts';
@@ -13,11 +15,13 @@ import type { ReprocessActivities, ReprocessActivityDeps } from './reprocess.ts'
 export type ActivityDeps = DeliveryActivityDeps &
   LedgerActivityDeps &
   HealingActivityDeps &
+  MarkingActivityDeps &
   RatesActivityDeps &
   ReprocessActivityDeps;
 export type Activities = DeliveryActivities &
   LedgerActivities &
   HealingActivities &
+  MarkingActivities &
   RatesActivities &
   ReprocessActivities;
 
@@ -27,6 +31,7 @@ export function createActivities(deps: ActivityDeps): Activities {
     ...createDeliveryActivities(deps),
     ...createLedgerActivities(deps),
     ...createHealingActivities(deps),
+    ...createMarkingActivities(deps),
     ...createRatesActivities(deps),
     ...createReprocessActivities(deps),
   });

@@ -209,6 +209,7 @@ function startBackground(settings: ServiceSettings, sql: Sql): Background {
       limits,
       ratesUrl,
       withRollback: (work) => withRollback(settings.databaseUrl, work),
+      canMark: () => connection.canMark(),
       onOutcome: (deliveryId, outcome) => workflows.reportOutcome(deliveryId, outcome),
       onSettled: (requestId) => workflows.reportSettled(requestId),
       onCommissions: (commissions) => workflows.startHolds(commissions),

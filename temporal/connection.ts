@@ -6,6 +6,7 @@ import type { Activities } from '../activities/index.ts';
 import { connectToTemporal, TemporalRefusal } from './connect.ts';
 import { reasonOf } from './grpc-errors.ts';
 import type { ScheduleId } from './schedules.ts';
+import { findMissingSearchAttributes } from './search-attributes.ts';
 import { installSdkRuntime } from './sdk-runtime.ts';
 import { ServerSetUp } from './set-up.ts';
 import { createWorkers } from './worker.ts';
@@ -88,6 +89,20 @@ export class TemporalConnection {
   /** Why the server refuses what is configured, before it has accepted it once; null in any other case. */
   get refusal(): string | null {
     return this.#wasReached ? null : this.#refusal;
+  }
+
+  /** Returns whether the namespace has the search attributes that workflows set. False when the server can't say. */
+  async canMark(): Promise<boolean> {
+    const connection = this.#connection;
+    if (connection === undefined) return false;
+    try {
+      const missing = await connection.withDeadline(Date.now() + HEALTH_DEADLINE_MS, () =>
+        findMissingSearchAttributes(connection, this.#settings.namespace),
+      );
+      return missing.length === 0;
+    } catch {
+      return false;
+    }
   }
 
   /** Ends the worker after its tasks, then the connection. */

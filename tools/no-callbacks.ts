@@ -6,4 +6,5 @@ export const NO_CALLBACKS = {
   onCommissions: () => {},
   onSettled: () => {},
   onBindings: () => {},
+  canMark: async () => false,
 } satisfies Partial<ActivityDeps>;

@@ -1,23 +1,34 @@
-import { proxyActivities } from '@temporalio/workflow';
+import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { RatesActivities } from '../activities/rates.ts';
-import { UNTIL_DONE } from './options.ts';
+import { Fallback } from './fallback.ts';
+import { BRIEFLY, UNTIL_DONE } from './options.ts';
 import type { ConvertPage, ConvertResult } from '../src/domain/workflow-contracts.ts';
 
-const { convertPage } = proxyActivities<RatesActivities>(UNTIL_DONE);
+const briefly = proxyActivities<RatesActivities>(BRIEFLY);
+const untilDone = proxyActivities<RatesActivities>(UNTIL_DONE);
+
+const FIRST_PAGE: ConvertPage = { next: null, evaluated: 0, failed: 0 };
 
 /**
  * Evaluates, page by page, the payments whose missing exchange rate has arrived, and those that an alias has shown to
- * be attributed twice. The relay starts it.
+ * be attributed twice. The relay starts it. `before` has the counts of the pages before, and where the next one begins.
  */
-export async function convert(): Promise<ConvertResult> {
-  let after: string | null = null;
-  let evaluated = 0;
-  let failed = 0;
-  do {
-    const page: ConvertPage = await convertPage(after);
-    after = page.next;
+export async function convert(before: ConvertPage = FIRST_PAGE): Promise<ConvertResult> {
+  const fallback = new Fallback();
+  let { next, evaluated, failed } = before;
+  for (;;) {
+    const after = next;
+    const page: ConvertPage = await fallback.run(
+      'convertPage',
+      () => briefly.convertPage(after),
+      () => untilDone.convertPage(after),
+    );
+    next = page.next;
     evaluated += page.evaluated;
     failed += page.failed;
-  } while (after !== null);
-  return { evaluated, failed };
+    if (next === null) return { evaluated, failed };
+    if (workflowInfo().continueAsNewSuggested) {
+      await continueAsNew<typeof convert>({ next, evaluated, failed });
+    }
+  }
 }

@@ -7,6 +7,18 @@ export const FAST_PATH: LocalActivityOptions = {
   retry: { maximumAttempts: 2, initialInterval: '50ms' },
 };
 
+/** A question to the worker's own process, whose answer may be missing. */
+export const ONE_QUESTION: LocalActivityOptions = {
+  startToCloseTimeout: '2s',
+  retry: { maximumAttempts: 1 },
+};
+
+/** The first attempts at work of the background. When they fail, the work is marked as stuck and retried until done. */
+export const BRIEFLY: ActivityOptions = {
+  startToCloseTimeout: '30s',
+  retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumAttempts: 3 },
+};
+
 /** Work that must succeed eventually: retries without limit, at most a minute apart, each attempt visible in the UI. */
 export const UNTIL_DONE: ActivityOptions = {
   startToCloseTimeout: '30s',

@@ -1,11 +1,14 @@
 import {
   condition,
+  continueAsNew,
   defineSignal,
   proxyLocalActivities,
   proxyActivities,
   setHandler,
+  workflowInfo,
 } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
+import { Fallback } from './fallback.ts';
 import { UNTIL_DONE } from './options.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
 import type { PayoutInput } from '../src/domain/workflow-contracts.ts';
@@ -23,20 +26,25 @@ export const payoutRequested = defineSignal<[string]>(PAYOUT_REQUESTED);
  * Settles the payout requests of one affiliate, one after the other. It receives only the ids of requests that an
  * authorised call has written. One SQL statement on the request's row decides whether and what is paid.
  */
-export async function payout(_input: PayoutInput): Promise<{ settled: number }> {
-  const waiting: string[] = [];
-  let settled = 0;
+export async function payout(input: PayoutInput): Promise<{ settled: number }> {
+  const waiting: string[] = [...(input.waiting ?? [])];
+  let settled = input.settled ?? 0;
+  const fallback = new Fallback();
   setHandler(payoutRequested, (requestId) => {
     waiting.push(requestId);
   });
   await condition(() => waiting.length > 0);
-  for (let requestId = waiting.shift(); requestId !== undefined; requestId = waiting.shift()) {
-    try {
-      await fast.settlePayoutRequest(requestId);
-    } catch {
-      await reliable.settlePayoutRequest(requestId);
-    }
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    const requestId = next;
+    await fallback.run(
+      'settlePayoutRequest',
+      () => fast.settlePayoutRequest(requestId),
+      () => reliable.settlePayoutRequest(requestId),
+    );
     settled += 1;
+    if (waiting.length > 0 && workflowInfo().continueAsNewSuggested) {
+      await continueAsNew<typeof payout>({ affiliateId: input.affiliateId, waiting, settled });
+    }
   }
   return { settled };
 }

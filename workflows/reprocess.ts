@@ -1,17 +1,24 @@
 import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow';
 import type { ReprocessActivities } from '../activities/reprocess.ts';
-import { UNTIL_DONE } from './options.ts';
+import { Fallback } from './fallback.ts';
+import { BRIEFLY, UNTIL_DONE } from './options.ts';
 import type { ReprocessInput, ReprocessProgress } from '../src/domain/workflow-contracts.ts';
 
-const { reprocessPage } = proxyActivities<ReprocessActivities>(UNTIL_DONE);
+const briefly = proxyActivities<ReprocessActivities>(BRIEFLY);
+const untilDone = proxyActivities<ReprocessActivities>(UNTIL_DONE);
 
 /**
  * Reprocesses stored deliveries, page by page. The database holds the progress, so that a new workflow continues where
  * the last one ended.
  */
 export async function reprocess(input: ReprocessInput): Promise<ReprocessProgress> {
+  const fallback = new Fallback();
   for (;;) {
-    const progress = await reprocessPage(input.reprocessRunId);
+    const progress = await fallback.run(
+      'reprocessPage',
+      () => briefly.reprocessPage(input.reprocessRunId),
+      () => untilDone.reprocessPage(input.reprocessRunId),
+    );
     const { seen, deliveries, changed, applied, done } = progress;
     setCurrentDetails(
       `${seen} of ${deliveries} deliveries reprocessed, ${changed} differ, ${applied} applied.`,

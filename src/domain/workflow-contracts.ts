@@ -13,10 +13,16 @@ export interface HoldInput {
 
 export interface HealInput {
   readonly bindingId: string;
+  /** Where the next page begins, and how many pages were done: only in a run that continues another. */
+  readonly after?: string;
+  readonly pages?: number;
 }
 
 export interface PayoutInput {
   readonly affiliateId: string;
+  /** The requests that wait, and how many were settled: only in a run that continues another. */
+  readonly waiting?: readonly string[];
+  readonly settled?: number;
 }
 
 /** What one page of a sweep did. */
@@ -64,6 +70,6 @@ export interface ConvertResult {
 }
 
 export interface ConvertPage extends ConvertResult {
-  /** Where the next page begins; null after the last. */
+  /** Where the next page begins; null after the last, and before the first. */
   readonly next: string | null;
 }

@@ -27,6 +27,8 @@ export interface LocalTemporalOptions {
   uiPort?: number | undefined;
   /** Names and types, registered when the database is new. */
   searchAttributes?: Readonly<Record<string, string>> | undefined;
+  /** Settings of the server besides the usual ones, for tests. */
+  dynamicConfig?: Readonly<Record<string, string | number | boolean>> | undefined;
   onProgress: Progress;
 }
 
@@ -57,7 +59,7 @@ export async function startLocalTemporal(options: LocalTemporalOptions): Promise
   for (let attempt = 1; ; attempt += 1) {
     const port = await choosePort('Temporal', options.port);
     const uiPort = await choosePort("Temporal's UI", options.uiPort, USUAL_UI_PORT);
-    const server = await launch(program, dataDir, port, uiPort, options.searchAttributes ?? {});
+    const server = await launch(program, dataDir, port, uiPort, options);
     if (await isReady(port, server.pid)) {
       return { address: `127.0.0.1:${port}`, uiUrl: `http://127.0.0.1:${uiPort}`, stop: server.stop };
     }
@@ -105,7 +107,7 @@ async function launch(
   dataDir: string | undefined,
   port: number,
   uiPort: number,
-  searchAttributes: Readonly<Record<string, string>>,
+  { searchAttributes = {}, dynamicConfig = {} }: LocalTemporalOptions,
 ): Promise<{ pid: number; stop: () => Promise<void> }> {
   const storage =
     dataDir === undefined
@@ -128,6 +130,7 @@ async function launch(
       'matching.numTaskqueueReadPartitions': 1,
       'matching.numTaskqueueWritePartitions': 1,
       'system.enableActivityEagerExecution': true,
+      ...dynamicConfig,
     }),
   ];
   const log = await open(dataDir === undefined ? '/dev/null' : join(dataDir, 'temporal.log'), 'a', 0o600);

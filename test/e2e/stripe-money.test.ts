@@ -5,6 +5,7 @@ import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { withRollback } from '../../src/db/with-rollback.ts';
+import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
@@ -42,10 +43,7 @@ beforeAll(async () => {
     sql: api.sql,
     secretBox: createSecretBox([TEST_KEY]),
     logger: pino({ level: 'silent' }),
-    onOutcome: () => {},
-    onCommissions: () => {},
-    onSettled: () => {},
-    onBindings: () => {},
+    ...NO_CALLBACKS,
     ratesUrl: null,
     withRollback: (work) => withRollback(api.database.url, work),
   });

@@ -3,8 +3,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import type { LocalTemporal } from '../../temporal/local-server/server.ts';
+import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -54,6 +56,26 @@ describe('a Temporal server that refuses the search attribute', () => {
         detail: expect.stringMatching(/^The namespace default lacks the search attribute DeliveryState \(/),
       },
     ]);
+  });
+
+  // @promise slow-path-without-search-attribute
+  test('a delivery whose fast path fails runs its slow path without the search attribute and heals', async () => {
+    const user = await founder.customer();
+    await runOn(
+      service.database.url,
+      `create function test_breaks() returns trigger language plpgsql as $$ begin raise exception 'the test broke this step'; end $$;
+       create trigger test_breaks before insert on commissions for each row execute function test_breaks();`,
+    );
+    const { body } = await founder.purchase(user, 10);
+    expect(body).toMatchObject({ pending: true });
+    const row = async () =>
+      await service.sql.one<{ id: string; status: string; lastError: string | null }>`
+        select id, processing_status as status, last_error from deliveries where event_id = ${body.eventId}`;
+    await eventually('the slow path reports its failed step', async () =>
+      ((await row()).lastError ?? '').startsWith('writeCommission: '),
+    );
+    await runOn(service.database.url, 'drop trigger test_breaks on commissions');
+    await eventually('the delivery is processed', async () => (await row()).status === 'processed');
   });
 
   test('a set-up that fails again and again is logged once', async () => {

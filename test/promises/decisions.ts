@@ -428,6 +428,12 @@ const OPERATION: readonly PromiseSection[] = [
       'lost-key-resend': 'a webhook that may need a lost key is requested again',
       'signature-time': 'a valid signature of another time names the clock',
       'empty-temporal-set-up': 'an empty Temporal server is set up',
+      'continue-as-new': 'heals, conversions, payouts and reprocess runs of any length run',
+      'stuck-work-found':
+        'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',
+      'rare-retries': 'a step that has failed for an hour is retried every ten to fifteen minutes',
+      'slow-path-without-search-attribute':
+        'a delivery is retried step by step on a server that lacks the search attribute, too',
       'set-up-apart-from-liveness':
         'a Temporal server that refuses a part of the set-up processes deliveries; `/readyz` is degraded and names the cause',
     },
