@@ -1,5 +1,6 @@
 import type { AccountId, AppId } from '../domain/ids.ts';
 import type { NewSdkKey } from './sdk-keys.ts';
+import { retryUntilVisible } from './retries.ts';
 import { violatedConstraint } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -35,16 +36,35 @@ export async function listAppIds(sql: Sql): Promise<AppId[]> {
   return (await sql<{ id: AppId }>`select id from apps order by id`).map((row) => row.id);
 }
 
+/** Why an app cannot have a subdomain: another app holds or held it, or the app has held too many. */
+export type SubdomainRefusal = 'subdomain_taken' | 'too_many_subdomains';
+
+/** Runs a statement that sets a subdomain, and returns the refusal of a constraint. */
+async function orRefusal<T>(statement: () => Promise<T>): Promise<T | SubdomainRefusal> {
+  try {
+    return await statement();
+  } catch (error) {
+    switch (violatedConstraint(error)) {
+      case 'link_subdomains_pkey':
+        return 'subdomain_taken';
+      case 'at_most_20_subdomains':
+        return 'too_many_subdomains';
+      default:
+        throw error;
+    }
+  }
+}
+
 /**
- * Creates an app and its first SDK key. Returns `subdomain_taken` when another app has the subdomain. An app whose id
- * exists is returned unchanged.
+ * Creates an app and its first SDK key. Returns `subdomain_taken` when another app holds or held the subdomain. An app
+ * whose id exists is returned unchanged.
  */
 export async function createApp(
   sql: Sql,
   accountId: AccountId,
   { id, ...settings }: App,
   sdkKey: NewSdkKey,
-): Promise<App | 'subdomain_taken'> {
+): Promise<App | SubdomainRefusal> {
   const { display, sha256 } = sdkKey;
   const add = async () =>
     await sql.maybe<App>`
@@ -53,15 +73,14 @@ export async function createApp(
                           deferred_window_minutes, link_subdomain)
         values (${id}, ${accountId}, ${settings.name}, ${settings.commissionRateBps}, ${settings.attributionWindowDays},
                 ${settings.holdPeriodDays}, ${settings.deferredWindowMinutes}, ${settings.linkSubdomain})
-        on conflict do nothing
+        on conflict (id) do nothing
         returning *
       ), key as (
         insert into sdk_keys (id, app_id, key_sha256, display)
         select ${sdkKey.id}::text, id, ${sha256}::bytea, ${display}::text from added
       )
       select ${columns(sql)} from (select * from added union all select * from apps where id = ${id}) a`;
-  // Another attempt of the same call may have just created this app. The second attempt sees whose the subdomain is.
-  return (await add()) ?? (await add()) ?? 'subdomain_taken';
+  return await orRefusal(() => retryUntilVisible(add));
 }
 
 /** Changes the given settings. Commissions that were already calculated do not change. */
@@ -69,9 +88,9 @@ export async function updateApp(
   sql: Sql,
   appId: AppId,
   change: { readonly [K in keyof AppSettings]?: AppSettings[K] | undefined },
-): Promise<App | 'subdomain_taken'> {
-  try {
-    return await sql.one<App>`
+): Promise<App | SubdomainRefusal> {
+  return await orRefusal(
+    () => sql.one<App>`
       update apps
          set name = coalesce(${change.name ?? null}::text, name),
              commission_rate_bps = coalesce(${change.commissionRateBps ?? null}::integer, commission_rate_bps),
@@ -80,9 +99,6 @@ export async function updateApp(
              deferred_window_minutes = coalesce(${change.deferredWindowMinutes ?? null}::integer, deferred_window_minutes),
              link_subdomain = coalesce(${change.linkSubdomain ?? null}::text, link_subdomain)
        where id = ${appId}
-      returning ${columns(sql)}`;
-  } catch (error) {
-    if (violatedConstraint(error) === 'apps_link_subdomain_key') return 'subdomain_taken';
-    throw error;
-  }
+      returning ${columns(sql)}`,
+  );
 }

@@ -111,7 +111,7 @@ export interface RedirectTarget {
   readonly deferredWindowMinutes: number;
 }
 
-/** Returns the destination of a link of the app with that subdomain. The slug's case is ignored. */
+/** Returns the destination of a link of the app that holds or held the subdomain. The slug's case is ignored. */
 export async function findRedirectTarget(
   sql: Sql,
   linkSubdomain: string,
@@ -120,10 +120,11 @@ export async function findRedirectTarget(
   return await sql.maybe<RedirectTarget>`
     select l.app_id, l.slug, l.destination_url,
            l.active and a.status <> 'removed' as counts, app.deferred_window_minutes
-      from apps app
+      from link_subdomains s
+      join apps app on app.id = s.app_id
       join links l on l.app_id = app.id and lower(l.slug) collate "C" = lower(${slug})
       join affiliates a on a.id = l.affiliate_id
-     where app.link_subdomain = ${linkSubdomain}`;
+     where s.subdomain = ${linkSubdomain}`;
 }
 
 const listColumns = (sql: Sql) => sql.fragment`

@@ -143,7 +143,6 @@ create table apps (
   link_subdomain text collate "C" not null,
   created_at timestamp with time zone not null default now(),
   constraint apps_pkey PRIMARY KEY (id),
-  constraint apps_link_subdomain_key UNIQUE (link_subdomain),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_attribution_window_days_check CHECK (((attribution_window_days >= 1) AND (attribution_window_days <= 365))),
   constraint apps_deferred_window_minutes_check CHECK (((deferred_window_minutes >= 0) AND (deferred_window_minutes <= 1440))),
@@ -152,6 +151,7 @@ create table apps (
   constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
+CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 
 create table attributions (
   id attribution_id not null,
@@ -446,6 +446,19 @@ create table identities (
 CREATE INDEX identities_by_created ON identities USING btree (app_id, created_at DESC);
 CREATE INDEX identities_by_normalized_user ON identities USING btree (app_id, lower((btrim(customer_user_id) COLLATE "C")));
 CREATE INDEX identities_by_user ON identities USING btree (app_id, customer_user_id);
+
+create table link_subdomains (
+  subdomain text collate "C" not null,
+  app_id app_id not null,
+  "position" integer not null,
+  created_at timestamp with time zone not null default now(),
+  constraint link_subdomains_pkey PRIMARY KEY (subdomain),
+  constraint link_subdomains_app_id_position_key UNIQUE (app_id, "position"),
+  constraint link_subdomains_app_id_subdomain_key UNIQUE (app_id, subdomain),
+  constraint link_subdomains_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint at_most_20_subdomains CHECK ((("position" >= 1) AND ("position" <= 20)))
+);
+CREATE TRIGGER link_subdomains_immutable BEFORE DELETE OR UPDATE OR TRUNCATE ON link_subdomains FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table links (
   id link_id not null,
@@ -1293,6 +1306,17 @@ AS $function$
 begin
   raise exception 'the plans of reprocess run % are never edited', old.reprocess_run_id
     using errcode = 'integrity_constraint_violation';
+end $function$;
+
+CREATE OR REPLACE FUNCTION hold_subdomain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into link_subdomains (subdomain, app_id, position)
+  select new.link_subdomain, new.id, 1 + (select count(*) from link_subdomains where app_id = new.id)
+   where not exists (select from link_subdomains where app_id = new.id and subdomain = new.link_subdomain);
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION mark_for_recheck()

@@ -12,6 +12,29 @@ export function isSubdomain(text: string): boolean {
   return SUBDOMAIN.test(text);
 }
 
+/** Host names that visitors and mail servers take for the operator's own. */
+const RESERVED_SUBDOMAINS = new Set(
+  `
+    about abuse access account accounts admin administrator api app apps assets auth autoconfig
+    autodiscover billing cdn console dashboard dev dns docs email ftp git grafana healthz help
+    hostmaster imap info internal l legal link links localhost login logout mail metrics mta-sts no-
+    reply noc noreply ns ns1 ns2 oauth official pay payment payments payout payouts pop pop3 portal
+    postmaster privacy readyz register root sdk secure security signin signup smtp ssl sso staff staging
+    static status support sysadmin system temporal tributary trust vpn web webhook webhooks webmail
+    webmaster wpad ws www www1 www2
+  `
+    .trim()
+    .split(/\s+/),
+);
+
+/**
+ * Whether no app may choose a subdomain: visitors would take it for the operator's own host, or it is the coded form
+ * (`xn--`) of other letters, which browsers display.
+ */
+export function isReservedSubdomain(subdomain: string): boolean {
+  return RESERVED_SUBDOMAINS.has(subdomain) || subdomain.startsWith('xn--');
+}
+
 /**
  * Returns the link subdomain in a request's host: its first label. Null for an IP address, for a host with one label,
  * and for the service's own public host. Any domain may follow the label, so DNS alone decides which hosts are link

@@ -50,6 +50,11 @@ export const ERRORS = {
     'The link subdomain is taken',
     'Choose another subdomain. When you create an app, you can omit it to have one generated.',
   ],
+  too_many_subdomains: [
+    409,
+    'The app has held too many subdomains',
+    'An app keeps every subdomain that it has held, at most 20. Choose one of those.',
+  ],
   ambiguous_match: [
     409,
     'Several affiliates match',

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { isSlug, isSubdomain, slugOf, subdomainOfHost } from '../../src/domain/slugs.ts';
+import { isReservedSubdomain, isSlug, isSubdomain, slugOf, subdomainOfHost } from '../../src/domain/slugs.ts';
 
 // @promise host-to-subdomain
 test.each([
@@ -70,4 +70,16 @@ test('a generated slug has eight unambiguous characters without vowels', () => {
 test('each character of a slug comes from a different byte', () => {
   const slug = slugOf(Uint8Array.from([0, 1, 26, 27, 28, 255, 7, 8, 9]));
   expect(slug).toBe('23z23g9b');
+});
+
+// @promise subdomain-reserved
+test.each(['www', 'api', 'login', 'app', 'admin', 'mail', 'l', 'xn--pypal-4ve'])(
+  'the subdomain %s is reserved',
+  (name) => {
+    expect(isReservedSubdomain(name)).toBe(true);
+  },
+);
+
+test.each(['acme', 'apidae', 'my-app', 'mailbox-friends'])('the subdomain %s is not reserved', (name) => {
+  expect(isReservedSubdomain(name)).toBe(false);
 });

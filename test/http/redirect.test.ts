@@ -71,6 +71,68 @@ async function countedClicks(linkId: string): Promise<number> {
 const patch = (path: string, body: object) =>
   api.call('PATCH', `/apps/${app.appId}/${path}`, { key: app.key, body });
 
+describe('a former subdomain', () => {
+  const rename = (of: TestApp, linkSubdomain: string) =>
+    api.call('PATCH', `/apps/${of.appId}/settings`, { key: of.key, body: { linkSubdomain } });
+  const unique = (name: string) => `${name}-${randomUUID().slice(0, 8)}`;
+
+  // @promise subdomain-kept
+  test('a link goes on redirecting under each former subdomain of its app', async () => {
+    const [first, second, third] = [unique('first'), unique('second'), unique('third')];
+    const own = await newApp(api, undefined, { linkSubdomain: first });
+    const { slug } = await newLink(api, own, await newAffiliate(api, own), {
+      destinationUrl: 'https://own.example/',
+    });
+    for (const name of [second, third]) expect((await rename(own, name)).status).toBe(200);
+    for (const name of [first, second, third]) {
+      const { status, location } = await open(`/l/${name}/${slug}`);
+      expect(status).toBe(302);
+      expect(location).toMatch(/^https:\/\/own\.example\//);
+    }
+    expect((await rename(own, first)).body).toMatchObject({ linkSubdomain: first });
+  });
+
+  // @promise subdomain-kept
+  test('no other app can take a former subdomain, by the API or by SQL', async () => {
+    const former = unique('former');
+    const own = await newApp(api, undefined, { linkSubdomain: former });
+    await rename(own, unique('current'));
+    const other = await newApp(api);
+    const taken = { status: 409, body: { code: 'subdomain_taken' } };
+    expect(await rename(other, former)).toMatchObject(taken);
+    const created = await api.call('POST', '/apps', {
+      key: other.key,
+      body: { name: 'x', linkSubdomain: former },
+    });
+    expect(created).toMatchObject(taken);
+    await expect(
+      api.sql`update apps set link_subdomain = ${former} where id = ${other.appId}`,
+    ).rejects.toMatchObject({ constraint_name: 'link_subdomains_pkey' });
+    await expect(api.sql`delete from link_subdomains where subdomain = ${former}`).rejects.toThrow(
+      'cannot be changed or deleted',
+    );
+    await expect(
+      api.sql`update link_subdomains set app_id = ${other.appId} where subdomain = ${former}`,
+    ).rejects.toThrow('cannot be changed or deleted');
+  });
+
+  test('of apps that take one subdomain at the same time, one gets it', async () => {
+    const apps = await Promise.all(Array.from({ length: 4 }, () => newApp(api)));
+    const contested = unique('contested');
+    const statuses = await Promise.all(apps.map(async (each) => (await rename(each, contested)).status));
+    expect(statuses.filter((status) => status === 200)).toHaveLength(1);
+    expect(statuses.filter((status) => status === 409)).toHaveLength(3);
+  });
+
+  // @promise subdomain-limit
+  test('an app holds at most 20 subdomains', async () => {
+    const own = await newApp(api);
+    for (let held = 2; held <= 20; held += 1) await rename(own, unique('held'));
+    const refused = await rename(own, unique('held'));
+    expect(refused).toMatchObject({ status: 409, body: { code: 'too_many_subdomains' } });
+  });
+});
+
 describe('a link', () => {
   // @promise get-redirect, redirect-parameters
   test('a link redirects with a new claim token and records the click under it', async () => {
@@ -260,7 +322,9 @@ describe("the link subdomain's host", () => {
   });
 
   test("the service's own host identifies no app, even if an app has its first label as subdomain", async () => {
-    const other = await newApp(api, undefined, { linkSubdomain: 'api' });
+    const other = await newApp(api);
+    // The name is reserved: an app can only have it from a time when the list was shorter.
+    await api.sql`update apps set link_subdomain = 'api' where id = ${other.appId}`;
     const theirs = await newLink(api, other, await newAffiliate(api, other));
     expect((await open(`/l/${theirs.slug}`, { headers: { host: 'api.example.test' } })).status).toBe(404);
     expect((await open(`/l/${theirs.slug}`, { headers: { host: 'api.links.example' } })).status).toBe(302);

@@ -97,6 +97,7 @@ describe('apps', () => {
     ['deferredWindowMinutes', 1441],
     ['linkSubdomain', 'Upper'],
     ['linkSubdomain', '-a'],
+    ['linkSubdomain', 'login'],
     ['name', '  '],
     ['id', 'app_x'],
   ])('the setting %s: %p is a 400', async (field, value) => {

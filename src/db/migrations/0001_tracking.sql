@@ -70,11 +70,42 @@ create table apps (
   attribution_window_days integer not null check (attribution_window_days between 1 and 365),
   hold_period_days        integer not null check (hold_period_days between 0 and 365),
   deferred_window_minutes integer not null check (deferred_window_minutes between 0 and 1440),
-  link_subdomain          text collate "C" not null unique
+  -- The current one. A trigger stores it in link_subdomains, whose primary key makes it unique.
+  link_subdomain          text collate "C" not null
                           check (link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'),
   created_at              timestamptz not null default now()
 );
 create index apps_by_account on apps (account_id, created_at, id);
+
+-- For triggers of tables whose rows are never deleted or edited.
+create function forbid_change() returns trigger language plpgsql as $$
+begin
+  raise exception 'rows of % cannot be changed or deleted', tg_table_name using errcode = 'integrity_constraint_violation';
+end $$;
+
+-- Every subdomain that an app has held. It belongs to the app permanently: published links contain it. The position limits
+-- how many subdomains an app can hold.
+create table link_subdomains (
+  subdomain  text collate "C" primary key,
+  app_id     app_id not null references apps (id),
+  position   integer not null constraint at_most_20_subdomains check (position between 1 and 20),
+  created_at timestamptz not null default now(),
+  unique (app_id, position),
+  unique (app_id, subdomain)
+);
+create trigger link_subdomains_immutable before update or delete or truncate on link_subdomains
+  for each statement execute function forbid_change();
+
+-- The insert fails when another app has held the subdomain.
+create function hold_subdomain() returns trigger language plpgsql as $$
+begin
+  insert into link_subdomains (subdomain, app_id, position)
+  select new.link_subdomain, new.id, 1 + (select count(*) from link_subdomains where app_id = new.id)
+   where not exists (select from link_subdomains where app_id = new.id and subdomain = new.link_subdomain);
+  return null;
+end $$;
+create trigger apps_hold_subdomain after insert or update of link_subdomain on apps
+  for each row execute function hold_subdomain();
 
 create table sdk_keys (
   id         key_id primary key,

@@ -47,12 +47,6 @@ create table delivery_bodies (
   body        bytea not null
 );
 
--- For triggers of tables whose rows are never deleted or edited.
-create function forbid_change() returns trigger language plpgsql as $$
-begin
-  raise exception 'rows of % cannot be changed or deleted', tg_table_name using errcode = 'integrity_constraint_violation';
-end $$;
-
 ---------------------------------------------------------------------------------------------------------------------
 -- Self-tests
 -- Requests that the service sends to itself. They are recognized by their bytes and can never become money.

@@ -5,7 +5,7 @@ import type { App } from '../../db/apps.ts';
 import { rotateSdkKey } from '../../db/sdk-keys.ts';
 import type { NewSdkKey } from '../../db/sdk-keys.ts';
 import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES } from '../../domain/keys.ts';
-import { isSubdomain, subdomainOf } from '../../domain/slugs.ts';
+import { isReservedSubdomain, isSubdomain, subdomainOf } from '../../domain/slugs.ts';
 import { ApiError } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, rateBps, textField, wholeNumber } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
@@ -27,6 +27,10 @@ const deferredWindowMinutes = wholeNumber(0, 1440, { unit: 'minutes' }).meta({
 const linkSubdomain = z
   .string()
   .refine(isSubdomain, 'Must be a DNS label: a-z, 0-9 and -, at most 63 characters.')
+  .refine(
+    (text) => !isReservedSubdomain(text),
+    'The name is reserved, as www, api and login are. Choose another subdomain.',
+  )
   .meta({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$', examples: ['my-app'] });
 const sdkKey = textField('pk_live_…', 'Returned only once.');
 
@@ -118,9 +122,8 @@ export const appRoutes = [
         const subdomain = body.linkSubdomain ?? subdomainOf(body.name, idGenerator.bytes(3).toString('hex'));
         const row = { id, ...settingsOf(body), linkSubdomain: subdomain };
         const created = await createApp(deps.sql, caller.accountId, row, key);
-        if (created !== 'subdomain_taken') return { ...presentApp(created), sdkKey: key.key };
-        if (body.linkSubdomain !== undefined || attempt === SUBDOMAIN_ATTEMPTS)
-          throw new ApiError('subdomain_taken');
+        if (typeof created !== 'string') return { ...presentApp(created), sdkKey: key.key };
+        if (body.linkSubdomain !== undefined || attempt === SUBDOMAIN_ATTEMPTS) throw new ApiError(created);
       }
     },
   }),
@@ -155,13 +158,14 @@ export const appRoutes = [
     permission: 'write',
     operationId: 'updateSettings',
     summary: "Updates an app's settings.",
-    description: 'Commissions that are already calculated do not change.',
+    description:
+      'Commissions that are already calculated do not change. A former subdomain stays with the app, and links under it go on redirecting.',
     body: settingsPatch,
-    errors: ['subdomain_taken'],
+    errors: ['subdomain_taken', 'too_many_subdomains'],
     response: { status: 200, schema: app },
     handler: async ({ deps, app: row, body }) => {
       const updated = await updateApp(deps.sql, row.id, body);
-      if (updated === 'subdomain_taken') throw new ApiError('subdomain_taken');
+      if (typeof updated === 'string') throw new ApiError(updated);
       return presentApp(updated);
     },
   }),
