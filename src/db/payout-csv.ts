@@ -32,9 +32,15 @@ const COLUMNS = [
 
 const EOL = '\r\n';
 
-/** Prefixes text that a spreadsheet would run as a formula with an apostrophe, so that it is shown as text. */
+/**
+ * The start of a cell that a spreadsheet would run as a formula, in ASCII or full-width characters. A spreadsheet may split a
+ * cell at a semicolon, a tab, a vertical bar or a line end, and drops quotes and spaces before a formula.
+ */
+const FORMULA = /^(?=[\t\r])|(?<=^|[;|\t\r\n])(?=["\p{Zs}]{0,200}[=+\-@＝＋－＠])/gu;
+
+/** Puts an apostrophe before each part of a text that a spreadsheet would run as a formula, so that it is shown as text. */
 export function neutralizeFormula(text: string): string {
-  return /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return text.replaceAll(FORMULA, "'");
 }
 
 /** Formats cents as dollars with two decimals: -5 is `-0.05`. */

@@ -1,0 +1,38 @@
+import { expect, test } from '@jest/globals';
+import { neutralizeFormula } from '../../src/db/payout-csv.ts';
+
+// @promise csv-formulas
+test.each([
+  ['=1+1', "'=1+1"],
+  ['@SUM(A1)', "'@SUM(A1)"],
+  ['+1', "'+1"],
+  ['-1', "'-1"],
+  ['＝1+1', "'＝1+1"],
+  ['＋1', "'＋1"],
+  ['－1', "'－1"],
+  ['＠SUM(A1)', "'＠SUM(A1)"],
+  ['Ann;=1+1', "Ann;'=1+1"],
+  ['Ann|=1+1', "Ann|'=1+1"],
+  ['Ann\t=1+1', "Ann\t'=1+1"],
+  ['Ann\r\n=1+1', "Ann\r\n'=1+1"],
+  ['Ann; =1+1', "Ann;' =1+1"],
+  ['Ann;"=1+1"', `Ann;'"=1+1"`],
+  ['a;=b;＝c|@d', "a;'=b;'＝c|'@d"],
+  ['  =1', "'  =1"],
+  ['\t=1', "'\t'=1"],
+])('a spreadsheet shows the name %j as text', (name, cell) => {
+  expect(neutralizeFormula(name)).toBe(cell);
+});
+
+test.each(['Ann', 'Ann-Marie', 'a=b', 'ann@example.com', 'Zoë; Bob | Cy', 'C+', '1;2', ''])(
+  'the name %j does not change',
+  (name) => {
+    expect(neutralizeFormula(name)).toBe(name);
+  },
+);
+
+test('a long name of separators takes no time', () => {
+  const startedAt = performance.now();
+  neutralizeFormula(`${'; "'.repeat(50_000)}x`);
+  expect(performance.now() - startedAt).toBeLessThan(200);
+});
