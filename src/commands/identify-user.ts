@@ -2,6 +2,7 @@ import { bindUser } from '../db/bindings.ts';
 import type { AppId, AttributionId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
 import { healBinding } from './heal-binding.ts';
+import { verifySignature } from './verify-signature.ts';
 
 export interface Identification {
   readonly appId: AppId;
@@ -9,18 +10,44 @@ export interface Identification {
   readonly customerUserId: string;
   /** Epoch ms. */
   readonly identifiedAt: number;
+  /** Hex HMAC-SHA256 of the user id. Null if the caller sent none. */
+  readonly signature: string | null;
+  /** The caller's address. Null if it is unknown. */
+  readonly address: string | null;
+  /** When the request arrived, epoch ms. */
+  readonly now: number;
 }
+
+export type IdentificationResult =
+  | { readonly kind: 'bound'; readonly attributionId: AttributionId }
+  /** The pair is stored, and bound when the install of the device is reported. */
+  | { readonly kind: 'no_attribution' }
+  | { readonly kind: 'too_many_users' }
+  /** The app verifies user ids, and the signature is missing or wrong. Nothing is stored. */
+  | { readonly kind: 'signature_required' }
+  | { readonly kind: 'invalid_signature' };
 
 /**
  * Binds a user id to the attribution of its device and re-evaluates the user's earlier payments. Returns the attribution
- * that the user belongs to, or null if the device has none; the pair is then stored and bound on install.
+ * that the user belongs to, or why there is none.
  */
 export async function identifyUser(
-  deps: Pick<CommandDeps, 'sql' | 'workflows'>,
-  { appId, deviceId, customerUserId, identifiedAt }: Identification,
-): Promise<AttributionId | null> {
-  const binding = await bindUser(deps.sql, appId, deviceId, customerUserId, identifiedAt);
-  if (binding === undefined) return null;
+  deps: Pick<CommandDeps, 'sql' | 'secretBox' | 'addressHasher' | 'workflows'>,
+  identification: Identification,
+): Promise<IdentificationResult> {
+  const { appId, deviceId, customerUserId, identifiedAt, address, now } = identification;
+  switch (await verifySignature(deps, identification)) {
+    case 'missing':
+      return { kind: 'signature_required' };
+    case 'invalid':
+      return { kind: 'invalid_signature' };
+    case 'valid':
+    case 'unneeded':
+  }
+  const addressHash = address === null ? null : await deps.addressHasher.hashOfClick(appId, address, now);
+  const binding = await bindUser(deps.sql, { appId, deviceId, customerUserId, identifiedAt, addressHash });
+  if (binding === undefined) return { kind: 'no_attribution' };
+  if (binding === 'too_many_users') return { kind: 'too_many_users' };
   if (binding.isNew) await healBinding(deps, binding.bindingId);
-  return binding.attributionId;
+  return { kind: 'bound', attributionId: binding.attributionId };
 }

@@ -11,6 +11,10 @@ export interface AppSettings {
   readonly holdPeriodDays: number;
   readonly deferredWindowMinutes: number;
   readonly linkSubdomain: string;
+  /** Whether identify requires a signature of the app's server. */
+  readonly identityVerification: boolean;
+  /** The custom schemes that new links may lead to. Null when the app declared none. */
+  readonly destinationSchemes: readonly string[] | null;
 }
 
 export interface App extends AppSettings {
@@ -18,7 +22,8 @@ export interface App extends AppSettings {
 }
 
 const columns = (sql: Sql) => sql.fragment`
-  id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain`;
+  id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain,
+  identity_verification, destination_schemes`;
 
 /** Returns an app of the account. Undefined for an unknown app and for an app of another account. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
@@ -36,8 +41,15 @@ export async function listAppIds(sql: Sql): Promise<AppId[]> {
   return (await sql<{ id: AppId }>`select id from apps order by id`).map((row) => row.id);
 }
 
+function schemesOf(schemes: readonly string[] | null): string[] | null {
+  return schemes === null ? null : [...schemes];
+}
+
 /** Why an app cannot have a subdomain: another app holds or held it, or the app has held too many. */
 export type SubdomainRefusal = 'subdomain_taken' | 'too_many_subdomains';
+
+/** Why a change of settings is refused. */
+export type SettingsRefusal = SubdomainRefusal | 'identity_secret_missing';
 
 /** Runs a statement that sets a subdomain, and returns the refusal of a constraint. */
 async function orRefusal<T>(statement: () => Promise<T>): Promise<T | SubdomainRefusal> {
@@ -70,9 +82,10 @@ export async function createApp(
     await sql.maybe<App>`
       with added as (
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
-                          deferred_window_minutes, link_subdomain)
+                          deferred_window_minutes, link_subdomain, destination_schemes)
         values (${id}, ${accountId}, ${settings.name}, ${settings.commissionRateBps}, ${settings.attributionWindowDays},
-                ${settings.holdPeriodDays}, ${settings.deferredWindowMinutes}, ${settings.linkSubdomain})
+                ${settings.holdPeriodDays}, ${settings.deferredWindowMinutes}, ${settings.linkSubdomain},
+                ${schemesOf(settings.destinationSchemes)}::text[])
         on conflict (id) do nothing
         returning *
       ), key as (
@@ -83,22 +96,30 @@ export async function createApp(
   return await orRefusal(() => retryUntilVisible(add));
 }
 
-/** Changes the given settings. Commissions that were already calculated do not change. */
+/**
+ * Changes the given settings. Commissions that were already calculated do not change. Verification of user ids can't be
+ * turned on without an identity secret.
+ */
 export async function updateApp(
   sql: Sql,
   appId: AppId,
   change: { readonly [K in keyof AppSettings]?: AppSettings[K] | undefined },
-): Promise<App | SubdomainRefusal> {
-  return await orRefusal(
-    () => sql.one<App>`
+): Promise<App | SettingsRefusal> {
+  const updated = await orRefusal(
+    () => sql.maybe<App>`
       update apps
          set name = coalesce(${change.name ?? null}::text, name),
              commission_rate_bps = coalesce(${change.commissionRateBps ?? null}::integer, commission_rate_bps),
              attribution_window_days = coalesce(${change.attributionWindowDays ?? null}::integer, attribution_window_days),
              hold_period_days = coalesce(${change.holdPeriodDays ?? null}::integer, hold_period_days),
              deferred_window_minutes = coalesce(${change.deferredWindowMinutes ?? null}::integer, deferred_window_minutes),
-             link_subdomain = coalesce(${change.linkSubdomain ?? null}::text, link_subdomain)
+             link_subdomain = coalesce(${change.linkSubdomain ?? null}::text, link_subdomain),
+             destination_schemes = case when ${change.destinationSchemes === undefined} then destination_schemes
+                                        else ${schemesOf(change.destinationSchemes ?? null)}::text[] end,
+             identity_verification = coalesce(${change.identityVerification ?? null}::boolean, identity_verification)
        where id = ${appId}
+         and (${change.identityVerification !== true} or exists (select from identity_secrets where app_id = ${appId}))
       returning ${columns(sql)}`,
   );
+  return updated ?? 'identity_secret_missing';
 }

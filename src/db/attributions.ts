@@ -8,7 +8,6 @@ import type {
   Touch,
 } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, ClickId, LinkId } from '../domain/ids.ts';
-import { REMEMBERED_USERS_LIMIT } from './bindings.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -87,8 +86,7 @@ export async function findInstallCandidates(
                from (select * from identities x
                       where t.id is null and x.app_id = app.id and x.device_id = ${deviceId}
                         and not exists (select from bindings b
-                                         where b.app_id = x.app_id and b.customer_user_id = x.customer_user_id)
-                      limit ${REMEMBERED_USERS_LIMIT}) i), '[]') as remembered_users
+                                         where b.app_id = x.app_id and b.customer_user_id = x.customer_user_id)) i), '[]') as remembered_users
       from apps app
       left join attributions t on t.app_id = app.id and t.device_id = ${deviceId}
       left join clicks c on c.app_id = app.id and c.claim_token = ${claimToken}::uuid

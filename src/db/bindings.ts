@@ -1,13 +1,9 @@
+import { USERS_PER_DEVICE } from '../domain/attribution.ts';
 import type { AppId, AttributionId, BindingId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
-import { retryUntilVisible } from './retries.ts';
+import { retryAfterConflict, retryUntilVisible } from './retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
-
-/** Number of remembered users of one device that one statement binds. */
-export const REMEMBERED_USERS_LIMIT = 200;
-/** Batches per call. Far more users than any real device has; the limit stops abuse. */
-const MAX_BATCHES = 5;
 
 /** The binding of a user who was identified on a device. */
 export interface UserBinding {
@@ -17,52 +13,47 @@ export interface UserBinding {
   readonly isNew: boolean;
 }
 
+/** What `identify` reports. */
+export interface Identity {
+  readonly appId: AppId;
+  readonly deviceId: string;
+  readonly customerUserId: string;
+  /** Epoch ms. */
+  readonly identifiedAt: number;
+  /** The keyed hash of the caller's address. Null if it is unknown. */
+  readonly addressHash: Buffer | null;
+}
+
+interface BoundRow {
+  readonly wasRemembered: boolean;
+  readonly isRefused: boolean;
+  readonly deviceAttributionId: AttributionId | null;
+  readonly bindingId: BindingId | null;
+  readonly attributionId: AttributionId | null;
+}
+
 /**
  * Records that a user was identified on a device, and binds the user to the device's attribution unless the user has a
  * binding: the first committed binding stays, even if it belongs to another device. The first identification time of
- * the pair stays too. Returns undefined when the device has no attribution.
+ * the pair stays too. Returns undefined when the device has no attribution, and `too_many_users` when the device has as
+ * many users as it can have and this is another one; nothing is then recorded.
  *
  * One statement does both, so that a process that dies leaves both or neither. If it sees no attribution, it runs again
- * after its commit: it then sees an install that committed meanwhile, and a later install sees the pair.
+ * after its commit: it then sees an install that committed meanwhile, and a later install sees the pair. Two statements
+ * that take the same position of a device conflict, and the loser runs again.
  */
 export async function bindUser(
   sql: Sql,
-  appId: AppId,
-  deviceId: string,
-  customerUserId: string,
-  identifiedAt: number,
-): Promise<UserBinding | undefined> {
+  identity: Identity,
+): Promise<UserBinding | 'too_many_users' | undefined> {
   const id = newId('binding');
   const { binding } = await retryUntilVisible(async () => {
-    const row = await sql.one<{
-      wasRemembered: boolean;
-      deviceAttributionId: AttributionId | null;
-      bindingId: BindingId | null;
-      attributionId: AttributionId | null;
-    }>`
-      with known as (
-        select identified_at from identities
-         where app_id = ${appId} and device_id = ${deviceId} and customer_user_id = ${customerUserId}
-      ), remembered as (
-        insert into identities (app_id, device_id, customer_user_id, identified_at)
-        select ${appId}::text, ${deviceId}::text, ${customerUserId}::text, ${instant(identifiedAt)}::timestamptz
-         where not exists (select from known)
-        on conflict do nothing
-      ), device as (
-        select id from attributions where app_id = ${appId} and device_id = ${deviceId}
-      ), stored as (
-        select id, attribution_id from bindings where app_id = ${appId} and customer_user_id = ${customerUserId}
-      ), added as (
-        insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
-        select ${id}::text, ${appId}::text, ${customerUserId}::text, id,
-               coalesce((select identified_at from known), ${instant(identifiedAt)}::timestamptz)
-          from device where not exists (select from stored)
-        on conflict (app_id, customer_user_id) do nothing
-        returning id, attribution_id
-      )
-      select exists (select from known) as was_remembered, (select id from device) as device_attribution_id,
-             b.id as binding_id, b.attribution_id
-        from (select 1) always left join (select * from stored union all select * from added) b on true`;
+    const row = await retryAfterConflict(
+      'identities_one_position',
+      () => insertBinding(sql, id, identity),
+      USERS_PER_DEVICE + 1,
+    );
+    if (row.isRefused) return { binding: 'too_many_users' as const };
     if (row.deviceAttributionId === null) return row.wasRemembered ? { binding: undefined } : undefined;
     if (row.bindingId === null || row.attributionId === null) return undefined;
     return {
@@ -72,44 +63,77 @@ export async function bindUser(
   return binding;
 }
 
+async function insertBinding(
+  sql: Sql,
+  id: BindingId,
+  { appId, deviceId, customerUserId, identifiedAt, addressHash }: Identity,
+): Promise<BoundRow> {
+  return await sql.one<BoundRow>`
+    with known as (
+      select identified_at from identities
+       where app_id = ${appId} and device_id = ${deviceId} and customer_user_id = ${customerUserId}
+    ), free as (
+      select min(p) as position from generate_series(1, ${USERS_PER_DEVICE}::integer) p
+       where not exists (select from identities i where i.app_id = ${appId} and i.device_id = ${deviceId} and i.position = p)
+    ), remembered as (
+      insert into identities (app_id, device_id, customer_user_id, position, identified_at, address_hash)
+      select ${appId}::text, ${deviceId}::text, ${customerUserId}::text, position, ${instant(identifiedAt)}::timestamptz,
+             ${addressHash}::bytea
+        from free where position is not null and not exists (select from known)
+      on conflict (app_id, device_id, customer_user_id) do nothing
+    ), device as (
+      select id from attributions where app_id = ${appId} and device_id = ${deviceId}
+    ), stored as (
+      select id, attribution_id from bindings where app_id = ${appId} and customer_user_id = ${customerUserId}
+    ), refused as (
+      select from free
+       where position is null and not exists (select from known)
+         and not exists (select from stored join device on device.id = stored.attribution_id)
+    ), added as (
+      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+      select ${id}::text, ${appId}::text, ${customerUserId}::text, id,
+             coalesce((select identified_at from known), ${instant(identifiedAt)}::timestamptz)
+        from device where not exists (select from stored) and not exists (select from refused)
+      on conflict (app_id, customer_user_id) do nothing
+      returning id, attribution_id
+    )
+    select exists (select from known) as was_remembered, exists (select from refused) as is_refused,
+           (select id from device) as device_attribution_id, b.id as binding_id, b.attribution_id
+      from (select 1) always left join (select * from stored union all select * from added) b on true`;
+}
+
 /**
  * Binds all remembered users of a device without a binding to the device's attribution. Call it after the attribution
  * was committed: it sees users remembered before, and users remembered later see the attribution. Returns the bindings
  * of the device's users that are not healed yet, including those of other calls.
  */
 export async function bindRememberedUsers(sql: Sql, appId: AppId, deviceId: string): Promise<BindingId[]> {
-  const toHeal = new Set<BindingId>();
-  for (let batch = 0; batch < MAX_BATCHES; batch += 1) {
-    const waiting = await sql<{ customerUserId: string; bindingId: BindingId | null }>`
-      select i.customer_user_id, b.id as binding_id
-        from identities i
-        join attributions t on t.app_id = i.app_id and t.device_id = i.device_id
-        left join bindings b on b.app_id = i.app_id and b.customer_user_id = i.customer_user_id
-       where i.app_id = ${appId} and i.device_id = ${deviceId} and b.healed_at is null
-       order by b.id nulls first limit ${REMEMBERED_USERS_LIMIT}`;
-    const unbound = waiting.filter(({ bindingId }) => bindingId === null);
-    for (const { bindingId } of waiting) if (bindingId !== null) toHeal.add(bindingId);
-    if (unbound.length === 0) break;
-    const pairs = unbound.map(({ customerUserId }) => ({ id: newId('binding'), user: customerUserId }));
-    const bound = await sql<{ id: BindingId }>`
-      with wanted as (
-        select w.id, w."user", t.id as attribution_id, i.identified_at
-          from jsonb_to_recordset(${sql.json(pairs)}) w (id text, "user" text)
-          join attributions t on t.app_id = ${appId} and t.device_id = ${deviceId}
-          join identities i on i.app_id = t.app_id and i.device_id = t.device_id and i.customer_user_id = w."user"
-      ), added as (
-        insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
-        select id, ${appId}::text, "user", attribution_id, identified_at from wanted order by "user"
-        on conflict (app_id, customer_user_id) do nothing
-        returning id
-      )
-      select id from added
-      union
-      select b.id from bindings b join wanted w on w.id = b.id`;
-    for (const { id } of bound) toHeal.add(id);
-    // Fewer than a batch: these were all.
-    if (waiting.length < REMEMBERED_USERS_LIMIT) break;
-  }
+  const waiting = await sql<{ customerUserId: string; bindingId: BindingId | null }>`
+    select i.customer_user_id, b.id as binding_id
+      from identities i
+      join attributions t on t.app_id = i.app_id and t.device_id = i.device_id
+      left join bindings b on b.app_id = i.app_id and b.customer_user_id = i.customer_user_id
+     where i.app_id = ${appId} and i.device_id = ${deviceId} and b.healed_at is null`;
+  const toHeal = new Set(waiting.flatMap(({ bindingId }) => bindingId ?? []));
+  const unbound = waiting.filter(({ bindingId }) => bindingId === null);
+  if (unbound.length === 0) return [...toHeal];
+  const pairs = unbound.map(({ customerUserId }) => ({ id: newId('binding'), user: customerUserId }));
+  const bound = await sql<{ id: BindingId }>`
+    with wanted as (
+      select w.id, w."user", t.id as attribution_id, i.identified_at
+        from jsonb_to_recordset(${sql.json(pairs)}) w (id text, "user" text)
+        join attributions t on t.app_id = ${appId} and t.device_id = ${deviceId}
+        join identities i on i.app_id = t.app_id and i.device_id = t.device_id and i.customer_user_id = w."user"
+    ), added as (
+      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
+      select id, ${appId}::text, "user", attribution_id, identified_at from wanted order by "user"
+      on conflict (app_id, customer_user_id) do nothing
+      returning id
+    )
+    select id from added
+    union
+    select b.id from bindings b join wanted w on w.id = b.id`;
+  for (const { id } of bound) toHeal.add(id);
   return [...toHeal];
 }
 

@@ -72,6 +72,57 @@ export async function readIdentityOverlap(sql: Sql, appId: AppId, samples: numbe
       from paid`;
 }
 
+/** Number of latest identities that are examined for sources with many users. */
+const SOURCES_LIMIT = 1_000;
+
+/** A device or an address that reported several users. */
+export interface IdentitySource {
+  /** The device id, or the start of the address's hash. */
+  readonly name: string;
+  readonly users: number;
+  readonly devices: number;
+  /** The first and last time that it reported one of these users, epoch ms. */
+  readonly firstAt: number;
+  readonly lastAt: number;
+}
+
+export interface IdentitySources {
+  /** Number of pairs of device and user that were examined, the latest ones. */
+  readonly examined: number;
+  /** Whether there are more. */
+  readonly truncated: boolean;
+  readonly devices: readonly IdentitySource[];
+  readonly addresses: readonly IdentitySource[];
+}
+
+/**
+ * Returns the devices and the addresses that reported at least two users, those with the most users first. An address has
+ * another hash each day.
+ */
+export async function readIdentitySources(sql: Sql, appId: AppId, limit: number): Promise<IdentitySources> {
+  return await sql.one<IdentitySources>`
+    with latest as materialized (
+      select device_id, customer_user_id, address_hash, created_at, row_number() over () as rank
+        from (select * from identities where app_id = ${appId} order by created_at desc limit ${SOURCES_LIMIT + 1}) i
+    ), sources as (
+      select kind, name, count(distinct customer_user_id) as users, count(distinct device_id) as devices,
+             epoch_ms(min(created_at)) as "firstAt", epoch_ms(max(created_at)) as "lastAt"
+        from latest
+       cross join lateral (values ('device', device_id), ('address', left(encode(address_hash, 'hex'), 16))) s (kind, name)
+       where rank <= ${SOURCES_LIMIT} and name is not null
+       group by kind, name having count(distinct customer_user_id) > 1
+    ), top as (
+      select kind, jsonb_agg(to_jsonb(s) - 'kind' - 'rank' order by rank) as rows
+        from (select *, row_number() over (partition by kind order by users desc, "lastAt" desc, name) as rank from sources) s
+       where rank <= ${limit}
+       group by kind
+    )
+    select (select least(count(*), ${SOURCES_LIMIT}) from latest) as examined,
+           (select count(*) from latest) > ${SOURCES_LIMIT} as truncated,
+           coalesce((select rows from top where kind = 'device'), '[]') as devices,
+           coalesce((select rows from top where kind = 'address'), '[]') as addresses`;
+}
+
 export interface UnattributedEvent {
   readonly eventId: EventId;
   readonly source: ProviderName;

@@ -4,14 +4,19 @@ const ATTEMPTS = 10;
 
 /**
  * Runs a statement again when a concurrent statement won the race for a unique place: the next attempt sees the row of
- * the winner. `constraint` is the one that refuses the loser. Any other error is thrown.
+ * the winner. `constraint` is the one that refuses the loser. Any other error is thrown. `attempts` is one more than the
+ * number of races that one call can lose.
  */
-export async function retryAfterConflict<T>(constraint: string, statement: () => Promise<T>): Promise<T> {
+export async function retryAfterConflict<T>(
+  constraint: string,
+  statement: () => Promise<T>,
+  attempts = ATTEMPTS,
+): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await statement();
     } catch (error) {
-      if (attempt === ATTEMPTS || violatedConstraint(error) !== constraint) throw error;
+      if (attempt === attempts || violatedConstraint(error) !== constraint) throw error;
     }
   }
 }

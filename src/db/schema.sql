@@ -141,11 +141,14 @@ create table apps (
   hold_period_days integer not null,
   deferred_window_minutes integer not null,
   link_subdomain text collate "C" not null,
+  identity_verification boolean not null default false,
+  destination_schemes text[],
   created_at timestamp with time zone not null default now(),
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint apps_attribution_window_days_check CHECK (((attribution_window_days >= 1) AND (attribution_window_days <= 365))),
   constraint apps_deferred_window_minutes_check CHECK (((deferred_window_minutes >= 0) AND (deferred_window_minutes <= 1440))),
+  constraint apps_destination_schemes_check CHECK ((cardinality(destination_schemes) <= 20)),
   constraint apps_hold_period_days_check CHECK (((hold_period_days >= 0) AND (hold_period_days <= 365))),
   constraint apps_link_subdomain_check CHECK ((link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
   constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
@@ -436,16 +439,36 @@ create table identities (
   app_id app_id not null,
   device_id text not null,
   customer_user_id text not null,
+  "position" smallint not null,
   identified_at timestamp with time zone not null,
+  address_hash bytea,
   created_at timestamp with time zone not null default now(),
   constraint identities_pkey PRIMARY KEY (app_id, device_id, customer_user_id),
+  constraint identities_one_position UNIQUE (app_id, device_id, "position"),
   constraint identities_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint at_most_10_users_of_a_device CHECK ((("position" >= 1) AND ("position" <= 10))),
+  constraint identities_address_hash_check CHECK ((length(address_hash) = 32)),
   constraint identities_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512))),
   constraint identities_device_id_check CHECK (((length(device_id) >= 1) AND (length(device_id) <= 200)))
 );
 CREATE INDEX identities_by_created ON identities USING btree (app_id, created_at DESC);
 CREATE INDEX identities_by_normalized_user ON identities USING btree (app_id, lower((btrim(customer_user_id) COLLATE "C")));
 CREATE INDEX identities_by_user ON identities USING btree (app_id, customer_user_id);
+
+create table identity_secrets (
+  app_id app_id not null,
+  secret_id secret_id not null,
+  ciphertext bytea not null,
+  encryption_key_id text not null,
+  created_at timestamp with time zone not null default now(),
+  previous_ciphertext bytea,
+  previous_encryption_key_id text,
+  previous_expires_at timestamp with time zone,
+  constraint identity_secrets_pkey PRIMARY KEY (app_id),
+  constraint identity_secrets_secret_id_key UNIQUE (secret_id),
+  constraint identity_secrets_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint previous_is_complete CHECK ((num_nulls(previous_ciphertext, previous_encryption_key_id, previous_expires_at) = ANY (ARRAY[0, 3])))
+);
 
 create table link_subdomains (
   subdomain text collate "C" not null,

@@ -89,9 +89,15 @@ export async function listWebhookStates(
      order by p.position`;
 }
 
-/** Returns the number of valid secrets per encryption key. Reads all secrets, so it is not for every request. */
+/**
+ * Returns the number of valid webhook and identity secrets per encryption key. Reads all secrets, so it is not for every
+ * request.
+ */
 export async function countSecretsByKey(sql: Sql): Promise<{ encryptionKeyId: string; secrets: number }[]> {
   return await sql`
     select encryption_key_id, count(*)::int as secrets
-      from webhook_secrets where expires_at is null or expires_at > now() group by 1 order by 1`;
+      from (select encryption_key_id from webhook_secrets where expires_at is null or expires_at > now()
+            union all select encryption_key_id from identity_secrets
+            union all select previous_encryption_key_id from identity_secrets where previous_expires_at > now()) s
+     group by 1 order by 1`;
 }

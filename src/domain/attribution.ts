@@ -4,6 +4,9 @@ import { DAY_MS, MINUTE_MS } from './time.ts';
 /** Maximum lead of a caller's clock over the service's clock, ms. */
 export const CLOCK_TOLERANCE_MS = 5 * MINUTE_MS;
 
+/** How many users one device can have. Callers choose device ids, and the SDK key is public. */
+export const USERS_PER_DEVICE = 10;
+
 export const MATCH_METHODS = ['claim_token', 'code', 'deferred'] as const;
 export type MatchMethod = (typeof MATCH_METHODS)[number];
 

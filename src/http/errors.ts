@@ -23,6 +23,16 @@ export const ERRORS = {
     'The key lacks a permission',
     'Use a key with the permission that `detail` names. The operator creates one with `admin keys create --permissions`.',
   ],
+  signature_required: [
+    401,
+    'The signature of the user id is missing',
+    "Send `signature`, the hex HMAC-SHA256 of `customerUserId` that the app's server makes with the identity secret. The app's setting `identityVerification` is on.",
+  ],
+  invalid_signature: [
+    403,
+    'The signature of the user id is wrong',
+    'Sign exactly the text in `customerUserId`, as UTF-8, with the current identity secret of this app, and send the HMAC-SHA256 in hex.',
+  ],
   not_found: [
     404,
     'Not found',
@@ -59,6 +69,16 @@ export const ERRORS = {
     409,
     'Several affiliates match',
     'Clicks of several affiliates came from this address. Send a claim token or a code.',
+  ],
+  too_many_users: [
+    409,
+    'The device has too many users',
+    'Nothing was stored. A device can have 10 users, whose responses stay the same. Call identify from the device of the user.',
+  ],
+  identity_secret_missing: [
+    409,
+    'The app has no identity secret',
+    'Create it with `POST /apps/:appId/identity-secret/rotate`, then turn on `identityVerification`.',
   ],
   total_changed: [409, 'The total has changed', 'Nothing was paid. Check the preview, then export again.'],
   idempotency_key_reused: [

@@ -7,6 +7,7 @@ import { diagnosticsRoutes } from './resources/diagnostics.ts';
 import { explanationRoutes } from './resources/explanations.ts';
 import { healthRoutes } from './resources/health.ts';
 import { ledgerCheckRoutes } from './resources/ledger-check.ts';
+import { identitySecretRoutes } from './resources/identity-secret.ts';
 import { linkRoutes } from './resources/links.ts';
 import { overviewRoutes } from './resources/overviews.ts';
 import { payoutRoutes } from './resources/payouts.ts';
@@ -30,7 +31,11 @@ export const routeGroups: readonly RouteGroup[] = [
     description: 'Installs and users that an app reports. Requires an SDK key.',
     routes: sdkRoutes,
   },
-  { name: 'Apps', description: 'Apps, their settings and their SDK keys.', routes: appRoutes },
+  {
+    name: 'Apps',
+    description: 'Apps, their settings, SDK keys and identity secrets.',
+    routes: [...appRoutes, ...identitySecretRoutes],
+  },
   {
     name: 'Affiliates',
     description: 'Creators who share links and earn commissions.',

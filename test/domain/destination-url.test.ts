@@ -1,5 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { isDestinationUrl } from '../../src/domain/destination-url.ts';
+import {
+  isDeclarableScheme,
+  isDeclaredDestination,
+  isDestinationUrl,
+} from '../../src/domain/destination-url.ts';
 
 describe('accepted destinations of links', () => {
   test.each([
@@ -18,6 +22,7 @@ describe('accepted destinations of links', () => {
 });
 
 describe('refused destinations of links', () => {
+  // @promise destination-safe
   test.each([
     ['a script of the browser', 'javascript:alert(1)'],
     ['a script in upper case', 'JavaScript:alert(1)'],
@@ -36,9 +41,62 @@ describe('refused destinations of links', () => {
     ['an address with a space', 'https://example.com/a b'],
     ['an address after a space', ' https://example.com'],
     ['a scheme with a line end', 'java\nscript:alert(1)'],
+    ['a web address with a user name', 'https://bank.example@evil.example/'],
+    ['a web address with a password', 'https://:secret@example.com'],
+    ['a web address with an empty user name', 'https://@example.com'],
+    ['a user name after backslashes', 'https:\\\\bank.example@evil.example'],
+    ['an app with a user name', 'myapp://user@host'],
+    ['a diagnostic tool of Windows', 'ms-msdt:/id'],
+    ['a search of Windows', 'search-ms:query=x'],
+    ['any other handler of Windows', 'ms-anything:x'],
+    ['a handler of Windows in upper case', 'MS-Officecmd:x'],
+    ['an intent of Android', 'intent://scan/#Intent;scheme=zxing;end'],
+    ['an app of Android by its package', 'android-app://com.example/'],
+    ['a shell', 'shell:startup'],
+    ['a remote login', 'ssh://host'],
+    ['a file share', 'smb://host/share'],
+    ['the settings of macOS', 'x-apple.systempreferences:com.apple.preference'],
+    ['a page of the browser itself', 'chrome://settings'],
     ['an address with a NUL', 'https://example.com/\u0000'],
     ['an address with a DEL', 'https://example.com/\u007f'],
   ])('a link may not lead to %s', (_, text) => {
     expect(isDestinationUrl(text)).toBe(false);
+  });
+});
+
+describe('declared schemes', () => {
+  // @promise destination-schemes
+  test.each([
+    ['myapp://open', true],
+    ['MyApp://open', true],
+    ['other://open', false],
+    ['https://example.com', true],
+    ['http://example.com', true],
+    ['market://details?id=com.example', true],
+    ['itms-apps://itunes.apple.com/app/id1', true],
+    ['mailto:hello@example.com', false],
+  ])('an app that declared only myapp may link to %s: %p', (text, expected) => {
+    expect(isDeclaredDestination(text, ['myapp'])).toBe(expected);
+  });
+
+  test('an app that declared nothing may link to each accepted destination', () => {
+    expect(isDeclaredDestination('other://open', null)).toBe(true);
+  });
+
+  test.each([
+    ['myapp', true],
+    ['com.example.app', true],
+    ['a+b-c.1', true],
+    ['MyApp', false],
+    ['1app', false],
+    ['my app', false],
+    ['myapp:', false],
+    ['javascript', false],
+    ['intent', false],
+    ['ms-word', false],
+    ['https', false],
+    ['', false],
+  ])('an app can declare the scheme %j: %p', (scheme, expected) => {
+    expect(isDeclarableScheme(scheme)).toBe(expected);
   });
 });

@@ -170,8 +170,8 @@ describe('GET diagnostics/identity', () => {
     // The other way round: reported long ago, billed lately.
     const other = await newApp(api);
     await api.sql`
-      insert into identities (app_id, device_id, customer_user_id, identified_at, created_at)
-      select ${other.appId}, 'device', case n when 0 then 'old' else 'u-' || n end, now(), now() + n * interval '1 second'
+      insert into identities (app_id, device_id, customer_user_id, position, identified_at, created_at)
+      select ${other.appId}, 'device-' || n, case n when 0 then 'old' else 'u-' || n end, 1, now(), now() + n * interval '1 second'
         from generate_series(0, 1001) n`;
     await insertEvents(other, [{ userId: 'old' }]);
     expect(await identityOf(other)).toMatchObject({ verdict: 'ok', overlapCount: 1, truncated: true });

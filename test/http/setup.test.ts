@@ -24,6 +24,8 @@ const DEFAULTS = {
   attributionWindowDays: 30,
   holdPeriodDays: 30,
   deferredWindowMinutes: 60,
+  identityVerification: false,
+  destinationSchemes: null,
 };
 
 const installs = async (key: string): Promise<number> =>
@@ -98,6 +100,8 @@ describe('apps', () => {
     ['linkSubdomain', 'Upper'],
     ['linkSubdomain', '-a'],
     ['linkSubdomain', 'login'],
+    ['destinationSchemes', ['intent']],
+    ['identityVerification', 'yes'],
     ['name', '  '],
     ['id', 'app_x'],
   ])('the setting %s: %p is a 400', async (field, value) => {
@@ -505,6 +509,32 @@ describe('links', () => {
       expect((await create({ affiliateId, destinationUrl: url })).status).toBe(201);
     },
   );
+
+  // @promise destination-schemes
+  test('an app that declares its schemes accepts no link to another scheme', async () => {
+    const own = await newApp(api, undefined, { destinationSchemes: ['myapp'] });
+    const affiliateId = await newAffiliate(api, own);
+    const undeclared = { affiliateId, destinationUrl: 'other://open' };
+    const refused = await create(undeclared, own);
+    expect(refused).toMatchObject({ status: 400, body: { errors: [{ path: 'destinationUrl' }] } });
+    const made = await create({ affiliateId, destinationUrl: 'myapp://open' }, own);
+    expect(made.status).toBe(201);
+    const linkPath = `/apps/${own.appId}/links/${made.body.id}`;
+    const patched = await api.call('PATCH', linkPath, {
+      key: own.key,
+      body: { destinationUrl: 'other://open' },
+    });
+    expect(patched).toMatchObject({ status: 400, body: { errors: [{ path: 'destinationUrl' }] } });
+    const bulk = await api.call('POST', `/apps/${own.appId}/links/bulk`, {
+      key: own.key,
+      body: { rows: [undeclared, { affiliateId, destinationUrl: 'https://example.com' }] },
+    });
+    expect(bulk).toMatchObject({ status: 200, body: { failed: [{ index: 0, code: 'undeclared_scheme' }] } });
+    const path = `/apps/${own.appId}/settings`;
+    const open = await api.call('PATCH', path, { key: own.key, body: { destinationSchemes: null } });
+    expect(open.body).toMatchObject({ destinationSchemes: null });
+    expect((await create(undeclared, own)).status).toBe(201);
+  });
 
   // @promise slug-form
   test.each([['ab'], ['-_'], ['x'.repeat(64)]])('%p is a valid slug', async (slug) => {

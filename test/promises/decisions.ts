@@ -25,7 +25,7 @@ const IDENTITY: readonly PromiseSection[] = [
   {
     title: '2. Settings of an app',
     promises: {
-      'app-fields-and-defaults': '`GET /apps/:appId` has seven fields, and the settings have defaults',
+      'app-fields-and-defaults': '`GET /apps/:appId` has the app and its settings, which have defaults',
       'setting-range-ends': 'the ends of each range are accepted',
       'setting-out-of-range': '400 for a value beyond a range and for an unknown field',
       'window-from-click': 'the window counts from click to first open',
@@ -129,6 +129,11 @@ const IDENTITY: readonly PromiseSection[] = [
       'identify-before-install': 'identify without an attribution is a 404, and is stored and bound later',
       'identify-any-order': 'install and identify bind the user in any order and concurrently',
       'user-first-attribution': 'a user id belongs to its first attribution; several user ids share a device',
+      'users-per-device': '409 for an eleventh user of a device',
+      'identity-verification':
+        'an app can require that its server signs user ids: 401 without a signature, 403 with a wrong one',
+      'identity-secret':
+        'the identity secret can be read and rotated; the previous one works until its grace period ends',
       'identify-repeat': 'a repeated identify returns the same response',
       'live-binding-any-date': 'a live delivery uses the current binding, whatever its date',
       'heal-once': 'a late identify heals earlier payments, once',
@@ -283,6 +288,8 @@ const MONEY: readonly PromiseSection[] = [
         'a payout takes all due reversals and corrections and the oldest 50,000 due earnings; repeating the export pays the rest',
       'nothing-due': 'an export with nothing due returns the header line and creates no payout',
       'export-headers': 'an export has `Content-Disposition`, `X-Payout-Id`, `X-Payout-Sha256`',
+      'csv-formulas':
+        'a name that is a formula, also in a part of its cell or in full-width characters, is shown as text',
       'csv-format': 'the CSV is RFC 4180, CRLF, UTF-8, two decimals, `USD`, epoch ms, no formulas',
       'sums-beyond-2-53': 'sums beyond 2^53 cents make no dashboard and no export fail',
       'payout-csv-again': 'the id of the payout returns the same bytes again',
@@ -322,6 +329,9 @@ const OPERATION: readonly PromiseSection[] = [
       'new-affiliate': 'a new affiliate has its documented fields; `active`, `paused`, `removed`',
       'unknown-field-400': '400 for unknown fields',
       'destination-form': 'a destination is https, http or a custom scheme',
+      'destination-safe':
+        'a destination has no user name, and no scheme that a browser or an operating system runs',
+      'destination-schemes': 'an app that declares its custom schemes accepts no link to another one',
       'slug-in-patch-400': '400 for `slug` in a patch',
     },
   },

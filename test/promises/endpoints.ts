@@ -168,9 +168,24 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-payout-csv': 'returns the same bytes again' },
   },
   {
+    route: 'GET /apps/:appId/identity-secret',
+    caller: 'account setup',
+    promises: { 'get-identity-secret': 'returns the identity secret, or null' },
+  },
+  {
+    route: 'POST /apps/:appId/identity-secret/rotate',
+    caller: 'account setup',
+    promises: { 'rotate-identity-secret': 'creates another identity secret' },
+  },
+  {
     route: 'GET /apps/:appId/diagnostics/identity',
     caller: 'account read',
     promises: { 'get-identity-diagnostic': 'returns verdict, overlap and samples' },
+  },
+  {
+    route: 'GET /apps/:appId/diagnostics/identify',
+    caller: 'account read',
+    promises: { 'get-identify-diagnostic': 'lists devices and addresses that reported several users' },
   },
   {
     route: 'GET /apps/:appId/diagnostics/unattributed',

@@ -73,6 +73,10 @@ create table apps (
   -- The current one. A trigger stores it in link_subdomains, whose primary key makes it unique.
   link_subdomain          text collate "C" not null
                           check (link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'),
+  -- Whether identify requires a signature that the app's server made with the secret in identity_secrets.
+  identity_verification   boolean not null default false,
+  -- The custom schemes that new links may lead to. Null when the app declared none: each accepted scheme is then allowed.
+  destination_schemes     text[] check (cardinality(destination_schemes) <= 20),
   created_at              timestamptz not null default now()
 );
 create index apps_by_account on apps (account_id, created_at, id);
@@ -131,6 +135,20 @@ create table webhook_secrets (
 );
 create unique index webhook_secrets_one_current on webhook_secrets (app_id, provider) where expires_at is null;
 create index webhook_secrets_by_app on webhook_secrets (app_id, provider, created_at);
+
+-- The secret that an app's server signs user ids with, and the one before it. An app has at most these two.
+create table identity_secrets (
+  app_id            app_id primary key references apps (id),
+  secret_id         secret_id not null unique,
+  -- AES-256-GCM: nonce, ciphertext and tag together. encryption_key_id names the key that decrypts it.
+  ciphertext        bytea not null,
+  encryption_key_id text not null,
+  created_at        timestamptz not null default now(),
+  previous_ciphertext        bytea,
+  previous_encryption_key_id text,
+  previous_expires_at        timestamptz,
+  constraint previous_is_complete check (num_nulls(previous_ciphertext, previous_encryption_key_id, previous_expires_at) in (0, 3))
+);
 
 ---------------------------------------------------------------------------------------------------------------------
 -- Affiliates, links, clicks
@@ -271,14 +289,19 @@ create table losing_touches (
   foreign key (app_id, click_id) references clicks (app_id, id)
 );
 
--- Every pair of device and user that identify reported, also for a device whose install comes later.
+-- Every pair of device and user that identify reported, also for a device whose install comes later. Device ids come from
+-- callers with a public key, so the position limits how many users one device can claim.
 create table identities (
   app_id           app_id not null references apps (id),
   device_id        text not null check (length(device_id) between 1 and 200),
   customer_user_id text not null check (length(customer_user_id) between 1 and 512),
+  position         smallint not null constraint at_most_10_users_of_a_device check (position between 1 and 10),
   identified_at    timestamptz not null,
+  -- The caller's address, hashed with the key of its day. Only for the diagnostic of addresses with many users.
+  address_hash     bytea check (length(address_hash) = 32),
   created_at       timestamptz not null default now(),
-  primary key (app_id, device_id, customer_user_id)
+  primary key (app_id, device_id, customer_user_id),
+  constraint identities_one_position unique (app_id, device_id, position)
 );
 create index identities_by_user on identities (app_id, customer_user_id);
 -- Finds user ids that differ only in the case of A to Z or in surrounding spaces.

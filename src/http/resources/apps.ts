@@ -5,6 +5,7 @@ import type { App } from '../../db/apps.ts';
 import { rotateSdkKey } from '../../db/sdk-keys.ts';
 import type { NewSdkKey } from '../../db/sdk-keys.ts';
 import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES } from '../../domain/keys.ts';
+import { isDeclarableScheme } from '../../domain/destination-url.ts';
 import { isReservedSubdomain, isSubdomain, subdomainOf } from '../../domain/slugs.ts';
 import { ApiError } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, rateBps, textField, wholeNumber } from '../fields.ts';
@@ -32,6 +33,26 @@ const linkSubdomain = z
     'The name is reserved, as www, api and login are. Choose another subdomain.',
   )
   .meta({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$', examples: ['my-app'] });
+const identityVerification = z.boolean().meta({
+  description: "Whether `POST /sdk/identify` requires a `signature` of the app's server.",
+  examples: [false],
+});
+const destinationSchemes = z
+  .array(
+    z
+      .string()
+      .refine(
+        isDeclarableScheme,
+        "Must be the app's own scheme in lower case and without a colon, such as myapp.",
+      )
+      .meta({ pattern: '^[a-z][a-z0-9+.-]{0,63}$', examples: ['myapp'] }),
+  )
+  .max(20)
+  .nullable()
+  .meta({
+    description:
+      'The custom schemes that new links may lead to, besides https, http and the app stores. Null: any scheme that is not refused.',
+  });
 const sdkKey = textField('pk_live_…', 'Returned only once.');
 
 const app = z.object({
@@ -42,6 +63,8 @@ const app = z.object({
   holdPeriodDays,
   deferredWindowMinutes,
   linkSubdomain: textField('my-app'),
+  identityVerification,
+  destinationSchemes: z.array(textField('myapp')).nullable(),
 });
 
 const settingsPatch = z.strictObject({
@@ -51,6 +74,8 @@ const settingsPatch = z.strictObject({
   holdPeriodDays: holdPeriodDays.optional(),
   deferredWindowMinutes: deferredWindowMinutes.optional(),
   linkSubdomain: linkSubdomain.optional(),
+  identityVerification: identityVerification.optional(),
+  destinationSchemes: destinationSchemes.optional(),
 });
 
 const newApp = settingsPatch.extend({ name });
@@ -64,6 +89,8 @@ function presentApp(row: App) {
     holdPeriodDays: row.holdPeriodDays,
     deferredWindowMinutes: row.deferredWindowMinutes,
     linkSubdomain: row.linkSubdomain,
+    identityVerification: row.identityVerification,
+    destinationSchemes: row.destinationSchemes === null ? null : [...row.destinationSchemes],
   };
 }
 
@@ -85,6 +112,9 @@ function settingsOf(given: z.output<typeof newApp>) {
     attributionWindowDays: given.attributionWindowDays ?? DEFAULTS.attributionWindowDays,
     holdPeriodDays: given.holdPeriodDays ?? DEFAULTS.holdPeriodDays,
     deferredWindowMinutes: given.deferredWindowMinutes ?? DEFAULTS.deferredWindowMinutes,
+    // An app can only turn it on once it has an identity secret.
+    identityVerification: false,
+    destinationSchemes: given.destinationSchemes ?? null,
   };
 }
 
@@ -114,8 +144,9 @@ export const appRoutes = [
       'The response contains the SDK key, which is returned only once. If `linkSubdomain` is missing, one is generated from the name.',
     body: newApp,
     response: { status: 201, schema: app.extend({ sdkKey }) },
-    errors: ['subdomain_taken'],
+    errors: ['subdomain_taken', 'identity_secret_missing'],
     handler: async ({ deps, caller, idGenerator, body }) => {
+      if (body.identityVerification === true) throw new ApiError('identity_secret_missing');
       const id = idGenerator.id('app');
       const key = newSdkKey(idGenerator);
       for (let attempt = 1; ; attempt += 1) {
@@ -161,7 +192,7 @@ export const appRoutes = [
     description:
       'Commissions that are already calculated do not change. A former subdomain stays with the app, and links under it go on redirecting.',
     body: settingsPatch,
-    errors: ['subdomain_taken', 'too_many_subdomains'],
+    errors: ['subdomain_taken', 'too_many_subdomains', 'identity_secret_missing'],
     response: { status: 200, schema: app },
     handler: async ({ deps, app: row, body }) => {
       const updated = await updateApp(deps.sql, row.id, body);

@@ -1,7 +1,17 @@
 import * as z from 'zod';
 import { PROCESSING_STATUSES } from '../../db/deliveries.ts';
-import { listUnattributedEvents, listWebhookDeliveries, readIdentityOverlap } from '../../db/diagnostics.ts';
-import type { IdentityOverlap, UnattributedEvent, WebhookDelivery } from '../../db/diagnostics.ts';
+import {
+  listUnattributedEvents,
+  listWebhookDeliveries,
+  readIdentityOverlap,
+  readIdentitySources,
+} from '../../db/diagnostics.ts';
+import type {
+  IdentityOverlap,
+  IdentitySources,
+  UnattributedEvent,
+  WebhookDelivery,
+} from '../../db/diagnostics.ts';
 import { EVENT_KINDS } from '../../domain/events.ts';
 import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../domain/likely-causes.ts';
 import { workflowIds } from '../../domain/workflow-ids.ts';
@@ -21,6 +31,28 @@ const identity = z.object({
   billingOnlySamples: z.array(textField('user-4711')),
   attributionOnlySamples: z.array(textField('4711')),
   truncated: z.boolean().describe('Whether there are more user ids than were counted or returned.'),
+});
+
+const activity = {
+  users: count.describe('How many different users it reported.'),
+  firstAt: epochMs,
+  lastAt: epochMs,
+};
+
+const identitySources = z.object({
+  examined: count.describe('How many pairs of device and user were examined, the latest ones.'),
+  truncated: z.boolean().describe('Whether there are more.'),
+  devices: z.array(z.object({ deviceId: textField('9f0c2d1e-device'), ...activity })),
+  addresses: z.array(
+    z.object({
+      addressHash: textField(
+        '9f0c2d1e8a7b6c5d',
+        'The start of a keyed hash of the address. An address has another hash each day.',
+      ),
+      devices: count,
+      ...activity,
+    }),
+  ),
 });
 
 const unattributedEvent = z.object({
@@ -71,6 +103,21 @@ function presentIdentity(overlap: IdentityOverlap, samples: number) {
   } as const;
 }
 
+function presentSources({ examined, truncated, devices, addresses }: IdentitySources) {
+  return {
+    examined,
+    truncated,
+    devices: devices.map(({ name, users, firstAt, lastAt }) => ({ deviceId: name, users, firstAt, lastAt })),
+    addresses: addresses.map((row) => ({
+      addressHash: row.name,
+      users: row.users,
+      devices: row.devices,
+      firstAt: row.firstAt,
+      lastAt: row.lastAt,
+    })),
+  };
+}
+
 function presentUnattributed(row: UnattributedEvent) {
   return {
     eventId: row.eventId,
@@ -116,6 +163,20 @@ export const diagnosticsRoutes = [
       const samples = Math.min(query.limit, MAX_SAMPLES);
       return presentIdentity(await readIdentityOverlap(deps.sql, app.id, samples), samples);
     },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/diagnostics/identify',
+    permission: 'read',
+    operationId: 'diagnoseIdentify',
+    summary: 'Lists devices and addresses that reported several users, most users first.',
+    description:
+      'One device with many users may be a shared device, a test device, or somebody who claims the users of others. `limit` is the number of rows of each kind.',
+    query: z.object({ limit: pageQuery.limit }),
+    response: { status: 200, schema: identitySources },
+    handler: async ({ deps, app, query }) =>
+      presentSources(await readIdentitySources(deps.sql, app.id, query.limit)),
   }),
 
   appRoute({

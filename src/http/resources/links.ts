@@ -1,13 +1,13 @@
 import * as z from 'zod';
 import type { App } from '../../db/apps.ts';
 import { createLinks, listLinks, updateLink } from '../../db/links.ts';
-import type { Link, LinkListRow, LinkRefusal } from '../../db/links.ts';
-import { isDestinationUrl } from '../../domain/destination-url.ts';
-import type { AffiliateId, AppId, LinkId } from '../../domain/ids.ts';
+import type { Link, LinkListRow, LinkRefusal as RowRefusal } from '../../db/links.ts';
+import { isDeclaredDestination, isDestinationUrl } from '../../domain/destination-url.ts';
+import type { AffiliateId, LinkId } from '../../domain/ids.ts';
 import { isSlug, slugOf } from '../../domain/slugs.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
 import type { HttpDeps } from '../deps.ts';
-import { ApiError, foundOrThrow } from '../errors.ts';
+import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
 import { booleanText, count, epochMs, filterId, idOf, inputId, label, textField } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
@@ -23,7 +23,10 @@ const campaign = label.meta({ examples: ['spring-2026'] });
 const destinationUrl = z
   .string()
   .max(2048)
-  .refine(isDestinationUrl, "Must be an https or http URL, or one with an app's own scheme.")
+  .refine(
+    isDestinationUrl,
+    "Must be an https or http URL without a user name, or one with an app's own scheme.",
+  )
   .meta({ examples: ['https://example.com/get'] });
 
 const link = z.object({
@@ -83,11 +86,15 @@ export function linkPresenter({ publicUrl }: Pick<HttpDeps, 'publicUrl'>, { link
 /** How many generated slugs may be taken before a row fails. */
 const SLUG_ATTEMPTS = 5;
 
+type LinkRefusal = RowRefusal | 'undeclared_scheme';
+
 const REFUSALS: Record<LinkRefusal, string> = {
   unknown_affiliate: 'The app has no affiliate with this id.',
   slug_taken: 'Another link of this app has this slug. Slugs are compared without case. Choose another slug.',
   duplicate_slug:
     'An earlier row of this call has this slug. Slugs are compared without case. Choose another slug.',
+  undeclared_scheme:
+    'The app did not declare the scheme of this URL. Add it to the setting destinationSchemes, or use an https URL.',
 };
 
 type NewLinkFields = z.output<typeof newLink>;
@@ -97,13 +104,15 @@ type NewLinkFields = z.output<typeof newLink>;
  */
 async function createFrom(
   { sql }: HttpDeps,
-  appId: AppId,
+  app: App,
   idGenerator: IdGenerator,
   rows: readonly NewLinkFields[],
 ): Promise<(Link | LinkRefusal)[]> {
   const ids = rows.map(() => idGenerator.id('link'));
-  const outcomes: (Link | LinkRefusal)[] = [];
-  let waiting = [...rows.keys()];
+  const outcomes: (Link | LinkRefusal)[] = rows.map(() => 'undeclared_scheme');
+  let waiting = [...rows.keys()].filter((index) =>
+    isDeclaredDestination((rows[index] as NewLinkFields).destinationUrl, app.destinationSchemes),
+  );
   for (let attempt = 1; waiting.length > 0; attempt += 1) {
     const links = waiting.map((index) => {
       const row = rows[index] as NewLinkFields;
@@ -116,7 +125,7 @@ async function createFrom(
         campaign: row.campaign ?? null,
       };
     });
-    const created = await createLinks(sql, appId, links);
+    const created = await createLinks(sql, app.id, links);
     waiting.forEach((index, position) => {
       outcomes[index] = created[position] as Link | LinkRefusal;
     });
@@ -162,11 +171,13 @@ export const linkRoutes = [
     response: { status: 201, schema: link },
     errors: ['slug_taken'],
     handler: async ({ deps, app, idGenerator, body }) => {
-      const [created] = await createFrom(deps, app.id, idGenerator, [body]);
+      const [created] = await createFrom(deps, app, idGenerator, [body]);
       switch (created) {
         case undefined:
         case 'unknown_affiliate':
           throw new ApiError('not_found', { detail: `affiliateId: ${REFUSALS.unknown_affiliate}` });
+        case 'undeclared_scheme':
+          throw invalidField('destinationUrl', REFUSALS.undeclared_scheme);
         case 'duplicate_slug':
         case 'slug_taken':
           throw new ApiError('slug_taken', { detail: REFUSALS.slug_taken });
@@ -184,15 +195,15 @@ export const linkRoutes = [
     summary: 'Creates up to 100 links.',
     description:
       'An invalid row rejects the whole call with a 400, and `errors[].path` names the row. A row fails alone, and is listed ' +
-      'in `failed`, if its slug is taken or used by an earlier row, or if its affiliate is unknown.',
+      'in `failed`, if its slug is taken or used by an earlier row, if its affiliate is unknown, or if the app did not declare its scheme.',
     body: bulkOf(newLink),
     response: {
       status: 200,
-      schema: bulkResponse(link, ['unknown_affiliate', 'slug_taken', 'duplicate_slug']),
+      schema: bulkResponse(link, ['unknown_affiliate', 'slug_taken', 'duplicate_slug', 'undeclared_scheme']),
     },
     handler: async ({ deps, app, idGenerator, body }) =>
       presentBulk(
-        await createFrom(deps, app.id, idGenerator, body.rows),
+        await createFrom(deps, app, idGenerator, body.rows),
         linkPresenter(deps, app).one,
         REFUSALS,
       ),
@@ -208,7 +219,14 @@ export const linkRoutes = [
     ids: { linkId: 'link' },
     body: linkPatch,
     response: { status: 200, schema: link },
-    handler: async ({ deps, app, ids, body }) =>
-      linkPresenter(deps, app).one(foundOrThrow(await updateLink(deps.sql, app.id, ids.linkId, body))),
+    handler: async ({ deps, app, ids, body }) => {
+      if (
+        body.destinationUrl !== undefined &&
+        !isDeclaredDestination(body.destinationUrl, app.destinationSchemes)
+      ) {
+        throw invalidField('destinationUrl', REFUSALS.undeclared_scheme);
+      }
+      return linkPresenter(deps, app).one(foundOrThrow(await updateLink(deps.sql, app.id, ids.linkId, body)));
+    },
   }),
 ];

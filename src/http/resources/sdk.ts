@@ -37,7 +37,20 @@ const attributed = z.object({
   matchMethod: z.enum(MATCH_METHODS),
 });
 
-const identify = z.object({ deviceId, customerUserId, identifiedAt: instantInBody });
+const identify = z.object({
+  deviceId,
+  customerUserId,
+  identifiedAt: instantInBody,
+  signature: z
+    .string()
+    .max(200)
+    .meta({
+      description:
+        "Hex HMAC-SHA256 of `customerUserId`, made by the app's server with the identity secret. Required if the app's setting `identityVerification` is on.",
+      examples: ['9b74c9897bac770ffc029102a200c5de47eac4a4a3f0c0e5e2b1b0a1c2d3e4f5'],
+    })
+    .nullish(),
+});
 
 const identified = z.object({
   attributionId: idOf('attribution'),
@@ -88,23 +101,32 @@ export const sdkRoutes = [
     path: '/sdk/identify',
     operationId: 'identifyUser',
     summary: "Binds the app's user id to the device's attribution.",
-    description: 'If the install has not been reported yet, the user id is stored and bound when it is.',
+    description:
+      'If the install has not been reported yet, the user id is stored and bound when it is. A device can have 10 users.',
     body: identify,
-    errors: ['no_attribution'],
+    errors: ['no_attribution', 'too_many_users', 'signature_required', 'invalid_signature'],
     addressLimit: 'identify',
     response: { status: 200, schema: identified },
-    handler: async ({ deps, appId, body, now }) => {
+    handler: async ({ ctx, deps, appId, body, now }) => {
       if (isInFuture(body.identifiedAt, now))
         throw invalidField('identifiedAt', 'Must not be in the future.');
-      const user = {
+      const result = await identifyUser(deps, {
         appId,
         deviceId: body.deviceId,
         customerUserId: body.customerUserId,
         identifiedAt: body.identifiedAt,
-      };
-      const attributionId = await identifyUser(deps, user);
-      if (attributionId === null) throw new ApiError('no_attribution');
-      return { attributionId, customerUserId: body.customerUserId };
+        signature: body.signature ?? null,
+        address: clientAddress(ctx, deps),
+        now,
+      });
+      switch (result.kind) {
+        case 'bound':
+          return { attributionId: result.attributionId, customerUserId: body.customerUserId };
+        case 'signature_required':
+          throw new ApiError('signature_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
+        default:
+          throw new ApiError(result.kind);
+      }
     },
   }),
 ];

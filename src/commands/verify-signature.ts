@@ -1,0 +1,33 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { findVerifyingSecrets, identitySecretContext } from '../db/identity-secrets.ts';
+import type { AppId } from '../domain/ids.ts';
+import type { CommandDeps } from './deps.ts';
+
+export interface SignedUserId {
+  readonly appId: AppId;
+  readonly customerUserId: string;
+  /** Hex HMAC-SHA256 of the user id. Null if the caller sent none. */
+  readonly signature: string | null;
+  /** Epoch ms. */
+  readonly now: number;
+}
+
+/**
+ * Checks the signature of a user id, in constant time. Returns `unneeded` if the app does not verify user ids. The key of
+ * the HMAC is the text of the secret.
+ */
+export async function verifySignature(
+  { sql, secretBox }: Pick<CommandDeps, 'sql' | 'secretBox'>,
+  { appId, customerUserId, signature, now }: SignedUserId,
+): Promise<'unneeded' | 'valid' | 'missing' | 'invalid'> {
+  const secrets = await findVerifyingSecrets(sql, appId, now);
+  if (secrets === null) return 'unneeded';
+  if (signature === null) return 'missing';
+  const sent = Buffer.from(/^[0-9a-f]{64}$/i.test(signature) ? signature : '', 'hex');
+  const matches = secrets.map(({ ciphertext, encryptionKeyId }) => {
+    const secret = secretBox.decrypt(ciphertext, encryptionKeyId, identitySecretContext(appId));
+    const expected = createHmac('sha256', secret).update(customerUserId).digest();
+    return sent.length === expected.length && timingSafeEqual(sent, expected);
+  });
+  return matches.includes(true) ? 'valid' : 'invalid';
+}

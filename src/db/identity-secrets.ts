@@ -1,0 +1,91 @@
+import type { AppId, Id } from '../domain/ids.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** Returns the encryption context of an identity secret, which binds the ciphertext to its app. */
+export function identitySecretContext(appId: AppId): string {
+  return `${appId}:identity`;
+}
+
+/** A stored secret with which an app's server signs user ids. */
+export interface EncryptedSecret {
+  readonly ciphertext: Buffer;
+  readonly encryptionKeyId: string;
+}
+
+interface SecretRow extends EncryptedSecret {
+  readonly previousCiphertext: Buffer | null;
+  readonly previousEncryptionKeyId: string | null;
+  readonly previousExpiresAt: number | null;
+}
+
+/** The secrets of an app. */
+export interface IdentitySecrets {
+  readonly current: EncryptedSecret;
+  /** The secret before it and when it expires, epoch ms. Null if there was none. */
+  readonly previous: (EncryptedSecret & { readonly expiresAt: number }) | null;
+}
+
+function secretsOf(row: SecretRow): IdentitySecrets {
+  const { ciphertext, encryptionKeyId, previousCiphertext, previousEncryptionKeyId, previousExpiresAt } = row;
+  return {
+    current: { ciphertext, encryptionKeyId },
+    previous:
+      previousCiphertext === null || previousEncryptionKeyId === null || previousExpiresAt === null
+        ? null
+        : {
+            ciphertext: previousCiphertext,
+            encryptionKeyId: previousEncryptionKeyId,
+            expiresAt: previousExpiresAt,
+          },
+  };
+}
+
+const columns = (sql: Sql) => sql.fragment`
+  s.ciphertext, s.encryption_key_id, s.previous_ciphertext, s.previous_encryption_key_id, s.previous_expires_at`;
+
+/** Returns the secrets of an app, or undefined if it has none. */
+export async function findIdentitySecrets(sql: Sql, appId: AppId): Promise<IdentitySecrets | undefined> {
+  const row = await sql.maybe<SecretRow>`
+    select ${columns(sql)} from identity_secrets s where s.app_id = ${appId}`;
+  return row === undefined ? undefined : secretsOf(row);
+}
+
+/**
+ * Returns the secrets that a signature of a user id may have, or null if the app does not verify user ids. An app that
+ * verifies them and has no secret accepts no signature.
+ */
+export async function findVerifyingSecrets(
+  sql: Sql,
+  appId: AppId,
+  now: number,
+): Promise<readonly EncryptedSecret[] | null> {
+  const row = await sql.maybe<SecretRow | { readonly ciphertext: null }>`
+    select ${columns(sql)} from apps a left join identity_secrets s on s.app_id = a.id
+     where a.id = ${appId} and a.identity_verification`;
+  if (row === undefined) return null;
+  if (row.ciphertext === null) return [];
+  const { current, previous } = secretsOf(row);
+  return previous !== null && previous.expiresAt > now ? [current, previous] : [current];
+}
+
+export interface NewIdentitySecret extends EncryptedSecret {
+  readonly id: Id<'secret'>;
+  readonly appId: AppId;
+  /** When the current secret expires, epoch ms. The one before it ends at once. */
+  readonly previousEndsAt: number;
+}
+
+/** Makes a secret the current one. Returns when the one before it expires, or null if there was none. */
+export async function rotateIdentitySecret(sql: Sql, secret: NewIdentitySecret): Promise<number | null> {
+  const { id, appId, ciphertext, encryptionKeyId, previousEndsAt } = secret;
+  await sql`
+    insert into identity_secrets as s (app_id, secret_id, ciphertext, encryption_key_id)
+    values (${appId}, ${id}, ${ciphertext}, ${encryptionKeyId})
+    on conflict (app_id) do update set
+      secret_id = excluded.secret_id, ciphertext = excluded.ciphertext, encryption_key_id = excluded.encryption_key_id,
+      created_at = excluded.created_at, previous_ciphertext = s.ciphertext,
+      previous_encryption_key_id = s.encryption_key_id, previous_expires_at = ${instant(previousEndsAt)}::timestamptz
+     where s.secret_id <> excluded.secret_id`;
+  return (await findIdentitySecrets(sql, appId))?.previous?.expiresAt ?? null;
+}

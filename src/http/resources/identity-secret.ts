@@ -1,0 +1,61 @@
+import * as z from 'zod';
+import {
+  findIdentitySecrets,
+  identitySecretContext,
+  rotateIdentitySecret,
+} from '../../db/identity-secrets.ts';
+import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
+import { epochMs, graceSeconds, textField } from '../fields.ts';
+import { appRoute } from '../route.ts';
+
+const SECRET_BYTES = 32;
+
+const secret = textField(
+  '4FvL9mJq…',
+  "The key of the HMAC. It belongs on the app's server only, never in the app itself.",
+);
+const previousSecretExpiresAt = epochMs.nullable();
+
+export const identitySecretRoutes = [
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/identity-secret',
+    permission: 'setup',
+    operationId: 'getIdentitySecret',
+    summary: "Retrieves the secret with which the app's server signs user ids.",
+    description: '`secret` is null until the first rotation creates one.',
+    response: { status: 200, schema: z.object({ secret: secret.nullable(), previousSecretExpiresAt }) },
+    handler: async ({ deps, app }) => {
+      const stored = await findIdentitySecrets(deps.sql, app.id);
+      if (stored === undefined) return { secret: null, previousSecretExpiresAt: null };
+      const { ciphertext, encryptionKeyId } = stored.current;
+      return {
+        secret: deps.secretBox.decrypt(ciphertext, encryptionKeyId, identitySecretContext(app.id)),
+        previousSecretExpiresAt: stored.previous?.expiresAt ?? null,
+      };
+    },
+  }),
+
+  appRoute({
+    method: 'POST',
+    path: '/apps/:appId/identity-secret/rotate',
+    permission: 'setup',
+    operationId: 'rotateIdentitySecret',
+    summary: "Creates or rotates the secret with which the app's server signs user ids.",
+    description:
+      'The previous secret stays valid for the grace period. An app has at most two valid secrets: the one before the previous ends at once.',
+    body: z.strictObject({ graceSeconds: graceSeconds.optional() }),
+    response: { status: 200, schema: z.object({ secret, previousSecretExpiresAt }) },
+    handler: async ({ deps, app, idGenerator, body, now }) => {
+      const id = idGenerator.id('secret');
+      const created = idGenerator.bytes(SECRET_BYTES).toString('base64url');
+      const endsAt = await rotateIdentitySecret(deps.sql, {
+        id,
+        appId: app.id,
+        ...deps.secretBox.encrypt(created, identitySecretContext(app.id)),
+        previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
+      });
+      return { secret: created, previousSecretExpiresAt: endsAt };
+    },
+  }),
+];
