@@ -1,7 +1,7 @@
 import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId } from '../domain/ids.ts';
-import { pageOf, positionInstant } from './page.ts';
-import type { Page, Position } from './page.ts';
+import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
+import type { Examined, Page, Position } from './page.ts';
 import { retryUntilVisible } from './retries.ts';
 import type { Sql } from './sql.ts';
 
@@ -126,6 +126,39 @@ export async function listAffiliatesByCreated(
       from p ${totals(sql, appId)}
      order by p.created_at, p.id`;
   return pageOf(rows, limit);
+}
+
+/**
+ * Returns a page of an app's affiliates with an e-mail address, ignoring case, oldest first. Nothing prevents many from
+ * having the same one, so a page with a status examines at most `examines` of them and may have fewer than `limit`.
+ */
+export async function listAffiliatesByEmail(
+  sql: Sql,
+  appId: AppId,
+  filter: { readonly email: string; readonly status: AffiliateStatus | null },
+  after: Position<number> | null,
+  limit: number,
+  examines = PAGE_EXAMINES,
+): Promise<Page<AffiliateListRow, number>> {
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (a.created_at, a.id) > (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+  const rows = await sql<AffiliateListRow & Position<number> & Examined>`
+    with walked as (
+      select a.*, row_number() over (order by a.created_at, a.id) as examined
+        from affiliates a
+       where a.app_id = ${appId} and lower(a.email) collate "C" = lower(${filter.email}) ${from}
+       order by a.created_at, a.id limit ${filter.status === null ? limit + 1 : examines}
+    ), p as (
+      select * from (select a.*, (true ${withStatus(sql, filter.status)}) as is_match from walked a) m
+       where m.is_match or m.examined = ${examines}
+       order by m.examined limit ${limit + 1}
+    )
+    select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key, p.is_match, p.examined
+      from p ${totals(sql, appId)}
+     order by p.examined`;
+  return filter.status === null ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
 /** Returns a page of an app's affiliates by name, ignoring case. */

@@ -2,8 +2,8 @@ import type { MatchMethod } from '../domain/attribution.ts';
 import type { CommissionKind } from '../domain/evaluate-payment.ts';
 import type { AffiliateId, AppId, CommissionId, EventId, LinkId, PayoutId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
-import { pageOf } from './page.ts';
-import type { Page, Position } from './page.ts';
+import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
+import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -40,44 +40,110 @@ export interface CommissionListRow {
   readonly createdAt: number;
 }
 
-/** Returns a page of an app's commissions, the latest purchase first. The purchase is in `from ≤ t < to`. */
+/** The filters of a list of commissions. Null selects all rows. The purchase is in `from ≤ t < to`. */
+export interface CommissionFilter {
+  readonly affiliateId: AffiliateId | null;
+  readonly linkId: LinkId | null;
+  readonly payoutId: PayoutId | null;
+  readonly status: CommissionStatus | null;
+  readonly kind: CommissionKind | null;
+  readonly source: ProviderName | null;
+  readonly from: number | null;
+  readonly to: number | null;
+}
+
+/** Selects all commissions of an app. */
+export const ALL_COMMISSIONS: CommissionFilter = {
+  affiliateId: null,
+  linkId: null,
+  payoutId: null,
+  status: null,
+  kind: null,
+  source: null,
+  from: null,
+  to: null,
+};
+
+/** The filters that an index selects in the order of the list. The page examines the rows of the index for the others. */
+function indexedFilters(filter: CommissionFilter): readonly (keyof CommissionFilter)[] {
+  if (filter.payoutId !== null) return ['payoutId'];
+  if (filter.linkId !== null) return ['linkId', 'from', 'to'];
+  if (filter.affiliateId !== null) return ['affiliateId', 'status', 'from', 'to'];
+  // Few rows are reversals or corrections, and the index has only these.
+  if (filter.kind !== null && filter.kind !== 'earning') return ['kind', 'from', 'to'];
+  // An index by source would not be used: a generic plan expects that each source has most of the rows.
+  return ['status', 'from', 'to'];
+}
+
+function conditions(sql: Sql, filter: CommissionFilter) {
+  return {
+    affiliateId: sql.fragment`and c.affiliate_id = ${filter.affiliateId}`,
+    linkId: sql.fragment`and c.link_id = ${filter.linkId}`,
+    payoutId: sql.fragment`and c.payout_id = ${filter.payoutId}`,
+    status: sql.fragment`and c.status = ${filter.status}`,
+    kind: sql.fragment`and c.kind = ${filter.kind} ${filter.kind === 'earning' ? sql.fragment`` : sql.fragment`and c.kind <> 'earning'`}`,
+    source: sql.fragment`and c.source = ${filter.source}`,
+    from: sql.fragment`and c.occurred_at >= ${instant(filter.from ?? 0)}`,
+    to: sql.fragment`and c.occurred_at < ${instant(filter.to ?? 0)}`,
+  };
+}
+
+/**
+ * Returns a page of an app's commissions, the latest purchase first. A page of a combination of filters without an index
+ * examines at most `examines` rows and may have fewer than `limit`.
+ */
 export async function listCommissions(
   sql: Sql,
   appId: AppId,
-  filter: {
-    readonly affiliateId: AffiliateId | null;
-    readonly status: CommissionStatus | null;
-    readonly from: number | null;
-    readonly to: number | null;
-  },
+  filter: CommissionFilter,
   after: Position<number> | null,
   limit: number,
+  examines = PAGE_EXAMINES,
 ): Promise<Page<CommissionListRow, number>> {
-  const ofAffiliate =
-    filter.affiliateId === null ? sql.fragment`` : sql.fragment`and c.affiliate_id = ${filter.affiliateId}`;
-  const withStatus = filter.status === null ? sql.fragment`` : sql.fragment`and c.status = ${filter.status}`;
-  const notBefore =
-    filter.from === null ? sql.fragment`` : sql.fragment`and c.occurred_at >= ${instant(filter.from)}`;
-  const before =
-    filter.to === null ? sql.fragment`` : sql.fragment`and c.occurred_at < ${instant(filter.to)}`;
+  const all = conditions(sql, filter);
+  const given = (Object.keys(all) as (keyof CommissionFilter)[]).filter((name) => filter[name] !== null);
+  const indexed = indexedFilters(filter);
+  const joined = (names: readonly (keyof CommissionFilter)[]) =>
+    names.reduce((text, name) => sql.fragment`${text} ${all[name]}`, sql.fragment``);
+  const others = given.filter((name) => !indexed.includes(name));
   // Purchase times are whole milliseconds, so the positions are too.
-  const from =
+  const afterTime =
     after === null
       ? sql.fragment``
       : sql.fragment`and (c.occurred_at, c.id) < (${instant(after.sortKey)}, ${after.id})`;
-  const rows = await sql<CommissionListRow & Position<number>>`
-    with p as (
-      select * from commissions c
-       where c.app_id = ${appId} ${ofAffiliate} ${withStatus} ${notBefore} ${before} ${from}
-       order by c.occurred_at desc, c.id desc limit ${limit + 1}
+  const afterItem =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and i.position < (select x.position from payout_items x where x.commission_id = ${after.id})`;
+  // The items of a payout are numbered in the order of the list.
+  const walked =
+    filter.payoutId === null
+      ? sql.fragment`
+          select c.*, row_number() over (order by c.occurred_at desc, c.id desc) as examined
+            from commissions c
+           where c.app_id = ${appId} ${joined(given.filter((name) => indexed.includes(name)))} ${afterTime}
+           order by c.occurred_at desc, c.id desc`
+      : sql.fragment`
+          select c.*, row_number() over (order by i.position desc) as examined
+            from payout_items i
+           cross join lateral (select * from commissions x where x.id = i.commission_id offset 0) c
+           where i.app_id = ${appId} and i.payout_id = ${filter.payoutId} ${afterItem}
+           order by i.position desc`;
+  const rows = await sql<CommissionListRow & Position<number> & Examined>`
+    with walked as (
+      ${walked} limit ${others.length === 0 ? limit + 1 : examines}
+    ), p as (
+      select * from (select c.*, (true ${joined(others)}) as is_match from walked c) m
+       where m.is_match or m.examined = ${examines}
+       order by m.examined limit ${limit + 1}
     )
     select p.id, p.affiliate_id, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name, p.link_id,
            p.event_id, p.kind, p.reverses_commission_id, p.reason, p.status,
            p.rate_bps, p.base_cents, p.amount_cents, p.source,
            p.customer_user_id, p.match_method, p.occurred_at,
            p.due_at, p.matured_at, p.paid_at, p.payout_id,
-           p.created_at, epoch_ms(p.occurred_at) as sort_key
+           p.created_at, epoch_ms(p.occurred_at) as sort_key, p.is_match, p.examined
       from p
-     order by p.occurred_at desc, p.id desc`;
-  return pageOf(rows, limit);
+     order by p.examined`;
+  return others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }

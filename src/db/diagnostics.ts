@@ -3,8 +3,8 @@ import type { EventKind } from '../domain/events.ts';
 import type { AppId, DeliveryId, EventId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import type { ProcessingStatus } from './deliveries.ts';
-import { pageOf } from './page.ts';
-import type { Page, Position } from './page.ts';
+import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
+import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -173,23 +173,49 @@ export interface WebhookDelivery {
   readonly selfTest: boolean;
 }
 
-/** Returns a page of an app's deliveries, the latest first. Refused ones are one row per provider and hour. */
+/** The filters of a list of deliveries. Null selects all rows. */
+export interface DeliveryFilter {
+  readonly processingStatus: ProcessingStatus | null;
+  readonly source: ProviderName | null;
+}
+
+/**
+ * Returns a page of an app's deliveries, the latest first. Refused ones are one row per provider and hour. An index
+ * selects any status but `processed`, which nearly all have. A page examines at most `examines` rows for that status and
+ * for the source, and may have fewer than `limit`.
+ */
 export async function listWebhookDeliveries(
   sql: Sql,
   appId: AppId,
+  { processingStatus, source }: DeliveryFilter,
   after: Position<number> | null,
   limit: number,
+  examines = PAGE_EXAMINES,
 ): Promise<Page<WebhookDelivery, number>> {
+  const none = sql.fragment``;
   const from =
-    after === null
-      ? sql.fragment``
-      : sql.fragment`and (received_at, id) < (${instant(after.sortKey)}, ${after.id})`;
-  const rows = await sql<WebhookDelivery & Position<number>>`
+    after === null ? none : sql.fragment`and (received_at, id) < (${instant(after.sortKey)}, ${after.id})`;
+  const isRare = processingStatus !== null && processingStatus !== 'processed';
+  const ofRareStatus = sql.fragment`and d.processing_status = ${processingStatus} and d.processing_status <> 'processed'`;
+  const ifProcessed =
+    processingStatus === 'processed' ? sql.fragment`and d.processing_status = 'processed'` : none;
+  const ofSource = source === null ? none : sql.fragment`and d.provider = ${source}`;
+  const isIndexed = source === null && processingStatus !== 'processed';
+  const rows = await sql<WebhookDelivery & Position<number> & Examined>`
+    with walked as (
+      select d.*, row_number() over (order by received_at desc, id desc) as examined
+        from deliveries d
+       where d.app_id = ${appId} ${isRare ? ofRareStatus : none} ${from}
+       order by received_at desc, id desc limit ${isIndexed ? limit + 1 : examines}
+    ), p as (
+      select * from (select d.*, (true ${ifProcessed} ${ofSource}) as is_match from walked d) m
+       where m.is_match or m.examined = ${examines}
+       order by m.examined limit ${limit + 1}
+    )
     select id, provider as source, source_event_id, event_id, received_at,
            signature_valid, processing_status, last_error,
-           event_count, is_self_test as self_test, epoch_ms(received_at) as sort_key
-      from deliveries
-     where app_id = ${appId} ${from}
-     order by received_at desc, id desc limit ${limit + 1}`;
-  return pageOf(rows, limit);
+           event_count, is_self_test as self_test, epoch_ms(received_at) as sort_key, is_match, examined
+      from p
+     order by examined`;
+  return isIndexed ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }

@@ -23,6 +23,33 @@ export function pageOf<K extends number | string, T extends Position<K>>(
 }
 
 /**
+ * Number of rows that a page examines at most. Some combinations of filters have no index: their page then has fewer rows
+ * than its limit, possibly none, and the next page continues after the last examined row.
+ */
+export const PAGE_EXAMINES = 4_000;
+
+/** A row of a statement that examines rows in order: it matches the filters, or it is the last one examined, or both. */
+export interface Examined {
+  readonly isMatch: boolean;
+  /** The number of rows examined up to this one. */
+  readonly examined: number;
+}
+
+/**
+ * Builds a page from rows that match, and the last examined row if `examines` rows were examined. The statement must have
+ * read one row more than `limit`.
+ */
+export function pageOfExamined<K extends number | string, T extends Position<K> & Examined>(
+  rows: readonly T[],
+  limit: number,
+  examines: number,
+): Page<T, K> {
+  const last = rows.at(-1);
+  if (rows.length > limit || last?.examined !== examines) return pageOf(rows, limit);
+  return { rows: rows.filter((row) => row.isMatch), next: { sortKey: last.sortKey, id: last.id } };
+}
+
+/**
  * Returns the instant of a position. Positions count microseconds, as Postgres does: with milliseconds, rows of the
  * same millisecond would be skipped or repeated.
  */

@@ -74,3 +74,62 @@ export async function previewPayouts(
       from nets n join affiliates a on a.id = n.affiliate_id
      order by n.cents desc, a.id`;
 }
+
+/** Number of rows of each kind that the preview of an earlier instant examines at most. */
+const EARLIER_PREVIEW_EXAMINES = 100_000;
+
+/**
+ * Returns what was owed at `asOf`, which is not in the future: commissions that existed and were due then, and that no
+ * payout had paid yet. Ledger rows are only appended and their status has no history, so it starts from what is matured
+ * now, takes away what became owed later, and adds what later payouts paid. Returns undefined if that means to examine
+ * more than `examines` payouts or commissions.
+ *
+ * The parts of the statement: `later` became owed after `asOf` and is still matured; `overdue` was due and is still
+ * pending; `payouts_since` and `paid_since` are later payouts and the part of their items that was owed.
+ */
+export async function previewEarlierPayouts(
+  sql: Sql,
+  appId: AppId,
+  asOf: number,
+  examines = EARLIER_PREVIEW_EXAMINES,
+): Promise<PreviewRow[] | undefined> {
+  const at = sql.fragment`${instant(asOf)}::timestamptz`;
+  const rows = await sql<PreviewRow & { readonly isTooMuch: boolean }>`
+    with later as materialized (
+      select affiliate_id, amount_cents from commissions
+       where app_id = ${appId} and status = 'matured' and greatest(due_at, created_at) > ${at} limit ${examines + 1}
+    ), overdue as materialized (
+      select affiliate_id, amount_cents from commissions
+       where app_id = ${appId} and status = 'pending' and due_at <= ${at} and created_at <= ${at} limit ${examines + 1}
+    ), payouts_since as materialized (
+      select id from payouts where app_id = ${appId} and created_at > ${at} order by created_at desc, id desc limit ${examines + 1}
+    ), paid_since as materialized (
+      select c.affiliate_id, c.amount_cents
+        from payouts_since p
+       cross join lateral (
+         select c.affiliate_id, c.amount_cents from commissions c
+          where c.payout_id = p.id and greatest(c.due_at, c.created_at) <= ${at} offset 0) c
+       limit ${examines + 1}
+    ), counted as (
+      select greatest((select count(*) from later), (select count(*) from overdue), (select count(*) from payouts_since),
+                      (select count(*) from paid_since)) > ${examines}::bigint as is_too_much
+    ), owed as (
+      select scope_id as affiliate_id, matured_cents as cents, matured_count as items
+        from rollups
+       where app_id = ${appId} and scope = 'affiliate' and bucket_at = '-infinity' and shard = 0 and matured_count > 0
+      union all select affiliate_id, -amount_cents, -1 from later
+      union all select affiliate_id, amount_cents, 1 from overdue
+      union all select affiliate_id, amount_cents, 1 from paid_since
+    ), nets as (
+      select affiliate_id, sum(cents) as cents, sum(items)::bigint as items
+        from owed group by affiliate_id having sum(cents) > 0
+    )
+    select a.id as affiliate_id, a.name as affiliate_name, n.items as count, n.cents::float8 as total_cents,
+           n.items > ${PAYOUT_EARNINGS_LIMIT}::bigint as more_remains, false as is_too_much
+      from nets n join affiliates a on a.id = n.affiliate_id, counted
+     where not counted.is_too_much
+    union all
+    select '', '', 0, 0, false, true from counted where is_too_much
+     order by total_cents desc, affiliate_id`;
+  return rows[0]?.isTooMuch === true ? undefined : rows;
+}

@@ -126,6 +126,7 @@ create table affiliates (
   constraint affiliates_status_check CHECK ((status = ANY (ARRAY['active'::text, 'paused'::text, 'removed'::text])))
 );
 CREATE INDEX affiliates_by_created ON affiliates USING btree (app_id, created_at, id);
+CREATE INDEX affiliates_by_email ON affiliates USING btree (app_id, lower(email) COLLATE "C", created_at, id) WHERE (email IS NOT NULL);
 CREATE INDEX affiliates_by_name ON affiliates USING btree (app_id, lower(name) COLLATE "C", id);
 CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, status, created_at, id);
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
@@ -279,11 +280,15 @@ create table commissions (
 CREATE INDEX commissions_by_affiliate ON commissions USING btree (app_id, affiliate_id, occurred_at DESC, id DESC);
 CREATE INDEX commissions_by_affiliate_status ON commissions USING btree (app_id, affiliate_id, status, occurred_at DESC, id DESC);
 CREATE INDEX commissions_by_event ON commissions USING btree (event_id);
+CREATE INDEX commissions_by_kind ON commissions USING btree (app_id, kind, occurred_at DESC, id DESC) WHERE (kind <> 'earning'::text);
+CREATE INDEX commissions_by_link ON commissions USING btree (app_id, link_id, occurred_at DESC, id DESC) WHERE (link_id IS NOT NULL);
 CREATE INDEX commissions_by_occurred ON commissions USING btree (app_id, occurred_at DESC, id DESC);
 CREATE INDEX commissions_by_payment ON commissions USING btree (payment_id);
 CREATE INDEX commissions_by_reprocess_run ON commissions USING btree (reprocess_run_id, id) WHERE (reprocess_run_id IS NOT NULL);
 CREATE INDEX commissions_by_status ON commissions USING btree (app_id, status, occurred_at DESC, id DESC);
+CREATE INDEX commissions_matured_since ON commissions USING btree (app_id, GREATEST(due_at, created_at)) WHERE (status = 'matured'::text);
 CREATE INDEX commissions_next_due ON commissions USING btree (app_id, affiliate_id, due_at, id) WHERE ((status <> 'paid'::text) AND ((amount_cents)::bigint > 0));
+CREATE INDEX commissions_paid_since ON commissions USING btree (payout_id, GREATEST(due_at, created_at)) WHERE (payout_id IS NOT NULL);
 CREATE INDEX commissions_pending ON commissions USING btree (due_at) WHERE (status = 'pending'::text);
 CREATE INDEX commissions_pending_by_app ON commissions USING btree (app_id, due_at) WHERE (status = 'pending'::text);
 CREATE INDEX commissions_unpaid ON commissions USING btree (app_id, affiliate_id, due_at) WHERE (status <> 'paid'::text);
@@ -349,6 +354,7 @@ create table deliveries (
   constraint deliveries_processing_status_check CHECK ((processing_status = ANY (ARRAY['received'::text, 'processing'::text, 'processed'::text, 'duplicate'::text, 'ignored'::text, 'failed'::text, 'rejected'::text])))
 );
 CREATE INDEX deliveries_by_received ON deliveries USING btree (app_id, received_at DESC, id DESC);
+CREATE INDEX deliveries_by_status ON deliveries USING btree (app_id, processing_status, received_at DESC, id DESC) WHERE (processing_status <> 'processed'::text);
 CREATE INDEX deliveries_latest_accepted ON deliveries USING btree (app_id, provider, received_at DESC) WHERE (signature_valid AND (NOT is_self_test));
 CREATE UNIQUE INDEX deliveries_refused ON deliveries USING btree (app_id, provider, refused_hour) WHERE (refused_hour IS NOT NULL);
 CREATE INDEX deliveries_unfinished ON deliveries USING btree (COALESCE(relayed_at, received_at)) WHERE (completed_at IS NULL);

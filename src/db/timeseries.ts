@@ -55,7 +55,11 @@ const dateStarts = (sql: Sql, { from, to, interval, timezone }: TimeseriesReques
       where c.at at time zone ${timezone}::text >= d) start`;
 
 /** The scope and id whose sums are read. A link of another affiliate gives no id. */
-function keyOf(sql: Sql, appId: AppId, { affiliateId, linkId }: TimeseriesRequest) {
+export function rollupKey(
+  sql: Sql,
+  appId: AppId,
+  { affiliateId, linkId }: Pick<TimeseriesRequest, 'affiliateId' | 'linkId'>,
+) {
   if (linkId !== null && affiliateId !== null) {
     return sql.fragment`'link' as scope, (
       -- By id alone: an index of the affiliate's links would be read from its beginning.
@@ -88,7 +92,7 @@ export async function readTimeseries(
   const to = instant(request.to);
   try {
     return await sql<TimeseriesPoint>`
-      with key as materialized (select ${keyOf(sql, appId, request)}),
+      with key as materialized (select ${rollupKey(sql, appId, request)}),
       starts as (${request.interval === 'hour' ? hourStarts(sql, request) : dateStarts(sql, request)}),
       spans as (select at, lead(at) over (order by at) as until from starts),
       ends as (

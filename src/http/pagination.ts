@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import * as z from 'zod';
+import { PAGE_EXAMINES } from '../db/page.ts';
 import type { Page, Position } from '../db/page.ts';
 import { LAST_INSTANT } from '../domain/time.ts';
 import { ApiError } from './errors.ts';
@@ -48,6 +49,11 @@ export function pageOf<T extends z.ZodType>(item: T) {
       }),
   });
 }
+
+/** Describes lists with combinations of filters that no index covers. */
+export const MAY_BE_SHORT =
+  `Some combinations of filters have no index. A page then examines at most ${PAGE_EXAMINES} rows and may have fewer than ` +
+  '`limit`, even none. Read on until `nextCursor` is null.';
 
 /** A list without rows. */
 export const EMPTY_PAGE = { items: [], nextCursor: null };

@@ -84,6 +84,12 @@ async function idsOf(kind: IdKind): Promise<string[]> {
 const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   affiliateId: () => idsOf('affiliate'),
   linkId: () => idsOf('link'),
+  payoutId: () => idsOf('payout'),
+  // Forty days before the last event. Payouts and commissions of the time since are read.
+  asOf: async () => [String(Date.UTC(2026, 4, 6)), String(Date.UTC(2026, 5, 15))],
+  // All rows are of Stripe.
+  source: async () => ['stripe', 'paddle'],
+  email: async () => ['Creator-1@example.com', 'nobody@example.com'],
   timezone: async () => ['America/New_York'],
 };
 
@@ -286,6 +292,13 @@ describe('the check of query plans', () => {
     ['links_by_affiliate_active', '/links', { affiliateId: 'first', active: 'false' }],
     ['commissions_by_occurred', '/commissions', {}],
     ['commissions_by_affiliate', '/commissions', { affiliateId: 'first' }],
+    ['commissions_by_link', '/commissions', { linkId: 'link' }],
+    ['commissions_by_kind', '/commissions', { kind: 'correction' }],
+    ['commissions_matured_since', '/payouts/preview', { asOf: '2026-06-01' }],
+    ['commissions_paid_since', '/payouts/preview', { asOf: '2026-05-01' }],
+    ['payout_items_payout_id_position_key', '/commissions', { payoutId: 'payout' }],
+    ['affiliates_by_email', '/affiliates', { email: 'nobody@example.com' }],
+    ['deliveries_by_status', '/diagnostics/webhooks', { processingStatus: 'failed' }],
     ['commissions_by_affiliate_status', '/commissions', { affiliateId: 'first', status: 'paid' }],
     ['rollups_top_links', '/overview', {}],
     ['rollups_top_links_of_affiliate', '/affiliates/last/overview', {}],
@@ -298,7 +311,11 @@ describe('the check of query plans', () => {
     'the check of query plans reports the missing index %s',
     async (index, path, query: Record<string, string>) => {
       const [first = '', last = ''] = await idsOf('affiliate');
-      const named = (text: string) => text.replace('first', first).replace('last', last);
+      const [link = ''] = await idsOf('link');
+      const [payout = ''] = await idsOf('payout');
+      const ids: Record<string, string> = { first, last, link, payout };
+      const named = (text: string) =>
+        text.replace(/\b(first|last)\b|^(link|payout)$/, (name) => ids[name] ?? name);
       const one = await read(
         `/apps/${appId}${named(path)}`,
         Object.fromEntries(Object.entries(query).map(([name, value]) => [name, named(value)])),

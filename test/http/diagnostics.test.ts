@@ -1,7 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { listWebhookDeliveries } from '../../src/db/diagnostics.ts';
 import { newId } from '../../src/db/new-id.ts';
+import type { Page as DbPage, Position } from '../../src/db/page.ts';
 import { instant } from '../../src/db/sql.ts';
+import type { AppId } from '../../src/domain/ids.ts';
 import { LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -319,6 +322,56 @@ describe('GET diagnostics/webhooks', () => {
       nextCursor: null,
     });
     expect(text).not.toContain('of the sender');
+  });
+
+  // @promise deliveries-filter
+  test('status and provider filter deliveries, page by page, also when a page examines few rows', async () => {
+    const own = await newApp(api);
+    await insertEvents(
+      own,
+      Array.from({ length: 9 }, () => ({})),
+    );
+    // The status of one in three is `ignored`, and one in two is of Paddle.
+    await api.sql`
+      update deliveries d set processing_status = case when n % 3 = 0 then 'ignored' else 'processed' end,
+                              provider = case when n % 2 = 0 then 'paddle' else 'stripe' end,
+                              received_at = '2026-01-01'
+        from (select id, row_number() over (order by id) as n from deliveries where app_id = ${own.appId}) o
+       where o.id = d.id`;
+    await api.call('POST', `/webhooks/revenuecat/${own.appId}`, { body: {} });
+    const all = (await get('webhooks?limit=100', own)).body.items;
+    const matching = (filter: object) =>
+      all
+        .filter((row) => Object.entries(filter).every(([name, value]) => row[name] === value))
+        .map((row) => row['id']);
+    for (const filter of [
+      { processingStatus: 'ignored' },
+      { processingStatus: 'processed' },
+      { processingStatus: 'rejected' },
+      { source: 'paddle' },
+      { source: 'stripe', processingStatus: 'processed' },
+      { source: 'stripe', processingStatus: 'ignored' },
+      { source: 'adapty' },
+    ] as const) {
+      const { status, body } = await get(`webhooks?${new URLSearchParams(filter).toString()}`, own);
+      expect([status, filter, body.items.map((row) => row['id'])]).toEqual([200, filter, matching(filter)]);
+      const walked: string[] = [];
+      let after: Position<number> | null = null;
+      do {
+        const page: DbPage<{ id: string }, number> = await listWebhookDeliveries(
+          api.sql,
+          own.appId as AppId,
+          { processingStatus: null, source: null, ...filter },
+          after,
+          1,
+          2,
+        );
+        walked.push(...page.rows.map(({ id }) => id));
+        after = page.next;
+      } while (after !== null);
+      expect([filter, walked]).toEqual([filter, matching(filter)]);
+    }
+    expect((await get('webhooks?processingStatus=lost', own)).status).toBe(400);
   });
 
   // @promise diagnostics-paged

@@ -1,7 +1,19 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { listAffiliatesByEmail } from '../../src/db/affiliates.ts';
+import { readCommissionTotal } from '../../src/db/commission-totals.ts';
+import type { TotalsFilter } from '../../src/db/commission-totals.ts';
+import { matureOverdue } from '../../src/db/ledger.ts';
+import { previewEarlierPayouts, previewPayouts } from '../../src/db/payout-lists.ts';
+import type { PreviewRow } from '../../src/db/payout-lists.ts';
+import { ALL_COMMISSIONS, listCommissions } from '../../src/db/commissions.ts';
+import type { CommissionFilter } from '../../src/db/commissions.ts';
+import type { Page, Position } from '../../src/db/page.ts';
 import { findRollupDifferences, repairRollups } from '../../src/db/rollups.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import type { AffiliateId, AppId, LinkId } from '../../src/domain/ids.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
+import { exampleId } from '../../src/http/fields.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
@@ -150,6 +162,52 @@ describe('affiliates', () => {
   });
 });
 
+describe('filter of affiliates by e-mail address', () => {
+  // @promise affiliates-by-email
+  test('an e-mail address selects its affiliates in any case, also with a status, page by page', async () => {
+    const own = await newApp(api);
+    const email = 'Ann@Example.com';
+    const ids: string[] = [];
+    for (const address of [email, 'bob@example.com', 'ann@example.com', 'ANN@example.com']) {
+      ids.push(await newAffiliate(api, own, { email: address }));
+    }
+    const [first = '', , third = '', last = ''] = ids;
+    await api.call('PATCH', `/apps/${own.appId}/affiliates/${third}`, {
+      key: own.key,
+      body: { status: 'paused' },
+    });
+    const idsOf = async (query: string) =>
+      (await readPages(`/affiliates?limit=1&${query}`, own)).map(({ id }) => id);
+    expect(await idsOf('email=ann@example.com')).toEqual([first, third, last]);
+    expect(await idsOf('email=ann@EXAMPLE.com&status=active')).toEqual([first, last]);
+    expect(await idsOf('email=nobody@example.com')).toEqual([]);
+    const walked: string[] = [];
+    let after: Position<number> | null = null;
+    do {
+      const filter = { email, status: 'active' as const };
+      const page: Page<{ id: string }, number> = await listAffiliatesByEmail(
+        api.sql,
+        own.appId as AppId,
+        filter,
+        after,
+        1,
+        2,
+      );
+      walked.push(...page.rows.map(({ id }) => id));
+      after = page.next;
+    } while (after !== null);
+    expect(walked).toEqual([first, last]);
+    const { status, body } = await api.call(
+      'GET',
+      `/apps/${own.appId}/affiliates?email=a@example.com&sort=name`,
+      {
+        key: own.key,
+      },
+    );
+    expect([status, body]).toMatchObject([400, { errors: [{ path: 'sort' }] }]);
+  });
+});
+
 describe('links', () => {
   // @promise link-row-totals, get-links
   test("links have clicks and the affiliate's name, and affiliate and state filter them", async () => {
@@ -240,6 +298,112 @@ describe('commissions', () => {
   });
 });
 
+/** An app with commissions of two affiliates, two links and two providers: earnings, a reversal, and a payout. */
+async function insertMixedCommissions() {
+  const own = await newApp(api);
+  const [ann, bob] = [await newAffiliate(api, own), await newAffiliate(api, own)];
+  const [one, two] = [await newLink(api, own, ann), await newLink(api, own, ann)];
+  const at = Date.UTC(2026, 0, 1);
+  const earn = (affiliateId: string, turn: number, more: { linkId?: string; source?: string } = {}) =>
+    insertEarning(api, own, {
+      affiliateId,
+      amountCents: 100,
+      occurredAt: at + (turn % 7),
+      dueAt: at,
+      ...more,
+    });
+  for (let turn = 0; turn < 12; turn += 1) {
+    const id = await earn(ann, turn, {
+      ...(turn % 3 === 0 ? {} : { linkId: turn % 3 === 1 ? one.id : two.id }),
+      source: turn % 4 === 0 ? 'paddle' : 'stripe',
+    });
+    if (turn % 5 === 0) await insertReversal(api, id, { amountCents: 40, occurredAt: at + turn });
+    if (turn === 7) await payOut(api, own, ann);
+    await earn(bob, turn);
+  }
+  await payOut(api, own, ann);
+  await earn(ann, 3, { linkId: one.id });
+  return { own, ann, one, two, at };
+}
+
+type ListedCommission = Awaited<ReturnType<typeof listCommissions>>['rows'][number];
+
+describe('filters of commissions', () => {
+  // @promise commissions-more-filters
+  test('link, payout, kind and provider filter commissions, together with all other filters', async () => {
+    const { own, one } = await insertMixedCommissions();
+    const all = (await list('/commissions?limit=100', own)).body.items;
+    const payoutId = String(all.find((row) => row['payoutId'] !== null)?.['payoutId']);
+    for (const filter of [
+      { linkId: one.id },
+      { payoutId },
+      { kind: 'reversal' },
+      { kind: 'earning', source: 'paddle' },
+      { source: 'stripe', status: 'pending' },
+      { linkId: one.id, source: 'stripe', payoutId },
+      { payoutId: exampleId('payout') },
+      { linkId: 'unknown' },
+    ]) {
+      const { status, body } = await list(
+        `/commissions?limit=100&${new URLSearchParams(filter).toString()}`,
+        own,
+      );
+      const expected = all.filter((row) =>
+        Object.entries(filter).every(([name, value]) => row[name] === value),
+      );
+      expect([status, filter, body.items]).toEqual([200, filter, expected]);
+    }
+  });
+
+  // @promise commissions-more-filters
+  test('pages that examine few rows have each commission of any filters exactly once and in order', async () => {
+    const { own, ann, one, at } = await insertMixedCommissions();
+    const appId = own.appId as AppId;
+    const all = (await listCommissions(api.sql, appId, ALL_COMMISSIONS, null, 100)).rows;
+    const payoutId = all.find((row) => row.payoutId !== null)?.payoutId ?? null;
+    const choices: { readonly [K in keyof CommissionFilter]: readonly CommissionFilter[K][] } = {
+      affiliateId: [null, ann as AffiliateId],
+      linkId: [null, one.id as LinkId],
+      payoutId: [null, payoutId],
+      status: [null, 'paid', 'pending'],
+      kind: [null, 'earning', 'reversal', 'correction'],
+      source: [null, 'stripe', 'paddle'],
+      from: [null, at + 2],
+      to: [null, at + 6],
+    };
+    let filters: CommissionFilter[] = [ALL_COMMISSIONS];
+    for (const [name, values] of Object.entries(choices)) {
+      filters = filters.flatMap((filter) => values.map((value) => ({ ...filter, [name]: value })));
+    }
+    // One combination in 23: each value occurs with each of the others.
+    for (const filter of filters.filter((_, index) => index % 23 === 0)) {
+      const read: ListedCommission[] = [];
+      let after: Position<number> | null = null;
+      do {
+        const page: Page<ListedCommission, number> = await listCommissions(
+          api.sql,
+          appId,
+          filter,
+          after,
+          2,
+          3,
+        );
+        expect(page.rows.length).toBeLessThanOrEqual(2);
+        read.push(...page.rows);
+        after = page.next;
+      } while (after !== null);
+      const expected = all.filter((row) =>
+        Object.entries(filter).every(([name, value]) =>
+          name === 'from' || name === 'to'
+            ? value === null || (name === 'from') === row.occurredAt >= Number(value)
+            : value === null || row[name as keyof ListedCommission] === value,
+        ),
+      );
+      expect([filter, read.map(({ id }) => id)]).toEqual([filter, expected.map(({ id }) => id)]);
+    }
+  });
+});
+
 describe('the payout preview', () => {
   // @promise not-due-not-paid, get-payout-preview, preview-as-of
   test('the payout preview sums matured and due commissions per affiliate, and no others', async () => {
@@ -303,6 +467,162 @@ describe('the payout preview', () => {
     expect(body).toMatchObject({ rows: [{ count: 2, totalCents: 1 }], totalCents: 1 });
     expect((await list('/commissions', own)).body).toEqual(before);
     expect((await list('/payouts', own)).body.items).toHaveLength(1);
+  });
+});
+
+describe('the payout preview of an earlier instant', () => {
+  // @promise preview-earlier
+  test('the payout preview of an earlier instant equals the preview that was returned then', async () => {
+    const own = await newApp(api);
+    const appId = own.appId as AppId;
+    const affiliates = [
+      await newAffiliate(api, own),
+      await newAffiliate(api, own),
+      await newAffiliate(api, own),
+    ];
+    const earnings: string[] = [];
+    const seen: { readonly at: number; readonly rows: readonly PreviewRow[] }[] = [];
+    const look = async () => {
+      await sleep(3);
+      const { at } = await api.sql.one<{ at: number }>`select epoch_ms(clock_timestamp()) as at`;
+      seen.push({ at, rows: await previewPayouts(api.sql, appId, at) });
+    };
+    const occurredAt = Date.UTC(2026, 0, 1);
+    await look();
+    for (let turn = 0; turn < 24; turn += 1) {
+      const affiliateId = affiliates[(turn * 7) % 3] ?? '';
+      const { at } = seen.at(-1) ?? { at: 0 };
+      if (turn % 6 === 4) await payOut(api, own, affiliateId);
+      else if (turn % 4 === 3) {
+        await insertReversal(api, earnings[turn % earnings.length] ?? '', {
+          amountCents: 7 + turn,
+          occurredAt,
+        });
+      } else {
+        // Some are due only when a later instant is reached, and some have matured.
+        const dueAt = turn % 5 === 0 ? at + 400 : occurredAt;
+        earnings.push(
+          await insertEarning(api, own, {
+            affiliateId,
+            amountCents: 100 + turn,
+            occurredAt,
+            dueAt,
+            matured: dueAt === occurredAt && turn % 2 === 0,
+          }),
+        );
+      }
+      await look();
+    }
+    await sleep(500);
+    await matureOverdue(api.sql, 100);
+    await look();
+    expect(seen.some(({ rows }) => rows.length === 0) && seen.some(({ rows }) => rows.length > 1)).toBe(true);
+    for (const { at, rows } of seen) {
+      const earlier = await previewEarlierPayouts(api.sql, appId, at);
+      expect(earlier?.map(({ affiliateId, count, totalCents }) => [affiliateId, count, totalCents])).toEqual(
+        rows.map(({ affiliateId, count, totalCents }) => [affiliateId, count, totalCents]),
+      );
+    }
+  });
+
+  // @promise preview-earlier
+  test('the payout preview takes an instant of the past, and refuses one that needs too many rows', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    const { now } = api.clock;
+    await insertEarning(api, own, {
+      affiliateId,
+      amountCents: 100,
+      occurredAt: now,
+      dueAt: now,
+      matured: true,
+    });
+    const preview = (asOf: string) =>
+      api.call('GET', `/apps/${own.appId}/payouts/preview?asOf=${asOf}`, { key: own.key });
+    const { body } = await preview('2026-05-31T22:00:00Z');
+    expect(body).toEqual({ asOf: '2026-05-31T22:00:00.000Z', rows: [], totalCents: 0 });
+    expect(await preview(String(now + 1))).toMatchObject({
+      status: 400,
+      body: { errors: [{ path: 'asOf' }] },
+    });
+    const [appId, at] = [own.appId as AppId, Date.UTC(2026, 4, 31)];
+    expect(await previewEarlierPayouts(api.sql, appId, at, 1)).toEqual([]);
+    await insertEarning(api, own, {
+      affiliateId,
+      amountCents: 1,
+      occurredAt: now,
+      dueAt: now,
+      matured: true,
+    });
+    expect(await previewEarlierPayouts(api.sql, appId, at, 1)).toBeUndefined();
+  });
+});
+
+describe('totals of commissions', () => {
+  // @promise commission-totals
+  test('the total of a range equals the sum of the listed commissions, whatever its limits, affiliate and link', async () => {
+    const own = await newApp(api);
+    const [ann, bob] = [await newAffiliate(api, own), await newAffiliate(api, own)];
+    const link = await newLink(api, own, ann);
+    const start = Date.UTC(2026, 0, 1, 5, 50);
+    // Minutes from the start. Blocks of six hours begin at 10, 370, 730 and 1090, quarter hours at 10, 25, …
+    const minutes = [0, 9, 10, 11, 24, 25, 100, 369, 370, 371, 500, 730, 740, 1090, 1100, 1500];
+    for (const [index, minute] of minutes.entries()) {
+      const id = await insertEarning(api, own, {
+        affiliateId: index % 3 === 0 ? bob : ann,
+        amountCents: 2 ** index,
+        occurredAt: start + minute * MINUTE_MS,
+        dueAt: start,
+        ...(index % 3 === 1 ? { linkId: link.id } : {}),
+      });
+      if (index === 7)
+        await insertReversal(api, id, { amountCents: 50, occurredAt: start + 745 * MINUTE_MS });
+    }
+    const limits = [null, 5, 10, 12, 25, 370, 375, 735, 741, 1101];
+    const all = (await list('/commissions?limit=100', own)).body.items;
+    for (const who of [
+      {},
+      { affiliateId: ann },
+      { linkId: link.id },
+      { affiliateId: bob, linkId: link.id },
+    ]) {
+      for (const from of limits) {
+        for (const to of limits.filter(
+          (limit, index) => limit === null || index % 2 === limits.indexOf(from) % 2,
+        )) {
+          const at = (minute: number | null) => (minute === null ? null : start + minute * MINUTE_MS);
+          const filter = {
+            affiliateId: null,
+            linkId: null,
+            ...who,
+            from: at(from),
+            to: at(to),
+          } as TotalsFilter;
+          const expected = all
+            .filter(
+              (row) =>
+                Object.entries(who).every(([name, value]) => row[name] === value) &&
+                Number(row['occurredAt']) >= (filter.from ?? 0) &&
+                Number(row['occurredAt']) < (filter.to ?? Infinity),
+            )
+            .reduce((sum, row) => sum + Number(row['amountCents']), 0);
+          const total = await readCommissionTotal(api.sql, own.appId as AppId, filter);
+          expect([who, from, to, total]).toEqual([who, from, to, expected]);
+        }
+      }
+    }
+    const { body } = await api.call(
+      'GET',
+      `/apps/${own.appId}/commissions/totals?affiliateId=${ann}&from=${start}`,
+      {
+        key: own.key,
+      },
+    );
+    expect(body).toMatchObject({ from: start, to: null, totalCents: expect.any(Number) });
+    const unknown = await api.call('GET', `/apps/${own.appId}/commissions/totals?affiliateId=none`, {
+      key: own.key,
+    });
+    expect(unknown.body).toEqual({ from: null, to: null, totalCents: 0 });
   });
 });
 

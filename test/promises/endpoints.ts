@@ -112,6 +112,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-commissions': 'returns a list' },
   },
   {
+    route: 'GET /apps/:appId/commissions/totals',
+    caller: 'account read',
+    promises: { 'commission-totals': 'returns the sum of the commissions of a range' },
+  },
+  {
     route: 'GET /apps/:appId/payouts',
     caller: 'account read',
     promises: { 'get-payouts': 'returns a list' },

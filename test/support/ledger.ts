@@ -11,6 +11,9 @@ export interface LedgerRow {
   readonly occurredAt: number;
   readonly dueAt: number;
   readonly matured?: boolean;
+  readonly linkId?: string;
+  /** The provider that reported it. Defaults to `stripe`. */
+  readonly source?: string;
 }
 
 /** An earning in the ledger with all that it hangs on, written past the webhooks. Answers its id. */
@@ -21,7 +24,7 @@ export async function insertEarning(
 ): Promise<string> {
   const { sql } = api;
   const { appId } = app;
-  const { affiliateId, amountCents } = row;
+  const { affiliateId, amountCents, linkId = null, source = 'stripe' } = row;
   const occurredAt = instant(row.occurredAt);
   const [secretId, deliveryId, eventId] = [newId('secret'), newId('delivery'), newId('event')];
   const [attributionId, bindingId, paymentId, id] = [
@@ -33,15 +36,15 @@ export async function insertEarning(
   const user = randomUUID();
   await sql`
     insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, expires_at)
-    values (${secretId}, ${appId}, 'stripe', 'production', ''::bytea, 'none', now())`;
+    values (${secretId}, ${appId}, ${source}, 'production', ''::bytea, 'none', now())`;
   await sql`
     insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, body_sha256,
                             event_id, completed_at)
-    values (${deliveryId}, ${appId}, 'stripe', ${occurredAt}, true, 'processed', ${secretId},
+    values (${deliveryId}, ${appId}, ${source}, ${occurredAt}, true, 'processed', ${secretId},
             ${createHash('sha256').update(id).digest()}, ${eventId}, now())`;
   await sql`
     insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at)
-    values (${eventId}, ${appId}, ${deliveryId}, 'stripe', ${eventId}, 'purchase', 'production', ${occurredAt}, now())`;
+    values (${eventId}, ${appId}, ${deliveryId}, ${source}, ${eventId}, 'purchase', 'production', ${occurredAt}, now())`;
   await sql`
     insert into attributions (id, app_id, device_id, affiliate_id, match_method, touched_at, first_open_at)
     values (${attributionId}, ${appId}, ${user}, ${affiliateId}, 'code', ${occurredAt}, ${occurredAt})`;
@@ -54,10 +57,10 @@ export async function insertEarning(
     values (${paymentId}, ${appId}, 'production', 'stripe', ${paymentId}, ${eventId}, 'USD', ${Math.min(amountCents * 5, Number.MAX_SAFE_INTEGER)},
             ${occurredAt}, false)`;
   await sql`
-    insert into commissions (id, app_id, affiliate_id, event_id, payment_id, binding_id, kind, rate_bps, base_cents,
+    insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, kind, rate_bps, base_cents,
                              amount_cents, source, customer_user_id, match_method, occurred_at, due_at)
-    values (${id}, ${appId}, ${affiliateId}, ${eventId}, ${paymentId}, ${bindingId}, 'earning', 2000, ${Math.min(amountCents * 5, Number.MAX_SAFE_INTEGER)},
-            ${amountCents}, 'stripe', ${user}, 'code', ${occurredAt}, ${instant(row.dueAt)})`;
+    values (${id}, ${appId}, ${affiliateId}, ${linkId}, ${eventId}, ${paymentId}, ${bindingId}, 'earning', 2000, ${Math.min(amountCents * 5, Number.MAX_SAFE_INTEGER)},
+            ${amountCents}, ${source}, ${user}, 'code', ${occurredAt}, ${instant(row.dueAt)})`;
   if (row.matured === true) {
     await sql`update commissions set status = 'matured', matured_at = ${instant(row.dueAt)} where id = ${id}`;
   }

@@ -166,6 +166,7 @@ create table affiliates (
 create index affiliates_by_created on affiliates (app_id, created_at, id);
 create index affiliates_by_status_created on affiliates (app_id, status, created_at, id);
 create index affiliates_by_name on affiliates (app_id, lower(name) collate "C", id);
+create index affiliates_by_email on affiliates (app_id, lower(email) collate "C", created_at, id) where email is not null;
 create index affiliates_by_status_name on affiliates (app_id, status, lower(name) collate "C", id);
 
 create table links (

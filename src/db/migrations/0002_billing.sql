@@ -37,6 +37,9 @@ create table deliveries (
 );
 create unique index deliveries_refused on deliveries (app_id, provider, refused_hour) where refused_hour is not null;
 create index deliveries_by_received on deliveries (app_id, received_at desc, id desc);
+-- Most deliveries are processed, so this index is small.
+create index deliveries_by_status on deliveries (app_id, processing_status, received_at desc, id desc)
+  where processing_status <> 'processed';
 -- The latest delivery that the provider itself sent. Refused ones have deliveries_refused.
 create index deliveries_latest_accepted on deliveries (app_id, provider, received_at desc)
   where signature_valid and not is_self_test;

@@ -168,6 +168,8 @@ create index commissions_by_event on commissions (event_id);
 create index commissions_by_occurred on commissions (app_id, occurred_at desc, id desc);
 create index commissions_by_affiliate on commissions (app_id, affiliate_id, occurred_at desc, id desc);
 create index commissions_by_status on commissions (app_id, status, occurred_at desc, id desc);
+create index commissions_by_link on commissions (app_id, link_id, occurred_at desc, id desc) where link_id is not null;
+create index commissions_by_kind on commissions (app_id, kind, occurred_at desc, id desc) where kind <> 'earning';
 create index commissions_by_affiliate_status on commissions (app_id, affiliate_id, status, occurred_at desc, id desc);
 -- For exports, for previews, and for the sweep that matures commissions.
 create index commissions_unpaid on commissions (app_id, affiliate_id, due_at) where status <> 'paid';
@@ -176,6 +178,9 @@ create index commissions_pending on commissions (due_at) where status = 'pending
 create index commissions_next_due on commissions (app_id, affiliate_id, due_at, id) where status <> 'paid' and amount_cents > 0;
 create index commissions_unpaid_deductions on commissions (app_id, affiliate_id, due_at, id)
   where status <> 'paid' and amount_cents < 0;
+-- For the preview of an earlier instant: what became owed, and is not paid yet or was paid by a payout.
+create index commissions_matured_since on commissions (app_id, (greatest(due_at, created_at))) where status = 'matured';
+create index commissions_paid_since on commissions (payout_id, (greatest(due_at, created_at))) where payout_id is not null;
 create index commissions_by_reprocess_run on commissions (reprocess_run_id, id) where reprocess_run_id is not null;
 
 -- Attributed revenue, signed like the ledger: one row when a payment is attributed, negative rows for refunds and disputes.

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import {
   createAffiliates,
   listAffiliatesByCreated,
+  listAffiliatesByEmail,
   listAffiliatesByName,
   listTopEarners,
   updateAffiliate,
@@ -9,7 +10,7 @@ import {
 import type { Affiliate, AffiliateListRow } from '../../db/affiliates.ts';
 import { AFFILIATE_STATUSES } from '../../domain/attribution.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
-import { ApiError, foundOrThrow } from '../errors.ts';
+import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
 import { cents, count, epochMs, idOf, label, rateBps, textField } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { decodeCursor, nameKey, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
@@ -50,6 +51,7 @@ const affiliatePatch = z.strictObject({
 const affiliatesQuery = z.object({
   ...pageQuery,
   status: status.optional(),
+  email: email.meta({ description: 'Ignores case. Takes no other `sort` than `created`.' }).optional(),
   sort: z.enum(['created', 'name', 'earnings']).default('created'),
 });
 
@@ -91,7 +93,20 @@ export const affiliateRoutes = [
     handler: async ({ deps, app, query }) => {
       const { limit, cursor, sort } = query;
       const filter = { status: query.status ?? null };
-      const key = { list: 'affiliates', appId: app.id, filters: { ...filter, sort } };
+      const address = query.email?.toLowerCase() ?? null;
+      const key = { list: 'affiliates', appId: app.id, filters: { ...filter, email: address, sort } };
+      if (address !== null) {
+        if (sort !== 'created') throw invalidField('sort', 'Must be created if `email` is given.');
+        const after = decodeCursor(key, timeKey, cursor);
+        const page = await listAffiliatesByEmail(
+          deps.sql,
+          app.id,
+          { ...filter, email: address },
+          after,
+          limit,
+        );
+        return presentPage(key, page, presentAffiliateRow);
+      }
       switch (sort) {
         case 'created': {
           const after = decodeCursor(key, timeKey, cursor);

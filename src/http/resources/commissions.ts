@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { readCommissionTotal } from '../../db/commission-totals.ts';
 import { COMMISSION_STATUSES, CORRECTION_REASONS, listCommissions } from '../../db/commissions.ts';
 import type { CommissionListRow } from '../../db/commissions.ts';
 import { MATCH_METHODS } from '../../domain/attribution.ts';
@@ -6,7 +7,15 @@ import { COMMISSION_KINDS } from '../../domain/evaluate-payment.ts';
 import { PROVIDER_NAMES } from '../../providers/index.ts';
 import { cents, epochMs, filterId, idOf, inputId, rateBps, textField } from '../fields.ts';
 import { fromTo } from '../instants.ts';
-import { decodeCursor, EMPTY_PAGE, millisKey, pageOf, pageQuery, presentPage } from '../pagination.ts';
+import {
+  decodeCursor,
+  EMPTY_PAGE,
+  MAY_BE_SHORT,
+  millisKey,
+  pageOf,
+  pageQuery,
+  presentPage,
+} from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
 const status = z.enum(COMMISSION_STATUSES);
@@ -43,7 +52,11 @@ export const commission = z.object({
 const commissionsQuery = z.object({
   ...pageQuery,
   affiliateId: inputId('affiliate').optional(),
+  linkId: inputId('link').optional(),
+  payoutId: inputId('payout').optional(),
   status: status.optional(),
+  kind: z.enum(COMMISSION_KINDS).optional(),
+  source: z.enum(PROVIDER_NAMES).optional(),
   ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
 });
 
@@ -74,6 +87,16 @@ export function presentCommission(row: CommissionListRow) {
   };
 }
 
+const totalsQuery = commissionsQuery.pick({ affiliateId: true, linkId: true, from: true, to: true });
+
+const totals = z.object({
+  from: epochMs.nullable(),
+  to: epochMs.nullable(),
+  totalCents: cents.describe(
+    'The sum of `amountCents`: earnings net of reversals and corrections. US cents.',
+  ),
+});
+
 export const commissionRoutes = [
   appRoute({
     method: 'GET',
@@ -81,17 +104,52 @@ export const commissionRoutes = [
     permission: 'read',
     operationId: 'listCommissions',
     summary: 'Lists commissions, reversals and corrections, latest purchase first.',
+    description: MAY_BE_SHORT,
     query: commissionsQuery,
     response: { status: 200, schema: pageOf(commission) },
     handler: async ({ deps, app, query }) => {
-      const filter = { status: query.status ?? null, from: query.from ?? null, to: query.to ?? null };
-      const filters = { ...filter, affiliateId: query.affiliateId ?? null };
-      const key = { list: 'commissions', appId: app.id, filters };
+      const filter = {
+        status: query.status ?? null,
+        kind: query.kind ?? null,
+        source: query.source ?? null,
+        from: query.from ?? null,
+        to: query.to ?? null,
+      };
+      const ids = {
+        affiliateId: query.affiliateId ?? null,
+        linkId: query.linkId ?? null,
+        payoutId: query.payoutId ?? null,
+      };
+      const key = { list: 'commissions', appId: app.id, filters: { ...filter, ...ids } };
       const after = decodeCursor(key, millisKey, query.cursor);
       const affiliateId = filterId('affiliate', query.affiliateId);
-      if (affiliateId === 'none') return EMPTY_PAGE;
-      const page = await listCommissions(deps.sql, app.id, { ...filter, affiliateId }, after, query.limit);
+      const linkId = filterId('link', query.linkId);
+      const payoutId = filterId('payout', query.payoutId);
+      if (affiliateId === 'none' || linkId === 'none' || payoutId === 'none') return EMPTY_PAGE;
+      const selected = { ...filter, affiliateId, linkId, payoutId };
+      const page = await listCommissions(deps.sql, app.id, selected, after, query.limit);
       return presentPage(key, page, presentCommission);
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/commissions/totals',
+    permission: 'read',
+    operationId: 'getCommissionTotals',
+    summary: 'Adds up the commissions of a range of time.',
+    description:
+      'Returns the sum of `amountCents` of the rows that `GET /apps/:appId/commissions` lists for the same parameters, to ' +
+      'the millisecond and cent. It reads stored sums, so its cost does not depend on the number of rows.',
+    query: totalsQuery,
+    response: { status: 200, schema: totals },
+    handler: async ({ deps, app, query }) => {
+      const range = { from: query.from ?? null, to: query.to ?? null };
+      const affiliateId = filterId('affiliate', query.affiliateId);
+      const linkId = filterId('link', query.linkId);
+      if (affiliateId === 'none' || linkId === 'none') return { ...range, totalCents: 0 };
+      const totalCents = await readCommissionTotal(deps.sql, app.id, { affiliateId, linkId, ...range });
+      return { ...range, totalCents };
     },
   }),
 ];

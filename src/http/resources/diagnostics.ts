@@ -17,7 +17,7 @@ import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../domain/likely-causes.ts
 import { workflowIds } from '../../domain/workflow-ids.ts';
 import { PROVIDER_NAMES } from '../../providers/index.ts';
 import { cents, count, epochMs, idOf, textField } from '../fields.ts';
-import { decodeCursor, millisKey, pageOf, pageQuery, presentPage } from '../pagination.ts';
+import { decodeCursor, MAY_BE_SHORT, millisKey, pageOf, pageQuery, presentPage } from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
 /** How many user ids of each side are returned at most. */
@@ -201,12 +201,18 @@ export const diagnosticsRoutes = [
     permission: 'read',
     operationId: 'listDeliveries',
     summary: 'Lists webhook deliveries and their outcomes, latest first.',
-    query: z.object(pageQuery),
+    description: MAY_BE_SHORT,
+    query: z.object({
+      ...pageQuery,
+      processingStatus: z.enum(PROCESSING_STATUSES).optional(),
+      source: source.optional(),
+    }),
     response: { status: 200, schema: pageOf(delivery) },
     handler: async ({ deps, app, query }) => {
-      const key = { list: 'webhooks', appId: app.id, filters: {} };
+      const filter = { processingStatus: query.processingStatus ?? null, source: query.source ?? null };
+      const key = { list: 'webhooks', appId: app.id, filters: filter };
       const after = decodeCursor(key, millisKey, query.cursor);
-      const page = await listWebhookDeliveries(deps.sql, app.id, after, query.limit);
+      const page = await listWebhookDeliveries(deps.sql, app.id, filter, after, query.limit);
       return presentPage(key, page, presentDelivery);
     },
   }),

@@ -1,6 +1,6 @@
 import * as z from 'zod';
 import { listTopEarners } from '../../db/affiliates.ts';
-import { listCommissions } from '../../db/commissions.ts';
+import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import { listTopLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readAppTotals } from '../../db/overviews.ts';
 import type { EarningTotals, Funnel } from '../../db/overviews.ts';
@@ -60,12 +60,11 @@ export const overviewRoutes = [
     summary: "Retrieves an app's all-time totals, top affiliates, top links and latest commissions.",
     response: { status: 200, schema: appOverview },
     handler: async ({ deps, app }) => {
-      const everything = { affiliateId: null, status: null, from: null, to: null };
       const [totals, affiliates, links, commissions] = await Promise.all([
         readAppTotals(deps.sql, app.id),
         listTopEarners(deps.sql, app.id, { status: null }, TOP),
         listTopLinks(deps.sql, app.id, null, TOP),
-        listCommissions(deps.sql, app.id, everything, null, RECENT_COMMISSIONS),
+        listCommissions(deps.sql, app.id, ALL_COMMISSIONS, null, RECENT_COMMISSIONS),
       ]);
       return {
         funnel: presentFunnel(totals),

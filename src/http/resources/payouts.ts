@@ -3,10 +3,11 @@ import { exportPayout } from '../../commands/export-payout.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../db/ledger.ts';
 import { readPayoutCsv } from '../../db/payout-csv.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
-import { listPayouts, previewPayouts } from '../../db/payout-lists.ts';
+import { listPayouts, previewEarlierPayouts, previewPayouts } from '../../db/payout-lists.ts';
 import type { PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
-import { ApiError, foundOrThrow, notFound } from '../errors.ts';
+import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
 import { cents, count, epochMs, filterId, idOf, inputId, textField } from '../fields.ts';
+import { instantInQuery } from '../instants.ts';
 import { readIdempotencyKey } from '../idempotency.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { appRoute, rawAppRoute } from '../route.ts';
@@ -142,10 +143,27 @@ export const payoutRoutes = [
     path: '/apps/:appId/payouts/preview',
     permission: 'read',
     operationId: 'previewPayouts',
-    summary: 'Previews what exports would pay now.',
-    description: 'Lists affiliates with a positive net, largest first. Writes nothing.',
+    summary: 'Previews what exports would pay now, or what was owed at an earlier instant.',
+    description:
+      'Lists affiliates with a positive net, largest first. Writes nothing. With `asOf`, it counts the commissions that ' +
+      'were in the ledger and due at that instant and that no payout had paid yet. What was appended or paid later changes ' +
+      'nothing. Affiliates have their current names.',
+    query: z.object({
+      asOf: instantInQuery(
+        1_781_524_800_000,
+        'What was owed at this instant. Must not be in the future. Defaults to now.',
+      ).optional(),
+    }),
     response: { status: 200, schema: preview },
-    handler: async ({ deps, app, now }) => presentPreview(now, await previewPayouts(deps.sql, app.id, now)),
+    handler: async ({ deps, app, query, now }) => {
+      const { asOf } = query;
+      if (asOf === undefined) return presentPreview(now, await previewPayouts(deps.sql, app.id, now));
+      if (asOf > now) throw invalidField('asOf', 'Must not be in the future.');
+      const rows = await previewEarlierPayouts(deps.sql, app.id, asOf);
+      if (rows === undefined)
+        throw invalidField('asOf', 'Too much was paid or became due since then. Choose a later instant.');
+      return presentPreview(asOf, rows);
+    },
   }),
 
   rawAppRoute({
