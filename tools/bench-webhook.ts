@@ -1,4 +1,3 @@
-import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
@@ -22,7 +21,7 @@ import { connect } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { runServer } from '../src/server.ts';
 import { NO_CALLBACKS } from './no-callbacks.ts';
-import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
+import { createBenchApp, percentile, postPurchase } from './bench-support.ts';
 
 const WARM_UP_REQUESTS = 200;
 const SEQUENTIAL_REQUESTS = 200;
@@ -39,10 +38,6 @@ interface Figures {
   readonly perSecond: number;
   /** Responses per second, measured until the last hold timer was started: the rate that can be sustained. */
   readonly sustainedPerSecond: number;
-}
-
-function percentile(sorted: readonly number[], share: number): number {
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
 const median = (values: readonly number[]) =>
@@ -66,19 +61,10 @@ async function load(
     while (next < count) {
       const n = next;
       next += 1;
-      const body = bodyOf(
-        stripeInvoicePaid({ userId: users[n % users.length] ?? '', amount: 1_999, occurredAt: Date.now() }),
-      );
-      const headers = {
-        'content-type': 'application/json',
-        'stripe-signature': signStripe(body, secret, Math.floor(Date.now() / 1000)),
-      };
       const sent = performance.now();
-      const response = await fetch(url, { method: 'POST', body: body as never, headers });
-      const result = (await response.json()) as { commissionId?: string };
+      const { status, body } = await postPurchase(url, secret, users[n % users.length] ?? '');
       times.push(performance.now() - sent);
-      if (!result.commissionId)
-        throw new Error(`no commission: ${response.status} ${JSON.stringify(result)}`);
+      if (!body.commissionId) throw new Error(`no commission: ${status} ${JSON.stringify(body)}`);
     }
   };
   await Promise.all(Array.from({ length: inFlight }, sendNext));
@@ -103,39 +89,6 @@ async function measure(
     perSecond: CONCURRENT_REQUESTS / seconds,
     sustainedPerSecond: (CONCURRENT_REQUESTS * 1000) / (performance.now() - begin),
   };
-}
-
-interface BenchApp {
-  readonly appId: string;
-  readonly stripeSecret: string;
-  /** User ids, each bound to an install of another creator. */
-  readonly users: readonly string[];
-}
-
-/** Creates an app with a Stripe secret and `USERS` users, each attributed to a creator of their own. */
-async function createBenchApp(base: string, key: string): Promise<BenchApp> {
-  const call = async (method: string, route: string, body: object, bearer = key) => {
-    const headers = { authorization: `Bearer ${bearer}`, 'content-type': 'application/json' };
-    const response = await fetch(base + route, { method, headers, body: JSON.stringify(body) });
-    if (!response.ok) throw new Error(`${route}: ${await response.text()}`);
-    return (await response.json()) as Record<string, string>;
-  };
-  const { id: appId = '', sdkKey } = await call('POST', '/apps', { name: 'Bench' });
-  const stripeSecret = `whsec_bench_${randomBytes(8).toString('hex')}`;
-  await call('PUT', `/apps/${appId}/webhooks/stripe/secret`, { secret: stripeSecret });
-  const users: string[] = [];
-  for (let n = 0; n < USERS; n += 1) {
-    const [slug, deviceId, customerUserId] = [`bench-${n}`, `device-${n}`, `user-${n}`];
-    const claimToken = randomUUID();
-    const { id: affiliateId } = await call('POST', `/apps/${appId}/affiliates`, { name: `Creator ${n}` });
-    const link = { affiliateId, slug, destinationUrl: 'https://example.com' };
-    await call('POST', `/apps/${appId}/links`, link);
-    await call('POST', '/clicks', { customerAppId: appId, slug, claimToken });
-    await call('POST', '/sdk/install', { deviceId, claimToken, firstOpenAt: Date.now() }, sdkKey);
-    await call('POST', '/sdk/identify', { deviceId, customerUserId, identifiedAt: Date.now() }, sdkKey);
-    users.push(customerUserId);
-  }
-  return { appId, stripeSecret, users };
 }
 
 /** Starts a plain Koa server that receives the webhooks of an app and runs their SQL without Temporal. */
@@ -193,7 +146,10 @@ const { service, backends, stop } = await runServer(config);
 await service.whenReady(60_000);
 const account = await createAccount(service.sql, 'Bench');
 const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup']);
-const { appId, stripeSecret, users } = await createBenchApp(service.url ?? '', key);
+const { appId, stripeSecret, users } = await createBenchApp(service.url ?? '', key, {
+  creators: USERS,
+  users: USERS,
+});
 
 const sql = connect({ url: backends.databaseUrl, max: 20 });
 const plainServer = await startPlainServer(sql, backends.secretsKeys, appId);

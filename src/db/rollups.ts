@@ -135,7 +135,7 @@ export async function repairRollups(sql: Sql): Promise<number> {
                   from missing where span <> 'six_hours'
                 union all
                 select * from misplaced) x
-         order by scope, scope_id, bucket_at, shard
+         order by rollup_lock_rank(scope), scope_id, bucket_at, shard
         on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
           clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
           identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
@@ -154,7 +154,7 @@ export async function repairRollups(sql: Sql): Promise<number> {
         select ${appId}::text, scope, scope_id, bucket_at, 0, clicks, installs, identified, paid_users, revenue_cents,
                commission_cents
           from missing where span = 'six_hours'
-         order by scope, scope_id, bucket_at
+         order by rollup_lock_rank(scope), scope_id, bucket_at
         on conflict (app_id, scope, scope_id, block_at, shard) do update set
           clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
           identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,

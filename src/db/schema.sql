@@ -1015,12 +1015,12 @@ begin
            case when v.is_total = 0 then null when v.scope = 'link' then d.clicks
                 when v.scope = 'affiliate' and is_money then d.commission_cents end,
            case when v.scope = 'link' and v.is_total = 1 then d.affiliate_id end
-      from (values ('affiliate', d.affiliate_id::text, timestamptz '-infinity', 1),
-                   ('affiliate', d.affiliate_id::text, rollup_bucket(d.at), 0),
-                   ('app', d.app_id::text, '-infinity', 1),
+      from (values ('app', d.app_id::text, timestamptz '-infinity', 1),
                    ('app', d.app_id::text, rollup_bucket(d.at), 0),
                    ('link', d.link_id::text, '-infinity', 1),
-                   ('link', d.link_id::text, rollup_bucket(d.at), 0)) v (scope, scope_id, bucket_at, is_total)
+                   ('link', d.link_id::text, rollup_bucket(d.at), 0),
+                   ('affiliate', d.affiliate_id::text, '-infinity', 1),
+                   ('affiliate', d.affiliate_id::text, rollup_bucket(d.at), 0)) v (scope, scope_id, bucket_at, is_total)
      where v.scope_id is not null and (v.is_total = 1 or is_timed)
     on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
       clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
@@ -1034,7 +1034,7 @@ begin
                                       revenue_cents, commission_cents)
       select d.app_id, v.scope, v.scope_id, rollup_block(d.at), pg_backend_pid() % 8,
              d.clicks, d.installs, d.identified, d.paid_users, d.revenue_cents, d.commission_cents
-        from (values ('affiliate', d.affiliate_id::text), ('app', d.app_id::text), ('link', d.link_id::text))
+        from (values ('app', d.app_id::text), ('link', d.link_id::text), ('affiliate', d.affiliate_id::text))
              v (scope, scope_id)
        where v.scope_id is not null
       on conflict (app_id, scope, scope_id, block_at, shard) do update set
@@ -1067,7 +1067,7 @@ begin
      and (b.is_total = 1 or x.clicks <> 0 or x.installs <> 0 or x.identified <> 0 or x.paid_users <> 0
           or x.revenue_cents <> 0 or x.commission_cents <> 0)
    group by 1, 2, 3, 4, 5, b.is_total
-   order by 1, 2, 3, 4, 5
+   order by 1, rollup_lock_rank(s.scope), 3, 4, 5
   on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
     clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
     identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
@@ -1087,7 +1087,7 @@ begin
      and (x.clicks <> 0 or x.installs <> 0 or x.identified <> 0 or x.paid_users <> 0 or x.revenue_cents <> 0
           or x.commission_cents <> 0)
    group by 1, 2, 3, 4, 5
-   order by 1, 2, 3, 4, 5
+   order by 1, rollup_lock_rank(s.scope), 3, 4, 5
   on conflict (app_id, scope, scope_id, block_at, shard) do update set
     clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
     identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
@@ -1484,6 +1484,14 @@ CREATE OR REPLACE FUNCTION rollup_bucket(at timestamp with time zone)
  IMMUTABLE PARALLEL SAFE
 AS $function$
   select date_bin('15 minutes', at, timestamptz '2000-01-01 00:00:00+00')
+$function$;
+
+CREATE OR REPLACE FUNCTION rollup_lock_rank(scope text)
+ RETURNS integer
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select case scope when 'app' then 1 when 'link' then 2 else 3 end
 $function$;
 
 CREATE OR REPLACE FUNCTION same_payment(of_app app_id, of_environment environment, of_store text, refs text[])

@@ -1,5 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { listTopEarners } from '../../src/db/affiliates.ts';
 import { listTopLinks } from '../../src/db/links.ts';
 import { newId } from '../../src/db/new-id.ts';
@@ -95,6 +97,58 @@ describe('six-hour blocks', () => {
     expect(await repairRollups(sql)).toBe(2);
     expect(await findRollupDifferences(sql)).toEqual([]);
   });
+});
+
+/** Opens two connections that write to the same shard. */
+async function sameShard(url: string): Promise<[pg.Client, pg.Client]> {
+  const byShard = new Map<number, pg.Client>();
+  for (;;) {
+    const client = new pg.Client(url);
+    await client.connect();
+    const { rows } = await client.query<{ shard: number }>('select pg_backend_pid() % 8 as shard');
+    const shard = rows[0]?.shard ?? 0;
+    const other = byShard.get(shard);
+    if (other !== undefined) {
+      byShard.delete(shard);
+      await Promise.all([...byShard.values()].map(async (unused) => await unused.end()));
+      return [other, client];
+    }
+    byShard.set(shard, client);
+  }
+}
+
+describe('concurrent facts of one creator', () => {
+  test.each([1, 2])(
+    'an evaluation and a statement of %i clicks of the same creator do not deadlock',
+    async (clicks) => {
+      const { sql, url } = database;
+      const { appId, affiliates, links } = await newTenant(sql, 1, 1);
+      const [evaluation, clicking] = await sameShard(url);
+      // The columns after the ids: when, clicks, installs, identified, paid users, revenue, commission, matured, paid, count.
+      const delta = (counts: string) =>
+        `row('${appId}', '${affiliates[0]}', '${links[0]}', '2026-03-01', ${counts})::rollup_delta`;
+      const add = async (client: pg.Client, ...deltas: string[]) =>
+        await client.query(`select add_to_rollups(array[${deltas.join(', ')}])`);
+      // The three triggers of one earning, in one transaction, as at the end of its statement.
+      await evaluation.query('begin');
+      await add(evaluation, delta('0, 0, 0, 0, 0, 400, 0, 0, 0'));
+      const clicked = add(
+        clicking,
+        ...Array.from({ length: clicks }, () => delta('1, 0, 0, 0, 0, 0, 0, 0, 0')),
+      );
+      await sleep(50);
+      const earned = (async () => {
+        await add(evaluation, delta('0, 0, 0, 0, 2000, 0, 0, 0, 0'));
+        await add(evaluation, delta('0, 0, 0, 1, 0, 0, 0, 0, 0'));
+        await evaluation.query('commit');
+      })();
+      const outcomes = await Promise.allSettled([clicked, earned]);
+      await Promise.all([evaluation.end(), clicking.end()]);
+      expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+      // These sums have no facts.
+      await repairRollups(sql);
+    },
+  );
 });
 
 describe('the order of earners', () => {

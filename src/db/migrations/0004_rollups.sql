@@ -103,10 +103,18 @@ create view rollup_facts as
          case status when 'matured' then 1 else 0 end
     from commissions;
 
--- Adds facts to the sums of the app, its affiliate and its link: in all time, in the quarter hour and in the six hours.
--- Status sums have no history, so they are only in the all-time row. Rows are taken in the order of the key, those of
--- `rollups` first, so that two statements cannot deadlock here. Nearly every statement adds one fact, and for one fact
--- Postgres needs neither to group nor to sort: the values below are in the order of the key.
+-- The position of a scope in the order in which all statements lock rows: app, link, affiliate. One earning runs the triggers
+-- of commissions, revenue and paid users, each with a call of the function below. With this order, a statement that shares a
+-- shard with another one meets it at the row of the app, before it has locked anything that the other one still needs. Money
+-- of an affiliate is always in shard 0, which statements of all shards share: so these rows come last.
+create function rollup_lock_rank(scope text) returns integer language sql immutable parallel safe as $$
+  select case scope when 'app' then 1 when 'link' then 2 else 3 end
+$$;
+
+-- Adds facts to the sums of the app, its link and its affiliate: in all time, in the quarter hour and in the six hours.
+-- Status sums have no history, so they are only in the all-time row. Rows are taken in the order above, those of `rollups`
+-- first. Nearly every statement adds one fact, and for one fact Postgres needs neither to group nor to sort: the values below
+-- are in that order.
 create function add_to_rollups(deltas rollup_delta[]) returns void language plpgsql as $$
 declare
   d rollup_delta;
@@ -128,12 +136,12 @@ begin
            case when v.is_total = 0 then null when v.scope = 'link' then d.clicks
                 when v.scope = 'affiliate' and is_money then d.commission_cents end,
            case when v.scope = 'link' and v.is_total = 1 then d.affiliate_id end
-      from (values ('affiliate', d.affiliate_id::text, timestamptz '-infinity', 1),
-                   ('affiliate', d.affiliate_id::text, rollup_bucket(d.at), 0),
-                   ('app', d.app_id::text, '-infinity', 1),
+      from (values ('app', d.app_id::text, timestamptz '-infinity', 1),
                    ('app', d.app_id::text, rollup_bucket(d.at), 0),
                    ('link', d.link_id::text, '-infinity', 1),
-                   ('link', d.link_id::text, rollup_bucket(d.at), 0)) v (scope, scope_id, bucket_at, is_total)
+                   ('link', d.link_id::text, rollup_bucket(d.at), 0),
+                   ('affiliate', d.affiliate_id::text, '-infinity', 1),
+                   ('affiliate', d.affiliate_id::text, rollup_bucket(d.at), 0)) v (scope, scope_id, bucket_at, is_total)
      where v.scope_id is not null and (v.is_total = 1 or is_timed)
     on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
       clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
@@ -147,7 +155,7 @@ begin
                                       revenue_cents, commission_cents)
       select d.app_id, v.scope, v.scope_id, rollup_block(d.at), pg_backend_pid() % 8,
              d.clicks, d.installs, d.identified, d.paid_users, d.revenue_cents, d.commission_cents
-        from (values ('affiliate', d.affiliate_id::text), ('app', d.app_id::text), ('link', d.link_id::text))
+        from (values ('app', d.app_id::text), ('link', d.link_id::text), ('affiliate', d.affiliate_id::text))
              v (scope, scope_id)
        where v.scope_id is not null
       on conflict (app_id, scope, scope_id, block_at, shard) do update set
@@ -180,7 +188,7 @@ begin
      and (b.is_total = 1 or x.clicks <> 0 or x.installs <> 0 or x.identified <> 0 or x.paid_users <> 0
           or x.revenue_cents <> 0 or x.commission_cents <> 0)
    group by 1, 2, 3, 4, 5, b.is_total
-   order by 1, 2, 3, 4, 5
+   order by 1, rollup_lock_rank(s.scope), 3, 4, 5
   on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
     clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
     identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
@@ -200,7 +208,7 @@ begin
      and (x.clicks <> 0 or x.installs <> 0 or x.identified <> 0 or x.paid_users <> 0 or x.revenue_cents <> 0
           or x.commission_cents <> 0)
    group by 1, 2, 3, 4, 5
-   order by 1, 2, 3, 4, 5
+   order by 1, rollup_lock_rank(s.scope), 3, 4, 5
   on conflict (app_id, scope, scope_id, block_at, shard) do update set
     clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
     identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
