@@ -1,5 +1,4 @@
 import { loadWorkflowBundle } from '../temporal/bundle.ts';
-import { TASK_QUEUE } from '../temporal/names.ts';
 import { ConfigError } from './config/config.ts';
 import type { Config } from './config/config.ts';
 import { createLogger } from './config/logger.ts';
@@ -48,7 +47,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       maxConnections: config.maxConnections,
       metricsPort: config.metricsPort,
       databaseUrl: backends.databaseUrl,
-      temporal: { ...backends.temporal, taskQueue: TASK_QUEUE },
+      temporal: backends.temporal,
       secretBox: createSecretBox(backends.secretsKeys),
       logger,
       ratesUrl: config.ratesUrl,

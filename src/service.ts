@@ -4,14 +4,16 @@ import type { NativeConnectionOptions, WorkflowBundle } from '@temporalio/worker
 import type { Logger } from 'pino';
 import { createActivities } from '../activities/index.ts';
 import { TemporalConnection } from '../temporal/connection.ts';
+import { awaitedQueue } from '../temporal/names.ts';
 import { startRelay } from '../temporal/relay.ts';
 import type { Relay } from '../temporal/relay.ts';
-import type { ScheduleId } from '../temporal/schedules.ts';
+import type { ScheduledWorkflow } from '../temporal/schedules.ts';
 import { TemporalWorkflowStarter } from '../temporal/workflow-starter.ts';
 import type { Config } from './config/config.ts';
 import type { SecretBox } from './config/secret-box.ts';
 import { StartupError } from './config/startup-error.ts';
 import { createAddressHasher } from './commands/address-hasher.ts';
+import { findInstallationId } from './db/installation.ts';
 import { migrate } from './db/migrate.ts';
 import { connect } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
@@ -48,7 +50,6 @@ export interface ServiceSettings {
   readonly temporal: {
     readonly connection: NativeConnectionOptions;
     readonly namespace: string;
-    readonly taskQueue: string;
   };
   readonly secretBox: SecretBox;
   readonly logger: Logger;
@@ -79,6 +80,8 @@ export interface Service {
   readonly metricsUrl: string | null;
   readonly sql: Sql;
   readonly relay: Relay;
+  /** The task queue of awaited work; its name has the installation's id. */
+  readonly taskQueue: string;
   readonly ready: () => Promise<readonly ReadinessCheck[]>;
   /** Whether Temporal is available right now. */
   readonly isTemporalReady: () => boolean;
@@ -108,7 +111,8 @@ const STATEMENT_TIMEOUT_MS = 4_000;
 export async function startService(settings: ServiceSettings): Promise<Service> {
   const { logger, secretBox } = settings;
   const sql = await openDatabase(settings);
-  const background = startBackground(settings, sql);
+  const taskQueue = await findTaskQueue(sql);
+  const background = startBackground(settings, sql, taskQueue);
   const { connection, relay } = background;
   const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
   const readiness = createReadiness({ sql, connection, checkSecrets });
@@ -152,6 +156,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     metricsUrl: metricsServer?.url ?? null,
     sql,
     relay,
+    taskQueue,
     ready: readiness,
     isTemporalReady: () => connection.problem === null,
     whenReady: (timeoutMs) => waitUntilReady(connection, timeoutMs),
@@ -177,6 +182,16 @@ async function openDatabase({ databaseUrl, poolSize, logger }: ServiceSettings):
   });
 }
 
+/** Returns the task queue of this installation. Closes the pool when the database fails. */
+async function findTaskQueue(sql: Sql): Promise<string> {
+  try {
+    return awaitedQueue(await findInstallationId(sql));
+  } catch (error) {
+    await sql.close();
+    throw error;
+  }
+}
+
 /** The error of a database that can't be used, in one sentence without its password. */
 function unusableDatabase(databaseUrl: string, error: unknown): StartupError {
   const { host, pathname } = new URL(databaseUrl);
@@ -196,7 +211,7 @@ interface Background {
 }
 
 /** Starts everything that works without a request: the Temporal connection with its worker, the relay, housekeeping. */
-function startBackground(settings: ServiceSettings, sql: Sql): Background {
+function startBackground(settings: ServiceSettings, sql: Sql, taskQueue: string): Background {
   const { temporal, role, secretBox, logger, workflowBundle, setUpPauseMs, ratesUrl = null } = settings;
   const hasWorker = role !== 'api';
   const limits: EvaluationLimits =
@@ -217,6 +232,7 @@ function startBackground(settings: ServiceSettings, sql: Sql): Background {
     });
   const connection = new TemporalConnection({
     ...temporal,
+    taskQueue,
     schedules: schedulesOf(settings),
     ...(setUpPauseMs === undefined ? {} : { setUpPauseMs }),
     logger,
@@ -224,7 +240,7 @@ function startBackground(settings: ServiceSettings, sql: Sql): Background {
   });
   const workflows = new TemporalWorkflowStarter({
     client: () => connection.client,
-    taskQueue: temporal.taskQueue,
+    taskQueue,
     hasWorker,
     shortestHoldMs: settings.shortestHoldMs,
     logger,
@@ -244,7 +260,10 @@ function startBackground(settings: ServiceSettings, sql: Sql): Background {
   };
 }
 
-function schedulesOf({ withSchedule = true, ratesUrl = null }: ServiceSettings): readonly ScheduleId[] {
+function schedulesOf({
+  withSchedule = true,
+  ratesUrl = null,
+}: ServiceSettings): readonly ScheduledWorkflow[] {
   if (!withSchedule) return [];
   return ratesUrl === null ? ['sweep'] : ['sweep', 'rates'];
 }

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Activities } from '../activities/index.ts';
 import { connectToTemporal, TemporalRefusal } from './connect.ts';
 import { reasonOf } from './grpc-errors.ts';
-import type { ScheduleId } from './schedules.ts';
+import type { ScheduledWorkflow } from './schedules.ts';
 import { findMissingSearchAttributes } from './search-attributes.ts';
 import { installSdkRuntime } from './sdk-runtime.ts';
 import { ServerSetUp } from './set-up.ts';
@@ -28,7 +28,7 @@ export interface TemporalConnectionSettings {
     readonly activities: () => Activities;
   } | null;
   /** Empty in tests that share one server. */
-  readonly schedules: readonly ScheduleId[];
+  readonly schedules: readonly ScheduledWorkflow[];
   /** How often missing search attributes and Schedules are restored, as after the server was wiped; a minute by default. */
   readonly setUpPauseMs?: number;
   readonly logger: Logger;

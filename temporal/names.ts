@@ -1,5 +1,7 @@
-/** The task queue of the work that someone waits for: deliveries and payouts. */
-export const TASK_QUEUE = 'tributary';
+/** Returns the task queue of the work that someone waits for in an installation: deliveries and payouts. */
+export function awaitedQueue(installationId: string): string {
+  return `tributary-${installationId}`;
+}
 
 /** Returns the task queue of background work that belongs to a task queue of awaited work. */
 export function backgroundQueue(taskQueue: string): string {

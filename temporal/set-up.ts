@@ -2,10 +2,9 @@ import type { Client } from '@temporalio/client';
 import type { NativeConnection } from '@temporalio/worker';
 import type { Logger } from 'pino';
 import { reasonOf } from './grpc-errors.ts';
-import { backgroundQueue } from './names.ts';
 import { ensureNamespace } from './namespace.ts';
 import { ensureSchedules } from './schedules.ts';
-import type { ScheduleId } from './schedules.ts';
+import type { ScheduledWorkflow } from './schedules.ts';
 import { ensureSearchAttributes } from './search-attributes.ts';
 
 const DEADLINE_MS = 10_000;
@@ -15,7 +14,7 @@ export interface SetUpTarget {
   readonly client: Client;
   readonly namespace: string;
   readonly taskQueue: string;
-  readonly schedules: readonly ScheduleId[];
+  readonly schedules: readonly ScheduledWorkflow[];
 }
 
 /**
@@ -36,7 +35,7 @@ async function setUpServer(target: SetUpTarget): Promise<readonly string[]> {
       (error: unknown) =>
         `The search attributes of the namespace ${namespace} can't be checked (${reasonOf(error)}).`,
     ),
-    await within(() => ensureSchedules(client, backgroundQueue(taskQueue), schedules)).catch(
+    await within(() => ensureSchedules(client, taskQueue, schedules)).catch(
       (error: unknown) =>
         `The Schedules of the namespace ${namespace} can't be created (${reasonOf(error)}).`,
     ),

@@ -15,6 +15,7 @@ create domain commission_id as text collate "C" CHECK ((VALUE ~ '^com_[0-7][0-9a
 create domain delivery_id as text collate "C" CHECK ((VALUE ~ '^del_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain environment as text collate "C" CHECK ((VALUE = ANY (ARRAY['production'::text, 'sandbox'::text])));
 create domain event_id as text collate "C" CHECK ((VALUE ~ '^evt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain installation_id as text collate "C" CHECK ((VALUE ~ '^ins_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain link_id as text collate "C" CHECK ((VALUE ~ '^lnk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain payment_id as text collate "C" CHECK ((VALUE ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -474,6 +475,14 @@ create table identity_secrets (
   constraint identity_secrets_secret_id_key UNIQUE (secret_id),
   constraint identity_secrets_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint previous_is_complete CHECK ((num_nulls(previous_ciphertext, previous_encryption_key_id, previous_expires_at) = ANY (ARRAY[0, 3])))
+);
+
+create table installation (
+  id installation_id not null,
+  only_row boolean not null default true,
+  constraint installation_pkey PRIMARY KEY (id),
+  constraint installation_only_row_key UNIQUE (only_row),
+  constraint installation_only_row_check CHECK (only_row)
 );
 
 create table link_subdomains (

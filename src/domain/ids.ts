@@ -21,6 +21,7 @@ export const ID_PREFIXES = {
   adjustment: 'adj',
   binding: 'bnd',
   reprocessRun: 'rpr',
+  installation: 'ins',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;
@@ -45,6 +46,7 @@ export type PaymentId = Id<'payment'>;
 export type AdjustmentId = Id<'adjustment'>;
 export type BindingId = Id<'binding'>;
 export type ReprocessRunId = Id<'reprocessRun'>;
+export type InstallationId = Id<'installation'>;
 
 /** 26 base32 characters, the first at most 7: a UUID has 128 bits, and 26 characters can represent 130. */
 const BODY = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;

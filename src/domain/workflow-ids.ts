@@ -7,6 +7,8 @@ export const workflowIds = {
   payout: (affiliateId: string) => `payout:${affiliateId}`,
   heal: (bindingId: string) => `heal:${bindingId}`,
   reprocess: (reprocessRunId: string) => `reprocess:${reprocessRunId}`,
+  /** A Schedule of an installation. Its runs have this id and their time. */
+  schedule: (workflow: string, taskQueue: string) => `${workflow}:${taskQueue}`,
   /** One workflow per task queue evaluates all payments without an exchange rate. */
   convert: (taskQueue: string) => `convert:${taskQueue}`,
 } as const;

@@ -22,7 +22,7 @@ describe('values that callers and rows store', () => {
     [
       'prefixes of ids',
       Object.values(ID_PREFIXES),
-      'acct app aff lnk clk att evt del com pay key sec req pmt adj bnd rpr',
+      'acct app aff lnk clk att evt del com pay key sec req pmt adj bnd rpr ins',
     ],
   ])('stored values do not change: %s', (_, words, expected) => {
     expect(words).toEqual(expected.split(' '));
@@ -41,6 +41,7 @@ describe('values that callers and rows store', () => {
     expect(workflowIds.payout('aff_1')).toBe('payout:aff_1');
     expect(workflowIds.heal('bnd_1')).toBe('heal:bnd_1');
     expect(workflowIds.reprocess('rpr_1')).toBe('reprocess:rpr_1');
+    expect(workflowIds.schedule('sweep', 'tributary-ins_1')).toBe('sweep:tributary-ins_1');
     expect(workflowIds.convert('tributary')).toBe('convert:tributary');
   });
 });

@@ -9,7 +9,7 @@ import { runOn } from '../support/postgres-admin.ts';
 import { insertEarning } from '../support/ledger.ts';
 import { backgroundQueue } from '../../temporal/names.ts';
 import { BACKGROUND_CONCURRENCY } from '../../temporal/worker.ts';
-import { startTestService, temporalAddress } from '../support/service.ts';
+import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
 let api: TestService;
@@ -22,11 +22,6 @@ beforeAll(async () => {
     settings: {
       role: 'worker',
       databaseUrl: api.database.url,
-      temporal: {
-        connection: { address: temporalAddress() },
-        namespace: 'default',
-        taskQueue: api.taskQueue,
-      },
     },
   });
   founder = await setUpFounder(api);

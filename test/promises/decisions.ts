@@ -445,6 +445,8 @@ const OPERATION: readonly PromiseSection[] = [
       'lost-key-resend': 'a webhook that may need a lost key is requested again',
       'signature-time': 'a valid signature of another time names the clock',
       'empty-temporal-set-up': 'an empty Temporal server is set up',
+      'two-installations': 'two installations in one namespace do not mix',
+      'schedules-follow-definition': 'an existing Schedule follows its definition; a paused one is reported',
       'continue-as-new': 'heals, conversions, payouts and reprocess runs of any length run',
       'stuck-work-found':
         'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',

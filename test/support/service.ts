@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -23,7 +22,6 @@ export const temporalAddress = (): string => process.env['TEST_TEMPORAL_ADDRESS'
 export interface TestService extends Service {
   readonly url: string;
   readonly database: TestDatabase;
-  readonly taskQueue: string;
   readonly temporal: Client;
   /** Stops the service and starts it again on the same database and task queue; runs `meanwhile` in between. */
   readonly restart: (meanwhile?: () => Promise<void>) => Promise<TestService>;
@@ -39,7 +37,6 @@ export interface TestServiceOptions {
 /** Starts a whole service in this process, with its own database and task queue on the test run's servers. */
 export async function startTestService(options: TestServiceOptions = {}): Promise<TestService> {
   const database = await createTestDatabase();
-  const taskQueue = `test-${randomBytes(6).toString('hex')}`;
   const address = options.temporalAddress ?? temporalAddress();
   const connection = await Connection.connect({ address: temporalAddress() });
   const temporal = new Client({ connection });
@@ -53,7 +50,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       trustProxy: 0,
       rateLimits: NO_RATE_LIMITS,
       databaseUrl: database.url,
-      temporal: { connection: { address }, namespace: 'default', taskQueue },
+      temporal: { connection: { address }, namespace: 'default' },
       secretBox: createSecretBox([TEST_SECRETS_KEY]),
       logger: options.logger ?? pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' }),
       workflowBundle: async () => ({
@@ -70,7 +67,6 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       ...service,
       url: service.url ?? '',
       database,
-      taskQueue,
       temporal,
       restart: async (meanwhile) => {
         await service.stop();

@@ -27,6 +27,7 @@ create domain payout_request_id as text collate "C" check (value ~ '^req_[0-7][0
 create domain payment_id    as text collate "C" check (value ~ '^pmt_[0-7][0-9a-hjkmnp-tv-z]{25}$');
 create domain adjustment_id as text collate "C" check (value ~ '^adj_[0-7][0-9a-hjkmnp-tv-z]{25}$');
 create domain binding_id    as text collate "C" check (value ~ '^bnd_[0-7][0-9a-hjkmnp-tv-z]{25}$');
+create domain installation_id as text collate "C" check (value ~ '^ins_[0-7][0-9a-hjkmnp-tv-z]{25}$');
 create domain reprocess_run_id as text collate "C" check (value ~ '^rpr_[0-7][0-9a-hjkmnp-tv-z]{25}$');
 -- Basis points: 10000 is 100 %.
 create domain rate_bps      as integer check (value between 0 and 10000);
@@ -39,6 +40,16 @@ create domain provider      as text collate "C" check (value in ('revenuecat', '
 create function epoch_ms(at timestamptz) returns bigint language sql immutable parallel safe as $$
   select floor(extract(epoch from at) * 1000)::bigint
 $$;
+
+---------------------------------------------------------------------------------------------------------------------
+-- The installation
+
+-- One row, which the first service writes. Its id names the task queues and Schedules of this installation in Temporal, so
+-- that several installations can share a namespace.
+create table installation (
+  id       installation_id primary key,
+  only_row boolean not null unique default true check (only_row)
+);
 
 ---------------------------------------------------------------------------------------------------------------------
 -- Accounts, apps, keys, secrets
