@@ -1,15 +1,22 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Returns the result of work that may run in another process; null when it can't be fetched. `deadline` is epoch ms. */
-type FetchResult<T> = (deadline: number) => Promise<T | null>;
+/** Work that was started and whose result somebody will report, as a rule. */
+interface StartedWork<T> {
+  /** How long after the start the result is fetched, when nobody has reported it, ms. Infinity: never. */
+  readonly fetchAfterMs: number;
+  /** Fetches the result. Returns null when it can't. `deadline` is epoch ms. */
+  readonly fetch: (deadline: number) => Promise<T | null>;
+}
 
 interface Wait<T> {
   readonly waitMs: number;
-  /** How long a worker in this process has to report the result before it is fetched; null without such a worker. */
-  readonly localMs: number | null;
-  /** Starts the work. Returns null when it could not be started. */
-  readonly start: () => Promise<FetchResult<T> | null>;
+  /** Starts the work. Returns null when it could not be started, or when there is nothing to wait for. */
+  readonly start: () => Promise<StartedWork<T> | null>;
+  /** Ends the wait when it is aborted. */
+  readonly signal?: AbortSignal;
 }
+
+const forever = async (): Promise<never> => await new Promise<never>(() => {});
 
 /**
  * The waits of this process for results of workflows. An activity settles them right after its database commit, so that
@@ -20,37 +27,39 @@ export class PendingResults<T> {
 
   /**
    * Starts work and waits for its result: the one that `settle` reports, else the one that is fetched. Returns null
-   * when neither arrives within `waitMs` or the work was not started. Throws what the start and the fetch throw. Several
-   * callers may wait for one id.
+   * when neither arrives within `waitMs`, the work was not started, or the signal is aborted. Throws what the start
+   * throws; a fetch that fails leaves the wait to a report. Several callers may wait for one id.
    */
-  async wait(id: string, { waitMs, localMs, start }: Wait<T>): Promise<T | null> {
+  async wait(id: string, { waitMs, start, signal: given }: Wait<T>): Promise<T | null> {
     const deadline = Date.now() + waitMs;
     // Registered before the start, so that no result is missed.
     const { result, forget } = this.#expect(id);
     const ended = new AbortController();
-    const { signal } = ended;
+    const signal = given === undefined ? ended.signal : AbortSignal.any([ended.signal, given]);
 
     const startAndFetch = async (): Promise<T | null> => {
-      const fetchResult = await start();
-      if (fetchResult === null) return null;
-      if (localMs !== null) {
-        const isLate = sleep(localMs, true, { signal });
-        if (!(await Promise.race([result.then(() => false), isLate]))) return await result;
-      }
-      return await fetchResult(deadline);
+      const work = await start();
+      if (work === null) return null;
+      if (work.fetchAfterMs >= waitMs) return await forever();
+      await sleep(work.fetchAfterMs, undefined, { signal });
+      return (await work.fetch(deadline).catch(() => null)) ?? (await forever());
     };
+    const isUp = sleep(waitMs, null, { signal }).catch(() => null);
     try {
-      return await Promise.race([startAndFetch(), result, sleep(waitMs, null, { signal })]);
+      return await Promise.race([startAndFetch(), result, isUp]);
     } finally {
       ended.abort();
       forget();
     }
   }
 
-  /** Reports a result to every caller that waits for it; without one it does nothing. */
-  settle(id: string, value: T): void {
-    for (const resolve of this.#waiting.get(id) ?? []) resolve(value);
+  /** Reports a result to every caller that waits for it here. Returns whether there was one. */
+  settle(id: string, value: T): boolean {
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) return false;
+    for (const resolve of waiting) resolve(value);
     this.#waiting.delete(id);
+    return true;
   }
 
   #expect(id: string): { readonly result: Promise<T>; readonly forget: () => void } {

@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { startBackgroundLoop } from '../src/lib/background-loop.ts';
 import type { BackgroundLoop } from '../src/lib/background-loop.ts';
 import { claimBindingsToHeal } from '../src/db/healing.ts';
+import type { DeliveryId } from '../src/domain/ids.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
@@ -13,14 +14,18 @@ import type { TemporalWorkflowStarter } from './workflow-starter.ts';
 const OVERDUE_MS = 30_000;
 const PAUSE_MS = 5_000;
 const PAGE = 200;
-/** Starts in flight at once. */
-const PARALLEL = 8;
+/** Deliveries that one claim takes: few, so that none waits for its start until another process claims it again. */
+const CLAIM = 50;
+/** Deliveries of the relay that run at once. They leave room for those that arrive now. */
+export const RELAY_IN_FLIGHT = 8;
+/** A pass over the deliveries ends after this, so that other stored work gets its turn. */
+const PASS_MS = 5_000;
 
 export interface RelaySettings {
   readonly sql: Sql;
   readonly workflows: Pick<
     TemporalWorkflowStarter,
-    'isReachable' | 'startDelivery' | 'healBinding' | 'startConvert' | 'startReprocess'
+    'isReachable' | 'runDelivery' | 'healBinding' | 'startConvert' | 'startReprocess'
   >;
   readonly logger: Logger;
   readonly overdueMs?: number;
@@ -28,14 +33,14 @@ export interface RelaySettings {
 }
 
 export interface Relay extends BackgroundLoop {
-  /** Runs one round: starts what is overdue now. Returns how many workflows it requested. */
-  readonly round: () => Promise<number>;
+  /** Runs one round: starts what is overdue now. Returns whether more may be overdue. */
+  readonly round: () => Promise<boolean>;
 }
 
 /**
  * Starts the outbox relay. It starts the workflows of accepted deliveries and other stored work without an outcome,
  * whatever happened to Temporal: the work is in Postgres, so a wiped Temporal server loses nothing. A workflow that
- * still runs is left alone.
+ * still runs is left alone. As soon as one of its deliveries has an outcome, the relay starts the next.
  */
 export function startRelay({
   sql,
@@ -59,32 +64,61 @@ export function startRelay({
     return 1;
   }
 
-  async function round(): Promise<number> {
-    if (!workflows.isReachable()) return 0;
-    const deliveries = await claimUnfinishedDeliveries(sql, overdueMs, PAGE);
-    for (let at = 0; at < deliveries.length; at += PARALLEL) {
-      await Promise.all(deliveries.slice(at, at + PARALLEL).map((id) => workflows.startDelivery(id)));
-    }
+  /** Runs overdue deliveries for at most `PASS_MS`, a few at once. */
+  async function runDeliveries(signal?: AbortSignal): Promise<{ deliveries: number; more: boolean }> {
+    const endsAt = Date.now() + PASS_MS;
+    const claimed: DeliveryId[] = [];
+    let deliveries = 0;
+    const pass = { more: true, isRefused: false };
+    let claiming: Promise<void> | undefined;
+    const claim = async (): Promise<void> => {
+      const found = await claimUnfinishedDeliveries(sql, overdueMs, CLAIM);
+      claimed.push(...found);
+      pass.more = found.length === CLAIM;
+    };
+    const next = async (): Promise<DeliveryId | undefined> => {
+      if (pass.isRefused || signal?.aborted === true) return undefined;
+      while (claimed.length === 0 && pass.more && Date.now() < endsAt) {
+        claiming ??= claim().finally(() => {
+          claiming = undefined;
+        });
+        await claiming;
+      }
+      return claimed.shift();
+    };
+    const runNext = async (): Promise<void> => {
+      for (let id = await next(); id !== undefined; id = await next()) {
+        deliveries += 1;
+        if (!(await workflows.runDelivery(id, signal))) pass.isRefused = true;
+      }
+    };
+    await Promise.all(Array.from({ length: RELAY_IN_FLIGHT }, runNext));
+    return { deliveries, more: pass.more && !pass.isRefused };
+  }
+
+  async function round(signal?: AbortSignal): Promise<boolean> {
+    if (!workflows.isReachable()) return false;
+    const { deliveries, more } = await runDeliveries(signal);
     const bindings = await claimBindingsToHeal(sql, overdueMs, PAGE);
     for (const bindingId of bindings) workflows.healBinding(bindingId);
     const conversions = await convert();
     const reprocessRuns = await claimReprocessRuns(sql, overdueMs, PAGE);
     for (const reprocessRunId of reprocessRuns) workflows.startReprocess(reprocessRunId);
-    const started = deliveries.length + bindings.length + conversions + reprocessRuns.length;
-    if (started > 0) {
+    if (deliveries + bindings.length + conversions + reprocessRuns.length > 0) {
       logger.info({
-        deliveries: deliveries.length,
+        deliveries,
         bindings: bindings.length,
         conversions,
         reprocessRuns: reprocessRuns.length,
         msg: 'the relay started overdue work',
       });
     }
-    return started;
+    return more;
   }
 
   const { stop } = startBackgroundLoop(round, {
     pauseMs,
+    hasMore: (more) => more,
     onError: (error) =>
       logger.warn({ err: error, msg: 'a round of the relay failed; the next one does its work' }),
   });

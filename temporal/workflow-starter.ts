@@ -46,10 +46,22 @@ const WORKFLOWS = {
 
 type StartedWorkflow = keyof typeof WORKFLOWS;
 
+/** A workflow that was started, or that runs already. */
+interface Started<Name extends StartedWorkflow> {
+  readonly handle: WorkflowHandle<Workflows[Name]>;
+  readonly isNew: boolean;
+  /** Whether the worker of this process has the first task. */
+  readonly isLocal: boolean;
+}
+
 /** Limits each call to Temporal: a request waits behind it, or the relay repeats it. */
 const CALL_DEADLINE_MS = 2_000;
-/** How long this process's worker has to report a result. Another process may have the work after that: Temporal knows. */
-const LOCAL_RESULT_MS = 200;
+/** After this a result that its worker should have reported is fetched from Temporal. */
+const LATE_RESULT_MS = 1_000;
+/** The same for work that another process may have taken. */
+const EARLY_FETCH_MS = 200;
+/** How long the relay waits for the outcome of a delivery before it starts another one. */
+const RELAY_WAIT_MS = 2_000;
 /** Commissions that are due sooner than this have no hold timer. The sweep, once a minute, costs them less. */
 const SHORTEST_HOLD_MS = 2 * MINUTE_MS;
 /** A worker that dies in the middle of a task is given up on after this. */
@@ -94,12 +106,14 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     try {
       return await this.#outcomes.wait(deliveryId, {
         waitMs,
-        localMs: this.#localMs,
         start: async () => {
-          const handle = await this.#start('delivery', { deliveryId });
-          if (handle === undefined) return null;
-          return async (deadline) =>
-            (await this.#deps.client()?.withDeadline(deadline, () => handle.result())) ?? null;
+          const started = await this.#start('delivery', { deliveryId });
+          if (started === undefined) return null;
+          return {
+            fetchAfterMs: started.isLocal ? LATE_RESULT_MS : this.#fetchAfterMs,
+            fetch: async (deadline) =>
+              (await this.#deps.client()?.withDeadline(deadline, () => started.handle.result())) ?? null,
+          };
         },
       });
     } catch (error) {
@@ -116,13 +130,15 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     try {
       await this.#settledRequests.wait(requestId, {
         waitMs,
-        localMs: this.#localMs,
         start: async () => {
           const handle = await this.#signalPayout(affiliateId, requestId);
           if (handle === undefined) return null;
-          return async (deadline) => {
-            await handle.client.withDeadline(deadline, () => handle.result());
-            return true;
+          return {
+            fetchAfterMs: this.#fetchAfterMs,
+            fetch: async (deadline) => {
+              await handle.client.withDeadline(deadline, () => handle.result());
+              return true;
+            },
           };
         },
       });
@@ -135,16 +151,31 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     }
   }
 
-  /** Starts a delivery's workflow without waiting for its result. Never throws: the relay repeats it. */
-  async startDelivery(deliveryId: DeliveryId): Promise<void> {
+  /**
+   * Starts a delivery's workflow and waits a moment for its outcome, so that the relay starts only what the workers can
+   * do. A workflow that runs already is left alone. Returns whether Temporal has the delivery. Never throws: the relay
+   * repeats it.
+   */
+  async runDelivery(deliveryId: DeliveryId, signal?: AbortSignal): Promise<boolean> {
+    let isTaken = false;
     try {
-      await this.#start('delivery', { deliveryId });
+      await this.#outcomes.wait(deliveryId, {
+        waitMs: RELAY_WAIT_MS,
+        ...(signal === undefined ? {} : { signal }),
+        start: async () => {
+          const started = await this.#start('delivery', { deliveryId });
+          isTaken = started !== undefined;
+          return started?.isNew === true ? { fetchAfterMs: Infinity, fetch: async () => null } : null;
+        },
+      });
+      return isTaken;
     } catch (error) {
       this.#deps.logger.warn({
         deliveryId,
         err: error,
         msg: 'the workflow of a delivery did not start; the relay tries again',
       });
+      return false;
     }
   }
 
@@ -188,8 +219,9 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     await Promise.all(this.#inFlight);
   }
 
-  get #localMs(): number | null {
-    return this.#deps.hasWorker ? LOCAL_RESULT_MS : null;
+  /** When the result of work that any process may have is fetched, ms after its start. */
+  get #fetchAfterMs(): number {
+    return this.#deps.hasWorker ? EARLY_FETCH_MS : 0;
   }
 
   /** Starts a workflow, or finds the one that runs already. Returns undefined when Temporal can't be reached. */
@@ -197,21 +229,23 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     name: Name,
     input: Input<Name>,
     options: { readonly startDelay?: number } = {},
-  ): Promise<WorkflowHandle<Workflows[Name]> | undefined> {
+  ): Promise<Started<Name> | undefined> {
     const { client, hasWorker } = this.#deps;
     const temporal = client();
     if (temporal === null) return undefined;
     const started = this.#optionsOf(name, input);
     return await temporal.withDeadline(Date.now() + CALL_DEADLINE_MS, async () => {
       try {
-        return await temporal.workflow.start<Workflows[Name]>(name, {
+        const handle = await temporal.workflow.start<Workflows[Name]>(name, {
           ...started,
           ...options,
           requestEagerStart: WORKFLOWS[name].eager && hasWorker,
         } as WorkflowStartOptions<Workflows[Name]>);
+        return { handle, isNew: true, isLocal: handle.eagerlyStarted };
       } catch (error) {
         if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
-        return temporal.workflow.getHandle<Workflows[Name]>(started.workflowId);
+        const handle = temporal.workflow.getHandle<Workflows[Name]>(started.workflowId);
+        return { handle, isNew: false, isLocal: false };
       }
     });
   }

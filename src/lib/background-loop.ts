@@ -5,17 +5,31 @@ export interface BackgroundLoop {
   readonly stop: () => Promise<void>;
 }
 
-/** Runs `round` at once and again after each pause, until it is stopped. A failed round calls `onError`; the loop continues. */
-export function startBackgroundLoop(
-  round: () => Promise<unknown>,
-  { pauseMs, onError }: { readonly pauseMs: number; readonly onError: (error: unknown) => void },
+export interface BackgroundLoopOptions<T> {
+  readonly pauseMs: number;
+  readonly onError: (error: unknown) => void;
+  /** Whether more work is known to wait, so that the next round follows without a pause. Never if absent. */
+  readonly hasMore?: (result: T) => boolean;
+}
+
+/**
+ * Runs `round` at once and again after each pause, until it is stopped. Its signal is aborted by the stop. A failed round
+ * calls `onError`; the loop continues.
+ */
+export function startBackgroundLoop<T>(
+  round: (signal: AbortSignal) => Promise<T>,
+  { pauseMs, onError, hasMore = () => false }: BackgroundLoopOptions<T>,
 ): BackgroundLoop {
   const stopping = new AbortController();
+  const { signal } = stopping;
 
   async function run(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await round().catch(onError);
-      await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {});
+    while (!signal.aborted) {
+      const goesOn = await round(signal).then(hasMore, (error: unknown) => {
+        onError(error);
+        return false;
+      });
+      if (!goesOn) await sleep(pauseMs, undefined, { signal }).catch(() => {});
     }
   }
 

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { acceptDelivery, claimUnfinishedDeliveries } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { startRelay } from '../../temporal/relay.ts';
+import { RELAY_IN_FLIGHT, startRelay } from '../../temporal/relay.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -14,6 +15,14 @@ import { bodyOf, signStripe, stripeInvoicePaid } from '../support/provider-fixtu
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+
+/** Workflows that do nothing, on a reachable server. */
+const NO_WORKFLOWS = {
+  isReachable: () => true,
+  healBinding: () => {},
+  startConvert: () => {},
+  startReprocess: () => {},
+};
 
 let service: TestService;
 let founder: Founder;
@@ -73,19 +82,69 @@ describe('the outbox relay', () => {
       await accept(founder, body, Date.now() - 31_000),
     ];
     const started: DeliveryId[] = [];
-    const workflows = {
-      isReachable: () => true,
-      startDelivery: async (id: DeliveryId) => void started.push(id),
-      healBinding: () => {},
-      startConvert: () => {},
-      startReprocess: () => {},
-    };
+    const runDelivery = async (id: DeliveryId) => started.push(id) > 0;
+    const workflows = { ...NO_WORKFLOWS, runDelivery };
     const relay = startRelay({ sql, workflows, logger: pino({ level: 'silent' }) });
     // The first round may already be running.
     await relay.round();
     await relay.stop();
     expect(started).toContain(old);
     expect(started).not.toContain(young);
+  });
+
+  // @promise relay-paced-by-capacity
+  test('a round of the relay starts the whole backlog, and the next delivery as soon as one in flight has ended', async () => {
+    const other = await setUpFounder(service);
+    const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
+    const backlog = 110;
+    const accepted = await Promise.all(
+      Array.from({ length: backlog }, () => accept(other, body, Date.now() - 60_000)),
+    );
+    const started = new Set<DeliveryId>();
+    let inFlight = 0;
+    let most = 0;
+    const runDelivery = async (id: DeliveryId) => {
+      started.add(id);
+      inFlight += 1;
+      most = Math.max(most, inFlight);
+      // Temporal has it at once; a slow one must not hold up the others.
+      await sleep(started.size === 1 ? 500 : 2);
+      inFlight -= 1;
+      return true;
+    };
+    const relay = startRelay({
+      sql: service.sql,
+      workflows: { ...NO_WORKFLOWS, runDelivery },
+      logger: pino({ level: 'silent' }),
+      pauseMs: 60_000,
+    });
+    await eventually('all were started', async () => accepted.every((id) => started.has(id))).finally(
+      relay.stop,
+    );
+    expect(most).toBe(RELAY_IN_FLIGHT);
+  });
+
+  test('a round of the relay ends when Temporal stops taking deliveries, and leaves the rest unclaimed', async () => {
+    const other = await setUpFounder(service);
+    const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
+    await Promise.all(Array.from({ length: 60 }, () => accept(other, body, Date.now() - 60_000)));
+    let tried = 0;
+    const runDelivery = async () => {
+      tried += 1;
+      return false;
+    };
+    const relay = startRelay({
+      sql: service.sql,
+      workflows: { ...NO_WORKFLOWS, runDelivery },
+      logger: pino({ level: 'silent' }),
+      pauseMs: 60_000,
+    });
+    await eventually('Temporal refused', async () => tried > 0).finally(relay.stop);
+    expect(tried).toBeLessThanOrEqual(RELAY_IN_FLIGHT);
+    const { unclaimed } = await service.sql.one<{ unclaimed: number }>`
+      select count(*)::int as unclaimed from deliveries
+       where app_id = ${other.app.id} and relayed_at is null`;
+    expect(unclaimed).toBeGreaterThan(0);
   });
 
   test('a claim of unfinished deliveries takes at most its limit, whatever plan it has', async () => {

@@ -251,6 +251,8 @@ const MONEY: readonly PromiseSection[] = [
         'a transfer changes no existing attribution of the receiver, and no existing commission',
       'relay-after-30-s': 'the relay starts a delivery that has had no outcome for 30 s',
       'relay-after-outage': 'the relay starts overdue deliveries after any failure of Temporal',
+      'relay-paced-by-capacity':
+        'the relay has a few deliveries in flight and starts the next when one has ended',
       'sweep-schedule': 'the Schedule of the sweep is ensured',
     },
   },

@@ -4,10 +4,12 @@ import { PendingResults } from '../../temporal/pending-results.ts';
 
 const LONG = 5_000;
 const never = async (): Promise<string> => await new Promise<string>(() => {});
+/** Started work whose result is fetched after a time. */
+const work = (fetch: () => Promise<string>, fetchAfterMs = 0) => ({ fetchAfterMs, fetch });
 
 test('every caller that waits for a result receives the one that an activity reports', async () => {
   const pending = new PendingResults<string>();
-  const wait = () => pending.wait('id', { waitMs: LONG, localMs: LONG, start: async () => never });
+  const wait = () => pending.wait('id', { waitMs: LONG, start: async () => work(never) });
   const waits = [wait(), wait()];
   pending.settle('id', 'done');
   pending.settle('other', 'not this one');
@@ -18,23 +20,49 @@ test('a result that is reported while the work starts is not missed', async () =
   const pending = new PendingResults<string>();
   const start = async () => {
     pending.settle('id', 'done');
-    return never;
+    return work(never);
   };
-  expect(await pending.wait('id', { waitMs: LONG, localMs: LONG, start })).toBe('done');
+  expect(await pending.wait('id', { waitMs: LONG, start })).toBe('done');
 });
 
-test('a result that no worker of this process reports in time is fetched', async () => {
+test('a result that nobody reports in time is fetched', async () => {
   const pending = new PendingResults<string>();
-  const start = async () => async () => 'fetched';
-  expect(await pending.wait('id', { waitMs: LONG, localMs: 1, start })).toBe('fetched');
-  expect(await pending.wait('id', { waitMs: LONG, localMs: null, start })).toBe('fetched');
+  const start = async () => work(async () => 'fetched', 1);
+  expect(await pending.wait('id', { waitMs: LONG, start })).toBe('fetched');
+});
+
+test('a result that is reported in time is not fetched', async () => {
+  const pending = new PendingResults<string>();
+  let fetches = 0;
+  const fetch = async () => `fetched ${(fetches += 1)}`;
+  const wait = pending.wait('id', { waitMs: LONG, start: async () => work(fetch, 30) });
+  pending.settle('id', 'reported');
+  expect(await wait).toBe('reported');
+  await sleep(50);
+  expect(fetches).toBe(0);
+});
+
+test('a result is still taken from a report after a fetch has failed', async () => {
+  const pending = new PendingResults<string>();
+  const fetch = async () => {
+    throw new Error('Temporal is away');
+  };
+  const wait = pending.wait('id', { waitMs: LONG, start: async () => work(fetch) });
+  await sleep(20);
+  pending.settle('id', 'reported');
+  expect(await wait).toBe('reported');
+});
+
+test('an aborted wait returns null at once', async () => {
+  const signal = AbortSignal.timeout(5);
+  const pending = new PendingResults<string>();
+  expect(await pending.wait('id', { waitMs: LONG, signal, start: async () => work(never) })).toBeNull();
 });
 
 test('a wait returns null when the work was not started, and when its time is up', async () => {
   const pending = new PendingResults<string>();
-  const settings = { waitMs: LONG, localMs: LONG };
-  expect(await pending.wait('id', { ...settings, start: async () => null })).toBeNull();
-  expect(await pending.wait('id', { ...settings, waitMs: 1, start: async () => never })).toBeNull();
+  expect(await pending.wait('id', { waitMs: LONG, start: async () => null })).toBeNull();
+  expect(await pending.wait('id', { waitMs: 1, start: async () => work(never) })).toBeNull();
 });
 
 test('a wait throws the error of a start that fails', async () => {
@@ -43,12 +71,12 @@ test('a wait throws the error of a start that fails', async () => {
     await sleep(1);
     throw new Error('no connection');
   };
-  await expect(pending.wait('id', { waitMs: LONG, localMs: LONG, start })).rejects.toThrow('no connection');
+  await expect(pending.wait('id', { waitMs: LONG, start })).rejects.toThrow('no connection');
 });
 
 test('the end of one wait does not end a later wait for the same id', async () => {
   const pending = new PendingResults<string>();
-  const wait = () => pending.wait('id', { waitMs: LONG, localMs: LONG, start: async () => never });
+  const wait = () => pending.wait('id', { waitMs: LONG, start: async () => work(never) });
   const first = wait();
   pending.settle('id', 'first');
   const second = wait();

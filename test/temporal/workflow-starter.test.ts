@@ -1,4 +1,6 @@
 import { expect, test } from '@jest/globals';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { pino } from 'pino';
 import { newId } from '../../src/db/new-id.ts';
@@ -13,15 +15,16 @@ interface Start {
 }
 
 /** Creates a starter whose Temporal server records every start and has each result at once. */
-function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}) {
+function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, isRunning = false) {
   const starts: Start[] = [];
   const start = async (name: string, { taskQueue, workflowId }: Start) => {
     starts.push({ name, taskQueue, workflowId });
+    if (isRunning) throw new WorkflowExecutionAlreadyStartedError('runs already', workflowId, name);
     return { result: async () => ({ status: 'duplicate' }), client };
   };
   const client = {
     withDeadline: async (_: number, call: () => Promise<unknown>) => await call(),
-    workflow: { start, signalWithStart: start },
+    workflow: { start, signalWithStart: start, getHandle: () => ({}) },
   };
   const starter = new TemporalWorkflowStarter({
     client: () => client as unknown as Client,
@@ -75,4 +78,21 @@ test('with HOLD_TIMERS=sweep no commission has a hold timer', async () => {
   starter.startHolds([dueIn(60 * MINUTE_MS)]);
   await starter.drain();
   expect(starts).toEqual([]);
+});
+
+// @promise relay-paced-by-capacity
+test('the relay waits for the outcome of a delivery that it starts, and not for one that runs already', async () => {
+  const id = newId('delivery');
+  const { starter } = recordingStarter();
+  let hasEnded = false;
+  const run = starter.runDelivery(id).finally(() => (hasEnded = true));
+  await sleep(50);
+  expect(hasEnded).toBe(false);
+  starter.reportOutcome(id, { status: 'duplicate' });
+  expect(await run).toBe(true);
+
+  const before = Date.now();
+  expect(await recordingStarter({}, true).starter.runDelivery(id)).toBe(true);
+  expect(await recordingStarter({ client: () => null }).starter.runDelivery(id)).toBe(false);
+  expect(Date.now() - before).toBeLessThan(1_000);
 });
