@@ -2,6 +2,7 @@ import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId } from '../domain/ids.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
+import type { Existing } from './existing.ts';
 import { retryUntilVisible } from './retries.ts';
 import type { Sql } from './sql.ts';
 
@@ -11,6 +12,8 @@ export interface Affiliate {
   readonly email: string | null;
   readonly status: AffiliateStatus;
   readonly defaultCommissionRateBps: number | null;
+  /** The caller's own id. Unique within an app. */
+  readonly externalId: string | null;
   readonly createdAt: number;
 }
 
@@ -21,42 +24,68 @@ export interface AffiliateListRow extends Affiliate {
 }
 
 const columns = (sql: Sql) => sql.fragment`
-  id, name, email, status, default_commission_rate_bps, created_at`;
+  id, name, email, status, default_commission_rate_bps, external_id, created_at`;
 
 export interface NewAffiliate {
   readonly id: AffiliateId;
   readonly name: string;
   readonly email: string | null;
   readonly defaultCommissionRateBps: number | null;
+  readonly externalId: string | null;
+}
+
+export interface CreatedAffiliate extends Affiliate {
+  /** Whether another affiliate of the app has the same e-mail address, ignoring case. */
+  readonly emailRepeats: boolean;
 }
 
 /**
- * Creates affiliates of an existing app and returns them in the order given. An affiliate whose id exists is returned
- * unchanged. Creation times increase by a microsecond, so that lists have the same order.
+ * Creates affiliates of an existing app and returns for each, in the order given, the affiliate, or the id of the one
+ * that has its external id. An affiliate whose id exists is returned unchanged. Creation times increase by a microsecond,
+ * so that lists have the same order.
+ *
+ * The parts of the statement: `rows` are the new affiliates, `turn` counts those of one external id; `added` are
+ * inserted, and `made` also has those that an earlier attempt inserted.
  */
 export async function createAffiliates(
   sql: Sql,
   appId: AppId,
   affiliates: readonly NewAffiliate[],
-): Promise<Affiliate[]> {
+): Promise<(CreatedAffiliate | Existing<AffiliateId>)[]> {
   return await retryUntilVisible(async () => {
-    const made = await sql<Affiliate>`
+    const rows = await sql<
+      { [K in keyof CreatedAffiliate]: CreatedAffiliate[K] | null } & { existingId: AffiliateId | null }
+    >`
       with rows as (
-        select r.* from rows from (jsonb_to_recordset(${sql.json(affiliates)}) as (id text, name text, email text,
-                 "defaultCommissionRateBps" int)) with ordinality r (id, name, email, rate_bps, position)
+        select r.*, row_number() over (partition by coalesce(external_id, id) collate "C" order by position) as turn
+          from rows from (jsonb_to_recordset(${sql.json(affiliates)}) as (id text, name text, email text,
+                 "defaultCommissionRateBps" int, "externalId" text)) with ordinality
+                 r (id, name, email, rate_bps, external_id, position)
       ), added as (
-        insert into affiliates (id, app_id, name, email, default_commission_rate_bps, created_at)
-        select id, ${appId}::text, name, email, rate_bps, now() + (position - 1) * interval '1 microsecond'
-          from rows order by position
+        insert into affiliates (id, app_id, name, email, default_commission_rate_bps, external_id, created_at)
+        select id, ${appId}::text, name, email, rate_bps, external_id, now() + (position - 1) * interval '1 microsecond'
+          from rows where turn = 1 order by position
         on conflict do nothing
         returning *
-      )
-      select ${columns(sql)} from (
+      ), made as (
         select * from added
-        union all select * from affiliates where app_id = ${appId} and id in (select id from rows)) a
-       order by created_at, id`;
-    // Another attempt of the same call has just inserted the missing rows. The next attempt sees them.
-    return made.length === affiliates.length ? made : undefined;
+        union all select * from affiliates where app_id = ${appId} and id in (select id from rows)
+      )
+      select m.id, m.name, m.email, m.status, m.default_commission_rate_bps, m.external_id, m.created_at,
+             (select true from affiliates o
+               where o.app_id = ${appId} and lower(o.email) collate "C" = lower(m.email) and o.id <> m.id limit 1) is not null
+             or exists (select from made o where lower(o.email) = lower(m.email) and o.id <> m.id) as email_repeats,
+             case when m.id is null then coalesce(
+               (select a.id from affiliates a where a.app_id = ${appId} and a.external_id = r.external_id),
+               (select a.id from made a where a.external_id = r.external_id)) end as existing_id
+        from rows r left join made m on m.id = r.id
+       order by r.position`;
+    // Another attempt of the same call, or another call with the same external id, has just inserted the missing rows.
+    // The next attempt sees them.
+    if (rows.some(({ id, existingId }) => id === null && existingId === null)) return undefined;
+    return rows.map(({ existingId, ...row }) =>
+      existingId === null ? (row as CreatedAffiliate) : { existingId },
+    );
   });
 }
 
@@ -98,7 +127,7 @@ const totals = (sql: Sql, appId: AppId) => sql.fragment`
      where app_id = ${appId} and scope = 'affiliate' and scope_id = p.id and bucket_at = '-infinity') t on true`;
 
 const listColumns = (sql: Sql) => sql.fragment`
-  p.id, p.name, p.email, p.status, p.default_commission_rate_bps, p.created_at,
+  p.id, p.name, p.email, p.status, p.default_commission_rate_bps, p.external_id, p.created_at,
   coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
   coalesce(t.commission_cents, 0)::float8 as commission_cents`;
 

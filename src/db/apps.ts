@@ -1,6 +1,8 @@
 import type { AccountId, AppId } from '../domain/ids.ts';
 import type { NewSdkKey } from './sdk-keys.ts';
 import { retryUntilVisible } from './retries.ts';
+import { pageOf, positionInstant } from './page.ts';
+import type { Page, Position } from './page.ts';
 import { violatedConstraint } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -30,10 +32,22 @@ export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Pro
   return await sql.maybe<App>`select ${columns(sql)} from apps where id = ${appId} and account_id = ${accountId}`;
 }
 
-/** Returns all apps of an account, oldest first. */
-export async function listApps(sql: Sql, accountId: AccountId): Promise<Pick<App, 'id' | 'name'>[]> {
-  return await sql<Pick<App, 'id' | 'name'>>`
-    select id, name from apps where account_id = ${accountId} order by created_at, id`;
+/** Returns a page of an account's apps, oldest first, or all of them if `limit` is null. */
+export async function listApps(
+  sql: Sql,
+  accountId: AccountId,
+  after: Position<number> | null,
+  limit: number | null,
+): Promise<Page<Pick<App, 'id' | 'name'>, number>> {
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (created_at, id) > (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+  const rows = await sql<Pick<App, 'id' | 'name'> & Position<number>>`
+    select id, name, (extract(epoch from created_at) * 1000000)::bigint as sort_key
+      from apps where account_id = ${accountId} ${from}
+     order by created_at, id ${limit === null ? sql.fragment`` : sql.fragment`limit ${limit + 1}`}`;
+  return limit === null ? { rows, next: null } : pageOf(rows, limit);
 }
 
 /** Returns the ids of all apps of all accounts. */

@@ -1,4 +1,5 @@
 import type { AffiliateId, AppId, LinkId } from '../domain/ids.ts';
+import type { Existing } from './existing.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
 import type { Sql } from './sql.ts';
@@ -10,6 +11,8 @@ export interface Link {
   readonly campaign: string | null;
   readonly active: boolean;
   readonly affiliateId: AffiliateId;
+  /** The caller's own id. Unique within an app. */
+  readonly externalId: string | null;
   readonly createdAt: number;
 }
 
@@ -19,7 +22,7 @@ export interface LinkListRow extends Link {
 }
 
 const columns = (sql: Sql) => sql.fragment`
-  id, slug, destination_url, campaign, active, affiliate_id,
+  id, slug, destination_url, campaign, active, affiliate_id, external_id,
   created_at`;
 
 export interface NewLink {
@@ -28,25 +31,45 @@ export interface NewLink {
   readonly destinationUrl: string;
   readonly slug: string;
   readonly campaign: string | null;
+  readonly externalId: string | null;
 }
 
-/** Why a link cannot be created. `duplicate_slug`: another link of the same call has the slug. */
-export type LinkRefusal = 'unknown_affiliate' | 'slug_taken' | 'duplicate_slug';
+/**
+ * Why a link cannot be created. `duplicate_slug`, `duplicate_external_id`: another link of the same call has the slug, or
+ * has the external id and was refused.
+ */
+export type LinkRefusal = 'unknown_affiliate' | 'slug_taken' | 'duplicate_slug' | 'duplicate_external_id';
 
-/** Inserts links where possible, and returns for each the stored link or the refusal. */
-async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Promise<(Link | LinkRefusal)[]> {
-  const rows = await sql<{ refusal: LinkRefusal | null } & { [K in keyof Link]: Link[K] | null }>`
+/** The link, the id of the link that has its external id, or why it was refused. */
+export type LinkOutcome = Link | Existing<LinkId> | LinkRefusal;
+
+/**
+ * Inserts links where possible, and returns the outcome of each. The parts of the statement: `allowed` are links of
+ * known affiliates with the link that has their external id, `wanted` the first of each external id without one, and
+ * `turn` counts those of one slug.
+ */
+async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Promise<LinkOutcome[]> {
+  const rows = await sql<
+    { refusal: LinkRefusal | null; existingId: LinkId | null } & { [K in keyof Link]: Link[K] | null }
+  >`
     with rows as (
       select r.* from rows from (jsonb_to_recordset(${sql.json(links)}) as (id text, "affiliateId" text, slug text,
-               "destinationUrl" text, campaign text)) with ordinality r (id, affiliate_id, slug, destination_url, campaign, position)
+               "destinationUrl" text, campaign text, "externalId" text)) with ordinality
+               r (id, affiliate_id, slug, destination_url, campaign, external_id, position)
     ), allowed as (
-      select r.*, row_number() over (partition by lower(r.slug) collate "C" order by position) as turn
-        from rows r join affiliates a on a.app_id = ${appId} and a.id = r.affiliate_id
+      select r.*, x.id as existing_id,
+             row_number() over (partition by coalesce(r.external_id, r.id) collate "C" order by position) as external_turn
+        from rows r
+        join affiliates a on a.app_id = ${appId} and a.id = r.affiliate_id
+        left join links x on x.app_id = ${appId} and x.external_id = r.external_id and x.id <> r.id
+    ), wanted as (
+      select w.*, row_number() over (partition by lower(w.slug) collate "C" order by position) as turn
+        from allowed w where existing_id is null and external_turn = 1
     ), added as (
-      insert into links (id, app_id, affiliate_id, slug, destination_url, campaign, created_at)
-      select id, ${appId}::text, affiliate_id, slug, destination_url, campaign,
+      insert into links (id, app_id, affiliate_id, slug, destination_url, campaign, external_id, created_at)
+      select id, ${appId}::text, affiliate_id, slug, destination_url, campaign, external_id,
              now() + (position - 1) * interval '1 microsecond'
-        from allowed where turn = 1 order by position
+        from wanted where turn = 1 order by position
       on conflict do nothing
       returning *
     ), made as (
@@ -54,25 +77,28 @@ async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Prom
       union all select * from links where app_id = ${appId} and id in (select id from rows)
     )
     select case when m.id is not null then null when a.id is null then 'unknown_affiliate'
-                when a.turn > 1 then 'duplicate_slug' else 'slug_taken' end as refusal,
-           m.id, m.slug, m.destination_url, m.campaign, m.active, m.affiliate_id,
+                when a.external_turn > 1 then 'duplicate_external_id'
+                when w.turn > 1 then 'duplicate_slug' else 'slug_taken' end as refusal,
+           case when m.id is null then coalesce(
+             a.existing_id, (select x.id from made x where a.id is not null and x.external_id = r.external_id)) end as existing_id,
+           m.id, m.slug, m.destination_url, m.campaign, m.active, m.affiliate_id, m.external_id,
            m.created_at
-      from rows r left join allowed a on a.id = r.id left join made m on m.id = r.id
+      from rows r left join allowed a on a.id = r.id left join wanted w on w.id = r.id left join made m on m.id = r.id
      order by r.position`;
-  return rows.map(({ refusal, ...link }) => refusal ?? (link as Link));
+  return rows.map(({ refusal, existingId, ...link }) =>
+    existingId === null ? (refusal ?? (link as Link)) : { existingId },
+  );
 }
 
 /**
- * Creates links and returns for each, in the order given, the link or the refusal. A slug belongs to the first link
- * that takes it, ignoring case. A link whose id exists is returned unchanged.
+ * Creates links and returns for each, in the order given, the link, the refusal, or the id of the link that has its
+ * external id. A slug belongs to the first link that takes it, ignoring case. A link whose id exists is returned
+ * unchanged.
  */
-export async function createLinks(
-  sql: Sql,
-  appId: AppId,
-  links: readonly NewLink[],
-): Promise<(Link | LinkRefusal)[]> {
+export async function createLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Promise<LinkOutcome[]> {
   const outcomes = await addLinks(sql, appId, links);
-  // Another attempt of the same call may have just inserted this link. The second attempt sees whose the slug is.
+  // Another attempt of the same call, or another call, may have just inserted this link. The second attempt sees whose the
+  // slug and the external id are.
   return outcomes.includes('slug_taken') ? await addLinks(sql, appId, links) : outcomes;
 }
 
@@ -128,7 +154,7 @@ export async function findRedirectTarget(
 }
 
 const listColumns = (sql: Sql) => sql.fragment`
-  p.id, p.slug, p.destination_url, p.campaign, p.active, p.affiliate_id,
+  p.id, p.slug, p.destination_url, p.campaign, p.active, p.affiliate_id, p.external_id,
   p.created_at, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name`;
 
 /** Returns a page of an app's links, oldest first. */

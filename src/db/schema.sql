@@ -119,10 +119,12 @@ create table affiliates (
   email text,
   status text not null default 'active'::text,
   default_commission_rate_bps rate_bps,
+  external_id text collate "C",
   created_at timestamp with time zone not null default now(),
   constraint affiliates_pkey PRIMARY KEY (id),
   constraint affiliates_app_id_id_key UNIQUE (app_id, id),
   constraint affiliates_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint affiliates_external_id_check CHECK (((length(external_id) >= 1) AND (length(external_id) <= 200))),
   constraint affiliates_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint affiliates_status_check CHECK ((status = ANY (ARRAY['active'::text, 'paused'::text, 'removed'::text])))
 );
@@ -131,6 +133,7 @@ CREATE INDEX affiliates_by_email ON affiliates USING btree (app_id, lower(email)
 CREATE INDEX affiliates_by_name ON affiliates USING btree (app_id, lower(name) COLLATE "C", id);
 CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, status, created_at, id);
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
+CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
 
@@ -506,18 +509,21 @@ create table links (
   destination_url text not null,
   campaign text,
   active boolean not null default true,
+  external_id text collate "C",
   created_at timestamp with time zone not null default now(),
   constraint links_pkey PRIMARY KEY (id),
   constraint links_app_id_affiliate_id_id_key UNIQUE (app_id, affiliate_id, id),
   constraint links_app_id_id_key UNIQUE (app_id, id),
   constraint links_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
   constraint links_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint links_external_id_check CHECK (((length(external_id) >= 1) AND (length(external_id) <= 200))),
   constraint links_slug_check CHECK ((slug ~ '^[A-Za-z0-9_-]{2,64}$'::text))
 );
 CREATE INDEX links_by_active ON links USING btree (app_id, active, created_at, id);
 CREATE INDEX links_by_affiliate ON links USING btree (app_id, affiliate_id, created_at, id);
 CREATE INDEX links_by_affiliate_active ON links USING btree (app_id, affiliate_id, active, created_at, id);
 CREATE INDEX links_by_created ON links USING btree (app_id, created_at, id);
+CREATE UNIQUE INDEX links_external_id ON links USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE UNIQUE INDEX links_slug ON links USING btree (app_id, lower(slug) COLLATE "C");
 CREATE TRIGGER links_slug_immutable BEFORE UPDATE OF slug ON links FOR EACH ROW WHEN ((old.slug IS DISTINCT FROM new.slug)) EXECUTE FUNCTION forbid_slug_change();
 

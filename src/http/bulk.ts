@@ -1,14 +1,32 @@
 import * as z from 'zod';
+import type { Existing } from '../db/existing.ts';
+import type { IdKind } from '../domain/ids.ts';
+import { idOf } from './fields.ts';
 
 /** The body of a bulk call. */
 export function bulkOf<T extends z.ZodType>(row: T) {
   return z.strictObject({ rows: z.array(row).min(1).max(100) });
 }
 
-/** The response of a bulk call. Each row is in one of the two lists. */
-export function bulkResponse<T extends z.ZodType>(item: T, codes: readonly string[]) {
+/** The response of a bulk call. Each row is in one of the three lists. */
+export function bulkResponse<T extends z.ZodType, C extends string>(
+  item: T,
+  kind: IdKind,
+  codes: readonly C[],
+) {
   return z.object({
     created: z.array(item),
+    existing: z
+      .array(
+        z.object({
+          index: z
+            .int()
+            .min(0)
+            .meta({ description: 'The index of the row in `rows`.', examples: [7] }),
+          id: idOf(kind),
+        }),
+      )
+      .meta({ description: 'Rows whose `externalId` exists. Nothing was created or changed for them.' }),
     failed: z.array(
       z.object({
         index: z
@@ -22,17 +40,26 @@ export function bulkResponse<T extends z.ZodType>(item: T, codes: readonly strin
   });
 }
 
-/** Returns the response of a bulk call: the created rows, and each refused row with its index and reason. */
-export function presentBulk<Created extends object, Refusal extends string, Row>(
-  outcomes: readonly (Created | Refusal)[],
+/**
+ * Returns the response of a bulk call: the created rows, the ids of rows that exist, and each refused row with its index
+ * and reason.
+ */
+export function presentBulk<Created extends { readonly id: string }, Refusal extends string, Row>(
+  outcomes: readonly (Created | Existing<string> | Refusal)[],
   present: (created: Created) => Row,
   messages: Readonly<Record<Refusal, string>>,
-): { created: Row[]; failed: { index: number; code: Refusal; message: string }[] } {
+): {
+  created: Row[];
+  existing: { index: number; id: string }[];
+  failed: { index: number; code: Refusal; message: string }[];
+} {
   const created: Row[] = [];
+  const existing: { index: number; id: string }[] = [];
   const failed: { index: number; code: Refusal; message: string }[] = [];
   outcomes.forEach((outcome, index) => {
     if (typeof outcome === 'string') failed.push({ index, code: outcome, message: messages[outcome] });
+    else if ('existingId' in outcome) existing.push({ index, id: outcome.existingId });
     else created.push(present(outcome));
   });
-  return { created, failed };
+  return { created, existing, failed };
 }

@@ -55,6 +55,11 @@ export const ERRORS = {
     'The slug is taken',
     'Choose another slug. Slugs are unique within an app and compared without case.',
   ],
+  external_id_taken: [
+    409,
+    'The external id is taken',
+    'Nothing was created. `existingId` is the id that has this `externalId`.',
+  ],
   subdomain_taken: [
     409,
     'The link subdomain is taken',
@@ -138,6 +143,8 @@ export interface ApiErrorOptions {
   /** Sentences for the caller. Never contains a secret, an SQL statement or data of another account. */
   readonly detail?: string;
   readonly errors?: readonly FieldError[];
+  /** The id that has the external id of the request. */
+  readonly existingId?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly cause?: unknown;
 }
@@ -150,6 +157,7 @@ export class ApiError extends Error {
   readonly title: string;
   readonly detail: string | undefined;
   readonly errors: readonly FieldError[] | undefined;
+  readonly existingId: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
   constructor(code: ErrorCode, options: ApiErrorOptions = {}) {
@@ -160,6 +168,7 @@ export class ApiError extends Error {
     this.title = title;
     this.detail = options.detail;
     this.errors = options.errors;
+    this.existingId = options.existingId;
     this.headers = options.headers ?? {};
   }
 }
@@ -172,6 +181,14 @@ export function notFound(): ApiError {
 /** Returns a 400 about one field. */
 export function invalidField(path: string, message: string): ApiError {
   return new ApiError('invalid_request', { errors: [{ path, message }] });
+}
+
+/** Returns a 409 that names the id with the external id of a request. */
+export function externalIdTaken(existingId: string): ApiError {
+  return new ApiError('external_id_taken', {
+    detail: `${existingId} has this externalId. Nothing was created.`,
+    existingId,
+  });
 }
 
 /** Returns `value`. Throws 404 if it is undefined. */

@@ -74,6 +74,12 @@ export const customerUserId = onOneLine(z.string().min(1).max(512))
 /** A UUID in any case and of any version: clients of all platforms generate them. */
 export const claimToken = z.guid().meta({ examples: ['0197f2a0-5b1c-7c3e-9d4f-2a6b8c0d1e2f'] });
 
+/** The caller's own id of an affiliate or a link. */
+export const externalId = onOneLine(z.string().min(1).max(200)).meta({
+  description: 'Your own id, unique within the app. A repeated one creates nothing.',
+  examples: ['crm-4711'],
+});
+
 /** How long a previous key or secret stays valid. */
 export const graceSeconds = wholeNumber(0, 30 * 86_400, {
   unit: 'seconds',

@@ -43,6 +43,13 @@ const problem = z
         }),
       )
       .optional(),
+    existingId: z
+      .string()
+      .meta({
+        description: 'The id that has the `externalId` of the request.',
+        examples: [exampleId('affiliate')],
+      })
+      .optional(),
   })
   .meta({
     id: 'Problem',

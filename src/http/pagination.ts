@@ -8,23 +8,27 @@ import { describedAs } from './fields.ts';
 
 const CURSOR_EXAMPLE = 'WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0';
 
+/** The number of rows of a page without `limit`. */
+export const DEFAULT_LIMIT = 50;
+
+const limit = z
+  .string()
+  .regex(/^\d{1,4}$/, 'Must be a whole number from 1 to 100.')
+  .transform(Number)
+  .refine((value) => value >= 1 && value <= 100, 'Must be a whole number from 1 to 100.');
+const describedLimit = {
+  type: 'integer',
+  minimum: 1,
+  maximum: 100,
+  description: 'The number of rows per page.',
+};
+
+/** The query parameter `limit` of a list that has no pages without it. */
+export const optionalLimit = limit.optional().meta(describedAs({ ...describedLimit, examples: [50] }));
+
 /** The query parameters of every list. */
 export const pageQuery = {
-  limit: z
-    .string()
-    .regex(/^\d{1,4}$/, 'Must be a whole number from 1 to 100.')
-    .transform(Number)
-    .refine((value) => value >= 1 && value <= 100, 'Must be a whole number from 1 to 100.')
-    .default(50)
-    .meta(
-      describedAs({
-        type: 'integer',
-        minimum: 1,
-        maximum: 100,
-        default: 50,
-        description: 'The number of rows per page.',
-      }),
-    ),
+  limit: limit.default(DEFAULT_LIMIT).meta(describedAs({ ...describedLimit, default: DEFAULT_LIMIT })),
   cursor: z
     .string()
     .max(2_000)

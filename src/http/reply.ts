@@ -22,7 +22,7 @@ export function jsonReply(status: number, value: unknown): TextReply {
 
 /** Returns an error as a problem document (RFC 9457). */
 export function problemReply(error: ApiError, requestId: string): TextReply {
-  const { code, status, title, detail, errors, headers } = error;
+  const { code, status, title, detail, errors, existingId, headers } = error;
   return {
     status,
     headers: { ...headers, 'Content-Type': 'application/problem+json' },
@@ -34,6 +34,7 @@ export function problemReply(error: ApiError, requestId: string): TextReply {
       code,
       requestId,
       ...(errors === undefined ? {} : { errors }),
+      ...(existingId === undefined ? {} : { existingId }),
     }),
   };
 }

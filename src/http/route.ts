@@ -55,7 +55,12 @@ interface NeedsPermission {
 }
 
 interface JsonResponse<R extends z.ZodType> {
-  readonly response: { readonly status: 200 | 201; readonly schema: R };
+  readonly response: {
+    readonly status: 200 | 201;
+    readonly schema: R;
+    /** Headers that the handler sets, with their descriptions. */
+    readonly headers?: Readonly<Record<string, string>>;
+  };
 }
 
 /** A response that is not JSON of one schema: a file, a page or a redirect. */
@@ -350,10 +355,10 @@ function describeAccountRoute<I extends Ids, Q extends z.ZodType, B extends z.Zo
 }
 
 function describeJson<R extends z.ZodType>(
-  { response: { status, schema } }: JsonResponse<R>,
+  { response }: JsonResponse<R>,
   { storesResponses } = { storesResponses: false },
 ) {
-  return { storesResponses, response: { status, schema, contentType: 'application/json' } };
+  return { storesResponses, response: { ...response, contentType: 'application/json' } };
 }
 
 function describeRaw({ response }: RawResponse) {

@@ -15,6 +15,7 @@ afterAll(async () => {
 
 interface Bulk {
   readonly created: { id: string; slug: string; name: string }[];
+  readonly existing: { index: number; id: string }[];
   readonly failed: { index: number; code: string; message: string }[];
   readonly code?: string;
   readonly errors?: { path: string }[];
@@ -72,6 +73,120 @@ describe('POST affiliates/bulk', () => {
     ['a missing `rows`', undefined],
   ])('%s is a 400', async (_name, rows) => {
     expect((await bulk('affiliates', rows)).status).toBe(400);
+  });
+});
+
+describe('external ids', () => {
+  const single = (what: 'affiliates' | 'links', body: object, owner: TestApp) =>
+    api.call<{ id: string }>('POST', `/apps/${owner.appId}/${what}`, { key: owner.key, body });
+
+  // @promise external-id-once
+  test('a second import of the same affiliates creates none, and reports each with its id', async () => {
+    const own = await newApp(api);
+    const rows = [{ name: 'Ann', externalId: 'a' }, { name: 'Bob' }, { name: 'Cid', externalId: 'c' }];
+    const first = await bulk('affiliates', rows, own);
+    expect(first.body.existing).toEqual([]);
+    const [ann, , cid] = first.body.created.map(({ id }) => id);
+    const again = [
+      { name: 'Ann again', externalId: 'a' },
+      { name: 'New', externalId: 'n' },
+      ...rows.slice(2),
+    ];
+    const second = await bulk('affiliates', [...again, { name: 'New twice', externalId: 'n' }], own);
+    const [created] = second.body.created;
+    expect(second.body).toMatchObject({
+      created: [{ name: 'New', externalId: 'n' }],
+      existing: [
+        { index: 0, id: ann },
+        { index: 2, id: cid },
+        { index: 3, id: created?.id },
+      ],
+      failed: [],
+    });
+    // Another app has its own ids.
+    expect((await single('affiliates', rows[0] ?? {}, app)).status).toBe(201);
+  });
+
+  // @promise external-id-once
+  test('a second import of the same links creates none, and reports each with its id', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    const rows = [
+      { ...link(affiliateId, 'one'), externalId: 'a' },
+      { ...link(affiliateId), externalId: 'b' },
+    ];
+    const first = await bulk('links', rows, own);
+    const ids = first.body.created.map(({ id }) => id);
+    expect(ids).toHaveLength(2);
+    const second = await bulk(
+      'links',
+      [
+        ...rows,
+        { ...link('aff_nobody'), externalId: 'a' },
+        { ...link(affiliateId, 'one'), externalId: 'c' },
+        { ...link(affiliateId, 'two'), externalId: 'c' },
+        { ...link(affiliateId, 'two'), externalId: 'd' },
+        { ...link(affiliateId, 'three'), externalId: 'd' },
+      ],
+      own,
+    );
+    expect(second.body).toMatchObject({
+      created: [{ slug: 'two', externalId: 'd' }],
+      existing: [
+        { index: 0, id: ids[0] },
+        { index: 1, id: ids[1] },
+        { index: 6, id: second.body.created[0]?.id },
+      ],
+    });
+    expect(second.body.failed.map(({ index, code }) => [index, code])).toEqual([
+      [2, 'unknown_affiliate'],
+      [3, 'slug_taken'],
+      [4, 'duplicate_external_id'],
+    ]);
+  });
+
+  // @promise external-id-conflict
+  test('a repeated external id of one affiliate or link is a 409 with the id that has it', async () => {
+    const own = await newApp(api);
+    const affiliate = await single('affiliates', { name: 'Ann', externalId: 'x' }, own);
+    const repeated = await single('affiliates', { name: 'Bea', externalId: 'x' }, own);
+    expect(repeated).toMatchObject({
+      status: 409,
+      body: { code: 'external_id_taken', existingId: affiliate.body.id },
+    });
+    const one = await single('links', { ...link(affiliate.body.id), externalId: 'x' }, own);
+    const other = await single('links', { ...link(affiliate.body.id), externalId: 'x' }, own);
+    expect(other).toMatchObject({
+      status: 409,
+      body: { code: 'external_id_taken', existingId: one.body.id },
+    });
+  });
+
+  // @promise external-id-once
+  test('simultaneous imports of the same rows create each row once', async () => {
+    const own = await newApp(api);
+    const rows = Array.from({ length: 20 }, (_, index) => ({ name: 'Ann', externalId: `id-${index}` }));
+    const answers = await Promise.all([1, 2, 3, 4].map(() => bulk('affiliates', rows, own)));
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(answers.reduce((sum, { body }) => sum + body.created.length, 0)).toBe(20);
+    const affiliateId = await newAffiliate(api, own);
+    const links = rows.map(({ externalId }) => ({ ...link(affiliateId), externalId }));
+    const linked = await Promise.all([1, 2, 3, 4].map(() => bulk('links', links, own)));
+    expect(linked.reduce((sum, { body }) => sum + body.created.length, 0)).toBe(20);
+    expect(linked.every(({ body }) => body.created.length + body.existing.length === 20)).toBe(true);
+  });
+
+  // @promise repeated-email-warning
+  test('a repeated e-mail address creates the affiliate, with a warning', async () => {
+    const own = await newApp(api);
+    const first = await single('affiliates', { name: 'Ann', email: 'ann@example.com' }, own);
+    expect(first.body).not.toHaveProperty('warnings');
+    const second = await single('affiliates', { name: 'Ann', email: 'Ann@Example.com' }, own);
+    expect(second).toMatchObject({ status: 201, body: { warnings: [{ code: 'repeated_email' }] } });
+    const emails = ['b@example.com', 'c@example.com', 'B@example.com', 'ANN@example.com'];
+    const rows = [...emails.map((email) => ({ name: 'Bea', email })), { name: 'Bea' }];
+    const { body } = await bulk('affiliates', rows, own);
+    expect(body.created.map((row) => 'warnings' in row)).toEqual([true, false, true, true, false]);
   });
 });
 

@@ -75,6 +75,33 @@ describe('apps', () => {
     ]);
   });
 
+  // @promise apps-paged
+  test('with a limit, the list of apps is one page, and a header has the cursor of the next', async () => {
+    const account = await newAccount(api);
+    const names = ['One', 'Two', 'Three', 'Four', 'Five'];
+    for (const name of names) await newApp(api, account, { name });
+    const pages: unknown[] = [];
+    let query = '?limit=2';
+    for (let page = 1; page <= 3; page += 1) {
+      const { status, body, headers } = await api.call<{ name: string }[]>('GET', `/apps${query}`, {
+        key: account.key,
+      });
+      expect(status).toBe(200);
+      pages.push(body.map(({ name }) => name));
+      const cursor = headers.get('x-next-cursor');
+      expect(cursor === null).toBe(page === 3);
+      query = `?limit=2&cursor=${cursor}`;
+    }
+    expect(pages).toEqual([['One', 'Two'], ['Three', 'Four'], ['Five']]);
+    const all = await api.call<unknown[]>('GET', '/apps', { key: account.key });
+    expect([all.body.length, all.headers.get('x-next-cursor')]).toEqual([5, null]);
+    expect((await api.call('GET', '/apps?limit=0', { key: account.key })).status).toBe(400);
+    expect(await api.call('GET', '/apps?cursor=x', { key: account.key })).toMatchObject({
+      status: 400,
+      body: { code: 'invalid_cursor' },
+    });
+  });
+
   // @promise patch-app-settings, settings-patch
   test('a patch changes only the given settings', async () => {
     const before = await api.call('GET', `/apps/${app.appId}`, { key: app.key });
@@ -367,6 +394,7 @@ describe('affiliates', () => {
       email: 'ann@example.com',
       status: 'active',
       defaultCommissionRateBps: 2500,
+      externalId: null,
       createdAt: expect.any(Number),
     });
     const paused = await patch(created.body.id, { status: 'paused' });
@@ -427,6 +455,7 @@ describe('links', () => {
     expect(created.body).toEqual({
       id: expect.stringMatching(/^lnk_/),
       slug: expect.stringMatching(/^[a-z0-9]{8}$/),
+      externalId: null,
       url: `https://api.example.test/l/${linkSubdomain}/${created.body.slug}`,
       destinationUrl,
       campaign: 'May',

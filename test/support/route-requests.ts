@@ -36,7 +36,7 @@ const KIND_OF_EXAMPLE = new Map<unknown, IdKind>(
 );
 
 /** Fields whose value must be unique, so each request gets another one. */
-const UNIQUE_FIELDS = new Set(['slug', 'linkSubdomain']);
+const UNIQUE_FIELDS = new Set(['slug', 'linkSubdomain', 'externalId']);
 
 /** Returns the OpenAPI operation of a route. */
 export function operationOf(route: Route): Operation {

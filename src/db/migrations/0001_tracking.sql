@@ -171,9 +171,12 @@ create table affiliates (
   email      text,
   status     text not null default 'active' check (status in ('active', 'paused', 'removed')),
   default_commission_rate_bps rate_bps,
+  -- The caller's own id, so that an import that runs twice creates nothing twice.
+  external_id text collate "C" check (length(external_id) between 1 and 200),
   created_at timestamptz not null default now(),
   unique (app_id, id)
 );
+create unique index affiliates_external_id on affiliates (app_id, external_id) where external_id is not null;
 create index affiliates_by_created on affiliates (app_id, created_at, id);
 create index affiliates_by_status_created on affiliates (app_id, status, created_at, id);
 create index affiliates_by_name on affiliates (app_id, lower(name) collate "C", id);
@@ -188,11 +191,13 @@ create table links (
   destination_url text not null,
   campaign        text,
   active          boolean not null default true,
+  external_id     text collate "C" check (length(external_id) between 1 and 200),
   created_at      timestamptz not null default now(),
   unique (app_id, id),
   unique (app_id, affiliate_id, id),
   foreign key (app_id, affiliate_id) references affiliates (app_id, id)
 );
+create unique index links_external_id on links (app_id, external_id) where external_id is not null;
 create unique index links_slug on links (app_id, lower(slug) collate "C");
 create index links_by_created on links (app_id, created_at, id);
 create index links_by_affiliate on links (app_id, affiliate_id, created_at, id);

@@ -7,11 +7,11 @@ import {
   listTopEarners,
   updateAffiliate,
 } from '../../db/affiliates.ts';
-import type { Affiliate, AffiliateListRow } from '../../db/affiliates.ts';
+import type { Affiliate, AffiliateListRow, CreatedAffiliate } from '../../db/affiliates.ts';
 import { AFFILIATE_STATUSES } from '../../domain/attribution.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
-import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
-import { cents, count, epochMs, idOf, label, rateBps, textField } from '../fields.ts';
+import { ApiError, externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
+import { cents, count, epochMs, externalId, idOf, label, rateBps, textField } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { decodeCursor, nameKey, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { appRoute } from '../route.ts';
@@ -23,13 +23,24 @@ const email = z
   .meta({ examples: ['creator@example.com'] });
 const status = z.enum(AFFILIATE_STATUSES);
 
+const REPEATED_EMAIL =
+  'Another affiliate of this app has this e-mail address. Check that they are two persons.';
+
 const affiliate = z.object({
   id: idOf('affiliate'),
   name: textField('First creator'),
   email: textField('creator@example.com').nullable(),
   status,
   defaultCommissionRateBps: rateBps.nullable(),
+  externalId: textField('crm-4711', 'Your own id, unique within the app.').nullable(),
   createdAt: epochMs,
+});
+
+const createdAffiliate = affiliate.extend({
+  warnings: z
+    .array(z.object({ code: z.enum(['repeated_email']), message: textField(REPEATED_EMAIL) }))
+    .meta({ description: 'What to check. Absent if there is nothing to check.' })
+    .optional(),
 });
 
 /** An affiliate in a list, with its totals. */
@@ -39,6 +50,7 @@ const newAffiliate = z.strictObject({
   name,
   email: email.nullish(),
   defaultCommissionRateBps: rateBps.nullish(),
+  externalId: externalId.nullish(),
 });
 
 const affiliatePatch = z.strictObject({
@@ -62,8 +74,14 @@ function presentAffiliate(row: Affiliate) {
     email: row.email,
     status: row.status,
     defaultCommissionRateBps: row.defaultCommissionRateBps,
+    externalId: row.externalId,
     createdAt: row.createdAt,
   };
+}
+
+function presentCreated(row: CreatedAffiliate) {
+  const warnings = [{ code: 'repeated_email' as const, message: REPEATED_EMAIL }];
+  return { ...presentAffiliate(row), ...(row.emailRepeats ? { warnings } : {}) };
 }
 
 export function presentAffiliateRow(row: AffiliateListRow) {
@@ -77,6 +95,7 @@ function rowOf(idGenerator: IdGenerator, fields: z.output<typeof newAffiliate>) 
     name: fields.name,
     email: fields.email ?? null,
     defaultCommissionRateBps: fields.defaultCommissionRateBps ?? null,
+    externalId: fields.externalId ?? null,
   };
 }
 
@@ -134,11 +153,15 @@ export const affiliateRoutes = [
     permission: 'write',
     operationId: 'createAffiliate',
     summary: 'Creates an affiliate.',
+    description: 'A repeated `email` creates another affiliate, with a warning.',
     body: newAffiliate,
-    response: { status: 201, schema: affiliate },
+    response: { status: 201, schema: createdAffiliate },
+    errors: ['external_id_taken'],
     handler: async ({ deps, app, idGenerator, body }) => {
-      const [created] = await createAffiliates(deps.sql, app.id, [rowOf(idGenerator, body)]);
-      return presentAffiliate(foundOrThrow(created));
+      const [outcome] = await createAffiliates(deps.sql, app.id, [rowOf(idGenerator, body)]);
+      const created = foundOrThrow(outcome);
+      if ('existingId' in created) throw externalIdTaken(created.existingId);
+      return presentCreated(created);
     },
   }),
 
@@ -149,12 +172,18 @@ export const affiliateRoutes = [
     operationId: 'createAffiliates',
     summary: 'Creates up to 100 affiliates.',
     description:
-      'An invalid row rejects the whole call with a 400, and `errors[].path` names the row. `failed` is always empty.',
+      'An invalid row rejects the whole call with a 400, and `errors[].path` names the row. A row whose `externalId` an ' +
+      'affiliate or an earlier row has creates nothing and is listed in `existing`. `failed` is always empty.',
     body: bulkOf(newAffiliate),
-    response: { status: 200, schema: bulkResponse(affiliate, []) },
+    response: { status: 200, schema: bulkResponse(createdAffiliate, 'affiliate', []) },
     handler: async ({ deps, app, idGenerator, body }) => {
       const rows = body.rows.map((row) => rowOf(idGenerator, row));
-      return presentBulk(await createAffiliates(deps.sql, app.id, rows), presentAffiliate, {});
+      const outcomes = await createAffiliates(deps.sql, app.id, rows);
+      return presentBulk<CreatedAffiliate, never, ReturnType<typeof presentCreated>>(
+        outcomes,
+        presentCreated,
+        {},
+      );
     },
   }),
 

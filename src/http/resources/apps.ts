@@ -10,6 +10,14 @@ import { isReservedSubdomain, isSubdomain, subdomainOf } from '../../domain/slug
 import { ApiError } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, rateBps, textField, wholeNumber } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
+import {
+  decodeCursor,
+  DEFAULT_LIMIT,
+  encodeCursor,
+  optionalLimit,
+  pageQuery,
+  timeKey,
+} from '../pagination.ts';
 import { accountRoute, appRoute } from '../route.ts';
 
 const name = label.meta({ examples: ['My app'] });
@@ -128,10 +136,27 @@ export const appRoutes = [
     path: '/apps',
     permission: 'read',
     operationId: 'listApps',
-    summary: "Lists the account's apps.",
-    response: { status: 200, schema: z.array(app.pick({ id: true, name: true })) },
-    handler: async ({ deps, caller }) =>
-      (await listApps(deps.sql, caller.accountId)).map((row) => ({ id: row.id, name: row.name })),
+    summary: "Lists the account's apps, oldest first.",
+    description:
+      'Returns all apps, or with `limit` or `cursor` one page. The response is an array in both cases: the cursor of the ' +
+      'next page is the header `X-Next-Cursor`.',
+    query: z.object({
+      limit: optionalLimit,
+      cursor: pageQuery.cursor,
+    }),
+    response: {
+      status: 200,
+      schema: z.array(app.pick({ id: true, name: true })),
+      headers: { 'X-Next-Cursor': 'The `cursor` of the next page. Absent on the last page.' },
+    },
+    handler: async ({ ctx, deps, caller, query }) => {
+      const key = { list: 'apps', appId: caller.accountId, filters: {} };
+      const after = decodeCursor(key, timeKey, query.cursor);
+      const limit = query.limit ?? (after === null ? null : DEFAULT_LIMIT);
+      const page = await listApps(deps.sql, caller.accountId, after, limit);
+      if (page.next !== null) ctx.set('X-Next-Cursor', encodeCursor(key, page.next));
+      return page.rows.map((row) => ({ id: row.id, name: row.name }));
+    },
   }),
 
   accountRoute({

@@ -1,14 +1,29 @@
 import * as z from 'zod';
 import type { App } from '../../db/apps.ts';
 import { createLinks, listLinks, updateLink } from '../../db/links.ts';
-import type { Link, LinkListRow, LinkRefusal as RowRefusal } from '../../db/links.ts';
+import type {
+  Link,
+  LinkListRow,
+  LinkOutcome as RowOutcome,
+  LinkRefusal as RowRefusal,
+} from '../../db/links.ts';
 import { isDeclaredDestination, isDestinationUrl } from '../../domain/destination-url.ts';
 import type { AffiliateId, LinkId } from '../../domain/ids.ts';
 import { isSlug, slugOf } from '../../domain/slugs.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
 import type { HttpDeps } from '../deps.ts';
-import { ApiError, foundOrThrow, invalidField } from '../errors.ts';
-import { booleanText, count, epochMs, filterId, idOf, inputId, label, textField } from '../fields.ts';
+import { ApiError, externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
+import {
+  booleanText,
+  count,
+  epochMs,
+  externalId,
+  filterId,
+  idOf,
+  inputId,
+  label,
+  textField,
+} from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { appRoute } from '../route.ts';
@@ -39,6 +54,7 @@ const link = z.object({
   campaign: textField('spring-2026').nullable(),
   active: z.boolean(),
   affiliateId: idOf('affiliate'),
+  externalId: textField('crm-4711', 'Your own id, unique within the app.').nullable(),
   createdAt: epochMs,
 });
 
@@ -50,6 +66,7 @@ const newLink = z.strictObject({
   destinationUrl,
   slug: slug.optional(),
   campaign: campaign.nullish(),
+  externalId: externalId.nullish(),
 });
 
 /** A slug never changes, so it is not a field here. */
@@ -65,6 +82,8 @@ const linksQuery = z.object({
   active: booleanText.optional(),
 });
 
+type PresentedLink = ReturnType<ReturnType<typeof linkPresenter>['one']>;
+
 /** Returns presenters of the app's links: `one` for a link, `row` for a link in a list. */
 export function linkPresenter({ publicUrl }: Pick<HttpDeps, 'publicUrl'>, { linkSubdomain }: App) {
   const one = (row: Link) => ({
@@ -75,6 +94,7 @@ export function linkPresenter({ publicUrl }: Pick<HttpDeps, 'publicUrl'>, { link
     campaign: row.campaign,
     active: row.active,
     affiliateId: row.affiliateId,
+    externalId: row.externalId,
     createdAt: row.createdAt,
   });
   return {
@@ -87,15 +107,20 @@ export function linkPresenter({ publicUrl }: Pick<HttpDeps, 'publicUrl'>, { link
 const SLUG_ATTEMPTS = 5;
 
 type LinkRefusal = RowRefusal | 'undeclared_scheme';
+type LinkOutcome = RowOutcome | LinkRefusal;
 
 const REFUSALS: Record<LinkRefusal, string> = {
   unknown_affiliate: 'The app has no affiliate with this id.',
   slug_taken: 'Another link of this app has this slug. Slugs are compared without case. Choose another slug.',
   duplicate_slug:
     'An earlier row of this call has this slug. Slugs are compared without case. Choose another slug.',
+  duplicate_external_id:
+    'An earlier row of this call, which failed, has this externalId. Fix that row and send both again.',
   undeclared_scheme:
     'The app did not declare the scheme of this URL. Add it to the setting destinationSchemes, or use an https URL.',
 };
+
+const LINK_REFUSALS = Object.keys(REFUSALS) as LinkRefusal[];
 
 type NewLinkFields = z.output<typeof newLink>;
 
@@ -107,9 +132,9 @@ async function createFrom(
   app: App,
   idGenerator: IdGenerator,
   rows: readonly NewLinkFields[],
-): Promise<(Link | LinkRefusal)[]> {
+): Promise<LinkOutcome[]> {
   const ids = rows.map(() => idGenerator.id('link'));
-  const outcomes: (Link | LinkRefusal)[] = rows.map(() => 'undeclared_scheme');
+  const outcomes: LinkOutcome[] = rows.map(() => 'undeclared_scheme');
   let waiting = [...rows.keys()].filter((index) =>
     isDeclaredDestination((rows[index] as NewLinkFields).destinationUrl, app.destinationSchemes),
   );
@@ -123,11 +148,12 @@ async function createFrom(
         destinationUrl: row.destinationUrl,
         slug: row.slug ?? slugOf(idGenerator.bytes(8)),
         campaign: row.campaign ?? null,
+        externalId: row.externalId ?? null,
       };
     });
     const created = await createLinks(sql, app.id, links);
     waiting.forEach((index, position) => {
-      outcomes[index] = created[position] as Link | LinkRefusal;
+      outcomes[index] = created[position] as LinkOutcome;
     });
     if (attempt === SLUG_ATTEMPTS) break;
     waiting = waiting.filter(
@@ -169,7 +195,7 @@ export const linkRoutes = [
     description: 'If `slug` is missing, one is generated.',
     body: newLink,
     response: { status: 201, schema: link },
-    errors: ['slug_taken'],
+    errors: ['slug_taken', 'external_id_taken'],
     handler: async ({ deps, app, idGenerator, body }) => {
       const [created] = await createFrom(deps, app, idGenerator, [body]);
       switch (created) {
@@ -181,7 +207,10 @@ export const linkRoutes = [
         case 'duplicate_slug':
         case 'slug_taken':
           throw new ApiError('slug_taken', { detail: REFUSALS.slug_taken });
+        case 'duplicate_external_id':
+          throw new Error('a single link is a duplicate of another one of its call');
         default:
+          if ('existingId' in created) throw externalIdTaken(created.existingId);
           return linkPresenter(deps, app).one(created);
       }
     },
@@ -195,18 +224,17 @@ export const linkRoutes = [
     summary: 'Creates up to 100 links.',
     description:
       'An invalid row rejects the whole call with a 400, and `errors[].path` names the row. A row fails alone, and is listed ' +
-      'in `failed`, if its slug is taken or used by an earlier row, if its affiliate is unknown, or if the app did not declare its scheme.',
+      'in `failed`, if its slug is taken or used by an earlier row, if its affiliate is unknown, or if the app did not declare its scheme. A row ' +
+      'whose `externalId` a link or an earlier row has creates nothing and is listed in `existing`.',
     body: bulkOf(newLink),
     response: {
       status: 200,
-      schema: bulkResponse(link, ['unknown_affiliate', 'slug_taken', 'duplicate_slug', 'undeclared_scheme']),
+      schema: bulkResponse(link, 'link', LINK_REFUSALS),
     },
-    handler: async ({ deps, app, idGenerator, body }) =>
-      presentBulk(
-        await createFrom(deps, app, idGenerator, body.rows),
-        linkPresenter(deps, app).one,
-        REFUSALS,
-      ),
+    handler: async ({ deps, app, idGenerator, body }) => {
+      const outcomes = await createFrom(deps, app, idGenerator, body.rows);
+      return presentBulk<Link, LinkRefusal, PresentedLink>(outcomes, linkPresenter(deps, app).one, REFUSALS);
+    },
   }),
 
   appRoute({
