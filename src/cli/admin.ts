@@ -43,7 +43,7 @@ export async function runAdmin(args: readonly string[], deps: AdminDeps): Promis
     return context.exitStatus();
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    deps.stderr(`${error instanceof Error && error.message !== '' ? error.message : String(error)}\n`);
+    deps.stderr(`${context.describeError(error)}\n`);
     return EXIT.failed;
   }
 }

@@ -1,3 +1,4 @@
+import { connectionProblem } from '../db/connection-problem.ts';
 import { migrate } from '../db/migrate.ts';
 import { connect } from '../db/sql.ts';
 import type { Sql } from '../db/sql.ts';
@@ -39,6 +40,8 @@ export interface CommandContext extends Required<AdminDeps> {
   readonly print: (json: unknown, rows: readonly TableRow[], options: JsonOptions) => void;
   /** Makes the exit status 1 although the command prints a result: a check found a problem. */
   readonly markFailed: () => void;
+  /** Returns the text of an error for the operator. Names the database when no connection to it was made. */
+  readonly describeError: (error: unknown) => string;
   /** Returns the exit status of the command that ran. */
   readonly exitStatus: () => number;
 }
@@ -53,11 +56,17 @@ export const JSON_OPTION = ['--json', 'print JSON instead of a table'] as const;
 /** Builds the context of one run of the command line. */
 export function createCommandContext(deps: AdminDeps): CommandContext {
   let status: number = EXIT.ok;
+  let openedUrl: string | undefined;
+  const openDatabase: AdminDeps['openDatabase'] = async (options) => {
+    const opened = await deps.openDatabase(options);
+    openedUrl = opened.url;
+    return opened;
+  };
   async function withDatabase<T>(
     work: (sql: Sql, url: string) => Promise<T>,
     { mayCreate }: OpenDatabaseOptions,
   ): Promise<T> {
-    const { url, close } = await deps.openDatabase({ mayCreate });
+    const { url, close } = await openDatabase({ mayCreate });
     const sql = connect({ url, max: 2, statementTimeoutMs: 0, applicationName: 'tributary-admin' });
     try {
       const { isEmpty } = await sql.one<{
@@ -77,12 +86,17 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
   return {
     serviceTimeoutMs: SERVICE_TIMEOUT_MS,
     ...deps,
+    openDatabase,
     withDatabase: async (work) => await withDatabase(work, { mayCreate: false }),
     withNewDatabase: async (work) => await withDatabase(work, { mayCreate: true }),
     print: (json, rows, options) =>
       deps.stdout(`${options.json === true ? JSON.stringify(json) : formatTable(rows)}\n`),
     markFailed: () => {
       status = EXIT.failed;
+    },
+    describeError: (error) => {
+      const problem = openedUrl === undefined ? null : connectionProblem(openedUrl, error);
+      return problem ?? (error instanceof Error && error.message !== '' ? error.message : String(error));
     },
     exitStatus: () => status,
   };

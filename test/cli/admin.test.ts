@@ -9,6 +9,7 @@ import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { findAccountCaller } from '../../src/db/account-keys.ts';
 import { connect } from '../../src/db/sql.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
+import { tryListen } from '../../src/embedded/processes.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { createDatabase, inDatabase, runOn } from '../support/postgres-admin.ts';
@@ -168,6 +169,39 @@ describe('exit statuses', () => {
     expect(out).toContain('Usage: admin');
   });
 });
+
+test.each([[['accounts', 'list']], [['migrate']]])(
+  'a database error names the host, the database and the cause, and no password: %j',
+  async (given) => {
+    const port = await tryListen(0);
+    const refused = await adminOn(`postgres://ann:hidden@127.0.0.1:${port}/shop`, ...given);
+    expect(refused).toMatchObject({
+      status: 1,
+      out: '',
+      err: `The database shop at 127.0.0.1:${port} cannot be reached (ECONNREFUSED). Check that Postgres is running and that DATABASE_URL is correct.\n`,
+    });
+
+    const server = new URL(process.env['TEST_POSTGRES_URL'] ?? '');
+    const missing = await adminOn(inDatabase(server.href, 'no_such_database'), ...given);
+    expect(missing).toMatchObject({
+      status: 1,
+      err: `There is no database no_such_database at ${server.host}. Create it, or correct DATABASE_URL.\n`,
+    });
+
+    const { host } = server;
+    server.password = 'wrong';
+    const denied = await adminOn(server.href, ...given);
+    expect(denied).toMatchObject({
+      status: 1,
+      err: expect.stringMatching(
+        new RegExp(
+          `^The database \\w+ at ${host} refuses the user ${server.username} \\(.*\\)\\. Correct the`,
+        ),
+      ),
+    });
+  },
+  30_000,
+);
 
 // @promise command-line-creates-nothing
 test('only migrate and accounts create set up the schema of an empty database that DATABASE_URL names', async () => {
