@@ -74,12 +74,19 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
 }
 
 /** Returns the lines that the operator reads after a start. */
-export function banner({ service, backends }: RunningServer): string {
+export function banner({
+  service,
+  backends,
+}: {
+  readonly service: Pick<Service, 'url' | 'metricsUrl' | 'isTemporalReady'>;
+  readonly backends: Pick<Backends, 'databaseUrl' | 'databaseFolder' | 'temporal' | 'temporalUiUrl'>;
+}): string {
   const database = new URL(backends.databaseUrl);
   return [
     '',
     `  Tributary is up${service.url === null ? ' (worker)' : ` at ${service.url}`}`,
     '',
+    ...(service.url === null ? [] : [`  API docs     ${service.url.replace(/\/$/, '')}/docs`]),
     `  Postgres     ${database.host}${database.pathname}${backends.databaseFolder === null ? '' : ` (files in ${backends.databaseFolder})`}`,
     `  Temporal     ${backends.temporal.connection.address ?? ''}, namespace ${backends.temporal.namespace}${service.isTemporalReady() ? '' : ', not reached yet: webhooks are stored and processed later'}`,
     ...(backends.temporalUiUrl === null ? [] : [`  Temporal UI  ${backends.temporalUiUrl}`]),

@@ -4,12 +4,29 @@ import { createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { banner } from '../../src/server.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { startChildService } from '../support/child-service.ts';
 import { setUpFounder } from '../support/founder.ts';
 import { sendRequest } from '../support/http-client.ts';
 import { bodyOf, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { startTestService } from '../support/service.ts';
+
+test('the start message names the API, its documentation and the next commands', () => {
+  const service = { url: 'https://api.example.test', metricsUrl: null, isTemporalReady: () => true };
+  const backends = {
+    databaseUrl: 'postgres://u:hidden@127.0.0.1:5432/shop',
+    databaseFolder: null,
+    temporal: { connection: { address: '127.0.0.1:7233' }, namespace: 'default' },
+    temporalUiUrl: null,
+  };
+  const message = banner({ service, backends });
+  expect(message).toContain('Tributary is up at https://api.example.test\n');
+  expect(message).toContain('API docs     https://api.example.test/docs\n');
+  expect(message).toContain('accounts create');
+  expect(message).not.toContain('hidden');
+  expect(banner({ service: { ...service, url: null }, backends })).not.toContain('/docs');
+});
 
 describe('a failed start', () => {
   test('a start on a port in use fails with the port and what to do', async () => {
