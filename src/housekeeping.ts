@@ -9,9 +9,9 @@ const PAUSE_MS = 60_000;
 /** Maximum number of rows that one statement removes. */
 const PAGE = 1_000;
 
-/** Repeats a removal until it finds less than a page of rows. */
-async function removeAll(remove: (limit: number) => Promise<number>): Promise<void> {
-  while ((await remove(PAGE)) === PAGE);
+/** Repeats a removal until it finds less than a page of rows, or the service stops. */
+async function removeAll(remove: (limit: number) => Promise<number>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted && (await remove(PAGE)) === PAGE);
 }
 
 /**
@@ -20,8 +20,8 @@ async function removeAll(remove: (limit: number) => Promise<number>): Promise<vo
  */
 export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
   return startBackgroundLoop(
-    async () => {
-      await removeAll((limit) => deleteExpiredIdempotencyKeys(sql, limit));
+    async (signal) => {
+      await removeAll((limit) => deleteExpiredIdempotencyKeys(sql, limit), signal);
       await destroyExpiredAddressKeys(sql, Date.now());
     },
     {

@@ -18,13 +18,15 @@ export class HoldQueue {
   readonly #deps: HoldQueueDeps;
   readonly #waiting: NewCommission[] = [];
   #starters = 0;
+  /** Epoch ms after which no hold timer is started; Infinity until the queue is stopped. */
+  #endsAt = Infinity;
 
   constructor(deps: HoldQueueDeps) {
     this.#deps = deps;
   }
 
   add(commissions: readonly NewCommission[]): void {
-    if (commissions.length === 0) return;
+    if (commissions.length === 0 || this.#endsAt !== Infinity) return;
     const room = MAX_WAITING - this.#waiting.length;
     this.#waiting.push(...commissions.slice(0, room));
     if (room < commissions.length) {
@@ -40,10 +42,29 @@ export class HoldQueue {
     });
   }
 
+  /**
+   * Starts waiting hold timers for at most `withinMs` more, and takes no others. The sweep matures the commissions of
+   * those that are left over.
+   */
+  async stop(withinMs: number): Promise<void> {
+    this.#endsAt = Date.now() + withinMs;
+    await Promise.allSettled([this.#startWaiting(), this.#startWaiting()]);
+    const left = this.#waiting.length;
+    this.#waiting.length = 0;
+    if (left > 0) {
+      this.#deps.logger.warn({
+        left,
+        msg: 'stopped before all hold timers were started; the sweep matures the rest',
+      });
+    }
+  }
+
   async #startWaiting(): Promise<void> {
     this.#starters += 1;
     try {
-      for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      while (Date.now() < this.#endsAt) {
+        const next = this.#waiting.shift();
+        if (next === undefined) return;
         await this.#deps.startHold(next);
       }
     } finally {

@@ -1,5 +1,6 @@
+import { Context } from '@temporalio/activity';
 import { NativeConnection, Worker } from '@temporalio/worker';
-import type { WorkerOptions, WorkflowBundle } from '@temporalio/worker';
+import type { ActivityInboundCallsInterceptor, WorkerOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
 import { backgroundQueue } from './names.ts';
 
@@ -10,7 +11,21 @@ export interface WorkerSettings {
   readonly taskQueue: string;
   readonly workflowBundle: WorkflowBundle;
   readonly activities: Activities;
+  /** How long a shutdown waits for activities before it cancels them; 10 s by default. */
+  readonly shutdownGraceMs?: number;
 }
+
+const SHUTDOWN_GRACE_MS = 10_000;
+/** How much later than the grace time a worker is given up on, ms. */
+const SHUTDOWN_FORCE_MS = 5_000;
+
+/**
+ * Ends an activity for its worker as soon as it is cancelled, as after the grace time of a shutdown. Its statement in
+ * flight may still commit. Every activity is safe to run again, and another worker does that.
+ */
+const endWhenCancelled: ActivityInboundCallsInterceptor = {
+  execute: async (input, next) => await Promise.race([next(input), Context.current().cancelled]),
+};
 
 /** Workflow tasks, local activities and activities of background work that run at once in a process, of each kind. */
 export const BACKGROUND_CONCURRENCY = 4;
@@ -49,6 +64,7 @@ export async function createWorkers({
   taskQueue,
   workflowBundle,
   activities,
+  shutdownGraceMs = SHUTDOWN_GRACE_MS,
 }: WorkerSettings): Promise<Workers> {
   const create = async (queue: string, limits: Partial<WorkerOptions>) =>
     await Worker.create({
@@ -58,7 +74,9 @@ export async function createWorkers({
       workflowBundle,
       activities,
       nonStickyToStickyPollRatio: 0.8,
-      shutdownGraceTime: '10s',
+      interceptors: { activity: [() => ({ inbound: endWhenCancelled })] },
+      shutdownGraceTime: shutdownGraceMs,
+      shutdownForceTime: shutdownGraceMs + SHUTDOWN_FORCE_MS,
       ...limits,
     });
   const workers = await Promise.all([

@@ -60,6 +60,8 @@ const CALL_DEADLINE_MS = 2_000;
 const LATE_RESULT_MS = 1_000;
 /** The same for work that another process may have taken. */
 const EARLY_FETCH_MS = 200;
+/** How long a shutdown starts waiting hold timers. */
+const DRAIN_MS = 2_000;
 /** How long the relay waits for the outcome of a delivery before it starts another one. */
 const RELAY_WAIT_MS = 2_000;
 /** Commissions that are due sooner than this have no hold timer. The sweep, once a minute, costs them less. */
@@ -210,12 +212,12 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     this.#settledRequests.settle(requestId, true);
   }
 
-  /** Waits until no background start is in flight. */
-  async drain(): Promise<void> {
-    // Hold timers begin to start on the next turn of the event loop.
-    await new Promise((resolve) => {
-      setImmediate(resolve);
-    });
+  /**
+   * Waits until no background start is in flight. Waiting hold timers are started for at most `withinMs`; the sweep
+   * replaces the others.
+   */
+  async drain(withinMs = DRAIN_MS): Promise<void> {
+    this.#inBackground(this.#holds.stop(withinMs));
     await Promise.all(this.#inFlight);
   }
 

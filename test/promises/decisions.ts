@@ -253,6 +253,7 @@ const MONEY: readonly PromiseSection[] = [
       'relay-after-outage': 'the relay starts overdue deliveries after any failure of Temporal',
       'relay-paced-by-capacity':
         'the relay has a few deliveries in flight and starts the next when one has ended',
+      'bounded-shutdown': 'a shutdown takes a limited time; the relay and the sweep do what is left over',
       'sweep-schedule': 'the Schedule of the sweep is ensured',
     },
   },

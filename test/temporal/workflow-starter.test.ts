@@ -15,10 +15,11 @@ interface Start {
 }
 
 /** Creates a starter whose Temporal server records every start and has each result at once. */
-function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, isRunning = false) {
+function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning = false, startMs = 0 } = {}) {
   const starts: Start[] = [];
   const start = async (name: string, { taskQueue, workflowId }: Start) => {
     starts.push({ name, taskQueue, workflowId });
+    if (startMs > 0) await sleep(startMs);
     if (isRunning) throw new WorkflowExecutionAlreadyStartedError('runs already', workflowId, name);
     return { result: async () => ({ status: 'duplicate' }), client };
   };
@@ -92,7 +93,25 @@ test('the relay waits for the outcome of a delivery that it starts, and not for 
   expect(await run).toBe(true);
 
   const before = Date.now();
-  expect(await recordingStarter({}, true).starter.runDelivery(id)).toBe(true);
+  expect(await recordingStarter({}, { isRunning: true }).starter.runDelivery(id)).toBe(true);
   expect(await recordingStarter({ client: () => null }).starter.runDelivery(id)).toBe(false);
   expect(Date.now() - before).toBeLessThan(1_000);
+});
+
+// @promise bounded-shutdown
+test('a shutdown starts waiting hold timers for a limited time and leaves the rest to the sweep', async () => {
+  const lines: string[] = [];
+  const logger = pino({}, { write: (line: string) => void lines.push(line) });
+  const { starter, starts } = recordingStarter({ logger }, { startMs: 5 });
+  const holds = Array.from({ length: 4_000 }, () => dueIn(60 * MINUTE_MS));
+  starter.startHolds(holds);
+  const before = Date.now();
+  await starter.drain(200);
+  expect(Date.now() - before).toBeLessThan(3_000);
+  expect(starts.length).toBeGreaterThan(0);
+  expect(starts.length).toBeLessThan(holds.length);
+  const started = starts.length;
+  await sleep(20);
+  expect(starts).toHaveLength(started);
+  expect(lines.join('')).toContain(`"left":${holds.length - started}`);
 });
