@@ -84,6 +84,10 @@ export const ERRORS = {
     409,
     'The app has no identity secret',
     'Create it with `POST /apps/:appId/identity-secret/rotate`, then turn on `identityVerification`.',
+  too_many_secrets: [
+    409,
+    'Too many webhook secrets are valid',
+    'Wait until an earlier secret expires, or set `graceSeconds` to 0, which ends all earlier ones at once.',
   ],
   total_changed: [409, 'The total has changed', 'Nothing was paid. Check the preview, then export again.'],
   idempotency_key_reused: [
@@ -122,7 +126,7 @@ export const ERRORS = {
     'Temporarily unavailable',
     'Wait for `Retry-After` seconds, then send the request again.',
   ],
-  not_ready: [503, 'Not ready', 'Wait. `detail` states what is missing.'],
+  not_ready: [503, 'Not ready', 'Wait. `detail` names what is missing; the log has the cause.'],
   payout_not_settled: [
     503,
     'The payout did not finish in time',

@@ -327,13 +327,13 @@ describe('webhook secrets', () => {
   // @promise secret-never-returned, secret-encrypted
   test('a given secret is stored encrypted and never returned', async () => {
     const own = await newApp(api);
-    const { body } = await put('stripe', { secret: 'whsec_0123456789' }, own);
+    const { body } = await put('stripe', { secret: 'whsec_0123456789abcdef' }, own);
     expect(body).not.toHaveProperty('secret');
     const { ciphertext, keyId } = await api.sql.one<{ ciphertext: Uint8Array; keyId: string }>`
       select ciphertext, encryption_key_id as key_id from webhook_secrets where app_id = ${own.appId}`;
     expect(Buffer.from(ciphertext).includes('whsec')).toBe(false);
     const box = createSecretBox([TEST_KEY]);
-    expect(box.decrypt(Buffer.from(ciphertext), keyId, `${own.appId}:stripe`)).toBe('whsec_0123456789');
+    expect(box.decrypt(Buffer.from(ciphertext), keyId, `${own.appId}:stripe`)).toBe('whsec_0123456789abcdef');
   });
 
   // @promise secret-grace
@@ -351,6 +351,59 @@ describe('webhook secrets', () => {
       select count(*) filter (where expires_at is null) as current, count(*) as all
         from webhook_secrets where app_id = ${own.appId}`;
     expect({ current, all }).toEqual({ current: 1, all: 10 });
+  });
+
+  // @promise live-secrets-limit
+  test('a fourth live webhook secret is a 409 that changes nothing, until one ends', async () => {
+    const own = await newApp(api);
+    const live = async () =>
+      await api.sql.one<{ live: number }>`
+        select count(*) as live from webhook_secrets
+         where app_id = ${own.appId} and (expires_at is null or expires_at > ${new Date(api.clock.now)})`;
+    for (let nth = 0; nth < 3; nth += 1) expect((await put('revenuecat', {}, own)).status).toBe(200);
+    const before =
+      await api.sql`select id, expires_at from webhook_secrets where app_id = ${own.appId} order by id`;
+    const refused = await put('revenuecat', {}, own);
+    expect(refused).toMatchObject({ status: 409, body: { code: 'too_many_secrets' } });
+    expect(
+      await api.sql`select id, expires_at from webhook_secrets where app_id = ${own.appId} order by id`,
+    ).toEqual(before);
+    expect((await put('stripe', { secret: fakeSecret('stripe') }, own)).status).toBe(200);
+    expect((await put('revenuecat', { graceSeconds: 0 }, own)).status).toBe(200);
+    expect(await live()).toEqual({ live: 2 });
+    for (let nth = 0; nth < 2; nth += 1) expect((await put('revenuecat', {}, own)).status).toBe(200);
+    api.clock.now += 2 * DAY_MS;
+    expect((await put('revenuecat', {}, own)).status).toBe(200);
+    api.clock.now -= 2 * DAY_MS;
+  });
+
+  // @promise live-secrets-limit
+  test('simultaneous calls leave at most three live webhook secrets', async () => {
+    const own = await newApp(api);
+    const responses = await Promise.all(Array.from({ length: 8 }, () => put('adapty', {}, own)));
+    const statuses = responses.map(({ status }) => status).toSorted((a, b) => a - b);
+    expect(statuses).toEqual([200, 200, 200, 409, 409, 409, 409, 409]);
+  });
+
+  // @promise secret-strength
+  test.each([
+    ['revenuecat', 'a'.repeat(8) + 'bcdefghijklmno', 'a1b2c3d4e5f6a1b2c3d4e5f6'],
+    ['adapty', 'password-of-the-webhook', 'Bearer a1b2c3d4e5f6a1b2c'],
+    ['revenuecat', 'a'.repeat(40), 'Basic dHJpYnV0YXJ5OnBhc3M='],
+    ['stripe', 'whsec_abcdefghi', 'whsec_abcdefghij'],
+    ['paddle', 'pdl_ntfset_abcdefghi', 'pdl_ntfset_abcdefghij'],
+    ['stripe', 'whsec_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', 'whsec_abcdefghijklmnopqrstuvwxyzabcdef'],
+    ['superwall', 'whsec_AA', `whsec_${Buffer.from('0123456789abcdef').toString('base64')}`],
+    [
+      'superwall',
+      `whsec_${Buffer.alloc(32).toString('base64')}`,
+      `whsec_${Buffer.from('0123456789abcdefghijklmn').toString('base64')}`,
+    ],
+  ])('for %s the weak secret %s is refused, and %s is accepted', async (provider, weak, strong) => {
+    const own = await newApp(api);
+    const refused = await put(provider, { secret: weak, environment: 'production' }, own);
+    expect(refused).toMatchObject({ status: 400, body: { errors: [{ path: 'secret' }] } });
+    expect((await put(provider, { secret: strong, environment: 'production' }, own)).status).toBe(200);
   });
 
   // @promise paddle-environment-required

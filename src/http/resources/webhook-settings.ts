@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
 import { PROCESSING_STATUSES } from '../../db/deliveries.ts';
-import { listWebhookStates, putWebhookSecret, secretContext } from '../../db/webhook-secrets.ts';
+import {
+  listWebhookStates,
+  MAX_LIVE_SECRETS,
+  putWebhookSecret,
+  secretContext,
+} from '../../db/webhook-secrets.ts';
 import type { WebhookState } from '../../db/webhook-secrets.ts';
 import { ENVIRONMENTS } from '../../domain/events.ts';
 import type { AppId } from '../../domain/ids.ts';
@@ -9,7 +14,7 @@ import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import { webhookUrl } from '../../domain/webhook-url.ts';
 import { isProviderName, PROVIDER_NAMES, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
-import { invalidField, notFound } from '../errors.ts';
+import { ApiError, invalidField, notFound } from '../errors.ts';
 import { epochMs, graceSeconds, textField } from '../fields.ts';
 import { appRoute } from '../route.ts';
 
@@ -27,7 +32,6 @@ const url = textField(
 /** A secret is sent in a header or keys a signature: printable ASCII without surrounding spaces. */
 const secret = z
   .string()
-  .min(8)
   .max(500)
   .regex(/^[!-~]([ -~]*[!-~])?$/, 'Must be printable ASCII without surrounding spaces.')
   .meta({ examples: ['whsec_of_the_provider'] });
@@ -109,6 +113,7 @@ export const webhookSettingsRoutes = [
     description: 'Never returns a secret.',
     response: { status: 200, schema: webhookSettings },
     handler: async ({ deps, app }) => {
+      await deps.refusals.flush();
       const states = await listWebhookStates(deps.sql, app.id, PROVIDER_NAMES);
       return {
         items: PROVIDER_NAMES.map((name) => {
@@ -125,7 +130,8 @@ export const webhookSettingsRoutes = [
     permission: 'setup',
     operationId: 'putWebhookSecret',
     summary: "Sets a provider's webhook secret.",
-    description: `The previous secret stays valid for the grace period. For ${GENERATED_FOR} a secret is generated if none is sent.`,
+    errors: ['too_many_secrets'],
+    description: `The previous secret stays valid for the grace period; at most ${MAX_LIVE_SECRETS} are valid at once. For ${GENERATED_FOR} a secret is generated if none is sent.`,
     body: secretInput,
     response: { status: 200, schema: storedSecret },
     handler: async ({ deps, app, params, body, now }) => {
@@ -136,9 +142,9 @@ export const webhookSettingsRoutes = [
         throw invalidField('environment', `Required for ${title}, whose webhooks do not state it.`);
       }
       const { stored, shown } = secretOf(name, body.secret);
-      const problem = providers[name].secretProblem?.(stored) ?? null;
+      const problem = providers[name].secretProblem(stored);
       if (problem !== null) throw invalidField('secret', problem);
-      const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
+      const result = await putWebhookSecret(deps.sql, {
         appId: app.id,
         provider: name,
         environment: body.environment ?? 'production',
@@ -147,12 +153,17 @@ export const webhookSettingsRoutes = [
         at: now,
         previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
       });
+      if (result.kind === 'too_many') {
+        throw new ApiError('too_many_secrets', {
+          detail: `${MAX_LIVE_SECRETS} secrets for ${title} are valid. Wait until one expires, or send \`graceSeconds\`: 0 to end all of them now.`,
+        });
+      }
       return {
         provider: name,
         url: webhookUrl(deps.publicUrl, name, app.id),
         ...shown,
         setupHint: providers[name].setupHint,
-        previousSecretExpiresAt,
+        previousSecretExpiresAt: result.previousEndsAt,
       };
     },
   }),
