@@ -43,8 +43,8 @@ export interface Provider {
   readonly proofHeaders: readonly string[];
   /** Where in the provider's dashboard the founder enters the URL and the secret, and where the app sets its user id. */
   readonly setupHint: string;
-  /** Returns what is wrong with the form of a secret, or null. Absent: any text is accepted. */
-  readonly secretProblem?: (secret: string) => string | null;
+  /** Returns what is wrong with the form or the strength of a secret, or null. */
+  readonly secretProblem: (secret: string) => string | null;
   /** Returns whether `secret` proves `request`. Never throws: invalid input is false. */
   verify(request: SignedRequest, secret: string): boolean;
   /** Returns when the request claims to have been signed, epoch ms, or null. Absent: the scheme signs no time. */

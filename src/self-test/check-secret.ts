@@ -27,7 +27,7 @@ export function checkSecret(test: ProviderTest, [newest]: readonly WebhookSecret
     );
     return null;
   }
-  const problem = providers[provider].secretProblem?.(secret) ?? null;
+  const problem = providers[provider].secretProblem(secret);
   const isFine = test.add(
     problem === null
       ? passed('secret', `A secret of the expected form is set, for the ${newest.environment} environment.`)

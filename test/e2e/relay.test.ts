@@ -171,7 +171,7 @@ describe('the outbox relay', () => {
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000 }));
     await accept(other, body, Date.now() - 10 * DAY_MS);
     await other.ok('PUT', `/apps/${other.app.id}/webhooks/stripe/secret`, {
-      secret: 'whsec_test_rotated',
+      secret: 'whsec_test_after_a_rotation',
       graceSeconds: 0,
     });
     await service.relay?.round();

@@ -1,4 +1,5 @@
 import type { Provider } from '../provider.ts';
+import { weakTokenProblem } from '../shared/secret-strength.ts';
 import { TOKEN_HEADER, verifyStaticToken } from '../shared/static-token.ts';
 import { parse } from './parse.ts';
 import { adaptySample } from './sample.ts';
@@ -13,6 +14,7 @@ export const adapty: Provider = {
   proofHeaders: [TOKEN_HEADER],
   setupHint:
     "In Adapty, open Integrations > Webhook. Enter this URL as both the production and the sandbox endpoint URL, and the secret, exactly as shown, as both Authorization header values. Keep the default event names. Have the app pass its own user id to Adapty's identify() before the first purchase; it arrives as customer_user_id.",
+  secretProblem: weakTokenProblem,
   verify: verifyStaticToken,
   amounts: 'decimal',
   parse,

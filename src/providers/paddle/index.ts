@@ -1,4 +1,5 @@
 import type { Provider } from '../provider.ts';
+import { weakKeyProblem } from '../shared/secret-strength.ts';
 import {
   isTimestampedHmacOnTime,
   timestampedHmacTime,
@@ -32,7 +33,7 @@ export const paddle: Provider = {
   // The secret in the tests of Paddle's own library begins with pdl_ntf_.
   secretProblem: (secret) =>
     /^pdl_ntf(?:set)?_./.test(secret)
-      ? null
+      ? weakKeyProblem(secret.replace(/^pdl_ntf(?:set)?_/, ''), 'Paddle')
       : "This is not a notification destination's secret key: Paddle's begin with pdl_ntfset_. Copy it from the destination in Paddle; an API key does not work here.",
   verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
   signedAt: (request) => timestampedHmacTime(request, SIGNATURE),

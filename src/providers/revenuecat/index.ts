@@ -1,4 +1,5 @@
 import type { Provider } from '../provider.ts';
+import { weakTokenProblem } from '../shared/secret-strength.ts';
 import { TOKEN_HEADER, verifyStaticToken } from '../shared/static-token.ts';
 import { parse } from './parse.ts';
 import { revenuecatSample } from './sample.ts';
@@ -12,6 +13,7 @@ export const revenuecat: Provider = {
   proofHeaders: [TOKEN_HEADER],
   setupHint:
     'In RevenueCat, open Integrations > Webhooks and add a webhook with this URL. Enter the secret, exactly as shown, as the Authorization header value. Have the app pass its own user id to logIn() before the first purchase; it arrives as app_user_id.',
+  secretProblem: weakTokenProblem,
   verify: verifyStaticToken,
   amounts: 'decimal',
   parse,

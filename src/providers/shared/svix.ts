@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { SignedRequest } from '../provider.ts';
+import { weakKeyProblem } from './secret-strength.ts';
 import { includesSignature, MAX_HEADER_LENGTH } from './signatures.ts';
 import { UNIX_SECONDS } from './timestamped-hmac.ts';
 
@@ -26,9 +27,10 @@ function keyOf(secret: string): Buffer | null {
 
 /** Returns what is wrong with the form of a secret, or null. */
 export function svixSecretProblem(secret: string): string | null {
-  return keyOf(secret) === null
+  const key = keyOf(secret);
+  return key === null
     ? 'This is not a Svix signing secret, which is whsec_ followed by base64. Copy it exactly as the provider shows it.'
-    : null;
+    : weakKeyProblem(key, 'Svix');
 }
 
 /** Returns a header's value; null where it is missing, empty, too long or a list. */

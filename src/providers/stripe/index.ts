@@ -1,4 +1,5 @@
 import type { Provider } from '../provider.ts';
+import { weakKeyProblem } from '../shared/secret-strength.ts';
 import {
   isTimestampedHmacOnTime,
   timestampedHmacTime,
@@ -30,7 +31,7 @@ export const stripe: Provider = {
     "In Stripe, open Developers > Webhooks and add an endpoint with this URL for the events invoice.paid, invoice_payment.paid, checkout.session.completed, checkout.session.async_payment_succeeded, customer.subscription.*, charge.succeeded, payment_intent.succeeded, refund.* and charge.dispute.*, and charge.refunded if the endpoint's API version is before 2024-10-28. Copy its signing secret (whsec_…) here. In Checkout, set client_reference_id and subscription_data.metadata.app_user_id to the app's own user id; on a payment intent of your own, set metadata.app_user_id.",
   secretProblem: (secret) =>
     /^whsec_./.test(secret)
-      ? null
+      ? weakKeyProblem(secret.slice('whsec_'.length), 'Stripe')
       : "This is not a webhook's signing secret: Stripe's begin with whsec_. Copy it from the endpoint in Stripe; an API key (sk_…) does not work here.",
   verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
   signedAt: (request) => timestampedHmacTime(request, SIGNATURE),
