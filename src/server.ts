@@ -46,6 +46,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       rateLimits: config.rateLimits,
       maxConnections: config.maxConnections,
       metricsPort: config.metricsPort,
+      metricsHost: config.metricsHost,
       databaseUrl: backends.databaseUrl,
       temporal: backends.temporal,
       secretBox: createSecretBox(backends.secretsKeys),

@@ -14,6 +14,9 @@ import type { SecretBox } from './config/secret-box.ts';
 import { StartupError } from './config/startup-error.ts';
 import { createAddressHasher } from './commands/address-hasher.ts';
 import { findInstallationId } from './db/installation.ts';
+import { createRefusalCounter } from './commands/refusal-counter.ts';
+import type { RefusalCounter } from './commands/refusal-counter.ts';
+import { recordRefusedRequests } from './db/deliveries.ts';
 import { migrate } from './db/migrate.ts';
 import { connect } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
@@ -26,6 +29,7 @@ import type { HttpServer } from './http-server.ts';
 import { createApp } from './http/app.ts';
 import type { ReadinessCheck } from './http/deps.ts';
 import { createBodyBudget } from './http/body-budget.ts';
+import { createKnownSenders } from './http/known-senders.ts';
 import { createRateLimits } from './http/rate-limits.ts';
 import type { RateLimitSettings } from './http/rate-limits.ts';
 import { localAddressOf } from './lib/listen.ts';
@@ -46,6 +50,8 @@ export interface ServiceSettings {
   readonly maxConnections?: number;
   /** Metrics are off when it is missing. */
   readonly metricsPort?: number | undefined;
+  /** The address on which the metrics listen; the loopback address by default. */
+  readonly metricsHost?: string;
   readonly databaseUrl: string;
   readonly temporal: {
     readonly connection: NativeConnectionOptions;
@@ -117,12 +123,17 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
   const readiness = createReadiness({ sql, connection, checkSecrets });
 
+  const refusals = createRefusalCounter({
+    logger,
+    record: async (rows) => await recordRefusedRequests(sql, rows),
+  });
   let isStopping = false;
   let api: Api | null = null;
   let metricsServer: MetricsServer | null = null;
   const stop = async (): Promise<void> => {
     isStopping = true;
     await api?.server.stop(settings.lingerMs);
+    await refusals.flush();
     await metricsServer?.stop();
     await background.stop();
     await sql.close();
@@ -132,13 +143,18 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     await checkSecrets();
     const metrics = settings.metricsPort === undefined ? null : createMetrics({ sql, readiness });
     if (metrics !== null) {
-      metricsServer = await serveMetrics(metrics, settings.host, settings.metricsPort ?? 0);
+      metricsServer = await serveMetrics(
+        metrics,
+        settings.metricsHost ?? '127.0.0.1',
+        settings.metricsPort ?? 0,
+      );
       logger.info({ url: metricsServer.url, msg: 'serving metrics' });
     }
     if (settings.role !== 'worker') {
       api = await startApi(settings, {
         sql,
         workflows: background.workflows,
+        refusals,
         readiness: async () =>
           isStopping
             ? [{ name: 'service', ok: false, detail: 'the service is stopping', optional: false }]
@@ -277,6 +293,7 @@ interface Api {
 interface ApiDeps {
   readonly sql: Sql;
   readonly workflows: TemporalWorkflowStarter;
+  readonly refusals: RefusalCounter;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly metrics: Metrics | null;
 }
@@ -284,7 +301,7 @@ interface ApiDeps {
 /** Serves the API. */
 async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> {
   const { host, role, secretBox, logger } = settings;
-  const { sql, workflows, readiness, metrics } = deps;
+  const { sql, workflows, refusals, readiness, metrics } = deps;
   const urlsOf = (listeningUrl: string) => ({
     url: settings.publicUrl ?? listeningUrl,
     ownUrl: localAddressOf(host, Number(new URL(listeningUrl).port || 80)),
@@ -301,6 +318,8 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       secretBox,
       rateLimits: createRateLimits(settings.rateLimits),
       bodyBudget: createBodyBudget(),
+      knownSenders: createKnownSenders(),
+      refusals,
       addressHasher: createAddressHasher({ sql, secretBox, logger }),
       workflows,
       readiness,

@@ -106,9 +106,10 @@ async function startPlainServer(sql: Sql, secretsKeys: readonly Buffer[], appId:
     healBinding: () => {},
     settlePayout: async () => {},
   };
+  const refusals = { count: () => {}, flush: async () => {} };
   const app = new Koa();
   app.use(async (ctx) => {
-    ctx.body = await receiveWebhook({ sql, secretBox, workflows, logger }, 'stripe', appId, {
+    ctx.body = await receiveWebhook({ sql, secretBox, workflows, refusals }, 'stripe', appId, {
       headers: ctx.headers,
       receivedAt: Date.now(),
       readBody: async () => await getRawBody(ctx.req, { limit: '1mb' }),

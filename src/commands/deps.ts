@@ -4,6 +4,7 @@ import type { Sql } from '../db/sql.ts';
 import type { DeliveryOutcome } from '../domain/delivery.ts';
 import type { AffiliateId, BindingId, DeliveryId, PayoutRequestId } from '../domain/ids.ts';
 import type { AddressHasher } from './address-hasher.ts';
+import type { RefusalCounter } from './refusal-counter.ts';
 
 /** Starts workflows, which outlive the request. `temporal/workflow-starter.ts` implements it. */
 export interface WorkflowStarter {
@@ -26,4 +27,6 @@ export interface CommandDeps {
   /** Hashes client addresses for deferred matches. */
   readonly addressHasher: AddressHasher;
   readonly workflows: WorkflowStarter;
+  /** Counts refused webhooks. */
+  readonly refusals: RefusalCounter;
 }

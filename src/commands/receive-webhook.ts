@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { acceptDelivery, findActiveWebhookSecrets, recordRefusedDelivery } from '../db/deliveries.ts';
+import { acceptDelivery, findActiveWebhookSecrets } from '../db/deliveries.ts';
 import type { WebhookSecretRow } from '../db/deliveries.ts';
 import { newId } from '../db/new-id.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
@@ -64,12 +64,12 @@ function bearerReason(provider: Provider, request: SignedRequest, secrets: reado
  * be needed to verify it. The provider must then send it again.
  */
 export async function receiveWebhook(
-  deps: Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'logger'>,
+  deps: Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'refusals'>,
   providerName: ProviderName,
   customerAppId: string,
   { readBody, ...incoming }: IncomingWebhook,
 ): Promise<WebhookResult> {
-  const { sql, secretBox, workflows, logger } = deps;
+  const { sql, secretBox, workflows, refusals } = deps;
   const respondAt = incoming.receivedAt + RESPOND_WITHIN_MS;
   if (!isId('app', customerAppId)) return { kind: 'refused' };
   const secrets = await findActiveWebhookSecrets(sql, customerAppId, providerName, incoming.receivedAt);
@@ -95,8 +95,6 @@ export async function receiveWebhook(
     .toSorted((a, b) => canOpen(b) - canOpen(a))
     .find((secret) => provider.verify(request, open(secret)));
   const row = {
-    deliveryId: newId('delivery'),
-    eventId: newId('event'),
     appId: customerAppId,
     provider: providerName,
     receivedAt: request.receivedAt,
@@ -110,21 +108,20 @@ export async function receiveWebhook(
         : (clockReason(provider, request, texts) ??
           bearerReason(provider, request, texts) ??
           'the signature or token does not match');
-    const refusal = { appId: customerAppId, provider: providerName, reason };
-    const recorded = await recordRefusedDelivery(sql, { ...row, reason });
-    if (recorded === 'self_test') logger.info({ ...refusal, msg: 'delivery of a self-test refused' });
-    else logger.warn({ ...refusal, msg: 'delivery refused' });
+    refusals.count({ ...row, reason });
     return { kind: 'refused' };
   }
 
+  const ids = { deliveryId: newId('delivery'), eventId: newId('event') };
   await acceptDelivery(sql, {
+    ...ids,
     ...row,
     secretId: verifying.id,
     proof: proofOf(provider, request, secretBox),
     body: request.body,
   });
-  const outcome = await workflows.processDelivery(row.deliveryId, Math.max(0, respondAt - Date.now()));
-  if (outcome === null) return { kind: 'pending', eventId: row.eventId };
+  const outcome = await workflows.processDelivery(ids.deliveryId, Math.max(0, respondAt - Date.now()));
+  if (outcome === null) return { kind: 'pending', eventId: ids.eventId };
   return outcome.status === 'duplicate'
     ? { kind: 'duplicate' }
     : { kind: 'done', eventId: outcome.eventId, commissionId: outcome.commissionId };

@@ -29,6 +29,7 @@ export interface Config {
     readonly sdk: number;
     readonly clicks: number;
     readonly identify: number;
+    readonly refusals: number;
   };
   /** The most connections to the API at one time. */
   readonly maxConnections: number;
@@ -41,6 +42,8 @@ export interface Config {
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   /** Undefined: metrics are off. */
   readonly metricsPort: number | undefined;
+  /** The address on which the metrics listen. */
+  readonly metricsHost: string;
 }
 
 /** A variable of the environment is invalid. The message has one sentence per variable. */
@@ -129,6 +132,7 @@ const environment = z.object({
   RATE_LIMIT_SDK: wholeNumber('RATE_LIMIT_SDK', 0, 1_000_000).default(60),
   RATE_LIMIT_CLICKS: wholeNumber('RATE_LIMIT_CLICKS', 0, 1_000_000).default(120),
   RATE_LIMIT_IDENTIFY: wholeNumber('RATE_LIMIT_IDENTIFY', 0, 1_000_000).default(60),
+  RATE_LIMIT_REFUSALS: wholeNumber('RATE_LIMIT_REFUSALS', 0, 1_000_000).default(600),
   MAX_CONNECTIONS: wholeNumber('MAX_CONNECTIONS', 10, 100_000).default(2_000),
   RATES_URL: z
     .string()
@@ -144,6 +148,7 @@ const environment = z.object({
     'info',
   ),
   METRICS_PORT: wholeNumber('METRICS_PORT', 1, 65_535).optional(),
+  METRICS_HOST: z.string().default('127.0.0.1'),
 });
 
 /**
@@ -178,6 +183,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       sdk: value.RATE_LIMIT_SDK,
       clicks: value.RATE_LIMIT_CLICKS,
       identify: value.RATE_LIMIT_IDENTIFY,
+      refusals: value.RATE_LIMIT_REFUSALS,
     },
     maxConnections: value.MAX_CONNECTIONS,
     ratesUrl: value.RATES_URL,
@@ -185,5 +191,6 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     maxPaymentCents: value.MAX_PAYMENT_USD * 100,
     logLevel: value.LOG_LEVEL,
     metricsPort: value.METRICS_PORT,
+    metricsHost: value.METRICS_HOST,
   };
 }

@@ -69,35 +69,71 @@ export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<voi
     insert into delivery_bodies (delivery_id, body) select id, ${d.body}::bytea from row`;
 }
 
+/** Refused requests of one app and provider with one body, all in one hour. */
+export interface RefusedRequests {
+  /** The ids of the row that counts them, if there is none for the hour yet. */
+  readonly deliveryId: DeliveryId;
+  readonly eventId: EventId;
+  readonly appId: AppId;
+  readonly provider: string;
+  /** When the latest one arrived, epoch ms. */
+  readonly receivedAt: number;
+  readonly bodySha256: Buffer;
+  readonly reason: string;
+  readonly count: number;
+}
+
+/** A request that a self-test announced. */
+export interface SelfTestRequest {
+  readonly appId: AppId;
+  readonly provider: string;
+  readonly bodySha256: Uint8Array;
+}
+
 /**
- * Records a refused request without its body: one row per app, provider and hour, with a count and the latest request.
- * Returns `self_test` for a request that a self-test announced: it was sent to be refused, and is recorded only there.
+ * Records refused requests without their bodies: one row per app, provider and hour, with a count and the latest request.
+ * Returns those that a self-test announced: they were sent to be refused, and are recorded only there. Rows are written in
+ * one order, so that two processes cannot block each other.
  */
-export async function recordRefusedDelivery(
+export async function recordRefusedRequests(
   sql: Sql,
-  d: Pick<AcceptedDelivery, 'deliveryId' | 'eventId' | 'appId' | 'provider' | 'receivedAt' | 'bodySha256'> & {
-    reason: string;
-  },
-): Promise<'counted' | 'self_test'> {
-  const { isSelfTest } = await sql.one<{ isSelfTest: boolean }>`
-    with announced as (
-      update self_test_requests set refused_at = ${instant(d.receivedAt)}
-       where app_id = ${d.appId} and provider = ${d.provider} and body_sha256 = ${d.bodySha256}
-      returning app_id
+  refused: readonly RefusedRequests[],
+): Promise<SelfTestRequest[]> {
+  const rows = refused.map(({ receivedAt, bodySha256, ...row }) => ({
+    ...row,
+    receivedAt: new Date(receivedAt).toISOString(),
+    bodySha256: bodySha256.toString('hex'),
+  }));
+  return await sql<SelfTestRequest>`
+    with refused as (
+      select "deliveryId" as id, "eventId" as event_id, "appId" as app_id, provider, "receivedAt" as received_at,
+             decode("bodySha256", 'hex') as body_sha256, reason, count, date_trunc('hour', "receivedAt", 'UTC') as hour
+        from jsonb_to_recordset(${sql.json(rows)})
+             as r ("deliveryId" text, "eventId" text, "appId" text, provider text, "receivedAt" timestamptz,
+                   "bodySha256" text, reason text, count integer)
+    ), announced as (
+      update self_test_requests s set refused_at = r.received_at
+        from refused r
+       where s.app_id = r.app_id and s.provider = r.provider and s.body_sha256 = r.body_sha256
+      returning s.app_id, s.provider, s.body_sha256
+    ), real as (
+      select *, row_number() over (partition by app_id, provider, hour order by received_at desc, id) as nth,
+             sum(count) over (partition by app_id, provider, hour) as total
+        from refused r
+       where not exists (select from announced a where a.app_id = r.app_id and a.provider = r.provider
+                                                   and a.body_sha256 = r.body_sha256)
     ), counted as (
       insert into deliveries as old (id, app_id, provider, received_at, signature_valid, processing_status, body_sha256,
                                      event_id, last_error, completed_at, refused_count, refused_hour)
-      select ${d.deliveryId}, ${d.appId}, ${d.provider}, ${instant(d.receivedAt)}::timestamptz, false, 'rejected',
-             ${d.bodySha256}::bytea, ${d.eventId}, ${d.reason}, ${instant(d.receivedAt)}::timestamptz, 1,
-             date_trunc('hour', ${instant(d.receivedAt)}::timestamptz, 'UTC')
-       where not exists (select from announced)
+      select id, app_id, provider, received_at, false, 'rejected', body_sha256, event_id, reason,
+             received_at, total, hour
+        from real where nth = 1 order by app_id, provider, hour
       on conflict (app_id, provider, refused_hour) where refused_hour is not null
-        do update set refused_count = old.refused_count + 1, received_at = excluded.received_at,
+        do update set refused_count = old.refused_count + excluded.refused_count, received_at = excluded.received_at,
                       completed_at = excluded.completed_at, body_sha256 = excluded.body_sha256,
                       last_error = excluded.last_error
     )
-    select exists (select from announced) as is_self_test`;
-  return isSelfTest ? 'self_test' : 'counted';
+    select app_id, provider, body_sha256 from announced`;
 }
 
 export interface StoredDelivery {

@@ -1,5 +1,6 @@
 import type { CommandDeps } from '../commands/deps.ts';
 import type { BodyBudget } from './body-budget.ts';
+import type { KnownSenders } from './known-senders.ts';
 import type { RateLimits } from './rate-limits.ts';
 
 /** Receives every request after its response. `route` is the declared path; undefined if no route matched. */
@@ -32,6 +33,7 @@ export interface HttpDeps extends CommandDeps {
   readonly trustProxy: number;
   readonly rateLimits: RateLimits;
   readonly bodyBudget: BodyBudget;
+  readonly knownSenders: KnownSenders;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly observeRequest?: RequestObserver;
 }

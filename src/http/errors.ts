@@ -84,6 +84,7 @@ export const ERRORS = {
     409,
     'The app has no identity secret',
     'Create it with `POST /apps/:appId/identity-secret/rotate`, then turn on `identityVerification`.',
+  ],
   too_many_secrets: [
     409,
     'Too many webhook secrets are valid',

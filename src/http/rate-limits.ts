@@ -16,6 +16,8 @@ export interface RateLimitSettings {
   readonly clicks: number;
   /** Per app and client address, user ids bound to devices. */
   readonly identify: number;
+  /** Per app, provider and client address, refused webhooks. */
+  readonly refusals: number;
 }
 
 export type RateLimitName = keyof RateLimitSettings;
@@ -26,6 +28,7 @@ export const NO_RATE_LIMITS: RateLimitSettings = {
   sdk: 0,
   clicks: 0,
   identify: 0,
+  refusals: 0,
 };
 
 const WINDOW_SECONDS = 60;
@@ -67,6 +70,20 @@ export interface RateLimitState {
 /** Counts calls in this process, in windows of one minute. Returns null if the limit is off. */
 export interface RateLimits {
   readonly count: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
+  /** Returns the state before another call, without counting one. */
+  readonly peek: (name: RateLimitName, caller: string) => Promise<RateLimitState | null>;
+}
+
+function stateOf(
+  { points }: RateLimiterMemory,
+  { consumedPoints, msBeforeNext }: RateLimiterRes,
+): RateLimitState {
+  return {
+    isAllowed: consumedPoints <= points,
+    limit: points,
+    remaining: Math.max(0, points - consumedPoints),
+    resetSeconds: Math.ceil(msBeforeNext / 1000),
+  };
 }
 
 /** Creates the counters of a process. */
@@ -82,14 +99,33 @@ export function createRateLimits(settings: RateLimitSettings): RateLimits {
       if (limiter === undefined) return null;
       const outcome = await limiter.consume(counterOf(key, caller)).catch((refusal: unknown) => refusal);
       if (!(outcome instanceof RateLimiterRes)) throw outcome;
-      return {
-        isAllowed: outcome.consumedPoints <= limiter.points,
-        limit: limiter.points,
-        remaining: Math.max(0, outcome.remainingPoints),
-        resetSeconds: Math.ceil(outcome.msBeforeNext / 1000),
-      };
+      return stateOf(limiter, outcome);
+    },
+    peek: async (name, caller) => {
+      const limiter = limiters.get(name);
+      const counted = await limiter?.get(counterOf(key, caller));
+      if (limiter === undefined || counted == null) return null;
+      return { ...stateOf(limiter, counted), isAllowed: counted.consumedPoints < limiter.points };
     },
   };
+}
+
+/** Returns the 429 of a caller over a limit. */
+function overLimit({ limit, resetSeconds }: RateLimitState): ApiError {
+  return new ApiError('rate_limited', {
+    detail: `The limit is ${limit} calls in ${WINDOW_SECONDS} seconds. Wait for \`Retry-After\` seconds.`,
+    headers: { 'Retry-After': String(Math.max(1, resetSeconds)) },
+  });
+}
+
+/** Throws 429 with `Retry-After` if the caller has reached the limit. Counts nothing. */
+export async function refuseOverLimit(
+  limits: RateLimits,
+  name: RateLimitName,
+  caller: string,
+): Promise<void> {
+  const state = await limits.peek(name, caller);
+  if (state !== null && !state.isAllowed) throw overLimit(state);
 }
 
 /**
@@ -104,12 +140,8 @@ export async function limitRate(
 ): Promise<void> {
   const state = await limits.count(name, caller);
   if (state === null) return;
-  const { isAllowed, limit, remaining, resetSeconds } = state;
+  const { limit, remaining, resetSeconds } = state;
   ctx.set('RateLimit-Policy', `"${name}";q=${limit};w=${WINDOW_SECONDS}`);
   ctx.set('RateLimit', `"${name}";r=${remaining};t=${resetSeconds}`);
-  if (isAllowed) return;
-  throw new ApiError('rate_limited', {
-    detail: `The limit is ${limit} calls in ${WINDOW_SECONDS} seconds. Wait for \`Retry-After\` seconds.`,
-    headers: { 'Retry-After': String(Math.max(1, resetSeconds)) },
-  });
+  if (!state.isAllowed) throw overLimit(state);
 }

@@ -69,5 +69,5 @@ export async function describeTemporalProblem(session: SelfTestSession): Promise
       : ready.checks.find(({ name, ok }) => name === 'temporal' && !ok)?.detail;
   return problem == null
     ? 'the Temporal server (TEMPORAL_ADDRESS) and that a worker runs (ROLE=worker or all)'
-    : `the Temporal server (GET /readyz reports: ${problem})`;
+    : 'the Temporal server, which GET /readyz reports as not available; the log has the cause';
 }

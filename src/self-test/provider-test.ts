@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import * as z from 'zod';
 import { announceSelfTest, findSelfTestEvents, wasRefusedHere } from '../db/self-tests.ts';
-import type { SelfTestEvent } from '../db/self-tests.ts';
+import type { Announcement, SelfTestEvent } from '../db/self-tests.ts';
 import type { EventId } from '../domain/ids.ts';
 import { webhookUrl } from '../domain/webhook-url.ts';
 import { providers } from '../providers/index.ts';
@@ -16,6 +17,10 @@ export type ProviderStep = Step<(typeof PROVIDER_STEPS)[number]>;
 /** The fix of a step that only a defect of the service can fail. */
 export const SERVICE_FAULT =
   'This is a fault of the service, not of your setup. Send this report to the operator of the service.';
+
+/** How long the self-test waits until a refused request is recorded, and how often it checks. */
+const REFUSALS_WITHIN_MS = 1_300;
+const REFUSALS_PAUSE_MS = 50;
 
 /** The responses to an accepted webhook. */
 const acceptedResponse = z.union([
@@ -90,9 +95,27 @@ export class ProviderTest {
     return {
       result,
       accepted: status === 200 ? (acceptedResponse.safeParse(json).data ?? null) : null,
-      isRefusedHere: await wasRefusedHere(sql, announcement),
+      isRefusedHere: await this.#wasRefusedHere(announcement, status === 401),
       isRefusalResponse: status === 401 && refusedResponse.safeParse(json).success,
     };
+  }
+
+  /** Returns whether a request was refused here. A process writes the requests that it refused once a second. */
+  async #wasRefusedHere(announcement: Announcement, isRefused: boolean): Promise<boolean> {
+    const { sql, flushRefusals } = this.session.deps;
+    await flushRefusals?.();
+    const { session } = this;
+    const waitMs =
+      isRefused && !session.isRefusedElsewhere ? Math.min(REFUSALS_WITHIN_MS, session.timeLeftMs) : 0;
+    const giveUpAt = performance.now() + waitMs;
+    for (;;) {
+      if (await wasRefusedHere(sql, announcement)) return true;
+      if (performance.now() >= giveUpAt) {
+        session.isRefusedElsewhere ||= isRefused;
+        return false;
+      }
+      await sleep(REFUSALS_PAUSE_MS);
+    }
   }
 
   /** Posts a purchase as the provider would, with the proof that `secret` makes. */

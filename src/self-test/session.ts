@@ -16,6 +16,8 @@ export interface SelfTestDeps {
   readonly ownUrl: string | null;
   /** The time limit of the whole self-test, ms; 20 s by default. */
   readonly timeLimitMs?: number;
+  /** Writes the refused requests that this process has counted; absent where another process receives them. */
+  readonly flushRefusals?: () => Promise<void>;
   /** Called with a short line after each step. */
   readonly onProgress?: (line: string) => void;
 }
@@ -37,6 +39,8 @@ export class SelfTestSession {
   readonly #endsAt: number;
   /** Why the public address gave no response at all. Checked once: every further attempt would take as long. */
   publicAddressFault: string | null = null;
+  /** Whether a refused request was not recorded here in time. The session does not wait for the others then. */
+  isRefusedElsewhere = false;
   /** Whether a delivery got no outcome in time. The session does not wait for the others then. */
   isProcessingStuck = false;
 

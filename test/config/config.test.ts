@@ -19,12 +19,13 @@ describe('the environment', () => {
       secretsKeys: [],
       trustProxy: 0,
       maxPaymentCents: 100_000_000,
-      rateLimits: { address: 1_200, account: 600, sdk: 60, clicks: 120, identify: 60 },
+      rateLimits: { address: 1_200, account: 600, sdk: 60, clicks: 120, identify: 60, refusals: 600 },
       maxConnections: 2_000,
       holdTimers: 'workflow',
       ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',
       logLevel: 'info',
       metricsPort: undefined,
+      metricsHost: '127.0.0.1',
     });
   });
 

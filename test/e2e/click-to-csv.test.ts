@@ -205,6 +205,7 @@ describe('receiving webhooks', () => {
     const body = bodyOf(stripeInvoicePaid({ amount: 100 }));
     const response = await founder.stripe(body, 'whsec_test_of_another_account');
     expect(response.status).toBe(401);
+    await founder.ok('GET', `/apps/${founder.app.id}/diagnostics/webhooks`);
     const rows = await service.sql<{ id: string; refusedCount: number; hasBody: boolean; sha256: string }>`
       select d.id, d.refused_count, exists (select from delivery_bodies b where b.delivery_id = d.id) as has_body,
              encode(d.body_sha256, 'hex') as sha256
@@ -217,6 +218,7 @@ describe('receiving webhooks', () => {
   // @promise flood-in-one-row
   test('thirty forged requests are counted in one row', async () => {
     await Promise.all(Array.from({ length: 30 }, () => founder.stripe('{}', 'whsec_test_flood')));
+    await founder.ok('GET', `/apps/${founder.app.id}/diagnostics/webhooks`);
     const rows = await service.sql<{ refusedCount: number }>`
       select refused_count from deliveries where app_id = ${founder.app.id} and processing_status = 'rejected'`;
     expect(rows).toHaveLength(1);
@@ -241,6 +243,7 @@ describe('receiving webhooks', () => {
     ]);
     expect(responses[0]?.status).toBe(401);
     expect(new Set(responses.map((a) => JSON.stringify(a))).size).toBe(1);
+    await founder.ok('GET', `/apps/${founder.app.id}/diagnostics/webhooks`);
     const rows = await service.sql<{ appId: string }>`
       select app_id from deliveries where provider = 'revenuecat' and not signature_valid`;
     expect(rows.map((row) => row.appId).toSorted()).toEqual([founder.app.id, bare.id].toSorted());

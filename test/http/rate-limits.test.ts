@@ -199,6 +199,56 @@ test('an address can bind a limited number of user ids of an app a minute, which
   await open.close();
 });
 
+describe('refused webhooks', () => {
+  let guarded: TestApi;
+  const send = async (own: TestApp, token: string, address: string) =>
+    await guarded.call('POST', `/webhooks/adapty/${own.appId}`, {
+      body: {},
+      headers: { authorization: token, 'x-forwarded-for': address },
+    });
+  const setUp = async () => {
+    const own = await newApp(guarded);
+    const { body } = await guarded.call<{ secret: string }>(
+      'PUT',
+      `/apps/${own.appId}/webhooks/adapty/secret`,
+      {
+        key: own.key,
+        body: {},
+      },
+    );
+    return { own, secret: body.secret };
+  };
+
+  beforeAll(async () => {
+    const rateLimits = createRateLimits({ ...NO_RATE_LIMITS, refusals: 3 });
+    guarded = await startTestApi({ rateLimits, trustProxy: 1 });
+  });
+  afterAll(async () => {
+    await guarded.close();
+  });
+
+  // @promise refusals-limit
+  test('an address that is refused too often gets a 429 for that app without a check, and others are checked', async () => {
+    const [{ own, secret }, other] = [await setUp(), await setUp()];
+    for (let nth = 0; nth < 3; nth += 1)
+      expect((await send(own, `guess ${nth}`, '203.0.113.1')).status).toBe(401);
+    const refused = await send(own, 'guess', '203.0.113.1');
+    expect(refused).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+    expect((await send(own, secret, '203.0.113.1')).status).toBe(429);
+    expect((await send(own, secret, '203.0.113.2')).status).toBe(200);
+    expect((await send(other.own, other.secret, '203.0.113.1')).status).toBe(200);
+  });
+
+  // @promise refusals-limit
+  test('an address that has delivered before is checked however often it is refused', async () => {
+    const { own, secret } = await setUp();
+    expect((await send(own, secret, '203.0.113.3')).status).toBe(200);
+    for (let nth = 0; nth < 6; nth += 1) expect((await send(own, 'guess', '203.0.113.3')).status).toBe(401);
+    expect((await send(own, secret, '203.0.113.3')).status).toBe(200);
+  });
+});
+
 test('a caller whose counter collides without the key of the process does not use up the limit of an address', async () => {
   const slotWithoutKey = (caller: string) =>
     createHash('sha256').update(caller).digest().readUInt32BE(0) % 2 ** 17;

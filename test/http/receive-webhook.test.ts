@@ -39,6 +39,7 @@ async function post(name: ProviderName, headers: Record<string, string>, body = 
 }
 
 async function reasonsOfRefusals(): Promise<string[]> {
+  await api.flushRefusals();
   const rows = await api.sql<{ reason: string }>`
     select last_error as reason from deliveries
      where app_id = ${app.appId} and not signature_valid order by received_at`;

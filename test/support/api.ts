@@ -9,8 +9,11 @@ import type { AccountId, BindingId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { createAddressHasher } from '../../src/commands/address-hasher.ts';
+import { createRefusalCounter } from '../../src/commands/refusal-counter.ts';
+import { recordRefusedRequests } from '../../src/db/deliveries.ts';
 import { createApp } from '../../src/http/app.ts';
 import { createBodyBudget } from '../../src/http/body-budget.ts';
+import { createKnownSenders } from '../../src/http/known-senders.ts';
 import { respondToClientErrors } from '../../src/http/client-error.ts';
 import type { HttpDeps } from '../../src/http/deps.ts';
 import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
@@ -27,6 +30,8 @@ export interface TestApi {
   /** The bindings for which a heal was requested. */
   readonly healed: BindingId[];
   readonly clock: { now: number };
+  /** Writes the refused webhooks that were counted until now. */
+  readonly flushRefusals: () => Promise<void>;
   readonly call: <T = Record<string, unknown>>(
     method: string,
     path: string,
@@ -45,6 +50,10 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
   const clock = { now: Date.UTC(2026, 5, 15, 12) };
   const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });
   const secretBox = createSecretBox([TEST_KEY]);
+  const refusals = createRefusalCounter({
+    logger,
+    record: async (rows) => await recordRefusedRequests(overrides.sql ?? database.sql, rows),
+  });
   const server = createServer();
   respondToClientErrors(server);
   await new Promise<void>((resolve) => {
@@ -60,6 +69,8 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
     trustProxy: 0,
     rateLimits: createRateLimits(NO_RATE_LIMITS),
     bodyBudget: createBodyBudget(),
+    knownSenders: createKnownSenders(),
+    refusals,
     secretBox,
     addressHasher: createAddressHasher({ sql: overrides.sql ?? database.sql, secretBox, logger }),
     workflows: {
@@ -79,12 +90,14 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
     sql: database.sql,
     healed,
     clock,
+    flushRefusals: refusals.flush,
     call: (method, path, options) => sendRequest(url, method, path, options),
     close: async () => {
       await new Promise((resolve) => {
         server.close(resolve);
         server.closeAllConnections();
       });
+      await refusals.flush();
       await database.drop();
     },
   };

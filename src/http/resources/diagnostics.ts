@@ -212,6 +212,7 @@ export const diagnosticsRoutes = [
       const filter = { processingStatus: query.processingStatus ?? null, source: query.source ?? null };
       const key = { list: 'webhooks', appId: app.id, filters: filter };
       const after = decodeCursor(key, millisKey, query.cursor);
+      await deps.refusals.flush();
       const page = await listWebhookDeliveries(deps.sql, app.id, filter, after, query.limit);
       return presentPage(key, page, presentDelivery);
     },

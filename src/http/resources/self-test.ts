@@ -70,7 +70,7 @@ function presentReport({ ok, checkedAt, providers, app }: SelfTestReport) {
 
 /** Runs the self-test. Throws 503 if the account or the process runs too many of them. */
 async function runWithinLimits(deps: HttpDeps, accountId: AccountId, appId: AppId): Promise<SelfTestReport> {
-  const { sql, secretBox, now, publicUrl, ownUrl } = deps;
+  const { sql, secretBox, now, publicUrl, ownUrl, refusals } = deps;
   const accounts = running.get(sql) ?? new Map<AccountId, number>();
   running.set(sql, accounts);
   const own = accounts.get(accountId) ?? 0;
@@ -83,7 +83,10 @@ async function runWithinLimits(deps: HttpDeps, accountId: AccountId, appId: AppI
   }
   accounts.set(accountId, own + 1);
   try {
-    return await runSelfTest({ sql, secretBox, now, publicUrl, ownUrl }, appId);
+    return await runSelfTest(
+      { sql, secretBox, now, publicUrl, ownUrl, flushRefusals: refusals.flush },
+      appId,
+    );
   } finally {
     const left = (accounts.get(accountId) ?? 1) - 1;
     if (left === 0) accounts.delete(accountId);

@@ -5,6 +5,7 @@ import type { ProviderName } from '../../providers/index.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { idOf } from '../fields.ts';
 import { readBody } from '../read-body.ts';
+import { addressCaller, refuseOverLimit } from '../rate-limits.ts';
 import { webhookRoute } from '../route.ts';
 
 const BODY_LIMIT_BYTES = 1024 * 1024;
@@ -42,11 +43,15 @@ export const webhookRoutes = [
     path: '/webhooks/:provider/:customerAppId',
     operationId: 'receiveWebhook',
     summary: 'Receives a purchase event from a billing provider.',
-    errors: ['unauthorized', 'not_found', 'payload_too_large', 'unavailable'],
+    description:
+      'An address whose requests to an app are refused too often gets 429 for a while, unless the app has received a valid webhook from it.',
+    errors: ['unauthorized', 'not_found', 'payload_too_large', 'rate_limited', 'unavailable'],
     response: { status: 200, schema: webhookResponse },
     handler: async ({ ctx, deps, params, now }) => {
       const { provider = '', customerAppId = '' } = params;
       if (!isProviderName(provider)) throw notFound();
+      const sender = `${customerAppId} ${provider} ${addressCaller(ctx.ip)}`;
+      if (!deps.knownSenders.has(sender, now)) await refuseOverLimit(deps.rateLimits, 'refusals', sender);
       let body: Buffer = Buffer.alloc(0);
       const result = await receiveWebhook(deps, provider, customerAppId, {
         headers: ctx.headers,
@@ -58,6 +63,8 @@ export const webhookRoutes = [
         },
       });
       const setupFields = setupFieldsOf(provider, body);
+      if (result.kind === 'refused') await deps.rateLimits.count('refusals', sender);
+      else deps.knownSenders.add(sender, now);
       switch (result.kind) {
         case 'done':
           return { eventId: result.eventId, commissionId: result.commissionId, ...setupFields };
