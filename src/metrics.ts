@@ -12,6 +12,7 @@ const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 /** The metrics of one process for Prometheus. */
 export interface Metrics {
   readonly observeRequest: RequestObserver;
+  readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   /** Returns the metrics in the text format of Prometheus. */
   readonly text: () => Promise<string>;
   readonly contentType: string;
@@ -58,6 +59,7 @@ export function createMetrics(deps: {
   }
 
   return {
+    readiness: deps.readiness,
     observeRequest: ({ method, route, status, seconds }) => {
       requests.observe({ method, route: route ?? 'none', status: String(status) }, seconds);
     },
@@ -74,17 +76,31 @@ export interface MetricsServer {
   readonly stop: () => Promise<void>;
 }
 
-/** Serves `GET /metrics` on a separate port, so that the API's port can be public and this one private. */
+/** Returns the readiness with the causes that `GET /readyz` of the API does not show to everybody. */
+async function readinessReport(
+  metrics: Metrics,
+): Promise<{ readonly status: number; readonly text: string }> {
+  const checks = await metrics.readiness();
+  const isReady = checks.every(({ ok, optional }) => ok || optional);
+  const status = isReady ? (checks.every(({ ok }) => ok) ? 'ok' : 'degraded') : 'not_ready';
+  const shown = checks.map(({ name, ok, detail }) => ({ name, ok, detail }));
+  return { status: isReady ? 200 : 503, text: JSON.stringify({ status, checks: shown }) };
+}
+
+/** Serves `GET /metrics` and `GET /readyz` on a separate port, so that the API's port can be public and this one private. */
 export async function serveMetrics(metrics: Metrics, host: string, port: number): Promise<MetricsServer> {
   const server = createServer((request, response) => {
-    if (request.method !== 'GET' || request.url !== '/metrics') {
+    const send = (status: number, contentType: string, text: string) =>
+      response.writeHead(status, { 'content-type': contentType }).end(text);
+    const fail = () => response.writeHead(500).end();
+    const path = request.method === 'GET' ? request.url : undefined;
+    if (path === '/metrics') {
+      metrics.text().then((text) => send(200, metrics.contentType, text), fail);
+    } else if (path === '/readyz') {
+      readinessReport(metrics).then(({ status, text }) => send(status, 'application/json', text), fail);
+    } else {
       response.writeHead(404).end();
-      return;
     }
-    metrics.text().then(
-      (text) => response.writeHead(200, { 'content-type': metrics.contentType }).end(text),
-      () => response.writeHead(500).end(),
-    );
   });
   const base = await listen(server, host, port, 'METRICS_PORT');
   return {

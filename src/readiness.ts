@@ -17,13 +17,26 @@ async function checkDatabase(sql: Sql): Promise<ReadinessCheck> {
   }
 }
 
+/** How long a result is used again, so that anybody may ask as often as they like. */
+const REUSE_MS = 250;
+
+/** Returns a function that runs `check` at most once per `REUSE_MS`. */
+function reused<T>(check: () => Promise<T>): () => Promise<T> {
+  let last: { readonly at: number; readonly result: Promise<T> } | undefined;
+  return async () => {
+    if (last === undefined || performance.now() - last.at >= REUSE_MS)
+      last = { at: performance.now(), result: check() };
+    return await last.result;
+  };
+}
+
 /** Returns the check of what a process needs to serve. The check of the secrets is listed only when it fails. */
 export function createReadiness({
   sql,
   connection,
   checkSecrets,
 }: ReadinessDeps): () => Promise<ReadinessCheck[]> {
-  return async () => {
+  return reused(async () => {
     const { problem, setUpProblem } = connection;
     const database = await checkDatabase(sql);
     const missingKeys = database.ok ? await checkSecrets() : null;
@@ -34,5 +47,5 @@ export function createReadiness({
       { name: 'temporal', ok: problem === null, detail: problem, optional: true },
       { name: 'temporal_set_up', ok: setUpProblem === null, detail: setUpProblem, optional: true },
     ];
-  };
+  });
 }

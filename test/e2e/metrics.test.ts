@@ -8,7 +8,8 @@ let service: TestService;
 let founder: Founder;
 
 beforeAll(async () => {
-  service = await startTestService({ settings: { metricsPort: 0 } });
+  // On every address, so that the default of the metrics shows.
+  service = await startTestService({ settings: { metricsPort: 0, host: '0.0.0.0' } });
   founder = await setUpFounder(service);
 });
 afterAll(async () => {
@@ -38,6 +39,23 @@ test('the metrics report readiness and the backlog of deliveries', async () => {
   const text = await read();
   expect(text).toMatch(/tributary_unfinished_deliveries 1\n/);
   expect(text).toMatch(/tributary_oldest_unfinished_delivery_seconds 9\d\.?/);
+});
+
+// @promise metrics-host
+test('the metrics listen on the loopback address, whatever the address of the API is', () => {
+  expect(new URL(service.url).hostname).toBe('0.0.0.0');
+  expect(new URL(service.metricsUrl ?? '').hostname).toBe('127.0.0.1');
+});
+
+// @promise readyz-no-details
+test('the metrics port serves the readiness with its details', async () => {
+  const { origin } = new URL(service.metricsUrl ?? '');
+  const response = await fetch(`${origin}/readyz`);
+  expect(response.status).toBe(200);
+  expect(await response.json()).toMatchObject({
+    status: 'ok',
+    checks: expect.arrayContaining([{ name: 'database', ok: true, detail: null }]),
+  });
 });
 
 // @promise metrics-port

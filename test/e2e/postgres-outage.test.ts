@@ -39,7 +39,7 @@ describe('an outage of Postgres', () => {
     expect(Number(away.headers.get('retry-after'))).toBeGreaterThan(0);
     const ready = await founder.call('GET', '/readyz');
     expect(ready.status).toBe(503);
-    expect(ready.text).toContain('Postgres');
+    expect(ready.text).toContain('database');
     proxy.restore();
     await eventually(
       'the service is ready again',

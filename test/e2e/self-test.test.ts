@@ -548,7 +548,7 @@ describe('a service that cannot process deliveries', () => {
   // @promise self-test-pending
   test.each<[string, Parameters<typeof startTestService>[0], RegExp]>([
     ['no worker', { settings: { role: 'api' } }, /that a worker runs/],
-    ['no Temporal server', { temporalAddress: '127.0.0.1:1' }, /GET \/readyz reports: temporal: /],
+    ['no Temporal server', { temporalAddress: '127.0.0.1:1' }, /GET \/readyz reports as not available/],
   ])(
     '%s: the response is pending, and the fix names what the operator has to check',
     async (_, options, where) => {

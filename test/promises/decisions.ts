@@ -75,6 +75,10 @@ const IDENTITY: readonly PromiseSection[] = [
       'stored-response-encrypted': 'stored responses that contain a key are encrypted',
       'first-key-encrypts': 'the first encryption key encrypts, every key decrypts',
       'ciphertext-bound': 'a ciphertext that was changed or moved cannot be decrypted',
+      'live-secrets-limit':
+        'at most three secrets of an app and provider are valid at once; else 409 `too_many_secrets`',
+      'secret-strength':
+        'a static token has at least 24 characters, a Svix key at least 16 bytes, and a signing secret its whole length',
       'paddle-environment-required': 'a secret of Paddle requires an `environment`',
       'paddle-environment-decides': 'the environment of its secret decides for Paddle',
       'secret-environment-default': 'elsewhere the environment is `production` unless the body sets it',
@@ -407,7 +411,10 @@ const OPERATION: readonly PromiseSection[] = [
         'an address makes at most 1,200 calls a minute without an account key; an IPv6 /64 counts as one address',
       'identify-address-limit': 'an address binds at most 60 user ids of an app a minute',
       'limit-scopes': 'limits are per key; per device; per app and `ipHash`, else address',
-      'webhooks-unlimited': 'webhooks are not limited',
+      'webhooks-unlimited': 'valid webhooks are not limited',
+      'refusals-limit':
+        'an address that was refused 600 times in a minute by an app is not checked there for a while, unless it has delivered a valid webhook',
+      'refusals-in-memory': 'refused webhooks are counted in memory and written once a second',
       'trusted-proxies': "the address is the socket's, unless proxies are trusted",
       'idempotency-key': 'every POST under `/apps` supports `Idempotency-Key`',
       'idempotency-per-account': 'an `Idempotency-Key` is unique per account',
@@ -417,6 +424,8 @@ const OPERATION: readonly PromiseSection[] = [
       'docs-page': '`GET /docs` needs no other address',
       'health-and-readiness': '`GET /healthz` and `GET /readyz` report the state of the service',
       'metrics-port': '`GET /metrics` has its own port',
+      'metrics-host': 'the metrics listen on the loopback address by default',
+      'readyz-no-details': '`GET /readyz` shows causes only on the port of the metrics',
       'specified-paths': 'paths are as specified',
     },
   },

@@ -9,10 +9,13 @@ const readiness = z.object({
     z.object({
       name: textField('database'),
       ok: z.boolean(),
-      detail: textField('Temporal: not connected').nullable(),
+      detail: textField('Not available. The log of the service has the cause.').nullable(),
     }),
   ),
 });
+
+/** Addresses and key ids are for the operator: the log and the metrics port have them. Anybody can read this. */
+const SEE_LOG = 'The log and GET /readyz on METRICS_PORT have the cause.';
 
 export const healthRoutes = [
   publicRoute({
@@ -30,7 +33,8 @@ export const healthRoutes = [
     path: '/readyz',
     operationId: 'getReadiness',
     summary: 'Returns 200 when the service is ready, and 503 with what is missing otherwise.',
-    description: '`degraded` means that something optional is missing.',
+    description:
+      '`degraded` means that something optional is missing. The causes are in the log and on METRICS_PORT.',
     errors: ['not_ready'],
     limitsAddress: false,
     response: { status: 200, schema: readiness },
@@ -39,13 +43,13 @@ export const healthRoutes = [
       const missing = checks.filter((check) => !check.ok && !check.optional);
       if (missing.length > 0) {
         throw new ApiError('not_ready', {
-          detail: missing.map(({ name, detail }) => `${name}: ${detail ?? 'missing'}`).join('; '),
+          detail: `Not available: ${missing.map(({ name }) => name).join(', ')}. ${SEE_LOG}`,
           headers: { 'Retry-After': '1' },
         });
       }
       return {
         status: checks.every((check) => check.ok) ? ('ok' as const) : ('degraded' as const),
-        checks: checks.map(({ name, ok, detail }) => ({ name, ok, detail })),
+        checks: checks.map(({ name, ok }) => ({ name, ok, detail: ok ? null : `Not available. ${SEE_LOG}` })),
       };
     },
   }),
