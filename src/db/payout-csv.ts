@@ -18,7 +18,7 @@ export interface PayoutCsv {
 }
 
 /** The columns of the specification, in its order. */
-const COLUMNS = [
+export const COLUMNS = [
   'payout_id',
   'affiliate_id',
   'affiliate_name',
@@ -30,7 +30,7 @@ const COLUMNS = [
   'occurred_at',
 ] as const;
 
-const EOL = '\r\n';
+export const EOL = '\r\n';
 
 /**
  * The start of a cell that a spreadsheet would run as a formula, in ASCII or full-width characters. A spreadsheet may split a
@@ -151,7 +151,7 @@ export async function readPayoutCsv(
 }
 
 /** Yields the records of a CSV as objects, by the names in its first line. */
-function* recordsOf(csv: string): Generator<Readonly<Record<string, string>>> {
+export function* recordsOf(csv: string): Generator<Readonly<Record<string, string>>> {
   let names: readonly string[] | null = null;
   let cells: string[] = [];
   for (const [, cell = '', end] of csv.matchAll(/("(?:[^"]|"")*"|[^,\r\n]*)(,|\r?\n)/g)) {

@@ -297,6 +297,30 @@ describe('POST /apps/:appId/affiliates/:affiliateId/payouts/export', () => {
     expect(csv.text.endsWith('\r\n')).toBe(true);
   });
 
+  // @promise payout-csv-extended
+  test('the extended CSV adds e-mail address, ISO date and a total line; the standard CSV stays the same', async () => {
+    const { affiliateId, slug } = await founder.newAffiliate('Zoë, "Zo"');
+    const path = `/apps/${founder.app.id}/affiliates/${affiliateId}`;
+    await founder.ok('PATCH', path, { email: '+zoe@example.com' });
+    const user = await founder.customer(slug);
+    const occurredAt = Date.now() - 40 * DAY_MS;
+    await founder.purchase(user, 10, { occurredAt, transactionId: 'tx-extended' });
+    await founder.refund(user, 0.25, 'tx-extended');
+    const standard = await founder.exportCsv(affiliateId);
+    const payoutId = standard.headers.get('x-payout-id');
+    const csvPath = `/apps/${founder.app.id}/payouts/${payoutId}/csv`;
+    const { text, headers } = await founder.call('GET', `${csvPath}?columns=extended`);
+    const [header = '', first = '', second = '', total = '', end] = text.split('\r\n');
+    const lines = standard.text.split('\r\n');
+    expect(header).toBe(`${lines[0]},affiliate_email,occurred_at_iso`);
+    expect(first).toBe(`${lines[1]},'+zoe@example.com,${new Date(occurredAt).toISOString()}`);
+    expect(second.startsWith(`${lines[2]},'+zoe@example.com,2`)).toBe(true);
+    expect([total, end]).toEqual([`${payoutId},,,total,195,1.95,USD,,,,`, '']);
+    expect(headers.get('x-payout-sha256')).toBe(createHash('sha256').update(text).digest('hex'));
+    expect((await founder.call('GET', `${csvPath}?columns=standard`)).text).toBe(standard.text);
+    expect((await founder.call('GET', `${csvPath}?columns=email`)).status).toBe(400);
+  });
+
   // @promise inactive-affiliate-is-paid, inactive-rows-payable
   test.each(['paused', 'removed'])(
     'commissions that an affiliate earned before being %s are still paid',

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/db/new-id.ts';
 import { routes } from '../../src/http/routes.ts';
-import { newAccount, startTestApi } from '../support/api.ts';
+import { newAccount, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
 import type { ApiResponse } from '../support/http-client.ts';
 import { operationOf, requestOf } from '../support/route-requests.ts';
@@ -111,7 +111,10 @@ describe.each(accountRoutes)('%s', (_, route) => {
           key: tenant.key,
         });
       };
-      const { nextCursor } = (await page(theirs, '')).body;
+      // Every other list of the tenant has two rows.
+      if (route.operationId === 'listApps') await newApp(api, theirs);
+      const { body, headers } = await page(theirs, '');
+      const nextCursor = body.nextCursor ?? headers.get('x-next-cursor');
       expect(nextCursor).not.toBeNull();
       expect((await page(theirs, `&cursor=${nextCursor}`)).status).toBe(200);
       expect(await page(mine, `&cursor=${nextCursor}`)).toMatchObject({

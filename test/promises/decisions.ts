@@ -320,6 +320,7 @@ const OPERATION: readonly PromiseSection[] = [
       'external-id-once': 'a row whose external id exists creates nothing, and a bulk call reports its id',
       'external-id-conflict': '409 with the existing id for a repeated external id',
       'repeated-email-warning': 'a repeated e-mail address creates the affiliate, with a warning',
+      'payout-csv-extended': 'the extended CSV has e-mail address, ISO date and a total line',
       'apps-paged': 'the list of apps takes `limit` and `cursor` and stays an array',
       'commissions-more-filters': 'commissions are filtered by link, payout, kind and provider',
       'affiliates-by-email': 'affiliates are filtered by e-mail address, ignoring case',

@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import { exportPayout } from '../../commands/export-payout.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../db/ledger.ts';
+import { readExtendedPayoutCsv } from '../../db/extended-payout-csv.ts';
 import { readPayoutCsv } from '../../db/payout-csv.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
 import { listPayouts, previewEarlierPayouts, previewPayouts } from '../../db/payout-lists.ts';
@@ -218,10 +219,20 @@ export const payoutRoutes = [
     permission: 'payout',
     operationId: 'getPayoutCsv',
     summary: 'Retrieves the CSV of a payout.',
-    description: 'Returns the same bytes as the export that paid it.',
+    description:
+      'Returns the same bytes as the export that paid it. With `columns=extended`, each line also has `affiliate_email` (the ' +
+      "affiliate's current address) and `occurred_at_iso`, and a last line, whose `commission_id` is `total`, has the total.",
     ids: { payoutId: 'payout' },
+    query: z.object({
+      columns: z
+        .enum(['standard', 'extended'])
+        .default('standard')
+        .meta({ description: 'Which columns the CSV has.' }),
+    }),
     response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
-    handler: async ({ deps, app, ids }) =>
-      presentCsv(foundOrThrow(await readPayoutCsv(deps.sql, app.id, ids.payoutId)), ids.payoutId),
+    handler: async ({ deps, app, ids, query }) => {
+      const read = query.columns === 'extended' ? readExtendedPayoutCsv : readPayoutCsv;
+      return presentCsv(foundOrThrow(await read(deps.sql, app.id, ids.payoutId)), ids.payoutId);
+    },
   }),
 ];
