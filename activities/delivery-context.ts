@@ -4,18 +4,18 @@ import type { SecretBox } from '../src/config/secret-box.ts';
 import { loadDelivery } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import type { EventFacts } from '../src/db/events.ts';
-import { findWaitingPayments, loadPayments } from '../src/db/payments.ts';
+import { findLinkedPayments, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { secretContext } from '../src/db/webhook-secrets.ts';
 import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
-import type { DeliveryId } from '../src/domain/ids.ts';
+import type { DeliveryId, PaymentId } from '../src/domain/ids.ts';
 import { isProviderName, providers } from '../src/providers/index.ts';
 import { checkProof } from '../src/providers/proof.ts';
 import type { ParseResult, Provider } from '../src/providers/provider.ts';
 
-/** A delivery that names the user of a key evaluates at most this many waiting payments of that key. */
-const LINKED_PAYMENTS_LIMIT = 200;
+/** A delivery that names the user of a key evaluates at most this many waiting payments of that key; the relay the others. */
+const LINKED_PAYMENTS_LIMIT = 50;
 
 /** The delivery's provider is unknown to this version, as after a downgrade. */
 export class UnknownProvider extends Error {
@@ -32,6 +32,7 @@ export class DeliveryContext {
   #stored: StoredDelivery | undefined;
   #parsed: ParseResult | undefined;
   #payments: readonly StoredPayment[] | undefined;
+  #linked: readonly PaymentId[] | undefined;
 
   constructor(sql: Sql, deliveryId: DeliveryId) {
     this.#sql = sql;
@@ -102,13 +103,29 @@ export class DeliveryContext {
     return { deliveryId: this.deliveryId, eventId, appId, source, receivedAt, ...(await this.event()) };
   }
 
-  /** Returns the payments that the event affects, as of the first call. */
+  /** Returns the payments that the event names by a reference, as of the first call. */
   async payments(): Promise<readonly StoredPayment[]> {
-    this.#payments ??= await this.#loadAffectedPayments();
+    this.#payments ??= await this.#loadNamedPayments();
     return this.#payments;
   }
 
-  async #loadAffectedPayments(): Promise<StoredPayment[]> {
+  /** Returns other payments that wait for a user whom the event ties to one of their keys, as of the first call. */
+  async linkedPayments(): Promise<readonly PaymentId[]> {
+    this.#linked ??= await this.#findLinkedPayments();
+    return this.#linked;
+  }
+
+  async #findLinkedPayments(): Promise<PaymentId[]> {
+    const { appId, provider } = await this.stored();
+    const { event } = await this.event();
+    if (event.userLinks.length === 0) return [];
+    const keys = event.userLinks.map((link) => link.key);
+    const linked = await findLinkedPayments(this.#sql, appId, provider, keys, LINKED_PAYMENTS_LIMIT);
+    const named = await this.payments();
+    return linked.filter((id) => named.every((payment) => payment.paymentId !== id));
+  }
+
+  async #loadNamedPayments(): Promise<StoredPayment[]> {
     const sql = this.#sql;
     const { appId } = await this.stored();
     const { event, environment } = await this.event();
@@ -119,17 +136,6 @@ export class DeliveryContext {
       ...event.paymentAliases.map((a) => a.paymentRef),
     ];
     const known = refs.filter((ref) => ref !== undefined);
-    const named =
-      store === undefined ? [] : await loadPayments(sql, { appId, environment, store, refs: known });
-    if (event.userLinks.length === 0) return named;
-    const linked = await findWaitingPayments(
-      sql,
-      appId,
-      { customerUserIds: [], userKeys: event.userLinks.map((link) => link.key) },
-      null,
-      LINKED_PAYMENTS_LIMIT,
-    );
-    const missing = linked.filter((id) => named.every((payment) => payment.paymentId !== id));
-    return missing.length === 0 ? named : [...named, ...(await loadPayments(sql, { paymentIds: missing }))];
+    return store === undefined ? [] : await loadPayments(sql, { appId, environment, store, refs: known });
   }
 }

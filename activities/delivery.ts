@@ -11,7 +11,7 @@ import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
 import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
 import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
 import { DeliveryContext } from './delivery-context.ts';
-import { evaluateAndApply } from './evaluate.ts';
+import { evaluateAndApply, evaluateEach } from './evaluate.ts';
 import { causeForFounder } from './failures.ts';
 import { parseId } from './parse-id.ts';
 
@@ -122,6 +122,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     const { event } = await context.event();
     if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }));
     await context.payments();
+    await context.linkedPayments();
     return null;
   },
 
@@ -136,6 +137,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     const payments = await context.payments();
     const own = { deliveryId: delivery.id, eventId: delivery.eventId, sourceEventId };
     const ignoredReason = parsed.outcome === 'ignored' ? parsed.reason : null;
+    await evaluateEach(deps, await context.linkedPayments());
     let outcome: { readonly commissionId: CommissionId | null } | null = null;
     for (const [index, payment] of payments.entries()) {
       const isLast = index === payments.length - 1 && ignoredReason === null;

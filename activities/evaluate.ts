@@ -1,8 +1,10 @@
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { Evaluation, EvaluationLimits } from '../src/domain/evaluate-payment.ts';
-import type { DeliveryId, EventId, ReprocessRunId } from '../src/domain/ids.ts';
-import { applyEvaluation, loadPayments } from '../src/db/payments.ts';
-import type { AppliedEvaluation, StoredPayment } from '../src/db/payments.ts';
+import type { Logger } from 'pino';
+import type { DeliveryId, EventId, PaymentId, ReprocessRunId } from '../src/domain/ids.ts';
+import { applyEvaluation, loadPayments, markForRecheck } from '../src/db/payments.ts';
+import type { AppliedEvaluation, NewCommission, StoredPayment } from '../src/db/payments.ts';
+import { isConnectionFailure } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 
 /** A concurrent evaluation of the payment costs one more attempt. More than this in a row means a bug. */
@@ -38,4 +40,51 @@ export async function evaluateAndApply(
     [snapshot] = await loadPayments(sql, { paymentIds: [payment.paymentId] });
   }
   throw new Error(`payment ${payment.paymentId} changed during ${MAX_ATTEMPTS} evaluations in a row`);
+}
+
+export interface EvaluateEachDeps {
+  readonly sql: Sql;
+  readonly logger: Logger;
+  readonly limits?: EvaluationLimits | undefined;
+  readonly onCommissions: (commissions: readonly NewCommission[]) => void;
+}
+
+/**
+ * Evaluates waiting payments, one after the other. One that fails is logged and marked, so that the relay has it
+ * evaluated again, and does not stop the others. A lost connection stops all of them.
+ */
+export async function evaluateEach(
+  { sql, logger, limits, onCommissions }: EvaluateEachDeps,
+  paymentIds: readonly PaymentId[],
+): Promise<{ readonly evaluated: number; readonly failed: number; readonly commissions: number }> {
+  let [evaluated, failed, commissions] = [0, 0, 0];
+  const loaded = new Map<PaymentId, StoredPayment>();
+  try {
+    for (const payment of paymentIds.length === 0 ? [] : await loadPayments(sql, { paymentIds })) {
+      loaded.set(payment.paymentId, payment);
+    }
+  } catch (error) {
+    // One of them cannot be read: each is read alone.
+    if (isConnectionFailure(error)) throw error;
+  }
+  for (const paymentId of paymentIds) {
+    try {
+      const payment = loaded.get(paymentId) ?? (await loadPayments(sql, { paymentIds: [paymentId] }))[0];
+      if (payment === undefined) continue;
+      const applied = await evaluateAndApply(sql, payment, null, { limits });
+      onCommissions(applied.commissions);
+      commissions += applied.commissions.length;
+      evaluated += 1;
+    } catch (error) {
+      if (isConnectionFailure(error)) throw error;
+      failed += 1;
+      logger.error({
+        paymentId,
+        err: error,
+        msg: 'a waiting payment could not be evaluated; it is evaluated again later',
+      });
+      await markForRecheck(sql, paymentId);
+    }
+  }
+  return { evaluated, failed, commissions };
 }

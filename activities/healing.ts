@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import { findBinding, markHealed } from '../src/db/healing.ts';
-import { findWaitingPayments, loadPayments } from '../src/db/payments.ts';
+import { findWaitingPayments } from '../src/db/payments.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
 import type { BindingId } from '../src/domain/ids.ts';
-import { evaluateAndApply } from './evaluate.ts';
+import { evaluateEach } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 
 export interface HealingActivityDeps {
@@ -46,14 +46,9 @@ export function createHealingActivities({
       if (after === null) {
         onBindings(await bindTransfers(sql, binding.appId, { giver: binding.customerUserId }));
       }
-      const users = { customerUserIds: [binding.customerUserId], userKeys: [] };
-      const page = await findWaitingPayments(sql, binding.appId, users, afterPayment, PAGE);
-      let healed = 0;
-      for (const payment of page.length === 0 ? [] : await loadPayments(sql, { paymentIds: page })) {
-        const { commissions } = await evaluateAndApply(sql, payment, null, { limits });
-        onCommissions(commissions);
-        healed += commissions.length;
-      }
+      const { appId, customerUserId } = binding;
+      const page = await findWaitingPayments(sql, appId, customerUserId, afterPayment, PAGE);
+      const { commissions: healed } = await evaluateEach({ sql, logger, limits, onCommissions }, page);
       if (healed > 0) logger.info({ bindingId, healed, msg: 'earlier payments were attributed' });
       const last = page.at(-1);
       if (last !== undefined && page.length === PAGE) return last;

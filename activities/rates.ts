@@ -1,15 +1,14 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { Logger } from 'pino';
-import { findPaymentsToRecheck, loadPayments } from '../src/db/payments.ts';
+import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import { findConvertiblePayments, importRates } from '../src/db/rates.ts';
-import { isConnectionFailure } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { fetchRatesFile, RatesAddressWrong, RatesUnavailable } from '../src/rates/fetch-rates.ts';
 import { readRatesFile } from '../src/rates/read-rates-file.ts';
 import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
 import type { ConvertPage, RatesResult } from '../src/domain/workflow-contracts.ts';
-import { evaluateAndApply } from './evaluate.ts';
+import { evaluateEach } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 
 export interface RatesActivityDeps {
@@ -23,6 +22,8 @@ export interface RatesActivityDeps {
 }
 
 const PAGE = 50;
+/** The position of a page of marked payments: until when they were marked, epoch ms. */
+const MARKED_PAGE = /^marked:(\d+)$/;
 
 export interface RatesActivities {
   fetchRates(): Promise<RatesResult>;
@@ -61,36 +62,26 @@ export function createRatesActivities({
     },
 
     /**
-     * Evaluates one page of payments; the first page also those that an alias marked. A payment that fails is logged
-     * and does not stop the others.
+     * Evaluates one page: first the marked payments, until none is left that was marked before the first page was read,
+     * then those whose missing rate has arrived.
      */
     convertPage: async (after) => {
-      const ids = await findConvertiblePayments(sql, after === null ? null : parseId('payment', after), PAGE);
-      const marked = after === null ? await findPaymentsToRecheck(sql, 0, PAGE) : [];
-      const paymentIds = [...new Set([...marked, ...ids])];
-      const payments = paymentIds.length === 0 ? [] : await loadPayments(sql, { paymentIds });
-      let failed = 0;
-      for (const payment of payments) {
-        try {
-          onCommissions((await evaluateAndApply(sql, payment, null, { limits })).commissions);
-        } catch (error) {
-          if (isConnectionFailure(error)) throw error;
-          failed += 1;
-          const { paymentId } = payment;
-          logger.error({
-            paymentId,
-            err: error,
-            msg: 'a payment that waited for an exchange rate or another evaluation could not be evaluated',
-          });
-        }
-      }
-      const evaluated = payments.length - failed;
+      const [, until] = after?.match(MARKED_PAGE) ?? [];
+      const isMarkedPage = after === null || until !== undefined;
+      const markedUntil = until === undefined ? null : Number(until);
+      const marked = isMarkedPage ? await findPaymentsToRecheck(sql, { markedUntil, limit: PAGE }) : [];
+      const moreMarked = marked.length === PAGE;
+      const afterPayment = isMarkedPage ? null : parseId('payment', after);
+      const ids = moreMarked ? [] : await findConvertiblePayments(sql, afterPayment, PAGE);
+      const paymentIds = [...new Set([...marked.map(({ id }) => id), ...ids])];
+      const { evaluated, failed } = await evaluateEach({ sql, logger, limits, onCommissions }, paymentIds);
       if (evaluated > 0)
         logger.info({
           evaluated,
           msg: 'payments that waited for an exchange rate or another evaluation were evaluated',
         });
-      return { next: ids.length === PAGE ? (ids.at(-1) ?? null) : null, evaluated, failed };
+      const nextMarked = moreMarked ? `marked:${markedUntil ?? marked[0]?.readAt}` : null;
+      return { next: nextMarked ?? (ids.length === PAGE ? (ids.at(-1) ?? null) : null), evaluated, failed };
     },
   };
 }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { appendEventFacts } from '../src/db/events.ts';
 import type { AppendedFacts } from '../src/db/events.ts';
+import { loadPayments } from '../src/db/payments.ts';
 import type { NewCommission } from '../src/db/payments.ts';
 import { raiseOutcome, findReading } from '../src/db/reprocess.ts';
 import type { DeliveryNames } from '../src/db/reprocess.ts';
@@ -148,7 +149,8 @@ export async function reprocessDelivery(
   if (appended !== null) {
     changes.push(...factChanges(appended, `${reading.kind}, ${environment}`));
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
-    for (const payment of await context.payments()) {
+    const linked = await loadPayments(sql, { paymentIds: await context.linkedPayments() });
+    for (const payment of [...(await context.payments()), ...linked]) {
       if (isSettled(payment, evaluatePayment(payment, limits))) continue;
       const applied = await evaluateAndApply(sql, payment, null, { limits, reprocessRunId });
       commissions.push(...applied.commissions);

@@ -52,13 +52,17 @@ export function startRelay({
   let nextConvertAt = 0;
 
   /**
-   * Starts `convert` when a missing rate has arrived, or when an alias shows that a payment was attributed twice. A
-   * payment that fails there is found again, but not at once.
+   * Starts `convert` when a missing rate has arrived, or when a marked payment has waited for its evaluation. A payment
+   * that fails there is found again, but not at once.
    */
   async function convert(): Promise<number> {
     if (Date.now() < nextConvertAt) return 0;
     const found = await findConvertiblePayments(sql, null, 1);
-    if (found.length === 0 && (await findPaymentsToRecheck(sql, overdueMs, 1)).length === 0) return 0;
+    if (
+      found.length === 0 &&
+      (await findPaymentsToRecheck(sql, { olderThanMs: overdueMs, limit: 1 })).length === 0
+    )
+      return 0;
     nextConvertAt = Date.now() + overdueMs;
     workflows.startConvert();
     return 1;

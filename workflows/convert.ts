@@ -10,8 +10,8 @@ const untilDone = proxyActivities<RatesActivities>(UNTIL_DONE);
 const FIRST_PAGE: ConvertPage = { next: null, evaluated: 0, failed: 0 };
 
 /**
- * Evaluates, page by page, the payments whose missing exchange rate has arrived, and those that an alias has shown to
- * be attributed twice. The relay starts it. `before` has the counts of the pages before, and where the next one begins.
+ * Evaluates, page by page, the payments that are marked for another evaluation, and those whose missing exchange rate has
+ * arrived. The relay starts it. `before` has the counts of the pages before, and where the next one begins.
  */
 export async function convert(before: ConvertPage = FIRST_PAGE): Promise<ConvertResult> {
   const fallback = new Fallback();

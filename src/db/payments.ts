@@ -296,45 +296,75 @@ export async function applyEvaluation(
 }
 
 /**
- * A page of payments that may be waiting for one of these users, in the order of their ids: those that are not
- * attributed yet.
+ * Returns a page of a user's payments that are not attributed yet, in the order of their ids: those that name the user
+ * (`payment_users`), and those with a provider's key that leads to the user. Both parts walk an index from `after`, so
+ * that a page costs the same wherever it begins.
  */
 export async function findWaitingPayments(
   sql: Sql,
   appId: AppId,
-  users: { customerUserIds: readonly string[]; userKeys: readonly string[] },
+  customerUserId: string,
   after: PaymentId | null,
   limit: number,
 ): Promise<PaymentId[]> {
+  const waits = sql.fragment`
+    cross join lateral (
+      select from payments p
+       where p.id = w.payment_id and p.binding_id is null and p.environment = 'production' offset 0) p`;
   const rows = await sql<{ id: PaymentId }>`
-    select p.id from (
-      select payment_id from payment_users
-       where app_id = ${appId} and customer_user_id = any(${[...users.customerUserIds]}::text[]) and payment_id > ${after ?? ''}
+    select id from (
+      (select w.payment_id as id from payment_users w ${waits}
+        where w.app_id = ${appId} and w.customer_user_id = ${customerUserId} and w.payment_id > ${after ?? ''}
+        order by w.payment_id limit ${limit})
       union
-      select payment_id from payment_user_keys
-       where app_id = ${appId} and user_key = any(${[...users.userKeys]}::text[]) and payment_id > ${after ?? ''}
-      union
-      select k.payment_id from user_links l join payment_user_keys k on k.app_id = l.app_id and k.source = l.source and k.user_key = l.user_key
-       where l.app_id = ${appId} and l.customer_user_id = any(${[...users.customerUserIds]}::text[])
-         and k.payment_id > ${after ?? ''}
-    ) u join payments p on p.id = u.payment_id
-     where p.binding_id is null and p.environment = 'production'
+      (select k.payment_id from user_links l cross join lateral (
+         select w.payment_id from payment_user_keys w ${waits}
+          where w.app_id = l.app_id and w.user_key = l.user_key and w.source = l.source and w.payment_id > ${after ?? ''}
+          order by w.payment_id limit ${limit}) k
+        where l.app_id = ${appId} and l.customer_user_id = ${customerUserId} and l.environment = 'production')
+    ) u
+     order by id limit ${limit}`;
+  return rows.map((row) => row.id);
+}
+
+/** Returns marked payments with one of a provider's keys, at most `limit`: those that wait for the user of a new link. */
+export async function findLinkedPayments(
+  sql: Sql,
+  appId: AppId,
+  source: string,
+  userKeys: readonly string[],
+  limit: number,
+): Promise<PaymentId[]> {
+  const rows = await sql<{ id: PaymentId }>`
+    select distinct p.id
+      from payment_user_keys k join payments p on p.id = k.payment_id
+     where k.app_id = ${appId} and k.source = ${source} and k.user_key = any(${[...userKeys]}::text[])
+       and p.recheck_since is not null and p.binding_id is null
      order by p.id limit ${limit}`;
   return rows.map((row) => row.id);
 }
 
+/** Marks a payment whose evaluation failed. It moves to the end of the queue of marked payments. */
+export async function markForRecheck(sql: Sql, paymentId: PaymentId): Promise<void> {
+  await sql`update payments set recheck_since = now() where id = ${paymentId}`;
+}
+
 /**
- * Returns payments that a new alias ties to another attributed row, and that no evaluation has followed for
- * `olderThanMs`. Oldest first.
+ * Returns payments that an evaluation has to follow for and that were marked until `markedUntil` (epoch ms on the
+ * database's clock; null: now), at least `olderThanMs` ago. Oldest first, with the time of the reading.
  */
 export async function findPaymentsToRecheck(
   sql: Sql,
-  olderThanMs: number,
-  limit: number,
-): Promise<PaymentId[]> {
-  const rows = await sql<{ id: PaymentId }>`
-    select id from payments
-     where recheck_since < now() - ${olderThanMs} * interval '1 millisecond'
+  {
+    olderThanMs = 0,
+    markedUntil = null,
+    limit,
+  }: { readonly olderThanMs?: number; readonly markedUntil?: number | null; readonly limit: number },
+): Promise<{ readonly id: PaymentId; readonly readAt: number }[]> {
+  const until =
+    markedUntil === null ? sql.fragment`now()` : sql.fragment`${instant(markedUntil)}::timestamptz`;
+  return await sql<{ id: PaymentId; readAt: number }>`
+    select id, epoch_ms(now()) as read_at from payments
+     where recheck_since <= ${until} - ${olderThanMs} * interval '1 millisecond'
      order by recheck_since, id limit ${limit}`;
-  return rows.map((row) => row.id);
 }

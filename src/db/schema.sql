@@ -856,6 +856,7 @@ create table user_links (
   constraint user_links_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512)))
 );
 CREATE INDEX user_links_by_user ON user_links USING btree (app_id, customer_user_id);
+CREATE TRIGGER user_links_mark_for_recheck AFTER INSERT ON user_links REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION mark_linked_for_recheck();
 
 create table user_transfers (
   app_id app_id not null,
@@ -1380,6 +1381,22 @@ begin
              from same_payment(a.app_id, a.environment, a.store, array[a.alias_ref]) x) tied
          where a.environment = 'production' and tied.attributed > 1)
       order by q.id for update));
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION mark_linked_for_recheck()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update payments p set recheck_since = now(), version = p.version + 1
+   where p.id = any(array(
+     select q.id
+       from added a
+       join payment_user_keys k on k.app_id = a.app_id and k.user_key = a.user_key and k.source = a.source
+       join payments q on q.id = k.payment_id
+      where a.environment = 'production' and q.environment = 'production' and q.binding_id is null
+      order by q.id for update of q));
   return null;
 end $function$;
 

@@ -3,6 +3,7 @@ import pg from 'pg';
 import * as z from 'zod';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { findWaitingPayments } from '../../src/db/payments.ts';
 import {
   findDependencies,
   findNextDeliveries,
@@ -282,6 +283,41 @@ test('a reprocess run reads only a page of deliveries and their dependencies, wh
   expect(await listReprocessedCommissions(sql, id, null, 20)).toEqual([]);
   expect(sent).toHaveLength(5);
   expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
+});
+
+test('a page of the payments that wait for a user reads no more rows than a page, wherever it begins', async () => {
+  const [id, user] = [appId as AppId, 'waiting-user'];
+  await client.query('set session_replication_role = replica');
+  await client.query(
+    `with found as (
+       select e.*, 'pmt' || substr(e.id, 4) as payment_id from events e
+        where e.app_id = $1 and e.likely_cause is not null order by e.id limit 10000
+     ), waiting as (
+       insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, occurred_at,
+                             only_anonymous_user, evaluated_at, likely_cause)
+       select payment_id, app_id, environment, store, payment_ref, id, currency, amount_minor, occurred_at, false,
+              occurred_at, likely_cause
+         from found on conflict do nothing
+     ), links as (
+       insert into user_links (app_id, environment, source, user_key, customer_user_id)
+       values ($1, 'production', 'stripe', 'waiting-key', $2)
+     ), keys as (
+       insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
+       select app_id, 'stripe', 'waiting-key', payment_id, environment, 0 from found
+     )
+     insert into payment_users (app_id, customer_user_id, payment_id, environment, position)
+     select app_id, $2, payment_id, environment, 0 from found`,
+    [appId, user],
+  );
+  await client.query('set session_replication_role = origin');
+  for (const table of ['payments', 'payment_users', 'payment_user_keys', 'user_links']) {
+    await client.query(`analyze ${table}`);
+  }
+  sent = [];
+  const first = await findWaitingPayments(sql, id, user, null, 50);
+  const second = await findWaitingPayments(sql, id, user, first.at(-1) ?? null, 50);
+  expect([first.length, new Set([...first, ...second]).size]).toEqual([50, 100]);
+  expect(await faultsOf({ request: '', status: 200, returned: 50, statements: sent })).toEqual([]);
 });
 
 describe('the check of query plans', () => {

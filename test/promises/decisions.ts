@@ -143,6 +143,10 @@ const IDENTITY: readonly PromiseSection[] = [
       'heal-once': 'a late identify heals earlier payments, once',
       'heal-current-settings':
         'a heal uses the rate, the hold period and the affiliate status of that moment',
+      'waiting-payments-all':
+        'an event that names the user of waiting payments has all of them evaluated, however many they are',
+      'waiting-payments-failing':
+        'a waiting payment whose evaluation fails stops no other, and is evaluated again',
       'heal-two-devices': 'a heal is correct when two devices identify the user at the same time',
       'heal-after-crash': 'a heal is completed when the process is killed in between',
       'heal-workflow': 'a heal is a workflow that the Temporal UI shows, paged for users with many events',

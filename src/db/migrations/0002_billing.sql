@@ -155,7 +155,8 @@ create table payments (
   corrected_cents  cents not null default 0 check (corrected_cents >= 0),
   -- The row that counts, if this one was attributed too before an alias showed that both are one payment. It never changes.
   duplicate_of     payment_id check (duplicate_of <> id),
-  -- Since when a new alias ties this row to another attributed row and no evaluation has followed.
+  -- Since when an evaluation has to follow: after a new alias ties this row to another attributed row, after a new link may
+  -- name its user, or because the last one failed. Every evaluation clears it.
   recheck_since    timestamptz,
   unique (app_id, environment, store, ref),
   unique (app_id, id, environment),
@@ -267,6 +268,23 @@ begin
 end $$;
 create trigger payment_aliases_mark_for_recheck after insert on payment_aliases referencing new table as added
   for each statement execute function mark_for_recheck();
+
+-- A new link may name the user of payments that wait, however many they are. Its event's evaluations clear the first marks,
+-- the relay the others. An evaluation that has not seen the link must not clear a mark, so the version rises too.
+create function mark_linked_for_recheck() returns trigger language plpgsql as $$
+begin
+  update payments p set recheck_since = now(), version = p.version + 1
+   where p.id = any(array(
+     select q.id
+       from added a
+       join payment_user_keys k on k.app_id = a.app_id and k.user_key = a.user_key and k.source = a.source
+       join payments q on q.id = k.payment_id
+      where a.environment = 'production' and q.environment = 'production' and q.binding_id is null
+      order by q.id for update of q));
+  return null;
+end $$;
+create trigger user_links_mark_for_recheck after insert on user_links referencing new table as added
+  for each statement execute function mark_linked_for_recheck();
 
 -- Who transferred purchases to whom. A transfer may arrive before its giver is known, and counts once the giver is known.
 create table user_transfers (

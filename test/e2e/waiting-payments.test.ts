@@ -1,0 +1,245 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { createActivities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/index.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { instant } from '../../src/db/sql.ts';
+import { withRollback } from '../../src/db/with-rollback.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
+import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { runOn } from '../support/postgres-admin.ts';
+import {
+  bodyOf,
+  fakeSecret,
+  PROOFS,
+  stripeInvoicePaid,
+  stripeSubscription,
+} from '../support/provider-fixtures.ts';
+
+// Payments that wait for their user, evaluated by the real activities. The tests run the pages of the workflows themselves.
+
+let api: TestApi;
+let activities: Activities;
+let app: TestApp;
+let affiliateId: string;
+const secret = fakeSecret('stripe') ?? '';
+
+beforeAll(async () => {
+  api = await startTestApi({
+    workflows: {
+      processDelivery: async (id) => await activities.processDelivery(id),
+      healBinding: () => {},
+      settlePayout: async () => {},
+    },
+  });
+  activities = createActivities({
+    sql: api.sql,
+    secretBox: createSecretBox([TEST_KEY]),
+    logger: pino({ level: 'silent' }),
+    ...NO_CALLBACKS,
+    ratesUrl: null,
+    withRollback: (work) => withRollback(api.database.url, work),
+  });
+  api.clock.now = Date.now();
+});
+beforeEach(async () => {
+  app = await newApp(api, undefined, { commissionRateBps: 2000 });
+  affiliateId = await newAffiliate(api, app);
+  const body = { environment: 'production', secret };
+  await api.call('PUT', `/apps/${app.appId}/webhooks/stripe/secret`, { key: app.key, body });
+});
+afterAll(async () => {
+  await api.close();
+});
+
+async function deliver(body: Buffer): Promise<void> {
+  const headers = PROOFS.stripe(body, secret);
+  const path = `/webhooks/stripe/${app.appId}`;
+  expect((await api.call('POST', path, { body: body.toString(), headers })).status).toBe(200);
+}
+
+/** Attributes a new user to the affiliate five days ago. Returns the user id. */
+async function newUser(): Promise<string> {
+  const userId = `user-${randomUUID()}`;
+  const at = Date.now() - 5 * DAY_MS;
+  const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: at };
+  expect((await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install })).status).toBe(200);
+  await identify(userId);
+  return userId;
+}
+
+async function identify(userId: string): Promise<void> {
+  const body = { deviceId: userId, customerUserId: userId, identifiedAt: Date.now() };
+  await api.call('POST', '/sdk/identify', { key: app.sdkKey, body });
+}
+
+/** Number of copied payments so far: their ids have a number each. */
+let copies = 0;
+
+/**
+ * Delivers an invoice of 10 dollars without a user, and copies it: `count` payments of one subscription that wait for
+ * its user. The copies are older than the user's click, except the last 50.
+ */
+async function waitingInvoices(subscriptionId: string, count: number): Promise<void> {
+  const occurredAt = Date.now() - DAY_MS;
+  const names = { subscriptionId, userId: null };
+  await deliver(bodyOf(stripeInvoicePaid({ ...names, amount: 1_000, occurredAt })));
+  const templates = api.sql.fragment`
+    template as (
+      select p.id as payment_id, p.event_id, e.delivery_id
+        from payments p join events e on e.id = p.event_id where p.app_id = ${app.appId} and p.id > 'pmt_01'
+    ), copies as (
+      select n, '_0' || lpad((${copies}::int + n)::text, 25, '0') as suffix,
+             case when n < ${count - 50}::int then ${instant(Date.now() - 20 * DAY_MS)}::timestamptz
+                  else ${instant(occurredAt)}::timestamptz end as at
+        from generate_series(1, ${count - 1}::int) n
+    )`;
+  await api.sql`
+    with ${templates}, copied as (
+      insert into deliveries
+      select (jsonb_populate_record(o, jsonb_build_object('id', 'del' || c.suffix, 'event_id', 'evt' || c.suffix))).*
+        from template t join deliveries o on o.id = t.delivery_id, copies c
+    )
+    insert into events
+    select (jsonb_populate_record(o, jsonb_build_object('id', 'evt' || c.suffix, 'delivery_id', 'del' || c.suffix,
+             'source_event_id', 'copy-' || c.n, 'payment_ref', 'copy-' || c.n, 'occurred_at', c.at))).*
+      from template t join events o on o.id = t.event_id, copies c`;
+  await api.sql`
+    with ${templates}, copied as (
+      insert into payments
+      select (jsonb_populate_record(o, jsonb_build_object('id', 'pmt' || c.suffix, 'event_id', 'evt' || c.suffix,
+               'ref', 'copy-' || c.n, 'occurred_at', c.at))).*
+        from template t join payments o on o.id = t.payment_id, copies c
+    )
+    insert into payment_user_keys
+    select (jsonb_populate_record(o, jsonb_build_object('payment_id', 'pmt' || c.suffix))).*
+      from template t join payment_user_keys o on o.payment_id = t.payment_id, copies c`;
+  copies += count;
+}
+
+async function books() {
+  return await api.sql.one<{ earnings: number; cents: number; unevaluated: number; marked: number }>`
+    select count(*) filter (where earned_cents > 0)::int as earnings, sum(earned_cents)::bigint as cents,
+           count(*) filter (where likely_cause = 'missing_user_id')::int as unevaluated,
+           count(*) filter (where recheck_since is not null)::int as marked
+      from payments where app_id = ${app.appId}`;
+}
+
+/** Runs the pages of the workflow that the relay starts for marked payments. Returns how many payments it evaluated. */
+async function convert(): Promise<number> {
+  let evaluated = 0;
+  let after: string | null = null;
+  do {
+    const page = await activities.convertPage(after);
+    evaluated += page.evaluated;
+    after = page.next;
+  } while (after !== null);
+  return evaluated;
+}
+
+async function heal(userId: string): Promise<boolean> {
+  const { id } = await api.sql.one<{
+    id: string;
+  }>`select id from bindings where customer_user_id = ${userId}`;
+  let after: string | null = null;
+  do after = await activities.healPage(id, after);
+  while (after !== null);
+  const row = await api.sql.one<{ isHealed: boolean }>`
+    select healed_at is not null as is_healed from bindings where id = ${id}`;
+  return row.isHealed;
+}
+
+const subscriptionOf = (subscriptionId: string, userId: string) =>
+  bodyOf(stripeSubscription({ subscriptionId, customerId: `cus_${subscriptionId}`, userId }));
+
+/** Makes the evaluation of a payment fail while `work` runs. */
+async function whileFailing(paymentIds: readonly string[], work: () => Promise<void>): Promise<void> {
+  await runOn(
+    api.database.url,
+    `create function test_breaks() returns trigger language plpgsql as $$ begin raise exception 'broken for the test'; end $$;
+     create trigger test_breaks before insert on commissions for each row
+       when (new.payment_id in (${paymentIds.map((id) => `'${id}'`).join(', ')})) execute function test_breaks();`,
+  );
+  try {
+    await work();
+  } finally {
+    await runOn(api.database.url, 'drop trigger test_breaks on commissions; drop function test_breaks');
+  }
+}
+
+async function earlyPayments(count: number): Promise<string[]> {
+  const rows = await api.sql<{ id: string }>`
+    select id from payments where app_id = ${app.appId} and occurred_at > now() - interval '2 days' order by id limit ${count}`;
+  return rows.map((row) => row.id);
+}
+
+describe('payments that wait for the user of a subscription', () => {
+  // @promise waiting-payments-all
+  test('an event that names their user has all of them evaluated, also when the first 80 of 130 may not earn', async () => {
+    const [userId, subscriptionId] = [await newUser(), `sub_${randomUUID()}`];
+    await waitingInvoices(subscriptionId, 130);
+    await deliver(subscriptionOf(subscriptionId, userId));
+    await convert();
+    expect(await books()).toEqual({ earnings: 51, cents: 51 * 200, unevaluated: 0, marked: 0 });
+    await deliver(subscriptionOf(subscriptionId, userId));
+    expect(await convert()).toBe(0);
+  });
+
+  // @promise waiting-payments-all
+  test('an event that names a user who is not attributed yet leaves none for the heal to miss', async () => {
+    const [userId, subscriptionId] = [`user-${randomUUID()}`, `sub_${randomUUID()}`];
+    await waitingInvoices(subscriptionId, 110);
+    await deliver(subscriptionOf(subscriptionId, userId));
+    await convert();
+    expect(await books()).toEqual({ earnings: 0, cents: 0, unevaluated: 0, marked: 0 });
+    const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: Date.now() - 5 * DAY_MS };
+    await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install });
+    await identify(userId);
+    expect(await heal(userId)).toBe(true);
+    expect(await books()).toMatchObject({ earnings: 51, cents: 51 * 200 });
+  });
+
+  // @promise waiting-payments-failing
+  test('one whose evaluation fails does not fail the delivery, and is evaluated once the failure is gone', async () => {
+    const [userId, subscriptionId] = [await newUser(), `sub_${randomUUID()}`];
+    await waitingInvoices(subscriptionId, 60);
+    const failing = await earlyPayments(1);
+    await whileFailing(failing, async () => {
+      await deliver(subscriptionOf(subscriptionId, userId));
+      const { open } = await api.sql.one<{ open: number }>`
+        select count(*)::int as open from deliveries where app_id = ${app.appId} and completed_at is null`;
+      expect(open).toBe(0);
+      await convert();
+    });
+    expect(await books()).toMatchObject({ earnings: 50, marked: 1 });
+    expect(await convert()).toBe(1);
+    expect(await books()).toMatchObject({ earnings: 51, marked: 0 });
+  });
+
+  // @promise waiting-payments-failing
+  test('one whose evaluation fails does not stop the heal of its user, and is evaluated once the failure is gone', async () => {
+    const [userId, subscriptionId] = [`user-${randomUUID()}`, `sub_${randomUUID()}`];
+    await waitingInvoices(subscriptionId, 110);
+    await deliver(subscriptionOf(subscriptionId, userId));
+    await convert();
+    const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: Date.now() - 5 * DAY_MS };
+    await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install });
+    await identify(userId);
+    const failing = await earlyPayments(1);
+    await whileFailing(failing, async () => {
+      expect(await heal(userId)).toBe(true);
+      expect(await books()).toMatchObject({ earnings: 50, marked: 1 });
+      await convert();
+    });
+    expect(await convert()).toBe(1);
+    expect(await books()).toMatchObject({ earnings: 51, cents: 51 * 200, marked: 0 });
+  });
+});
+
+test('the ledger is consistent after all of this', async () => {
+  await expectConsistentLedger(api.sql);
+});
