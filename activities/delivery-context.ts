@@ -51,6 +51,12 @@ export class DeliveryContext {
     return this.#stored;
   }
 
+  /** Whether the delivery still has its body. Retention removes old bodies. */
+  async hasBody(): Promise<boolean> {
+    this.#stored ??= await loadDelivery(this.#sql, this.deliveryId);
+    return this.#stored !== undefined;
+  }
+
   /** Throws `UnknownProvider`. */
   async provider(): Promise<Provider> {
     const { provider } = await this.stored();

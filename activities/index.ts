@@ -12,18 +12,23 @@ import type { RatesActivities, RatesActivityDeps } from './rates.ts';
 import { createReprocessActivities } from './reprocess.ts';
 import type { ReprocessActivities, ReprocessActivityDeps } from './reprocess.ts';
 
+import { createRetentionActivities } from './retention.ts';
+import type { RetentionActivities, RetentionActivityDeps } from './retention.ts';
+
 export type ActivityDeps = DeliveryActivityDeps &
   LedgerActivityDeps &
   HealingActivityDeps &
   MarkingActivityDeps &
   RatesActivityDeps &
-  ReprocessActivityDeps;
+  ReprocessActivityDeps &
+  RetentionActivityDeps;
 export type Activities = DeliveryActivities &
   LedgerActivities &
   HealingActivities &
   MarkingActivities &
   RatesActivities &
-  ReprocessActivities;
+  ReprocessActivities &
+  RetentionActivities;
 
 /** Creates the activities: all side effects of workflows. */
 export function createActivities(deps: ActivityDeps): Activities {
@@ -34,5 +39,6 @@ export function createActivities(deps: ActivityDeps): Activities {
     ...createMarkingActivities(deps),
     ...createRatesActivities(deps),
     ...createReprocessActivities(deps),
+    ...createRetentionActivities(deps),
   });
 }

@@ -42,6 +42,7 @@ async function dryRunDelivery(
   run: ReprocessRun,
   context: DeliveryContext,
 ): Promise<readonly ReprocessChange[]> {
+  if (!(await context.hasBody())) return [];
   try {
     return (await savepoint(async () => await reprocessDelivery(dryRunSql, deps, context, run.id))).changes;
   } catch (error) {
@@ -67,7 +68,7 @@ export async function planPage(
     let planned = 0;
     const planOne = async (delivery: ReprocessedDelivery): Promise<void> => {
       const context = new DeliveryContext(dryRun.sql, delivery.deliveryId);
-      const names = await namesOf(context);
+      const names = (await context.hasBody()) ? await namesOf(context) : { provides: [], requires: [] };
       // A real run has applied the earlier pages; a dry run has to process its dependencies again.
       const dependencies = run.dryRun
         ? await findDependencies(dryRun.sql, run.id, delivery, names.requires, DEPENDENCIES_LIMIT)

@@ -2,6 +2,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { readBacklog } from './db/backlog.ts';
+import { readRetentionProgress } from './db/retention.ts';
 import type { Sql } from './db/sql.ts';
 import type { ReadinessCheck, RequestObserver } from './http/deps.ts';
 import { listen } from './lib/listen.ts';
@@ -49,6 +50,19 @@ export function createMetrics(deps: {
     registers: [registry],
   });
 
+  const removed = new Gauge({
+    name: 'tributary_retention_removed_rows',
+    help: 'Rows of expired data that were removed or cleared since the installation, by kind.',
+    labelNames: ['kind'] as const,
+    registers: [registry],
+  });
+  const lastRun = new Gauge({
+    name: 'tributary_retention_last_run_timestamp_seconds',
+    help: 'When the removal of expired data last found nothing left, by kind; 0 before the first time.',
+    labelNames: ['kind'] as const,
+    registers: [registry],
+  });
+
   async function updateGauges(): Promise<void> {
     for (const { name, ok } of await deps.readiness()) ready.set({ check: name }, ok ? 1 : 0);
     // tributary_ready reports a database that is away; the gauges keep their last values.
@@ -56,6 +70,10 @@ export function createMetrics(deps: {
     if (backlog === undefined) return;
     unfinished.set(backlog.unfinishedDeliveries);
     oldest.set(backlog.oldestSeconds);
+    for (const row of await readRetentionProgress(deps.sql).catch(() => [])) {
+      removed.set({ kind: row.kind }, row.removed);
+      lastRun.set({ kind: row.kind }, (row.finishedAt ?? 0) / 1000);
+    }
   }
 
   return {

@@ -53,6 +53,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       logger,
       ratesUrl: config.ratesUrl,
       maxPaymentCents: config.maxPaymentCents,
+      retention: config.retention,
       ...(config.holdTimers === 'sweep' ? { shortestHoldMs: Infinity } : {}),
       workflowBundle: loadWorkflowBundle,
     });

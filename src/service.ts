@@ -23,6 +23,8 @@ import type { Sql } from './db/sql.ts';
 import { withRollback } from './db/with-rollback.ts';
 import { DEFAULT_LIMITS } from './domain/evaluate-payment.ts';
 import type { EvaluationLimits } from './domain/evaluate-payment.ts';
+import { DEFAULT_RETENTION } from './domain/retention.ts';
+import type { RetentionSettings } from './domain/retention.ts';
 import { startHousekeeping } from './housekeeping.ts';
 import { serverLimits, startHttpServer } from './http-server.ts';
 import type { HttpServer } from './http-server.ts';
@@ -68,6 +70,8 @@ export interface ServiceSettings {
   readonly ratesUrl?: string | null;
   /** The largest payment that earns, US cents; a million dollars by default. */
   readonly maxPaymentCents?: number;
+  /** After how many days data is removed; `DEFAULT_RETENTION` by default. */
+  readonly retention?: RetentionSettings;
   /** Commissions that are due sooner than this have no hold timer; two minutes by default, Infinity for no timers. */
   readonly shortestHoldMs?: number;
   readonly relay?: { readonly overdueMs: number; readonly pauseMs: number };
@@ -238,6 +242,7 @@ function startBackground(settings: ServiceSettings, sql: Sql, taskQueue: string)
       secretBox,
       logger,
       limits,
+      retention: settings.retention,
       ratesUrl,
       withRollback: (work) => withRollback(settings.databaseUrl, work),
       canMark: () => connection.canMark(),
@@ -281,7 +286,7 @@ function schedulesOf({
   ratesUrl = null,
 }: ServiceSettings): readonly ScheduledWorkflow[] {
   if (!withSchedule) return [];
-  return ratesUrl === null ? ['sweep'] : ['sweep', 'rates'];
+  return ratesUrl === null ? ['sweep', 'retention'] : ['sweep', 'retention', 'rates'];
 }
 
 interface Api {
@@ -320,6 +325,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       bodyBudget: createBodyBudget(),
       knownSenders: createKnownSenders(),
       refusals,
+      idempotencyDays: (settings.retention ?? DEFAULT_RETENTION).idempotency_keys,
       addressHasher: createAddressHasher({ sql, secretBox, logger }),
       workflows,
       readiness,

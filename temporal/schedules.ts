@@ -6,7 +6,7 @@ import { workflowIds } from '../src/domain/workflow-ids.ts';
 import { backgroundQueue } from './names.ts';
 
 /** The workflows that Schedules start. */
-export type ScheduledWorkflow = 'sweep' | 'rates';
+export type ScheduledWorkflow = 'sweep' | 'rates' | 'retention';
 
 interface ScheduleDefinition {
   readonly spec: ScheduleOptions['spec'];
@@ -36,6 +36,13 @@ const DEFINITIONS: Readonly<Record<ScheduledWorkflow, ScheduleDefinition>> = {
     policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: 24 * HOUR_MS },
     executionTimeout: HOUR_MS,
     runsAtOnce: true,
+  },
+  /** Installations that share a server do not all begin at once. */
+  retention: {
+    spec: { intervals: [{ every: HOUR_MS }], jitter: 10 * MINUTE_MS },
+    policies: { overlap: ScheduleOverlapPolicy.SKIP, catchupWindow: HOUR_MS },
+    executionTimeout: HOUR_MS,
+    runsAtOnce: false,
   },
 };
 

@@ -31,6 +31,7 @@ const BRANCHES = [
   'payout-several-requests',
   'sweep',
   'sweep-two-pages',
+  'retention',
   'rates-imported',
   'rates-failed',
   'convert',

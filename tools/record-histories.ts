@@ -149,6 +149,12 @@ try {
   await runSweep();
   await record('sweep-two-pages', sweep);
 
+  await service.temporal.workflow.execute('retention', {
+    workflowId: `retention:${service.taskQueue}`,
+    taskQueue: service.taskQueue,
+  });
+  await record('retention', `retention:${service.taskQueue}`);
+
   await founder.stripe(bodyOf(stripeInvoicePaid({ userId: user, currency: 'eur' })));
   const rates = `rates:${service.taskQueue}`;
   const fetchRates = async () =>

@@ -5,4 +5,5 @@ export { hold } from './hold.ts';
 export { payout } from './payout.ts';
 export { rates } from './rates.ts';
 export { reprocess } from './reprocess.ts';
+export { retention } from './retention.ts';
 export { sweep } from './sweep.ts';

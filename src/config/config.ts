@@ -39,6 +39,14 @@ export interface Config {
   readonly holdTimers: 'workflow' | 'sweep';
   /** The largest payment that earns, US cents. */
   readonly maxPaymentCents: number;
+  /** After how many days data is removed; 0 is never. The names are those of `RetentionSettings`. */
+  readonly retention: {
+    readonly idempotency_keys: number;
+    readonly identities: number;
+    readonly refused_counters: number;
+    readonly user_agents: number;
+    readonly bodies: number;
+  };
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   /** Undefined: metrics are off. */
   readonly metricsPort: number | undefined;
@@ -144,6 +152,11 @@ const environment = z.object({
     .default(ECB_DAILY_URL),
   HOLD_TIMERS: oneOf('HOLD_TIMERS', ['workflow', 'sweep']).default('workflow'),
   MAX_PAYMENT_USD: wholeNumber('MAX_PAYMENT_USD', 1, 100_000_000).default(1_000_000),
+  RETAIN_IDEMPOTENCY_DAYS: wholeNumber('RETAIN_IDEMPOTENCY_DAYS', 1, 3_650).default(1),
+  RETAIN_IDENTITIES_DAYS: wholeNumber('RETAIN_IDENTITIES_DAYS', 0, 36_500).default(90),
+  RETAIN_REFUSED_DAYS: wholeNumber('RETAIN_REFUSED_DAYS', 0, 36_500).default(90),
+  RETAIN_USER_AGENTS_DAYS: wholeNumber('RETAIN_USER_AGENTS_DAYS', 0, 36_500).default(90),
+  RETAIN_BODIES_DAYS: wholeNumber('RETAIN_BODIES_DAYS', 0, 36_500).default(400),
   LOG_LEVEL: oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default(
     'info',
   ),
@@ -189,6 +202,13 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     ratesUrl: value.RATES_URL,
     holdTimers: value.HOLD_TIMERS,
     maxPaymentCents: value.MAX_PAYMENT_USD * 100,
+    retention: {
+      idempotency_keys: value.RETAIN_IDEMPOTENCY_DAYS,
+      identities: value.RETAIN_IDENTITIES_DAYS,
+      refused_counters: value.RETAIN_REFUSED_DAYS,
+      user_agents: value.RETAIN_USER_AGENTS_DAYS,
+      bodies: value.RETAIN_BODIES_DAYS,
+    },
     logLevel: value.LOG_LEVEL,
     metricsPort: value.METRICS_PORT,
     metricsHost: value.METRICS_HOST,

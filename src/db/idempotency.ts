@@ -3,9 +3,6 @@ import { retryUntilVisible } from './retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** How long a response is stored. */
-const RETENTION_HOURS = 24;
-
 /** How long a call holds its key before another call may take it over, ms. Longer than any statement may run. */
 const CLAIM_MS = 60_000;
 
@@ -26,6 +23,8 @@ export interface Claim {
   readonly claimId: string;
   /** Epoch ms. Used unless there is an earlier attempt. */
   readonly requestedAt: number;
+  /** How long the response is stored. */
+  readonly days: number;
   /** Used unless there is an earlier attempt. */
   readonly seed: Sealed;
 }
@@ -48,8 +47,8 @@ interface KeyRow {
 }
 
 /**
- * Claims an idempotency key for a call, or returns the state of an earlier call with the key. A key older than a day
- * counts as new. A claim that was never released is taken over when its time is up. Exports store their keys
+ * Claims an idempotency key for a call, or returns the state of an earlier call with the key. A key whose
+ * time is over counts as new. A claim that was never released is taken over when its time is up. Exports store their keys
  * permanently in `payout_requests`, so a key of an export counts as reused by any other call.
  */
 export async function claimIdempotencyKey(
@@ -68,7 +67,7 @@ export async function claimIdempotencyKey(
         select ${accountId}::text, ${idempotencyKey}::text, ${requestSha256}::bytea,
                ${instant(claim.requestedAt)}::timestamptz, ${claim.seed.ciphertext}::bytea,
                ${claim.seed.encryptionKeyId}::text, ${claim.claimId}::uuid,
-               now() + ${CLAIM_MS} * interval '1 millisecond', now() + ${RETENTION_HOURS} * interval '1 hour'
+               now() + ${CLAIM_MS} * interval '1 millisecond', now() + ${claim.days} * interval '24 hours'
          where not exists (select from of_export)
         on conflict (account_id, idempotency_key) do update set
           request_sha256 = excluded.request_sha256,
@@ -121,19 +120,4 @@ export async function releaseClaim(sql: Sql, request: IdempotentRequest, claimId
     update idempotency_keys set claimed_until = now()
      where account_id = ${request.accountId} and idempotency_key = ${request.idempotencyKey}
        and claim_id = ${claimId}::uuid and response is null`;
-}
-
-/** Deletes at most `limit` expired keys and returns how many. */
-export async function deleteExpiredIdempotencyKeys(sql: Sql, limit: number): Promise<number> {
-  const { deleted } = await sql.one<{ deleted: number }>`
-    with expired as materialized (
-      select account_id, idempotency_key from idempotency_keys where expires_at <= now()
-       order by expires_at limit ${limit} for update skip locked
-    ), removed as (
-      delete from idempotency_keys k using expired e
-       where k.account_id = e.account_id and k.idempotency_key = e.idempotency_key
-      returning 1
-    )
-    select count(*)::int as deleted from removed`;
-  return deleted;
 }

@@ -18,8 +18,8 @@ const orNull = (at: number | null) => (at === null ? null : instant(at));
 
 /**
  * Inserts a reprocess run for the accepted deliveries that have an outcome. The service on this database starts it
- * automatically. Returns undefined for an unknown app, and for a delivery that the app does not have or that has no
- * outcome yet.
+ * automatically. Returns undefined for an unknown app, and for a delivery that the app does not have, that has no outcome
+ * yet, or whose body was removed.
  */
 export async function requestReprocessing(
   sql: Sql,
@@ -42,7 +42,8 @@ export async function requestReprocessing(
         from range r
        where ${deliveryId === null}::boolean
           or exists (select from deliveries d
-                      where d.app_id = r.app_id and d.id = ${deliveryId} and d.signature_valid and d.completed_at is not null)
+                      where d.app_id = r.app_id and d.id = ${deliveryId} and d.signature_valid and d.completed_at is not null
+                        and exists (select from delivery_bodies b where b.delivery_id = d.id))
       on conflict (id) do nothing
       returning id
     )

@@ -361,6 +361,7 @@ CREATE INDEX deliveries_by_received ON deliveries USING btree (app_id, received_
 CREATE INDEX deliveries_by_status ON deliveries USING btree (app_id, processing_status, received_at DESC, id DESC) WHERE (processing_status <> 'processed'::text);
 CREATE INDEX deliveries_latest_accepted ON deliveries USING btree (app_id, provider, received_at DESC) WHERE (signature_valid AND (NOT is_self_test));
 CREATE UNIQUE INDEX deliveries_refused ON deliveries USING btree (app_id, provider, refused_hour) WHERE (refused_hour IS NOT NULL);
+CREATE INDEX deliveries_refused_by_age ON deliveries USING btree (refused_hour) WHERE (refused_hour IS NOT NULL);
 CREATE INDEX deliveries_unfinished ON deliveries USING btree (COALESCE(relayed_at, received_at)) WHERE (completed_at IS NULL);
 CREATE TRIGGER deliveries_mark_self_test BEFORE INSERT ON deliveries FOR EACH ROW WHEN (new.signature_valid) EXECUTE FUNCTION mark_self_test();
 CREATE TRIGGER deliveries_self_test_immutable BEFORE UPDATE OF is_self_test ON deliveries FOR EACH ROW WHEN ((old.is_self_test <> new.is_self_test)) EXECUTE FUNCTION forbid_self_test_change();
@@ -453,6 +454,7 @@ create table identities (
   identified_at timestamp with time zone not null,
   address_hash bytea,
   created_at timestamp with time zone not null default now(),
+  retained_at timestamp with time zone,
   constraint identities_pkey PRIMARY KEY (app_id, device_id, customer_user_id),
   constraint identities_one_position UNIQUE (app_id, device_id, "position"),
   constraint identities_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
@@ -464,6 +466,7 @@ create table identities (
 CREATE INDEX identities_by_created ON identities USING btree (app_id, created_at DESC);
 CREATE INDEX identities_by_normalized_user ON identities USING btree (app_id, lower((btrim(customer_user_id) COLLATE "C")));
 CREATE INDEX identities_by_user ON identities USING btree (app_id, customer_user_id);
+CREATE INDEX identities_to_examine ON identities USING btree (created_at) WHERE (retained_at IS NULL);
 
 create table identity_secrets (
   app_id app_id not null,
@@ -750,6 +753,15 @@ create table reprocess_runs (
 CREATE INDEX reprocess_runs_open ON reprocess_runs USING btree (COALESCE(relayed_at, created_at)) WHERE (finished_at IS NULL);
 CREATE TRIGGER reprocess_runs_no_delete BEFORE DELETE OR TRUNCATE ON reprocess_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
+create table retention_progress (
+  kind text not null,
+  removed bigint not null default 0,
+  "position" click_id,
+  finished_at timestamp with time zone,
+  constraint retention_progress_pkey PRIMARY KEY (kind),
+  constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text])))
+);
+
 create table revenue_entries (
   payment_id payment_id not null,
   "position" integer not null,
@@ -789,7 +801,7 @@ create table rollup_blocks (
   constraint rollup_blocks_pkey PRIMARY KEY (app_id, scope, scope_id, block_at, shard),
   constraint rollup_blocks_scope_check CHECK ((scope = ANY (ARRAY['app'::text, 'affiliate'::text, 'link'::text]))),
   constraint rollup_blocks_shard_check CHECK (((shard >= 0) AND (shard <= 7)))
-) with (fillfactor=70);
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, autovacuum_analyze_scale_factor=0.05);
 
 create table rollups (
   app_id app_id not null,
@@ -812,7 +824,7 @@ create table rollups (
   constraint rollups_pkey PRIMARY KEY (app_id, scope, scope_id, bucket_at, shard),
   constraint rollups_scope_check CHECK ((scope = ANY (ARRAY['app'::text, 'affiliate'::text, 'link'::text]))),
   constraint rollups_shard_check CHECK (((shard >= 0) AND (shard <= 7)))
-) with (fillfactor=70);
+) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, autovacuum_analyze_scale_factor=0.05);
 CREATE INDEX rollups_payable ON rollups USING btree (app_id, scope_id) WHERE ((scope = 'affiliate'::text) AND (bucket_at = '-infinity'::timestamp with time zone) AND (shard = 0) AND (matured_count > 0));
 CREATE INDEX rollups_top_earners ON rollups USING btree (app_id, rank_value DESC, scope_id) WHERE ((scope = 'affiliate'::text) AND (bucket_at = '-infinity'::timestamp with time zone) AND (shard = 0));
 CREATE INDEX rollups_top_earners_by_status ON rollups USING btree (app_id, affiliate_status, rank_value DESC, scope_id) WHERE ((scope = 'affiliate'::text) AND (bucket_at = '-infinity'::timestamp with time zone) AND (shard = 0));

@@ -52,6 +52,13 @@ export interface ReprocessProgress {
   readonly done: boolean;
 }
 
+/** What one page of the removal of expired data removed, in rows. */
+export interface RetentionPage {
+  readonly removed: number;
+  /** Where the next page begins. Null when nothing is left. */
+  readonly next: string | null;
+}
+
 /** What a fetch of exchange rates found, in rates; `off` when no address is configured. */
 export type RatesResult =
   | { readonly status: 'off' }

@@ -32,6 +32,8 @@ export interface HttpDeps extends CommandDeps {
   /** How many proxies in front of the service are trusted to report the client's address. */
   readonly trustProxy: number;
   readonly rateLimits: RateLimits;
+  /** How long the response of an idempotency key is stored, days; one by default. */
+  readonly idempotencyDays?: number;
   readonly bodyBudget: BodyBudget;
   readonly knownSenders: KnownSenders;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;

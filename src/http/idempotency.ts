@@ -66,6 +66,7 @@ export async function respondOnce(
   const claimed = await claimIdempotencyKey(sql, request, {
     claimId,
     requestedAt: now,
+    days: deps.idempotencyDays ?? 1,
     seed: secretBox.encrypt(randomBytes(ID_SEED_BYTES).toString('base64'), context('seed', request)),
   });
   switch (claimed.state) {

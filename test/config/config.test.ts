@@ -19,6 +19,7 @@ describe('the environment', () => {
       secretsKeys: [],
       trustProxy: 0,
       maxPaymentCents: 100_000_000,
+      retention: { idempotency_keys: 1, identities: 90, refused_counters: 90, user_agents: 90, bodies: 400 },
       rateLimits: { address: 1_200, account: 600, sdk: 60, clicks: 120, identify: 60, refusals: 600 },
       maxConnections: 2_000,
       holdTimers: 'workflow',
@@ -50,6 +51,23 @@ describe('the environment', () => {
     expect(readConfig({ HOLD_TIMERS: 'sweep' }).holdTimers).toBe('sweep');
   });
 
+  test('each retention is a number of days, and 0 keeps the data', () => {
+    const environment = {
+      RETAIN_IDEMPOTENCY_DAYS: '2',
+      RETAIN_IDENTITIES_DAYS: '30',
+      RETAIN_REFUSED_DAYS: '31',
+      RETAIN_USER_AGENTS_DAYS: '32',
+      RETAIN_BODIES_DAYS: '0',
+    };
+    expect(readConfig(environment).retention).toEqual({
+      idempotency_keys: 2,
+      identities: 30,
+      refused_counters: 31,
+      user_agents: 32,
+      bodies: 0,
+    });
+  });
+
   test('RATES_URL names where exchange rates are fetched from, or switches fetching off', () => {
     const RATES_URL = 'http://127.0.0.1:8080/rates.csv?key=1';
     expect(readConfig({ RATES_URL }).ratesUrl).toBe(RATES_URL);
@@ -70,6 +88,8 @@ describe('the environment', () => {
     ['RATE_LIMIT_ADDRESS', '-1'],
     ['MAX_CONNECTIONS', '9'],
     ['HOLD_TIMERS', 'none'],
+    ['RETAIN_IDEMPOTENCY_DAYS', '0'],
+    ['RETAIN_BODIES_DAYS', '-1'],
     ['MAX_PAYMENT_USD', '0'],
     ['MAX_PAYMENT_USD', '12.50'],
     ['RATES_URL', 'ecb.europa.eu'],

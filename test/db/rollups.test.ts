@@ -250,3 +250,15 @@ test('repair rebuilds all sums, the six-hour blocks and both orders from the fac
     await other.drop();
   }
 });
+
+test('autovacuum cleans the tables of sums after a small part of their rows was updated', async () => {
+  const tables = await database.sql<{ name: string; scaleFactor: string | null }>`
+    select c.relname as name, o.option_value as scale_factor
+      from pg_class c
+      left join lateral pg_options_to_table(c.reloptions) o on o.option_name = 'autovacuum_vacuum_scale_factor'
+     where c.relname in ('rollups', 'rollup_blocks') order by 1`;
+  expect(tables).toEqual([
+    { name: 'rollup_blocks', scaleFactor: '0.02' },
+    { name: 'rollups', scaleFactor: '0.02' },
+  ]);
+});

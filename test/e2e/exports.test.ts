@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createHash, randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
-import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
+import { removeExpired } from '../../src/db/retention.ts';
+import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
 import {
   closeAbandonedRequests,
   closePayoutRequest,
@@ -271,7 +272,11 @@ describe('POST /apps/:appId/affiliates/:affiliateId/payouts/export', () => {
        where idempotency_key = ${headers['idempotency-key']}`;
     await founder.purchase(user, 20);
     await closeAbandonedRequests(service.sql);
-    await deleteExpiredIdempotencyKeys(service.sql, 1_000);
+    await removeExpired(service.sql, 'idempotency_keys', DEFAULT_RETENTION, {
+      now: Date.now(),
+      limit: 1_000,
+      after: '',
+    });
     expect((await founder.exportCsv(affiliateId, { headers })).text).toBe(first.text);
     expect(await payoutsOf(affiliateId)).toEqual({ total: 200, payouts: 1 });
   });

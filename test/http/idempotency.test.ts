@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { deleteExpiredIdempotencyKeys } from '../../src/db/idempotency.ts';
+import { removeExpired } from '../../src/db/retention.ts';
+import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
 import { connect, DatabaseUnavailable } from '../../src/db/sql.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { HOUR_MS } from '../../src/domain/time.ts';
@@ -377,6 +378,8 @@ test('a key is free again after a day, and its row is deleted', async () => {
   expect((await post(affiliatesPath(), { name: 'Bob' }, key)).body['code']).toBe('idempotency_key_in_use');
   await taking;
   await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
-  expect(await deleteExpiredIdempotencyKeys(api.sql, 100)).toBe(1);
-  expect(await deleteExpiredIdempotencyKeys(api.sql, 100)).toBe(0);
+  const batch = { now: Date.now(), limit: 100, after: '' };
+  const remove = () => removeExpired(api.sql, 'idempotency_keys', DEFAULT_RETENTION, batch);
+  expect(await remove()).toEqual({ removed: 1, next: null });
+  expect(await remove()).toEqual({ removed: 0, next: null });
 });

@@ -431,6 +431,7 @@ const OPERATION: readonly PromiseSection[] = [
       'metrics-port': '`GET /metrics` has its own port',
       'metrics-host': 'the metrics listen on the loopback address by default',
       'readyz-no-details': '`GET /readyz` shows causes only on the port of the metrics',
+      retention: 'data without use is removed after a configurable time, and the metrics report it',
       'specified-paths': 'paths are as specified',
     },
   },

@@ -317,6 +317,8 @@ create table identities (
   -- The caller's address, hashed with the key of its day. Only for the diagnostic of addresses with many users.
   address_hash     bytea check (length(address_hash) = 32),
   created_at       timestamptz not null default now(),
+  -- When retention found the device attributed and kept the row. It deletes the rows of devices without an attribution.
+  retained_at      timestamptz,
   primary key (app_id, device_id, customer_user_id),
   constraint identities_one_position unique (app_id, device_id, position)
 );
@@ -325,6 +327,8 @@ create index identities_by_user on identities (app_id, customer_user_id);
 create index identities_by_normalized_user on identities (app_id, (lower(btrim(customer_user_id) collate "C")));
 -- The diagnostic of user ids reads the latest identities first.
 create index identities_by_created on identities (app_id, created_at desc);
+
+create index identities_to_examine on identities (created_at) where retained_at is null;
 
 -- Ties a user to the attribution of a device. The first binding of a user stays.
 create table bindings (

@@ -36,6 +36,7 @@ create table deliveries (
   check ((processing_status = 'rejected') = (refused_hour is not null))
 );
 create unique index deliveries_refused on deliveries (app_id, provider, refused_hour) where refused_hour is not null;
+create index deliveries_refused_by_age on deliveries (refused_hour) where refused_hour is not null;
 create index deliveries_by_received on deliveries (app_id, received_at desc, id desc);
 -- Most deliveries are processed, so this index is small.
 create index deliveries_by_status on deliveries (app_id, processing_status, received_at desc, id desc)

@@ -440,3 +440,15 @@ create table idempotency_keys (
   check ((response is null) = (response_key_id is null))
 );
 create index idempotency_keys_expired on idempotency_keys (expires_at);
+
+-- How far the removal of expired data has come. src/db/retention.ts writes it.
+create table retention_progress (
+  kind        text primary key
+              check (kind in ('idempotency_keys', 'identities', 'refused_counters', 'user_agents', 'bodies')),
+  -- Rows removed or cleared since the installation.
+  removed     bigint not null default 0,
+  -- The last click whose User-Agent was examined. Null for other kinds.
+  position    click_id,
+  -- When nothing was left to remove.
+  finished_at timestamptz
+);

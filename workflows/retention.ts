@@ -1,0 +1,30 @@
+import { proxyActivities } from '@temporalio/workflow';
+import type { RetentionActivities } from '../activities/retention.ts';
+import { RETENTION_KINDS } from '../src/domain/retention.ts';
+import type { RetentionPage } from '../src/domain/workflow-contracts.ts';
+import { FIVE_ATTEMPTS } from './options.ts';
+
+const { removeExpired } = proxyActivities<RetentionActivities>(FIVE_ATTEMPTS);
+
+/** Pages of one kind in one run. The next run continues with the rest. */
+const PAGES = 50;
+
+/** Removes data whose time is over. A Schedule runs it every hour. A kind that fails does not stop the others. */
+export async function retention(): Promise<{ removed: number }> {
+  let removed = 0;
+  let failure: unknown = null;
+  for (const kind of RETENTION_KINDS) {
+    try {
+      let after: string | null = '';
+      for (let page = 0; page < PAGES && after !== null; page += 1) {
+        const done: RetentionPage = await removeExpired(kind, after);
+        removed += done.removed;
+        after = done.next;
+      }
+    } catch (error) {
+      failure = error;
+    }
+  }
+  if (failure !== null) throw failure;
+  return { removed };
+}
