@@ -82,7 +82,7 @@ describe('an outage of Postgres', () => {
     expect(back.result.sent.body.commissionId).toMatch(/^com_/);
     expect(back.result.ready.status).toBe(200);
     expect(back.took).toBeLessThan(2);
-    await expect(service.relay.round()).resolves.toBeGreaterThanOrEqual(0);
+    await expect(service.relay.round()).resolves.toEqual(expect.any(Boolean));
     process.stderr.write(
       `silent database: 503 after ${Math.max(...away.map(({ took }) => took)).toFixed(1)} s, back after ${back.took.toFixed(1)} s\n`,
     );
