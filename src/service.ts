@@ -8,6 +8,7 @@ import { awaitedQueue } from '../temporal/names.ts';
 import { startRelay } from '../temporal/relay.ts';
 import type { Relay } from '../temporal/relay.ts';
 import type { ScheduledWorkflow } from '../temporal/schedules.ts';
+import { listenToResults, sendResult } from '../temporal/shared-results.ts';
 import { TemporalWorkflowStarter } from '../temporal/workflow-starter.ts';
 import type { Config } from './config/config.ts';
 import type { SecretBox } from './config/secret-box.ts';
@@ -264,8 +265,15 @@ function startBackground(settings: ServiceSettings, sql: Sql, taskQueue: string)
     taskQueue,
     hasWorker,
     shortestHoldMs: settings.shortestHoldMs,
+    sendResult: (result) => sendResult(sql, result),
+    isListening: () => results?.isListening() ?? false,
     logger,
   });
+  // Requests wait only in a process that serves the API.
+  const results =
+    role === 'worker'
+      ? null
+      : listenToResults(settings.databaseUrl, (result) => void workflows.receiveResult(result));
   const relay = startRelay({ sql, workflows, logger, ...settings.relay });
   const housekeeping = startHousekeeping(sql, logger);
   return {
@@ -277,6 +285,7 @@ function startBackground(settings: ServiceSettings, sql: Sql, taskQueue: string)
       await housekeeping.stop();
       await workflows.drain();
       await connection.stop();
+      await results?.stop();
     },
   };
 }

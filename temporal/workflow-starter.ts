@@ -18,6 +18,7 @@ import type * as workflows from '../workflows/index.ts';
 import { HoldQueue } from './hold-queue.ts';
 import { backgroundQueue } from './names.ts';
 import { PendingResults } from './pending-results.ts';
+import type { SharedResult } from './shared-results.ts';
 
 type Workflows = typeof workflows;
 type Input<Name extends keyof Workflows> = Parameters<Workflows[Name]>[0];
@@ -78,6 +79,10 @@ export interface WorkflowStarterDeps {
   readonly shortestHoldMs?: number | undefined;
   /** Whether a worker of this task queue runs in this process. Only then are starts eager and results local. */
   readonly hasWorker: boolean;
+  /** Sends a result for which nobody waits here to the other processes. */
+  readonly sendResult?: (result: SharedResult) => void;
+  /** Whether results of other processes arrive as far as is known. They are fetched early if not. */
+  readonly isListening?: () => boolean;
   readonly logger: Logger;
 }
 
@@ -202,14 +207,25 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     this.#holds.add(commissions.filter(({ dueAt }) => Math.max(0, dueAt - now) >= shortestHoldMs));
   }
 
-  /** Passes the outcome of a delivery to the requests that wait for it in this process. */
+  /** Passes the outcome of a delivery to the requests that wait for it: here, else in the other processes. */
   reportOutcome(deliveryId: DeliveryId, outcome: DeliveryOutcome): void {
-    this.#outcomes.settle(deliveryId, outcome);
+    this.#report({ deliveryId, outcome });
   }
 
-  /** Passes the end of a payout request to the requests that wait for it in this process. */
+  /** Passes the end of a payout request to the requests that wait for it: here, else in the other processes. */
   reportSettled(requestId: PayoutRequestId): void {
-    this.#settledRequests.settle(requestId, true);
+    this.#report({ payoutRequestId: requestId });
+  }
+
+  /** Passes a result to the requests that wait for it here. Returns whether there was one. */
+  receiveResult(result: SharedResult): boolean {
+    return 'outcome' in result
+      ? this.#outcomes.settle(result.deliveryId, result.outcome)
+      : this.#settledRequests.settle(result.payoutRequestId, true);
+  }
+
+  #report(result: SharedResult): void {
+    if (!this.receiveResult(result)) this.#deps.sendResult?.(result);
   }
 
   /**
@@ -223,6 +239,7 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
 
   /** When the result of work that any process may have is fetched, ms after its start. */
   get #fetchAfterMs(): number {
+    if (this.#deps.isListening?.() === true) return LATE_RESULT_MS;
     return this.#deps.hasWorker ? EARLY_FETCH_MS : 0;
   }
 

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createLedgerActivities } from '../../activities/ledger.ts';
+import { listenTo } from '../../src/db/notifications.ts';
 import { connect } from '../../src/db/sql.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
+import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { runOn } from '../support/postgres-admin.ts';
@@ -39,6 +41,26 @@ test('a webhook and an export succeed when the API and the worker are separate s
   const csv = await founder.exportCsv();
   expect(csv.status).toBe(200);
   expect(csv.text.trimEnd().split('\r\n')).toHaveLength(2);
+});
+
+// @promise outcome-from-the-commit
+test('the worker sends an outcome to the API with its commit, as ids only', async () => {
+  const payloads: string[] = [];
+  const listener = listenTo({ url: api.database.url, channel: 'tributary_results' }, (payload) => {
+    payloads.push(payload);
+  });
+  await eventually('it listens', async () => listener.isListening());
+  const { body } = await founder.purchase(await founder.customer(), 10);
+  await founder.exportCsv();
+  await eventually('both were sent', async () => payloads.length >= 2);
+  await listener.stop();
+  const { id } = await api.sql.one<{
+    id: string;
+  }>`select id from deliveries where event_id = ${body.eventId}`;
+  const [outcome, settled] = payloads.map((payload) => JSON.parse(payload) as object);
+  const { eventId, commissionId } = body;
+  expect(outcome).toEqual({ deliveryId: id, outcome: { status: 'done', eventId, commissionId } });
+  expect(settled).toEqual({ payoutRequestId: expect.stringMatching(/^req_/) });
 });
 
 // @promise background-work-yields

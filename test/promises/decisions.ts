@@ -445,6 +445,8 @@ const OPERATION: readonly PromiseSection[] = [
       'separate-task-queues': 'awaited work and background work have separate task queues',
       'background-work-yields':
         'background work uses at most four database connections at once, so that webhooks and exports are answered',
+      'outcome-from-the-commit':
+        'a worker in another process sends an outcome with its commit; a lost one costs time only',
       'role-api-and-worker': '`ROLE` is `api` or `worker`',
       'accounts-and-keys': '`accounts create`, `keys create`, `list`',
       'keys-revoke': '`keys revoke`',

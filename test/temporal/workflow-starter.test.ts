@@ -5,6 +5,7 @@ import type { Client } from '@temporalio/client';
 import { pino } from 'pino';
 import { newId } from '../../src/db/new-id.ts';
 import { MINUTE_MS } from '../../src/domain/time.ts';
+import type { SharedResult } from '../../temporal/shared-results.ts';
 import { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
 import type { WorkflowStarterDeps } from '../../temporal/workflow-starter.ts';
 
@@ -17,11 +18,16 @@ interface Start {
 /** Creates a starter whose Temporal server records every start and has each result at once. */
 function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning = false, startMs = 0 } = {}) {
   const starts: Start[] = [];
+  const fetches: string[] = [];
   const start = async (name: string, { taskQueue, workflowId }: Start) => {
     starts.push({ name, taskQueue, workflowId });
     if (startMs > 0) await sleep(startMs);
     if (isRunning) throw new WorkflowExecutionAlreadyStartedError('runs already', workflowId, name);
-    return { result: async () => ({ status: 'duplicate' }), client };
+    const result = async () => {
+      fetches.push(workflowId);
+      return { status: 'duplicate' };
+    };
+    return { result, client };
   };
   const client = {
     withDeadline: async (_: number, call: () => Promise<unknown>) => await call(),
@@ -34,7 +40,7 @@ function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning =
     logger: pino({ level: 'silent' }),
     ...deps,
   });
-  return { starter, starts };
+  return { starter, starts, fetches };
 }
 
 const dueIn = (ms: number) => ({
@@ -114,4 +120,39 @@ test('a shutdown starts waiting hold timers for a limited time and leaves the re
   await sleep(20);
   expect(starts).toHaveLength(started);
   expect(lines.join('')).toContain(`"left":${holds.length - started}`);
+});
+
+// @promise outcome-from-the-commit
+test('a result of another process ends a wait without a look-up in Temporal, and only an unwanted one is sent on', async () => {
+  const sent: SharedResult[] = [];
+  const { starter, fetches } = recordingStarter({
+    isListening: () => true,
+    sendResult: (result) => void sent.push(result),
+  });
+  const [id, requestId] = [newId('delivery'), newId('payoutRequest')];
+  const waits = [
+    starter.processDelivery(id, 5_000),
+    starter.settlePayout(newId('affiliate'), requestId, 5_000),
+  ];
+  await sleep(20);
+  starter.receiveResult({ deliveryId: id, outcome: { status: 'duplicate' } });
+  starter.receiveResult({ payoutRequestId: requestId });
+  expect((await Promise.all(waits))[0]).toEqual({ status: 'duplicate' });
+  expect({ fetches, sent }).toEqual({ fetches: [], sent: [] });
+  starter.reportSettled(requestId);
+  expect(sent).toEqual([{ payoutRequestId: requestId }]);
+});
+
+// @promise outcome-from-the-commit
+test('a result that is lost on the way is fetched from Temporal after a second, or at once without a listener', async () => {
+  for (const [isListening, least, most] of [
+    [true, 900, 3_000],
+    [false, 0, 900],
+  ] as const) {
+    const { starter } = recordingStarter({ isListening: () => isListening });
+    const before = Date.now();
+    expect(await starter.processDelivery(newId('delivery'), 5_000)).toEqual({ status: 'duplicate' });
+    expect(Date.now() - before).toBeGreaterThanOrEqual(least);
+    expect(Date.now() - before).toBeLessThan(most);
+  }
 });

@@ -1,0 +1,49 @@
+import { listenTo, notify } from '../src/db/notifications.ts';
+import type { Sql } from '../src/db/sql.ts';
+import type { DeliveryOutcome } from '../src/domain/delivery.ts';
+import type { DeliveryId, PayoutRequestId } from '../src/domain/ids.ts';
+
+/** A result that another process may wait for. It holds ids only. */
+export type SharedResult =
+  | { readonly deliveryId: DeliveryId; readonly outcome: DeliveryOutcome }
+  | { readonly payoutRequestId: PayoutRequestId };
+
+const CHANNEL = 'tributary_results';
+
+/**
+ * Sends a result to the processes that listen, after its commit. It never fails: a lost result costs the one who waits
+ * for it a look-up in Temporal.
+ */
+export function sendResult(sql: Sql, result: SharedResult): void {
+  notify(sql, CHANNEL, JSON.stringify(result)).catch(() => {});
+}
+
+export interface ResultListener {
+  /** Whether results of other processes arrive as far as is known. */
+  readonly isListening: () => boolean;
+  readonly stop: () => Promise<void>;
+}
+
+/** Listens to the results of other processes. */
+export function listenToResults(
+  databaseUrl: string,
+  onResult: (result: SharedResult) => void,
+): ResultListener {
+  return listenTo({ url: databaseUrl, channel: CHANNEL }, (payload) => {
+    const result = parse(payload);
+    if (result !== null) onResult(result);
+  });
+}
+
+/** Returns null for a payload of another version. */
+function parse(payload: string): SharedResult | null {
+  try {
+    const result = JSON.parse(payload) as Partial<Record<string, unknown>> | null;
+    const isKnown =
+      (typeof result?.['deliveryId'] === 'string' && typeof result['outcome'] === 'object') ||
+      typeof result?.['payoutRequestId'] === 'string';
+    return isKnown ? (result as unknown as SharedResult) : null;
+  } catch {
+    return null;
+  }
+}
