@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../src/config/config.ts';
 import { createAccountKey } from '../src/db/account-keys.ts';
 import { createAccount } from '../src/db/accounts.ts';
@@ -16,9 +15,6 @@ import {
   signStripe,
   stripeInvoicePaid,
 } from './provider-payloads.ts';
-
-/** The hold timers start after the webhook responses; they are due at once. */
-const MATURITY_TIMEOUT_MS = 15_000;
 
 const print = (line = '') => process.stdout.write(`${line}\n`);
 let step = 0;
@@ -170,22 +166,18 @@ interface Commission {
   readonly status: string;
   readonly amountCents: number;
   readonly kind: string;
+  readonly dueAt: number;
 }
 
 async function listCommissions({ call }: Client, { key, appId }: DemoApp): Promise<readonly Commission[]> {
   return (await call('GET', `/apps/${appId}/commissions`, { key }))['items'] as Commission[];
 }
 
-async function awaitMaturity(client: Client, app: DemoApp): Promise<void> {
-  title('The hold periods are over: a timer has matured each commission');
-  const deadline = Date.now() + MATURITY_TIMEOUT_MS;
-  let commissions = await listCommissions(client, app);
-  while (commissions.some(({ status }) => status === 'pending') && Date.now() < deadline) {
-    await sleep(100);
-    commissions = await listCommissions(client, app);
-  }
-  for (const { kind, id, amountCents, status } of commissions) {
-    fact(kind, `${id}  ${String(amountCents).padStart(6)} cents  ${status}`);
+async function showDueCommissions(client: Client, app: DemoApp): Promise<void> {
+  title('The hold periods are over: the commissions are due');
+  for (const { kind, id, amountCents, dueAt } of await listCommissions(client, app)) {
+    const since = new Date(dueAt).toISOString().slice(0, 10);
+    fact(kind, `${id}  ${String(amountCents).padStart(6)} cents  due since ${since}`);
   }
 }
 
@@ -228,7 +220,7 @@ async function runStory({ service }: RunningServer): Promise<DemoApp> {
   const affiliateId = await addCreator(client, app);
   const userId = await attributeUser(client, app);
   await postPurchases(client, app, userId);
-  await awaitMaturity(client, app);
+  await showDueCommissions(client, app);
   await pay(client, app, affiliateId);
   return app;
 }
@@ -264,10 +256,16 @@ try {
   if (stay) {
     print('The servers run until you press Ctrl-C.');
     fact('API', server.service.url);
+    fact('API docs', `${server.service.url}/docs`);
     fact('Temporal UI', server.backends.temporalUiUrl);
     fact('account key', key);
     fact('SDK key', sdkKey);
     fact('app', appId);
+    print();
+    print(
+      'To run the commands of docs/founders.md, docs/tasks.md and docs/providers, first enter in another terminal:',
+    );
+    print(`   export API=${server.service.url} KEY=${key} APP=${appId} DATA_DIR=${dataDir}`);
   } else if (!signal.aborted) {
     await stop();
     print('Done. `npm run demo -- --stay` keeps the servers running; `npm start` starts the service itself.');

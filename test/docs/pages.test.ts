@@ -58,6 +58,7 @@ test('the README and the pages for founders, operators, engineers and providers 
       'docs/founders.md',
       'docs/operators.md',
       'docs/providers.md',
+      'docs/tasks.md',
       ...PROVIDER_NAMES.map((name) => `docs/providers/${name}.md`),
     ]),
   );
