@@ -1,4 +1,4 @@
-import type { NativeConnection } from '@temporalio/worker';
+import type { ConnectionLike } from '@temporalio/client';
 import { GRPC, grpcCode } from './grpc-errors.ts';
 
 /** How long a new namespace retains closed workflows. */
@@ -9,7 +9,7 @@ const RETENTION_SECONDS = 7 * 24 * 60 * 60;
  * Throws the error of a server that refuses to register it.
  */
 export async function ensureNamespace(
-  connection: Pick<NativeConnection, 'workflowService'>,
+  connection: Pick<ConnectionLike, 'workflowService'>,
   namespace: string,
 ): Promise<void> {
   try {
