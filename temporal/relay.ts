@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import { startBackgroundLoop } from '../src/lib/background-loop.ts';
 import type { BackgroundLoop } from '../src/lib/background-loop.ts';
 import { claimBindingsToHeal } from '../src/db/healing.ts';
-import type { DeliveryId } from '../src/domain/ids.ts';
+import type { DeliveryKeys } from '../src/domain/delivery.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
@@ -71,7 +71,7 @@ export function startRelay({
   /** Runs overdue deliveries for at most `PASS_MS`, a few at once. */
   async function runDeliveries(signal?: AbortSignal): Promise<{ deliveries: number; more: boolean }> {
     const endsAt = Date.now() + PASS_MS;
-    const claimed: DeliveryId[] = [];
+    const claimed: DeliveryKeys[] = [];
     let deliveries = 0;
     const pass = { more: true, isRefused: false };
     let claiming: Promise<void> | undefined;
@@ -80,7 +80,7 @@ export function startRelay({
       claimed.push(...found);
       pass.more = found.length === CLAIM;
     };
-    const next = async (): Promise<DeliveryId | undefined> => {
+    const next = async (): Promise<DeliveryKeys | undefined> => {
       if (pass.isRefused || signal?.aborted === true) return undefined;
       while (claimed.length === 0 && pass.more && Date.now() < endsAt) {
         claiming ??= claim().finally(() => {
@@ -91,9 +91,9 @@ export function startRelay({
       return claimed.shift();
     };
     const runNext = async (): Promise<void> => {
-      for (let id = await next(); id !== undefined; id = await next()) {
+      for (let delivery = await next(); delivery !== undefined; delivery = await next()) {
         deliveries += 1;
-        if (!(await workflows.runDelivery(id, signal))) pass.isRefused = true;
+        if (!(await workflows.runDelivery(delivery, signal))) pass.isRefused = true;
       }
     };
     await Promise.all(Array.from({ length: RELAY_IN_FLIGHT }, runNext));

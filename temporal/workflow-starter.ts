@@ -2,7 +2,7 @@ import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/payments.ts';
-import type { DeliveryOutcome } from '../src/domain/delivery.ts';
+import type { DeliveryKeys, DeliveryOutcome } from '../src/domain/delivery.ts';
 import type {
   AffiliateId,
   BindingId,
@@ -109,12 +109,13 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     return this.#deps.client() !== null;
   }
 
-  async processDelivery(deliveryId: DeliveryId, waitMs: number): Promise<DeliveryOutcome | null> {
+  async processDelivery(delivery: DeliveryKeys, waitMs: number): Promise<DeliveryOutcome | null> {
+    const { deliveryId } = delivery;
     try {
       return await this.#outcomes.wait(deliveryId, {
         waitMs,
         start: async () => {
-          const started = await this.#start('delivery', { deliveryId });
+          const started = await this.#startDelivery(delivery);
           if (started === undefined) return null;
           return {
             fetchAfterMs: started.isLocal ? LATE_RESULT_MS : this.#fetchAfterMs,
@@ -163,14 +164,15 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
    * do. A workflow that runs already is left alone. Returns whether Temporal has the delivery. Never throws: the relay
    * repeats it.
    */
-  async runDelivery(deliveryId: DeliveryId, signal?: AbortSignal): Promise<boolean> {
+  async runDelivery(delivery: DeliveryKeys, signal?: AbortSignal): Promise<boolean> {
+    const { deliveryId } = delivery;
     let isTaken = false;
     try {
       await this.#outcomes.wait(deliveryId, {
         waitMs: RELAY_WAIT_MS,
         ...(signal === undefined ? {} : { signal }),
         start: async () => {
-          const started = await this.#start('delivery', { deliveryId });
+          const started = await this.#startDelivery(delivery);
           isTaken = started !== undefined;
           return started?.isNew === true ? { fetchAfterMs: Infinity, fetch: async () => null } : null;
         },
@@ -243,11 +245,20 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     return this.#deps.hasWorker ? EARLY_FETCH_MS : 0;
   }
 
+  /** Starts the workflow of a delivery. Its summary has the ids that founders and operators know. */
+  async #startDelivery({ deliveryId, provider, appId, eventId }: DeliveryKeys) {
+    return await this.#start(
+      'delivery',
+      { deliveryId },
+      { staticSummary: `${provider} ${appId} ${eventId}` },
+    );
+  }
+
   /** Starts a workflow, or finds the one that runs already. Returns undefined when Temporal can't be reached. */
   async #start<Name extends StartedWorkflow>(
     name: Name,
     input: Input<Name>,
-    options: { readonly startDelay?: number } = {},
+    options: { readonly startDelay?: number; readonly staticSummary?: string } = {},
   ): Promise<Started<Name> | undefined> {
     const { client, hasWorker } = this.#deps;
     const temporal = client();

@@ -102,7 +102,7 @@ async function startPlainServer(sql: Sql, secretsKeys: readonly Buffer[], appId:
     ...NO_CALLBACKS,
   });
   const workflows: WorkflowStarter = {
-    processDelivery: async (deliveryId) => await activities.processDelivery(deliveryId),
+    processDelivery: async ({ deliveryId }) => await activities.processDelivery(deliveryId),
     healBinding: () => {},
     settlePayout: async () => {},
   };

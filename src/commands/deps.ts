@@ -1,8 +1,8 @@
 import type { Logger } from 'pino';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { Sql } from '../db/sql.ts';
-import type { DeliveryOutcome } from '../domain/delivery.ts';
-import type { AffiliateId, BindingId, DeliveryId, PayoutRequestId } from '../domain/ids.ts';
+import type { DeliveryKeys, DeliveryOutcome } from '../domain/delivery.ts';
+import type { AffiliateId, BindingId, PayoutRequestId } from '../domain/ids.ts';
 import type { AddressHasher } from './address-hasher.ts';
 import type { RefusalCounter } from './refusal-counter.ts';
 
@@ -12,7 +12,7 @@ export interface WorkflowStarter {
    * Runs the delivery's workflow. Returns null if it has not finished after `waitMs`; it then continues in the
    * background. Never throws.
    */
-  processDelivery(deliveryId: DeliveryId, waitMs: number): Promise<DeliveryOutcome | null>;
+  processDelivery(delivery: DeliveryKeys, waitMs: number): Promise<DeliveryOutcome | null>;
   /** Re-evaluates the user's earlier payments in the background. Never throws. */
   healBinding(bindingId: BindingId): void;
   /** Passes an open payout request to the affiliate's payout workflow and waits at most `waitMs`. Never throws. */

@@ -120,7 +120,7 @@ export async function receiveWebhook(
     proof: proofOf(provider, request, secretBox),
     body: request.body,
   });
-  const outcome = await workflows.processDelivery(ids.deliveryId, Math.max(0, respondAt - Date.now()));
+  const outcome = await workflows.processDelivery({ ...ids, ...row }, Math.max(0, respondAt - Date.now()));
   if (outcome === null) return { kind: 'pending', eventId: ids.eventId };
   return outcome.status === 'duplicate'
     ? { kind: 'duplicate' }

@@ -1,4 +1,5 @@
 import type { AppId, CommissionId, DeliveryId, EventId, SecretId } from '../domain/ids.ts';
+import type { DeliveryKeys } from '../domain/delivery.ts';
 import type { Environment } from '../domain/events.ts';
 import type { Proof } from '../providers/proof.ts';
 import { instant } from './sql.ts';
@@ -213,8 +214,8 @@ export async function claimUnfinishedDeliveries(
   sql: Sql,
   olderThanMs: number,
   limit: number,
-): Promise<DeliveryId[]> {
-  const rows = await sql<{ id: DeliveryId }>`
+): Promise<DeliveryKeys[]> {
+  return await sql<DeliveryKeys>`
     with page as materialized (
       select id from deliveries
        where completed_at is null and coalesce(relayed_at, received_at) < now() - ${olderThanMs} * interval '1 millisecond'
@@ -225,6 +226,5 @@ export async function claimUnfinishedDeliveries(
     update deliveries d set relayed_at = now()
       from page
      where d.id = page.id and d.completed_at is null
-    returning d.id`;
-  return rows.map((row) => row.id);
+    returning d.id as delivery_id, d.app_id, d.provider, d.event_id`;
 }

@@ -1,4 +1,4 @@
-import type { CommissionId, EventId } from './ids.ts';
+import type { AppId, CommissionId, DeliveryId, EventId } from './ids.ts';
 
 /** The steps of a webhook delivery, in their order. Each has an activity of the same name. */
 export const DELIVERY_STEPS = [
@@ -10,6 +10,14 @@ export const DELIVERY_STEPS = [
   'writeCommission',
 ] as const;
 export type DeliveryStep = (typeof DELIVERY_STEPS)[number];
+
+/** The ids with which a delivery's workflow is started and found. */
+export interface DeliveryKeys {
+  readonly deliveryId: DeliveryId;
+  readonly appId: AppId;
+  readonly provider: string;
+  readonly eventId: EventId;
+}
 
 /** How a delivery ended: the result of its workflow, and what the provider receives. */
 export type DeliveryOutcome =

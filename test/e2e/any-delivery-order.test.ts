@@ -49,7 +49,7 @@ let isEarlierVersion = false;
 beforeAll(async () => {
   api = await startTestApi({
     workflows: {
-      processDelivery: async (id) => {
+      processDelivery: async ({ deliveryId: id }) => {
         if (isEarlierVersion) {
           const reason = 'an earlier version could not read it';
           await finishDelivery(api.sql, id, { status: 'failed', reason, sourceEventId: null, eventCount: 0 });

@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { acceptDelivery, claimUnfinishedDeliveries } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { connect } from '../../src/db/sql.ts';
+import type { DeliveryKeys } from '../../src/domain/delivery.ts';
 import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { RELAY_IN_FLIGHT, startRelay } from '../../temporal/relay.ts';
@@ -82,7 +83,7 @@ describe('the outbox relay', () => {
       await accept(founder, body, Date.now() - 31_000),
     ];
     const started: DeliveryId[] = [];
-    const runDelivery = async (id: DeliveryId) => started.push(id) > 0;
+    const runDelivery = async ({ deliveryId: id }: DeliveryKeys) => started.push(id) > 0;
     const workflows = { ...NO_WORKFLOWS, runDelivery };
     const relay = startRelay({ sql, workflows, logger: pino({ level: 'silent' }) });
     // The first round may already be running.
@@ -103,7 +104,7 @@ describe('the outbox relay', () => {
     const started = new Set<DeliveryId>();
     let inFlight = 0;
     let most = 0;
-    const runDelivery = async (id: DeliveryId) => {
+    const runDelivery = async ({ deliveryId: id }: DeliveryKeys) => {
       started.add(id);
       inFlight += 1;
       most = Math.max(most, inFlight);

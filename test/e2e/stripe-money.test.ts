@@ -34,7 +34,7 @@ let activities: Activities;
 beforeAll(async () => {
   api = await startTestApi({
     workflows: {
-      processDelivery: async (id) => await activities.processDelivery(id),
+      processDelivery: async ({ deliveryId }) => await activities.processDelivery(deliveryId),
       healBinding: () => {},
       settlePayout: async () => {},
     },

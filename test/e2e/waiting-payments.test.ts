@@ -31,7 +31,7 @@ const secret = fakeSecret('stripe') ?? '';
 beforeAll(async () => {
   api = await startTestApi({
     workflows: {
-      processDelivery: async (id) => await activities.processDelivery(id),
+      processDelivery: async ({ deliveryId }) => await activities.processDelivery(deliveryId),
       healBinding: () => {},
       settlePayout: async () => {},
     },

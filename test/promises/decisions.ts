@@ -471,6 +471,7 @@ const OPERATION: readonly PromiseSection[] = [
       'empty-temporal-set-up': 'an empty Temporal server is set up',
       'two-installations': 'two installations in one namespace do not mix',
       'schedules-follow-definition': 'an existing Schedule follows its definition; a paused one is reported',
+      'delivery-summary': 'the summary of a delivery workflow has its provider, app id and event id',
       'continue-as-new': 'heals, conversions, payouts and reprocess runs of any length run',
       'stuck-work-found':
         'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',

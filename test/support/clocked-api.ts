@@ -56,7 +56,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
   };
   const api = await startTestApi({
     workflows: {
-      processDelivery: (id) => delivery.processDelivery(id),
+      processDelivery: ({ deliveryId }) => delivery.processDelivery(deliveryId),
       healBinding: heal,
       settlePayout: async (_, requestId) => void (await ledger.settlePayoutRequest(requestId)),
     },

@@ -13,14 +13,15 @@ interface Start {
   readonly name: string;
   readonly taskQueue: string;
   readonly workflowId: string;
+  readonly staticSummary?: string;
 }
 
 /** Creates a starter whose Temporal server records every start and has each result at once. */
 function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning = false, startMs = 0 } = {}) {
   const starts: Start[] = [];
   const fetches: string[] = [];
-  const start = async (name: string, { taskQueue, workflowId }: Start) => {
-    starts.push({ name, taskQueue, workflowId });
+  const start = async (name: string, { taskQueue, workflowId, staticSummary = '' }: Start) => {
+    starts.push({ name, taskQueue, workflowId, staticSummary });
     if (startMs > 0) await sleep(startMs);
     if (isRunning) throw new WorkflowExecutionAlreadyStartedError('runs already', workflowId, name);
     const result = async () => {
@@ -43,6 +44,13 @@ function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning =
   return { starter, starts, fetches };
 }
 
+const newDelivery = () => ({
+  deliveryId: newId('delivery'),
+  appId: newId('app'),
+  provider: 'stripe',
+  eventId: newId('event'),
+});
+
 const dueIn = (ms: number) => ({
   commissionId: newId('commission'),
   eventId: newId('event'),
@@ -52,7 +60,7 @@ const dueIn = (ms: number) => ({
 // @promise separate-task-queues
 test('deliveries and payouts start on the task queue of awaited work, and everything else on the background queue', async () => {
   const { starter, starts } = recordingStarter();
-  await starter.processDelivery(newId('delivery'), 1_000);
+  await starter.processDelivery(newDelivery(), 1_000);
   await starter.settlePayout(newId('affiliate'), newId('payoutRequest'), 1_000);
   starter.healBinding(newId('binding'));
   starter.startConvert();
@@ -89,18 +97,18 @@ test('with HOLD_TIMERS=sweep no commission has a hold timer', async () => {
 
 // @promise relay-paced-by-capacity
 test('the relay waits for the outcome of a delivery that it starts, and not for one that runs already', async () => {
-  const id = newId('delivery');
+  const delivery = newDelivery();
   const { starter } = recordingStarter();
   let hasEnded = false;
-  const run = starter.runDelivery(id).finally(() => (hasEnded = true));
+  const run = starter.runDelivery(delivery).finally(() => (hasEnded = true));
   await sleep(50);
   expect(hasEnded).toBe(false);
-  starter.reportOutcome(id, { status: 'duplicate' });
+  starter.reportOutcome(delivery.deliveryId, { status: 'duplicate' });
   expect(await run).toBe(true);
 
   const before = Date.now();
-  expect(await recordingStarter({}, { isRunning: true }).starter.runDelivery(id)).toBe(true);
-  expect(await recordingStarter({ client: () => null }).starter.runDelivery(id)).toBe(false);
+  expect(await recordingStarter({}, { isRunning: true }).starter.runDelivery(delivery)).toBe(true);
+  expect(await recordingStarter({ client: () => null }).starter.runDelivery(delivery)).toBe(false);
   expect(Date.now() - before).toBeLessThan(1_000);
 });
 
@@ -129,9 +137,10 @@ test('a result of another process ends a wait without a look-up in Temporal, and
     isListening: () => true,
     sendResult: (result) => void sent.push(result),
   });
-  const [id, requestId] = [newId('delivery'), newId('payoutRequest')];
+  const [delivery, requestId] = [newDelivery(), newId('payoutRequest')];
+  const id = delivery.deliveryId;
   const waits = [
-    starter.processDelivery(id, 5_000),
+    starter.processDelivery(delivery, 5_000),
     starter.settlePayout(newId('affiliate'), requestId, 5_000),
   ];
   await sleep(20);
@@ -151,8 +160,16 @@ test('a result that is lost on the way is fetched from Temporal after a second, 
   ] as const) {
     const { starter } = recordingStarter({ isListening: () => isListening });
     const before = Date.now();
-    expect(await starter.processDelivery(newId('delivery'), 5_000)).toEqual({ status: 'duplicate' });
+    expect(await starter.processDelivery(newDelivery(), 5_000)).toEqual({ status: 'duplicate' });
     expect(Date.now() - before).toBeGreaterThanOrEqual(least);
     expect(Date.now() - before).toBeLessThan(most);
   }
+});
+
+// @promise delivery-summary
+test('the summary of a delivery names its provider, its app and its event', async () => {
+  const { starter, starts } = recordingStarter();
+  const delivery = newDelivery();
+  await starter.processDelivery(delivery, 1_000);
+  expect(starts).toMatchObject([{ staticSummary: `stripe ${delivery.appId} ${delivery.eventId}` }]);
 });
