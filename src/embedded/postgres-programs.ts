@@ -6,6 +6,7 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { StartupError } from '../config/startup-error.ts';
+import { CHILD_ENVIRONMENT } from './child-environment.ts';
 import { errorCode, errorText } from './error-text.ts';
 
 const run = promisify(execFile);
@@ -23,7 +24,7 @@ export function childOptions(runAs: RunAs): {
   uid?: number;
   gid?: number;
 } {
-  return { cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' }, ...runAs };
+  return { cwd: '/', env: CHILD_ENVIRONMENT, ...runAs };
 }
 
 /**
@@ -44,7 +45,11 @@ export async function chooseUser(
   if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
   const existing = (await systemUser('postgres')) ?? (await systemUser('_postgres'));
   if (existing !== undefined) return existing;
-  await run('useradd', ['--system', '--user-group', '--no-create-home', 'postgres']).catch(() => undefined);
+  await run(
+    'useradd',
+    ['--system', '--user-group', '--no-create-home', 'postgres'],
+    childOptions(undefined),
+  ).catch(() => undefined);
   const created = await systemUser('postgres');
   if (created !== undefined) return created;
   throw new StartupError(
@@ -55,7 +60,9 @@ export async function chooseUser(
 async function systemUser(name: string): Promise<RunAs> {
   try {
     const [uid, gid] = await Promise.all(
-      ['-u', '-g'].map(async (flag) => Number((await run('id', [flag, name])).stdout)),
+      ['-u', '-g'].map(async (flag) =>
+        Number((await run('id', [flag, name], childOptions(undefined))).stdout),
+      ),
     );
     return uid === undefined || gid === undefined ? undefined : { uid, gid };
   } catch {
@@ -129,8 +136,8 @@ async function copyPrograms(native: string, copy: string): Promise<void> {
   await mkdir(OPEN_FOLDER, { recursive: true, mode: 0o755 });
   const unfinished = `${copy}.${randomUUID()}`;
   try {
-    await run('cp', ['-R', native, unfinished]);
-    await run('chmod', ['-R', 'u+rwX,go+rX,go-w', unfinished]);
+    await run('cp', ['-R', native, unfinished], childOptions(undefined));
+    await run('chmod', ['-R', 'u+rwX,go+rX,go-w', unfinished], childOptions(undefined));
     await rename(unfinished, copy).catch((error: unknown) => {
       if (!['ENOTEMPTY', 'EEXIST'].includes(errorCode(error) ?? '')) throw error;
     });

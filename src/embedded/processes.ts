@@ -2,6 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { Socket, connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { CHILD_ENVIRONMENT } from './child-environment.ts';
 import { errorCode } from './error-text.ts';
 
 /** How often a wait checks its condition. */
@@ -10,7 +11,11 @@ const POLL_MS = 20;
 /** Returns what `ps` reports about one process, on systems without /proc; undefined when there is no such process. */
 function ps(pid: number, columns: string): string | undefined {
   try {
-    return execFileSync('ps', ['-o', columns, '-p', String(pid)], { encoding: 'utf8', stdio: 'pipe' }).trim();
+    return execFileSync('ps', ['-o', columns, '-p', String(pid)], {
+      encoding: 'utf8',
+      stdio: 'pipe',
+      env: CHILD_ENVIRONMENT,
+    }).trim();
   } catch {
     return undefined;
   }
@@ -88,6 +93,7 @@ export function endWithThisProcess(pid: number, signal: 'TERM' | 'INT'): () => v
   const script = 'read -r _; kill -s "$1" "$2" && sleep 5 && kill -s KILL "$2"';
   const watchdog = spawn('/bin/sh', ['-c', script, 'tributary-watchdog', signal, String(pid)], {
     cwd: '/',
+    env: CHILD_ENVIRONMENT,
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });

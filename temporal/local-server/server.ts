@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process';
-import { mkdir, open, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, open, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { Connection } from '@temporalio/client';
 import { StartupError } from '../../src/config/startup-error.ts';
+import { CHILD_ENVIRONMENT } from '../../src/embedded/child-environment.ts';
 import { lastLine } from '../../src/embedded/error-text.ts';
 import { readIfPresent } from '../../src/embedded/files.ts';
 import {
@@ -55,6 +56,7 @@ export async function startLocalTemporal(options: LocalTemporalOptions): Promise
   if (dataDir !== undefined) {
     await mkdir(dataDir, { recursive: true });
     await endLeftover(dataDir);
+    await makePrivate(dataDir);
   }
   for (let attempt = 1; ; attempt += 1) {
     const port = await choosePort('Temporal', options.port);
@@ -98,6 +100,23 @@ async function endLeftover(dataDir: string): Promise<void> {
   await rm(pidFile(dataDir), { force: true });
 }
 
+/** Runs `start`, whose child process creates files that only their owner can read. A child inherits the mask. */
+function withPrivateFiles<T>(start: () => T): T {
+  const before = process.umask(0o077);
+  try {
+    return start();
+  } finally {
+    process.umask(before);
+  }
+}
+
+/** Makes the files of an earlier version private: the database and its logs, which hold ids of users' commissions. */
+async function makePrivate(dataDir: string): Promise<void> {
+  for (const suffix of ['', '-wal', '-shm']) {
+    await chmod(`${databaseFile(dataDir)}${suffix}`, 0o600).catch(() => undefined);
+  }
+}
+
 function repeated(flag: string, values: Readonly<Record<string, string | number | boolean>>): string[] {
   return Object.entries(values).flatMap(([name, value]) => [flag, `${name}=${value}`]);
 }
@@ -134,7 +153,14 @@ async function launch(
     }),
   ];
   const log = await open(dataDir === undefined ? '/dev/null' : join(dataDir, 'temporal.log'), 'a', 0o600);
-  const child = spawn(program, args, { detached: true, stdio: ['ignore', log.fd, log.fd] });
+  const child = withPrivateFiles(() =>
+    spawn(program, args, {
+      cwd: '/',
+      env: CHILD_ENVIRONMENT,
+      detached: true,
+      stdio: ['ignore', log.fd, log.fd],
+    }),
+  );
   try {
     await new Promise<void>((done, fail) => {
       child.once('spawn', done);
@@ -150,7 +176,7 @@ async function launch(
   if (pid === undefined) throw new Error('a spawned process has a pid');
   const stopWatching = endWithThisProcess(pid, 'TERM');
   child.once('exit', stopWatching);
-  if (dataDir !== undefined) await writeFile(pidFile(dataDir), String(pid));
+  if (dataDir !== undefined) await writeFile(pidFile(dataDir), String(pid), { mode: 0o600 });
   let stopped: Promise<void> | undefined;
   const stop = async (): Promise<void> => {
     // A clean shutdown takes a second. Only a database on disk needs it.
