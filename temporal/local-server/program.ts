@@ -1,14 +1,15 @@
 import { execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { access, constants, mkdir, mkdtemp, readFile, readdir, rename, rm } from 'node:fs/promises';
-import { createRequire } from 'node:module';
+import { access, constants, mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { delimiter, isAbsolute, join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { StartupError } from '../../src/config/startup-error.ts';
+import { buildEnvironment, CHILD_ENVIRONMENT } from '../../src/embedded/child-environment.ts';
 import { errorText } from '../../src/embedded/error-text.ts';
+import { downloadProgram, releaseOf } from './download.ts';
 
 const run = promisify(execFile);
 
@@ -20,12 +21,9 @@ const MODULE_FOLDER = join(projectRoot, 'temporal/local-server');
 const OLDEST_GO = [1, 25] as const;
 const PROGRESS_MS = 10_000;
 const VERSION_TIMEOUT_MS = 10_000;
-/** Limits the check of whether the download is reachable; the download itself may take longer. */
-const DOWNLOAD_PROBE_MS = 4_000;
-const DOWNLOAD_MS = 180_000;
 
 /**
- * Returns a Temporal program with a development server: from the user's cache, from PATH, by download, or built from
+ * Returns a Temporal program with a development server: from the user's cache, from PATH if its version fits, by download, or built from
  * source with Go. The last two take a while the first time and store the program in the cache for later runs and clones.
  * Throws `StartupError` when none of them works.
  */
@@ -34,7 +32,8 @@ export async function findTemporalProgram(options: { onProgress: Progress }): Pr
   const cache = join(cacheFolder(), 'tributary');
   const cached = join(cache, `temporal-cli-${version}`);
   if (await isProgram(cached)) return cached;
-  if (await runs('temporal', ['--version'])) return 'temporal';
+  const installed = await findOnPath(version);
+  if (installed !== undefined) return installed;
 
   await mkdir(cache, { recursive: true });
   const reasons: string[] = [];
@@ -51,7 +50,7 @@ export async function findTemporalProgram(options: { onProgress: Progress }): Pr
     }
   }
   throw new StartupError(
-    `There is no Temporal server to use (${reasons.join('; ')}): set TEMPORAL_ADDRESS to a server that runs, install the Temporal CLI so that "temporal" is on PATH, or run "docker compose up".`,
+    `There is no Temporal server to use (${reasons.join('; ')}): set TEMPORAL_ADDRESS to a server that runs, install the Temporal CLI ${version} so that "temporal" is on PATH, or run "docker compose up".`,
   );
 }
 
@@ -62,44 +61,17 @@ interface Job {
   onProgress: Progress;
 }
 
-/**
- * Runs the SDK's own download. The SDK downloads only while it starts a server, and that would fix the SDK's global
- * runtime before the service configures it. So the download has a process of its own, which can be ended when it takes
- * too long.
- */
+/** Downloads the archive of the release, whose SHA-256 is pinned. */
 async function download({ version, target, onProgress }: Job): Promise<void> {
-  if (!isInstalled('@temporalio/testing')) {
-    throw new Error('the optional package @temporalio/testing, which downloads it, is not installed');
-  }
-  await fetch('https://temporal.download/cli', { signal: AbortSignal.timeout(DOWNLOAD_PROBE_MS) }).catch(
-    () => {
-      throw new Error('temporal.download cannot be reached');
-    },
-  );
-  const folder = await mkdtemp(`${target}-`);
-  const script = `
-    const { TestWorkflowEnvironment } = await import('@temporalio/testing');
-    const executable = { type: 'cached-download', version: process.argv[1], downloadDir: process.argv[2] };
-    const server = await TestWorkflowEnvironment.createLocal({ server: { executable } });
-    await server.teardown();`;
   try {
+    const release = releaseOf(version);
     await withTicker(
       onProgress,
       () => `Downloading the Temporal server ${version}`,
-      () =>
-        run(process.execPath, ['--input-type=module', '-e', script, `v${version}`, folder], {
-          cwd: projectRoot,
-          timeout: DOWNLOAD_MS,
-          killSignal: 'SIGKILL',
-        }),
+      () => downloadProgram({ ...release, target }),
     );
-    const [file] = await readdir(folder);
-    if (file === undefined) throw new Error('the download contained no program');
-    await rename(join(folder, file), target);
   } catch (error) {
     throw new Error(`the download failed: ${errorText(error)}`, { cause: error });
-  } finally {
-    await rm(folder, { recursive: true, force: true });
   }
 }
 
@@ -120,7 +92,10 @@ async function build({ version, target, onProgress }: Job): Promise<void> {
 }
 
 async function requireGo(): Promise<void> {
-  const found = await run('go', ['version'], { cwd: MODULE_FOLDER }).catch(() => undefined);
+  const found = await run('go', ['version'], {
+    cwd: MODULE_FOLDER,
+    env: buildEnvironment(process.env),
+  }).catch(() => undefined);
   const [major, minor] = (/go(\d+)\.(\d+)/.exec(found?.stdout ?? '') ?? []).slice(1).map(Number);
   if (major === undefined || minor === undefined) throw new Error('Go, which can build it, is not installed');
   if (major < OLDEST_GO[0] || (major === OLDEST_GO[0] && minor < OLDEST_GO[1])) {
@@ -136,7 +111,7 @@ async function compile(target: string, onLine: (line: string) => void): Promise<
       ['build', '-v', '-trimpath', '-ldflags', '-s -w', '-o', target, `${MODULE}/cmd/temporal`],
       {
         cwd: MODULE_FOLDER,
-        env: { ...process.env, CGO_ENABLED: '0', GOFLAGS: '', GOWORK: 'off' },
+        env: { ...buildEnvironment(process.env), CGO_ENABLED: '0', GOFLAGS: '', GOWORK: 'off' },
         stdio: ['ignore', 'ignore', 'pipe'],
       },
     );
@@ -178,15 +153,6 @@ function cacheFolder(): string {
   return process.platform === 'darwin' ? join(homedir(), 'Library', 'Caches') : join(homedir(), '.cache');
 }
 
-function isInstalled(packageName: string): boolean {
-  try {
-    createRequire(import.meta.url).resolve(packageName);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 async function isProgram(path: string): Promise<boolean> {
   return access(path, constants.X_OK).then(
     () => true,
@@ -194,9 +160,25 @@ async function isProgram(path: string): Promise<boolean> {
   );
 }
 
-async function runs(program: string, args: string[]): Promise<boolean> {
-  return run(program, args, { timeout: VERSION_TIMEOUT_MS }).then(
-    () => true,
-    () => false,
-  );
+/** Whether a version of the program has the minor version that is pinned, and is not older. */
+function fits(found: string, pinned: string): boolean {
+  const [major, minor, patch] = found.split('.').map(Number);
+  const [wantedMajor, wantedMinor, wantedPatch = 0] = pinned.split('.').map(Number);
+  return major === wantedMajor && minor === wantedMinor && patch !== undefined && patch >= wantedPatch;
+}
+
+/** Returns the path of a `temporal` in `path` that reports a version like the pinned one; undefined when there is none. */
+export async function findOnPath(
+  version: string,
+  path = process.env['PATH'] ?? '',
+): Promise<string | undefined> {
+  for (const folder of path.split(delimiter)) {
+    const program = join(folder, 'temporal');
+    if (!isAbsolute(folder) || !(await isProgram(program))) continue;
+    const options = { timeout: VERSION_TIMEOUT_MS, env: CHILD_ENVIRONMENT };
+    const output = await run(program, ['--version'], options).catch(() => undefined);
+    const [, found] = /^temporal version (\d+\.\d+\.\d+)\b(?!-)/.exec(output?.stdout ?? '') ?? [];
+    if (found !== undefined && fits(found, version)) return program;
+  }
+  return undefined;
 }
