@@ -12,6 +12,7 @@ import { listenToResults, sendResult } from '../temporal/shared-results.ts';
 import { TemporalWorkflowStarter } from '../temporal/workflow-starter.ts';
 import type { Config } from './config/config.ts';
 import type { SecretBox } from './config/secret-box.ts';
+import { tlsAdvice } from './config/database-url.ts';
 import { StartupError } from './config/startup-error.ts';
 import { createAddressHasher } from './commands/address-hasher.ts';
 import { findInstallationId } from './db/installation.ts';
@@ -218,8 +219,9 @@ function unusableDatabase(databaseUrl: string, error: unknown): StartupError {
   const { host, pathname } = new URL(databaseUrl);
   const reason =
     error instanceof Error ? error.message || String((error as { code?: string }).code) : String(error);
+  const advice = tlsAdvice(databaseUrl, error) ?? '';
   return new StartupError(
-    `Postgres at ${host}${pathname} can't be used (${reason}): check DATABASE_URL, or unset it to use the built-in Postgres.`,
+    `Postgres at ${host}${pathname} can't be used (${reason}): check DATABASE_URL, or unset it to use the built-in Postgres. ${advice}`.trim(),
   );
 }
 

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { hasKnownSslMode, withVerifiedHost } from './database-url.ts';
 
 /** The settings from the environment, read once at the start. */
 export interface Config {
@@ -125,6 +126,11 @@ const environment = z.object({
       (text) => isUrl(text, ['postgres:', 'postgresql:']),
       'DATABASE_URL must be a Postgres address (postgres://user:password@host:5432/database).',
     )
+    .refine(
+      (text) => !URL.canParse(text) || hasKnownSslMode(text),
+      'DATABASE_URL must have the sslmode verify-full, no-verify or disable, or none.',
+    )
+    .transform(withVerifiedHost)
     .optional(),
   TEMPORAL_ADDRESS: z
     .string()

@@ -1,4 +1,5 @@
 import postgres from 'postgres';
+import { tlsOption } from '../config/database-url.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NoResponse, Pool, PoolClosed, PoolOverloaded } from './pool.ts';
 import type { Client, CreateClient } from './pool.ts';
@@ -186,6 +187,7 @@ export function connect(options: SqlOptions): Sql {
     postgres(url, {
       max: 1,
       ...socketOption(openSocket),
+      ...tlsOption(url),
       connect_timeout: 5,
       idle_timeout: 60,
       max_lifetime: 60 * 30,

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import { ConfigError, readConfig } from '../../src/config/config.ts';
+import { tlsAdvice, tlsOption } from '../../src/config/database-url.ts';
 import { createLogger } from '../../src/config/logger.ts';
 import { createSecretBox, SecretUnreadable } from '../../src/config/secret-box.ts';
 
@@ -38,6 +39,37 @@ describe('the environment', () => {
     expect(config.secretsKeys).toEqual(keys);
     expect(config.publicUrl).toBe('https://api.example.com/base');
     expect(config.trustProxy).toBe(2);
+  });
+
+  // @promise database-verified
+  test.each([
+    ['postgres://u:p@127.0.0.1:5432/d', 'postgres://u:p@127.0.0.1:5432/d'],
+    ['postgres://u:p@localhost/d?sslmode=prefer', 'postgres://u:p@localhost/d?sslmode=prefer'],
+    ['postgres://u:p@[::1]/d', 'postgres://u:p@[::1]/d'],
+    ['postgres://u:p@db.example.com:5432/d', 'postgres://u:p@db.example.com:5432/d?sslmode=verify-full'],
+    ['postgres://u@db.example.com/d?sslmode=require', 'postgres://u@db.example.com/d?sslmode=verify-full'],
+    ['postgres://u@db.example.com/d?sslmode=prefer', 'postgres://u@db.example.com/d?sslmode=verify-full'],
+    ['postgres://u@10.0.0.5/d?sslmode=verify-full', 'postgres://u@10.0.0.5/d?sslmode=verify-full'],
+    ['postgres://u@db.internal/d?sslmode=disable', 'postgres://u@db.internal/d?sslmode=disable'],
+    ['postgres://u@db.internal/d?sslmode=no-verify', 'postgres://u@db.internal/d?sslmode=no-verify'],
+  ])('DATABASE_URL %s is used as %s', (given, used) => {
+    expect(readConfig({ DATABASE_URL: given }).databaseUrl).toBe(used);
+  });
+
+  test('a database that cannot be verified is reported with the ways out', () => {
+    const url = 'postgres://u@db.internal/d?sslmode=verify-full';
+    const refused = new Error('The server does not support SSL connections');
+    expect(tlsAdvice(url, refused)).toContain('sslmode=disable');
+    const selfSigned = Object.assign(new Error('x'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' });
+    expect(tlsAdvice(url, selfSigned)).toContain('NODE_EXTRA_CA_CERTS');
+    expect(tlsAdvice(url, new Error('connect ECONNREFUSED'))).toBeNull();
+    expect(tlsAdvice('postgres://u@127.0.0.1/d', refused)).toBeNull();
+  });
+
+  test('the driver checks the certificate for the host of the address, also an IP address', () => {
+    expect(tlsOption('postgres://u@10.0.0.5/d?sslmode=verify-full')).toEqual({ ssl: { host: '10.0.0.5' } });
+    expect(tlsOption('postgres://u@db/d?sslmode=no-verify')).toEqual({ ssl: { rejectUnauthorized: false } });
+    expect(tlsOption('postgres://u@127.0.0.1/d')).toEqual({});
   });
 
   test('MAX_PAYMENT_USD is a million dollars by default and is read as cents', () => {
@@ -82,6 +114,7 @@ describe('the environment', () => {
     ['ROLE', 'web'],
     ['PUBLIC_URL', 'api.example.com'],
     ['DATABASE_URL', 'mysql://x'],
+    ['DATABASE_URL', 'postgres://db.example.com/d?sslmode=always'],
     ['TEMPORAL_ADDRESS', 'https://temporal'],
     ['SECRETS_KEY', 'c2hvcnQ='],
     ['TRUST_PROXY', 'true'],

@@ -438,6 +438,12 @@ const OPERATION: readonly PromiseSection[] = [
   {
     title: '10. Operating interface',
     promises: {
+      'database-verified':
+        'a database on another host is verified, whatever `sslmode` says, except for `disable` and `no-verify`',
+      'temporal-checksum': 'the downloaded Temporal program has the pinned SHA-256',
+      'temporal-version': 'a Temporal program on PATH is used only when its version fits',
+      'child-environment': 'the built-in servers do not receive the environment of the service',
+      'private-data-files': 'only the owner can read the files of the data folder',
       'variable-defaults': 'the variables have their documented defaults',
       'variable-refused': 'a wrong value is rejected with a sentence',
       'secrets-key-required': 'an external database requires `SECRETS_KEY`',
