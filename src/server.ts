@@ -48,6 +48,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       metricsPort: config.metricsPort,
       metricsHost: config.metricsHost,
       databaseUrl: backends.databaseUrl,
+      migrationsDatabaseUrl: config.migrationsDatabaseUrl,
       temporal: backends.temporal,
       secretBox: createSecretBox(backends.secretsKeys),
       logger,

@@ -57,6 +57,8 @@ export interface ServiceSettings {
   /** The address on which the metrics listen; the loopback address by default. */
   readonly metricsHost?: string;
   readonly databaseUrl: string;
+  /** Address with the role that owns the schema, for migrations only; `databaseUrl` by default. */
+  readonly migrationsDatabaseUrl?: string | undefined;
   readonly temporal: {
     readonly connection: NativeConnectionOptions;
     readonly namespace: string;
@@ -188,11 +190,16 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
 }
 
 /** Runs the migrations and opens the pool. Throws `StartupError` when the database can't be used. */
-async function openDatabase({ databaseUrl, poolSize, logger }: ServiceSettings): Promise<Sql> {
+async function openDatabase({
+  databaseUrl,
+  migrationsDatabaseUrl = databaseUrl,
+  poolSize,
+  logger,
+}: ServiceSettings): Promise<Sql> {
   try {
-    await migrate(databaseUrl, (line) => logger.info({ msg: `migrations: ${line}` }));
+    await migrate(migrationsDatabaseUrl, (line) => logger.info({ msg: `migrations: ${line}` }));
   } catch (error) {
-    throw unusableDatabase(databaseUrl, error);
+    throw unusableDatabase(migrationsDatabaseUrl, error);
   }
   return connect({
     url: databaseUrl,

@@ -10,6 +10,8 @@ export interface Config {
   readonly role: 'all' | 'api' | 'worker';
   /** Undefined: the service starts the built-in Postgres in the data folder. */
   readonly databaseUrl: string | undefined;
+  /** Address with the role that owns the schema, for migrations only. Undefined: that of `databaseUrl`. */
+  readonly migrationsDatabaseUrl: string | undefined;
   /**
    * Without an address the service starts the built-in Temporal server in the data folder. The SDK reads TLS settings
    * from Temporal's own variables.
@@ -108,6 +110,21 @@ const ECB_DAILY_URL = 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip';
 /** The value that switches off a feature that is on by default. */
 const OFF = 'off';
 
+/** The address of a database, with the host verified unless it says otherwise. */
+function databaseUrl(name: string) {
+  return z
+    .string()
+    .refine(
+      (text) => isUrl(text, ['postgres:', 'postgresql:']),
+      `${name} must be a Postgres address (postgres://user:password@host:5432/database).`,
+    )
+    .refine(
+      (text) => !URL.canParse(text) || hasKnownSslMode(text),
+      `${name} must have the sslmode verify-full, no-verify or disable, or none.`,
+    )
+    .transform(withVerifiedHost);
+}
+
 const environment = z.object({
   HOST: z.string().default('127.0.0.1'),
   PORT: wholeNumber('PORT', 0, 65_535).default(3000),
@@ -120,18 +137,8 @@ const environment = z.object({
     .transform((text) => text.replace(/\/+$/, ''))
     .optional(),
   ROLE: oneOf('ROLE', ['all', 'api', 'worker']).default('all'),
-  DATABASE_URL: z
-    .string()
-    .refine(
-      (text) => isUrl(text, ['postgres:', 'postgresql:']),
-      'DATABASE_URL must be a Postgres address (postgres://user:password@host:5432/database).',
-    )
-    .refine(
-      (text) => !URL.canParse(text) || hasKnownSslMode(text),
-      'DATABASE_URL must have the sslmode verify-full, no-verify or disable, or none.',
-    )
-    .transform(withVerifiedHost)
-    .optional(),
+  DATABASE_URL: databaseUrl('DATABASE_URL').optional(),
+  MIGRATIONS_DATABASE_URL: databaseUrl('MIGRATIONS_DATABASE_URL').optional(),
   TEMPORAL_ADDRESS: z
     .string()
     .regex(/^[^\s/]+:\d{1,5}$/, 'TEMPORAL_ADDRESS must be a host and a port (temporal.example.com:7233).')
@@ -188,6 +195,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     publicUrl: value.PUBLIC_URL,
     role: value.ROLE,
     databaseUrl: value.DATABASE_URL,
+    migrationsDatabaseUrl: value.MIGRATIONS_DATABASE_URL,
     temporal: {
       address: value.TEMPORAL_ADDRESS,
       namespace: value.TEMPORAL_NAMESPACE,

@@ -438,6 +438,8 @@ const OPERATION: readonly PromiseSection[] = [
   {
     title: '10. Operating interface',
     promises: {
+      'restricted-role':
+        'migrations run with `MIGRATIONS_DATABASE_URL`, and everything else needs no rights on the schema',
       'database-verified':
         'a database on another host is verified, whatever `sslmode` says, except for `disable` and `no-verify`',
       'temporal-checksum': 'the downloaded Temporal program has the pinned SHA-256',
