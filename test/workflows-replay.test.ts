@@ -12,11 +12,24 @@ Runtime.install({
 });
 
 const folder = path.join(projectRoot, 'test/fixtures/histories');
-const files = (await readdir(folder)).filter((name) => name.endsWith('.json'));
+/**
+ * The folders of histories, oldest first: one per release, and `next` for the version that is not released yet. Histories of
+ * releases are never changed: workflows of their shape may still be running.
+ */
+const releases = (await readdir(folder)).toSorted((a, b) =>
+  a === 'next' ? 1 : b === 'next' ? -1 : a.localeCompare(b, 'en', { numeric: true }),
+);
+const newest = releases.at(-1) ?? 'next';
+const filesOf = async (release: string) =>
+  (await readdir(path.join(folder, release))).map((name) => path.join(release, name));
+const files = (await Promise.all(releases.map(filesOf))).flat();
 const workflowBundle = { code: await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8') };
 
 const read = async (name: string) =>
   JSON.parse(await readFile(path.join(folder, name), 'utf8')) as { events: { eventType: string }[] };
+
+/** Reads a history of the newest folder by the name of its branch. */
+const readNewest = async (branch: string) => await read(path.join(newest, `${branch}.json`));
 
 /** Every workflow and branch that must have a recorded history. */
 const BRANCHES = [
@@ -36,11 +49,71 @@ const BRANCHES = [
   'rates-failed',
   'convert',
   'reprocess',
+  // A delivery whose fast path fails and that ends before the last step.
+  'delivery-ends-at-verify',
+  'delivery-ends-at-store-raw',
+  'delivery-ends-at-normalize',
+  'delivery-ends-at-dedupe',
+  'delivery-without-search-attribute',
+  'payout-fallback',
+  'heal-fallback',
+  'convert-fallback',
+  'reprocess-fallback',
+  'heal-two-pages',
+  'convert-two-pages',
+  // The first run, which continues as new, and the last one.
+  ...['payout', 'heal', 'convert', 'reprocess', 'sweep'].flatMap((name) => [
+    `${name}-continued`,
+    `${name}-continued-last-run`,
+  ]),
 ];
 
+/** Changes of workflow code that break running workflows, as texts of the bundle and what replaces them. */
+const BREAKING: readonly (readonly [what: string, workflow: string, from: string, to: string])[] = [
+  [
+    "another activity in a payout's fallback",
+    'payout',
+    '()=>reliable.settlePayoutRequest(requestId)',
+    'async ()=>{ await reliable.matureCommission(requestId); return await reliable.settlePayoutRequest(requestId); }',
+  ],
+  [
+    "one more activity after a heal's first page",
+    'heal',
+    'if (from === null) return {',
+    'if (from !== null && done === 1) await untilDone.matureCommission(bindingId);\n        if (from === null) return {',
+  ],
+  [
+    'one more activity in a delivery that ends early',
+    'delivery',
+    'fallback.markHealed(step);',
+    "if (step !== 'writeCommission') await steps.storeRaw(deliveryId);\n            fallback.markHealed(step);",
+  ],
+];
+
+/** Returns the bundle with a change in one place. */
+function changed(from: string, to: string): { code: string } {
+  expect(workflowBundle.code.split(from)).toHaveLength(2);
+  return { code: workflowBundle.code.replace(from, () => to) };
+}
+
+/** Returns the branches of a workflow in the newest folder that a bundle does not replay. */
+async function brokenBranches(bundle: { code: string }, workflow: string): Promise<string[]> {
+  const broken: string[] = [];
+  const names = await filesOf(newest);
+  for (const name of names.filter((file) => path.basename(file).startsWith(workflow))) {
+    const isBroken = await replayHistory(bundle, await read(name)).then(
+      () => false,
+      () => true,
+    );
+    if (isBroken) broken.push(path.basename(name, '.json'));
+  }
+  return broken;
+}
+
 describe('recorded histories', () => {
-  test('every workflow and branch has a recorded history', () => {
-    expect(files.map((name) => path.basename(name, '.json')).toSorted()).toEqual(BRANCHES.toSorted());
+  test('the newest folder has a recorded history of every workflow and branch', async () => {
+    const names = await filesOf(newest);
+    expect(names.map((name) => path.basename(name, '.json')).toSorted()).toEqual(BRANCHES.toSorted());
   });
 
   test.each(files)("the history %s replays against today's code", async (name) => {
@@ -48,7 +121,7 @@ describe('recorded histories', () => {
   });
 
   test('a history that does not match the code fails to replay', async () => {
-    const history = await read('delivery-fallback.json');
+    const history = await readNewest('delivery-fallback');
     const at = history.events.findIndex((event) => event.eventType === 'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED');
     const scheduled = history.events[at] as {
       activityTaskScheduledEventAttributes?: { activityType?: { name: string } };
@@ -57,15 +130,28 @@ describe('recorded histories', () => {
     await expect(replayHistory(workflowBundle, history)).rejects.toThrow();
   });
 
+  // @promise breaking-changes-noticed
+  test.each(BREAKING)('a breaking change turns a history red: %s', async (_, workflow, from, to) => {
+    expect(await brokenBranches(changed(from, to), workflow)).not.toEqual([]);
+  });
+
+  // @promise breaking-changes-noticed
+  test('the same change behind patched() replays every history', async () => {
+    const [, workflow, from, to] = BREAKING[2]!;
+    const patched = '(0,_temporalio_workflow__WEBPACK_IMPORTED_MODULE_0__.patched)';
+    const guarded = to.replace('if (', `if (${patched}('store-again') && `);
+    expect(await brokenBranches(changed(from, guarded), workflow)).toEqual([]);
+  });
+
   test('a hold timer matures its commission in its first workflow task, without a regular activity', async () => {
-    const types = (await read('hold-matured.json')).events.map(({ eventType }) => eventType);
+    const types = (await readNewest('hold-matured')).events.map(({ eventType }) => eventType);
     expect(types.filter((type) => type === 'EVENT_TYPE_WORKFLOW_TASK_COMPLETED')).toHaveLength(1);
     expect(types).not.toContain('EVENT_TYPE_ACTIVITY_TASK_SCHEDULED');
   });
 
   // @promise sweep-whole-backlog
   test('a sweep runs page by page until no overdue commission is left', async () => {
-    const { events } = await read('sweep-two-pages.json');
+    const { events } = await readNewest('sweep-two-pages');
     const pages = events.filter(({ eventType }) => eventType === 'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED');
     expect(pages).toHaveLength(2);
   });

@@ -1,16 +1,20 @@
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { WorkflowHandle } from '@temporalio/client';
 import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import { pino } from 'pino';
 import { SWEEP_PAGE } from '../activities/ledger.ts';
 import { projectRoot } from '../src/config/project-root.ts';
 import { newId } from '../src/db/new-id.ts';
 import { DAY_MS } from '../src/domain/time.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
 import { backgroundQueue } from '../temporal/names.ts';
+import { installSdkRuntime } from '../temporal/sdk-runtime.ts';
 import globalSetup from '../test/support/global-setup.ts';
 import globalTeardown from '../test/support/global-teardown.ts';
 import { eventually } from '../test/support/eventually.ts';
@@ -20,10 +24,35 @@ import { runOn } from '../test/support/postgres-admin.ts';
 import { bodyOf, stripeEvent, stripeInvoicePaid } from '../test/support/provider-fixtures.ts';
 import { requestRun } from '../test/support/reprocess.ts';
 import { startTestService } from '../test/support/service.ts';
+import { runBranches } from './history-branches.ts';
 
-const folder = path.join(projectRoot, 'test/fixtures/histories');
+/** The histories of the version that is not released yet. A release renames the folder to its version. */
+const folder = path.join(projectRoot, 'test/fixtures/histories/next');
 
-/** `npm run histories:record`: runs every workflow and branch on a live server and stores the histories. */
+const fileOf = (name: string) => path.join(folder, `${name}.json`);
+
+/** Stores a history, unless the folder has one of that name: delete a file to record it again. */
+async function store(name: string, handle: WorkflowHandle): Promise<void> {
+  const history = `${historyToJSON(await handle.fetchHistory()).replaceAll(projectRoot, '.')}\n`;
+  const isNew = await writeFile(fileOf(name), history, { flag: 'wx' }).then(
+    () => true,
+    (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'EEXIST') throw error;
+      return false;
+    },
+  );
+  process.stdout.write(`${name}: ${isNew ? 'recorded' : 'kept'}\n`);
+}
+
+/**
+ * `npm run histories:record`: runs every workflow and branch on a live server and adds the histories that
+ * `test/fixtures/histories/next` lacks. It never changes a file.
+ */
+installSdkRuntime(pino({ level: 'silent' }));
+await mkdir(folder, { recursive: true });
+const code = await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8');
+await runBranches({ code }, (name) => existsSync(fileOf(name)), store);
+
 await globalSetup();
 let ratesStatus = 200;
 const ratesServer = createServer((_, response) =>
@@ -34,18 +63,13 @@ const service = await startTestService({
   settings: { ratesUrl: `http://127.0.0.1:${(ratesServer.address() as AddressInfo).port}/` },
 });
 try {
-  await mkdir(folder, { recursive: true });
   const founder = await setUpFounder(service);
   const background = backgroundQueue(service.taskQueue);
   const record = async (name: string, workflowId: string) => {
     const handle = service.temporal.workflow.getHandle(workflowId);
     // Some branches end in a failure, which is what they record.
     await handle.result().catch(() => {});
-    await writeFile(
-      path.join(folder, `${name}.json`),
-      `${historyToJSON(await handle.fetchHistory()).replaceAll(projectRoot, '.')}\n`,
-    );
-    process.stdout.write(`${name}: ${workflowId}\n`);
+    await store(name, handle);
   };
   const deliveryOf = async (eventId: string | undefined) =>
     `delivery:${(await service.sql.one<{ id: string }>`select id from deliveries where event_id = ${eventId ?? ''}`).id}`;

@@ -480,6 +480,8 @@ const OPERATION: readonly PromiseSection[] = [
       'two-installations': 'two installations in one namespace do not mix',
       'schedules-follow-definition': 'an existing Schedule follows its definition; a paused one is reported',
       'delivery-summary': 'the summary of a delivery workflow has its provider, app id and event id',
+      'breaking-changes-noticed':
+        'a change that running workflows would not survive turns a recorded history red, unless `patched()` guards it',
       'continue-as-new': 'heals, conversions, payouts and reprocess runs of any length run',
       'stuck-work-found':
         'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',

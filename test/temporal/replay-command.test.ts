@@ -16,7 +16,7 @@ afterAll(cleanUp);
 const NO_SERVER = { dataDir: '/nonexistent/data', findTemporal: async () => undefined };
 
 test('npm run replay prints one line for a history that replays, and nothing to standard error', async () => {
-  const file = 'test/fixtures/histories/delivery-happy.json';
+  const file = 'test/fixtures/histories/next/delivery-happy.json';
   const result = await new Promise((resolve) => {
     const args = ['--import', 'tsx', 'tools/replay.ts', file];
     const env = { PATH: process.env['PATH'] ?? '', HOME: process.env['HOME'] ?? '' };
