@@ -275,14 +275,10 @@ function startBackground(settings: ServiceSettings, sql: Sql, taskQueue: string)
     hasWorker,
     shortestHoldMs: settings.shortestHoldMs,
     sendResult: (result) => sendResult(sql, result),
-    isListening: () => results?.isListening() ?? false,
+    isListening: () => results.isListening(),
     logger,
   });
-  // Requests wait only in a process that serves the API.
-  const results =
-    role === 'worker'
-      ? null
-      : listenToResults(settings.databaseUrl, (result) => void workflows.receiveResult(result));
+  const results = listenToResults(settings.databaseUrl, (result) => void workflows.receiveResult(result));
   const relay = startRelay({ sql, workflows, logger, ...settings.relay });
   const housekeeping = startHousekeeping(sql, logger);
   return {
@@ -294,7 +290,7 @@ function startBackground(settings: ServiceSettings, sql: Sql, taskQueue: string)
       await housekeeping.stop();
       await workflows.drain();
       await connection.stop();
-      await results?.stop();
+      await results.stop();
     },
   };
 }

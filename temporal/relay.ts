@@ -73,12 +73,14 @@ export function startRelay({
     const endsAt = Date.now() + PASS_MS;
     const claimed: DeliveryKeys[] = [];
     let deliveries = 0;
-    const pass = { more: true, isRefused: false };
+    const pass = { more: true, isRefused: false, startedSinceClaim: 1 };
     let claiming: Promise<void> | undefined;
     const claim = async (): Promise<void> => {
       const found = await claimUnfinishedDeliveries(sql, overdueMs, CLAIM);
       claimed.push(...found);
-      pass.more = found.length === CLAIM;
+      // Deliveries that are all running already are not a backlog: the next round, after a pause, goes on.
+      pass.more = found.length === CLAIM && pass.startedSinceClaim > 0;
+      pass.startedSinceClaim = 0;
     };
     const next = async (): Promise<DeliveryKeys | undefined> => {
       if (pass.isRefused || signal?.aborted === true) return undefined;
@@ -93,7 +95,9 @@ export function startRelay({
     const runNext = async (): Promise<void> => {
       for (let delivery = await next(); delivery !== undefined; delivery = await next()) {
         deliveries += 1;
-        if (!(await workflows.runDelivery(delivery, signal))) pass.isRefused = true;
+        const result = await workflows.runDelivery(delivery, signal);
+        if (result === 'refused') pass.isRefused = true;
+        if (result === 'started') pass.startedSinceClaim += 1;
       }
     };
     await Promise.all(Array.from({ length: RELAY_IN_FLIGHT }, runNext));

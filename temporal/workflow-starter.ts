@@ -86,6 +86,9 @@ export interface WorkflowStarterDeps {
   readonly logger: Logger;
 }
 
+/** What became of a delivery that the relay passed to Temporal. */
+export type RelayedStart = 'started' | 'running' | 'refused';
+
 /** Starts workflows on Temporal and passes their results to the requests that wait for them. */
 export class TemporalWorkflowStarter implements WorkflowStarter {
   readonly #deps: WorkflowStarterDeps;
@@ -161,30 +164,31 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
 
   /**
    * Starts a delivery's workflow and waits a moment for its outcome, so that the relay starts only what the workers can
-   * do. A workflow that runs already is left alone. Returns whether Temporal has the delivery. Never throws: the relay
-   * repeats it.
+   * do. A workflow that runs already is left alone. Returns `refused` when Temporal did not take the delivery. Never throws:
+   * the relay repeats it.
    */
-  async runDelivery(delivery: DeliveryKeys, signal?: AbortSignal): Promise<boolean> {
+  async runDelivery(delivery: DeliveryKeys, signal?: AbortSignal): Promise<RelayedStart> {
     const { deliveryId } = delivery;
-    let isTaken = false;
+    let result: RelayedStart = 'refused';
     try {
       await this.#outcomes.wait(deliveryId, {
         waitMs: RELAY_WAIT_MS,
         ...(signal === undefined ? {} : { signal }),
         start: async () => {
           const started = await this.#startDelivery(delivery);
-          isTaken = started !== undefined;
-          return started?.isNew === true ? { fetchAfterMs: Infinity, fetch: async () => null } : null;
+          if (started === undefined) return null;
+          result = started.isNew ? 'started' : 'running';
+          return started.isNew ? { fetchAfterMs: Infinity, fetch: async () => null } : null;
         },
       });
-      return isTaken;
+      return result;
     } catch (error) {
       this.#deps.logger.warn({
         deliveryId,
         err: error,
         msg: 'the workflow of a delivery did not start; the relay tries again',
       });
-      return false;
+      return 'refused';
     }
   }
 

@@ -83,7 +83,10 @@ describe('the outbox relay', () => {
       await accept(founder, body, Date.now() - 31_000),
     ];
     const started: DeliveryId[] = [];
-    const runDelivery = async ({ deliveryId: id }: DeliveryKeys) => started.push(id) > 0;
+    const runDelivery = async ({ deliveryId: id }: DeliveryKeys) => {
+      started.push(id);
+      return 'started' as const;
+    };
     const workflows = { ...NO_WORKFLOWS, runDelivery };
     const relay = startRelay({ sql, workflows, logger: pino({ level: 'silent' }) });
     // The first round may already be running.
@@ -111,7 +114,7 @@ describe('the outbox relay', () => {
       // Temporal has it at once; a slow one must not hold up the others.
       await sleep(started.size === 1 ? 500 : 2);
       inFlight -= 1;
-      return true;
+      return 'started' as const;
     };
     const relay = startRelay({
       sql: service.sql,
@@ -132,7 +135,7 @@ describe('the outbox relay', () => {
     let tried = 0;
     const runDelivery = async () => {
       tried += 1;
-      return false;
+      return 'refused' as const;
     };
     const relay = startRelay({
       sql: service.sql,
@@ -146,6 +149,27 @@ describe('the outbox relay', () => {
       select count(*)::int as unclaimed from deliveries
        where app_id = ${other.app.id} and relayed_at is null`;
     expect(unclaimed).toBeGreaterThan(0);
+  });
+
+  test('a round of the relay passes over a hundred running deliveries at most, and then pauses', async () => {
+    const other = await setUpFounder(service);
+    const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
+    await Promise.all(Array.from({ length: 180 }, () => accept(other, body, Date.now() - DAY_MS)));
+    let passed = 0;
+    const runDelivery = async () => {
+      passed += 1;
+      return 'running' as const;
+    };
+    const workflows = { ...NO_WORKFLOWS, runDelivery };
+    const relay = startRelay({
+      sql: service.sql,
+      workflows,
+      logger: pino({ level: 'silent' }),
+      pauseMs: 60_000,
+    });
+    await eventually('it passed over some', async () => passed >= 50).finally(relay.stop);
+    expect(passed).toBeLessThanOrEqual(100);
+    await service.sql`update deliveries set completed_at = now(), processing_status = 'ignored' where app_id = ${other.app.id}`;
   });
 
   test('a claim of unfinished deliveries takes at most its limit, whatever plan it has', async () => {

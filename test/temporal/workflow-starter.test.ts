@@ -104,11 +104,11 @@ test('the relay waits for the outcome of a delivery that it starts, and not for 
   await sleep(50);
   expect(hasEnded).toBe(false);
   starter.reportOutcome(delivery.deliveryId, { status: 'duplicate' });
-  expect(await run).toBe(true);
+  expect(await run).toBe('started');
 
   const before = Date.now();
-  expect(await recordingStarter({}, { isRunning: true }).starter.runDelivery(delivery)).toBe(true);
-  expect(await recordingStarter({ client: () => null }).starter.runDelivery(delivery)).toBe(false);
+  expect(await recordingStarter({}, { isRunning: true }).starter.runDelivery(delivery)).toBe('running');
+  expect(await recordingStarter({ client: () => null }).starter.runDelivery(delivery)).toBe('refused');
   expect(Date.now() - before).toBeLessThan(1_000);
 });
 
