@@ -155,6 +155,11 @@ test.each([
     /The archive is damaged\. Export it again\./,
   ],
   [
+    'an archive without its last line',
+    (bytes: Buffer) => gzipSync(gunzipSync(bytes).toString('utf8').split('\n').toSpliced(-2, 1).join('\n')),
+    /The archive is incomplete\. Export it again\./,
+  ],
+  [
     'an archive of another version',
     (bytes: Buffer) => gzipSync(gunzipSync(bytes).toString('utf8').replace('0004_rollups', '0004_other')),
     /have different schemas\. Export and import with the same version/,
