@@ -34,7 +34,7 @@ const secret = z
   .string()
   .max(500)
   .regex(/^[!-~]([ -~]*[!-~])?$/, 'Must be printable ASCII without surrounding spaces.')
-  .meta({ examples: ['whsec_of_the_provider'] });
+  .meta({ examples: ['whsec_Zm9yIGRvY3VtZW50YXRpb24gb25seSA3'] });
 
 const secretInput = z.strictObject({
   secret: secret.optional(),
