@@ -1,35 +1,53 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { pino } from 'pino';
+import { createDeliveryActivities } from '../../activities/delivery.ts';
+import type { DeliveryActivities } from '../../activities/delivery.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
 import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { previewPayouts } from '../../src/db/payout-lists.ts';
 import type { AffiliateId, AppId, KeyId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
+import { dueCents, insertDueCommissions } from '../../tools/due-commissions.ts';
+import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
+import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
+import type { WebhookResponse } from '../support/founder.ts';
+import { bodyOf, fakeSecret, PROOFS, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { insertEarning, insertReversal } from '../support/ledger.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 
 /** Earnings per payout, instead of 50,000. */
 const LIMIT = 3;
+let limit = LIMIT;
 
 let api: TestApi;
 let app: TestApp;
+let delivery: DeliveryActivities;
 let affiliateId: AffiliateId;
 
 beforeAll(async () => {
   api = await startTestApi({
     workflows: {
-      processDelivery: async () => null,
+      processDelivery: async (id) => await delivery.processDelivery(id),
       healBinding: () => {},
-      settlePayout: async (_, requestId) => await settlePayoutRequest(api.sql, requestId, LIMIT),
+      settlePayout: async (_, requestId) => await settlePayoutRequest(api.sql, requestId, limit),
     },
+  });
+  delivery = createDeliveryActivities({
+    sql: api.sql,
+    secretBox: createSecretBox([TEST_KEY]),
+    logger: pino({ level: 'silent' }),
+    ...NO_CALLBACKS,
   });
   app = await newApp(api);
 });
 beforeEach(async () => {
+  limit = LIMIT;
   affiliateId = (await newAffiliate(api, app)) as AffiliateId;
 });
 afterAll(async () => {
@@ -172,6 +190,46 @@ describe('a payout is bounded', () => {
       select total_cents as total from payouts where affiliate_id = ${affiliateId}`;
     expect(total).toBe(200);
   });
+});
+
+// @promise payout-bounded
+test('repeated exports pay hundreds of commissions once each while webhooks of the same creator are answered', async () => {
+  limit = 70;
+  api.clock.now = Date.now();
+  const [secret, userId] = [fakeSecret('stripe') ?? '', `user-${randomUUID()}`];
+  const webhook = { environment: 'production', secret };
+  await api.call('PUT', `/apps/${app.appId}/webhooks/stripe/secret`, { key: app.key, body: webhook });
+  const install = { deviceId: userId, affiliateCode: affiliateId, firstOpenAt: Date.now() - DAY_MS };
+  await api.call('POST', '/sdk/install', { key: app.sdkKey, body: install });
+  const identify = { deviceId: userId, customerUserId: userId, identifiedAt: Date.now() };
+  await api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify });
+  await insertDueCommissions(api.sql, { appId: app.appId, customerUserId: userId }, 300);
+
+  const progress = { isPaid: false };
+  const answers: string[] = [];
+  const sendWebhooks = async () => {
+    while (!progress.isPaid) {
+      const body = bodyOf(stripeInvoicePaid({ userId, amount: 1_000, occurredAt: Date.now() }));
+      const headers = PROOFS.stripe(body, secret);
+      const path = `/webhooks/stripe/${app.appId}`;
+      const answer = await api.call<WebhookResponse>('POST', path, { body: body.toString(), headers });
+      answers.push(`${answer.status} ${answer.body.commissionId?.slice(0, 4)}`);
+    }
+  };
+  const sending = sendWebhooks();
+  const exports = [];
+  do exports.push(await exportOnce());
+  while (exports.at(-1)?.moreDue === 'true' && exports.length < 10);
+  progress.isPaid = true;
+  await sending;
+
+  expect(exports.map(({ ids }) => ids.length)).toEqual([70, 70, 70, 70, 20]);
+  expect(new Set(exports.flatMap(({ ids }) => ids)).size).toBe(300);
+  const due = Array.from({ length: 300 }, (_, n) => dueCents(n + 1));
+  const sum = (cents: readonly number[]) => cents.reduce((total, one) => total + one, 0);
+  expect(sum(exports.flatMap(({ amounts }) => amounts))).toBe(sum(due));
+  expect(answers.length).toBeGreaterThan(0);
+  expect(answers.filter((answer) => answer !== '200 com_')).toEqual([]);
 });
 
 test('the sums of payouts are those of their items after all of this', async () => {
