@@ -194,6 +194,8 @@ const MONEY: readonly PromiseSection[] = [
       'payment-aliases': 'a payment with two references earns once',
       'refund-any-reference': 'a refund reverses its payment, whichever of its references it names',
       'earned-twice-is-corrected': 'a payment that earned under two references is corrected, exactly once',
+      'money-model':
+        'any sequence of facts in any order has the books of a model that shares no code with the service',
       'alias-keeps-user': 'a second event of a payment still identifies the user',
       'dispute-one-state': 'a dispute has one state per id, and its terminal state wins',
       'dispute-latest-terminal': 'of the terminal events of a dispute the latest one decides',
