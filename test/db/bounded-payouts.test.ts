@@ -33,7 +33,7 @@ let affiliateId: AffiliateId;
 beforeAll(async () => {
   api = await startTestApi({
     workflows: {
-      processDelivery: async (id) => await delivery.processDelivery(id),
+      processDelivery: async ({ deliveryId }) => await delivery.processDelivery(deliveryId),
       healBinding: () => {},
       settlePayout: async (_, requestId) => await settlePayoutRequest(api.sql, requestId, limit),
     },

@@ -54,7 +54,7 @@ let toHeal: BindingId[] = [];
 beforeAll(async () => {
   api = await startTestApi({
     workflows: {
-      processDelivery: async (id) => await activities.processDelivery(id),
+      processDelivery: async ({ deliveryId }) => await activities.processDelivery(deliveryId),
       healBinding: (id) => void toHeal.push(id),
       settlePayout: async () => {},
     },
