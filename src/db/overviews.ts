@@ -55,8 +55,7 @@ export interface AffiliateTotals extends Funnel, EarningTotals {
 
 /**
  * Returns an affiliate's sums of all time, its next due date and its negative balance, from one snapshot. Undefined
- * when the app has no such affiliate. Due commissions that are still pending are searched among all such commissions of
- * the app: timers mature them within seconds, so there are few.
+ * when the app has no such affiliate.
  */
 export async function readAffiliateTotals(
   sql: Sql,
@@ -73,9 +72,7 @@ export async function readAffiliateTotals(
       from affiliates a
      cross join ${allTime(sql, appId, 'affiliate', affiliateId)}
      cross join (
-       select coalesce(sum(o.amount_cents), 0)::bigint as cents
-         from (select affiliate_id, amount_cents from commissions
-                where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)} offset 0) o
-        where o.affiliate_id = ${affiliateId}) due
+       select coalesce(sum(c.amount_cents), 0)::bigint as cents from commissions c
+        where c.app_id = ${appId} and c.affiliate_id = ${affiliateId} and c.status = 'pending' and c.due_at <= ${instant(asOf)}) due
      where a.app_id = ${appId} and a.id = ${affiliateId}`;
 }

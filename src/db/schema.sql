@@ -294,7 +294,8 @@ CREATE INDEX commissions_matured_since ON commissions USING btree (app_id, GREAT
 CREATE INDEX commissions_next_due ON commissions USING btree (app_id, affiliate_id, due_at, id) WHERE ((status <> 'paid'::text) AND ((amount_cents)::bigint > 0));
 CREATE INDEX commissions_paid_since ON commissions USING btree (payout_id, GREATEST(due_at, created_at)) WHERE (payout_id IS NOT NULL);
 CREATE INDEX commissions_pending ON commissions USING btree (due_at) WHERE (status = 'pending'::text);
-CREATE INDEX commissions_pending_by_app ON commissions USING btree (app_id, due_at) WHERE (status = 'pending'::text);
+CREATE INDEX commissions_pending_by_affiliate ON commissions USING btree (app_id, affiliate_id, due_at) INCLUDE (amount_cents) WHERE (status = 'pending'::text);
+CREATE INDEX commissions_pending_by_app ON commissions USING btree (app_id, due_at) INCLUDE (affiliate_id, amount_cents) WHERE (status = 'pending'::text);
 CREATE INDEX commissions_unpaid ON commissions USING btree (app_id, affiliate_id, due_at) WHERE (status <> 'paid'::text);
 CREATE INDEX commissions_unpaid_deductions ON commissions USING btree (app_id, affiliate_id, due_at, id) WHERE ((status <> 'paid'::text) AND ((amount_cents)::bigint < 0));
 CREATE UNIQUE INDEX one_correction_per_earning ON commissions USING btree (reverses_commission_id) WHERE (kind = 'correction'::text);

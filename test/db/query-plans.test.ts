@@ -4,6 +4,7 @@ import * as z from 'zod';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { findWaitingPayments } from '../../src/db/payments.ts';
+import { readAffiliateTotals } from '../../src/db/overviews.ts';
 import {
   findDependencies,
   findNextDeliveries,
@@ -22,7 +23,7 @@ import {
 } from '../../src/db/self-tests.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { SentStatement, Sql } from '../../src/db/sql.ts';
-import type { AccountId, AppId, IdKind } from '../../src/domain/ids.ts';
+import type { AccountId, AffiliateId, AppId, IdKind } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { Route } from '../../src/http/route.ts';
@@ -248,6 +249,27 @@ test('the self-test reads no more rows than its result needs', async () => {
   await findCurrenciesInUse(sql, id);
   expect(sent).toHaveLength(5);
   expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
+});
+
+test('the overview of a creator does not read what is overdue for the other creators of the app', async () => {
+  const [first = '', last = ''] = await idsOf('affiliate');
+  await client.query('begin');
+  try {
+    await client.query('set local session_replication_role = replica');
+    await client.query(
+      `update commissions set status = 'pending', matured_at = null, paid_at = null, payout_id = null
+        where affiliate_id = $1 and status <> 'pending'`,
+      [first],
+    );
+    await client.query('analyze commissions');
+    sent = [];
+    expect(await readAffiliateTotals(sql, appId as AppId, last as AffiliateId, Date.now())).toBeDefined();
+    expect(await faultsOf({ request: '', status: 200, returned: 1, statements: sent })).toEqual([]);
+  } finally {
+    await client.query('rollback');
+    // The indexes still contain the rows of the transaction.
+    await client.query('vacuum commissions');
+  }
 });
 
 test('a reprocess run reads only a page of deliveries and their dependencies, whatever its progress', async () => {

@@ -173,7 +173,11 @@ create index commissions_by_kind on commissions (app_id, kind, occurred_at desc,
 create index commissions_by_affiliate_status on commissions (app_id, affiliate_id, status, occurred_at desc, id desc);
 -- For exports, for previews, and for the sweep that matures commissions.
 create index commissions_unpaid on commissions (app_id, affiliate_id, due_at) where status <> 'paid';
-create index commissions_pending_by_app on commissions (app_id, due_at) where status = 'pending';
+-- What is overdue for an app, and for one affiliate, is summed from the index alone.
+create index commissions_pending_by_app on commissions (app_id, due_at) include (affiliate_id, amount_cents)
+  where status = 'pending';
+create index commissions_pending_by_affiliate on commissions (app_id, affiliate_id, due_at) include (amount_cents)
+  where status = 'pending';
 create index commissions_pending on commissions (due_at) where status = 'pending';
 create index commissions_next_due on commissions (app_id, affiliate_id, due_at, id) where status <> 'paid' and amount_cents > 0;
 create index commissions_unpaid_deductions on commissions (app_id, affiliate_id, due_at, id)
