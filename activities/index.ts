@@ -1,3 +1,4 @@
+import type { Sql } from '../src/db/sql.ts';
 import { createDeliveryActivities } from './delivery.ts';
 import type { DeliveryActivities, DeliveryActivityDeps } from './delivery.ts';
 import { withSafeFailures } from './failures.ts';
@@ -30,10 +31,14 @@ export type Activities = DeliveryActivities &
   ReprocessActivities &
   RetentionActivities;
 
-/** Creates the activities: all side effects of workflows. */
-export function createActivities(deps: ActivityDeps): Activities {
+/**
+ * Creates the activities: all side effects of workflows. Deliveries use `intakeSql`, the same part of the pool as the
+ * requests that bring them.
+ */
+export function createActivities(deps: ActivityDeps & { readonly intakeSql?: Sql }): Activities {
+  const { sql, intakeSql = sql } = deps;
   return withSafeFailures({
-    ...createDeliveryActivities(deps),
+    ...createDeliveryActivities({ ...deps, sql: intakeSql }),
     ...createLedgerActivities(deps),
     ...createHealingActivities(deps),
     ...createMarkingActivities(deps),

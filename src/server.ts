@@ -45,6 +45,8 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       trustProxy: config.trustProxy,
       rateLimits: config.rateLimits,
       maxConnections: config.maxConnections,
+      admission: config.admission,
+      poolSize: config.databaseConnections,
       metricsPort: config.metricsPort,
       metricsHost: config.metricsHost,
       databaseUrl: backends.databaseUrl,

@@ -32,6 +32,8 @@ import { serverLimits, startHttpServer } from './http-server.ts';
 import type { HttpServer } from './http-server.ts';
 import { createApp } from './http/app.ts';
 import type { ReadinessCheck } from './http/deps.ts';
+import { createIntake, NO_ADMISSION_LIMITS } from './http/admission.ts';
+import type { AdmissionSettings } from './http/admission.ts';
 import { createBodyBudget } from './http/body-budget.ts';
 import { createKnownSenders } from './http/known-senders.ts';
 import { createRateLimits } from './http/rate-limits.ts';
@@ -83,6 +85,8 @@ export interface ServiceSettings {
   readonly lingerMs?: number;
   /** Maximum number of open database connections; 20 by default. */
   readonly poolSize?: number;
+  /** Calls that are worked on at one time; no limit by default. */
+  readonly admission?: AdmissionSettings;
 }
 
 export interface Service {
@@ -115,6 +119,8 @@ export interface Service {
 
 const READY_POLL_MS = 20;
 const POOL_SIZE = 20;
+/** The part of the connections that webhooks, clicks, the SDK and the processing of deliveries get together. */
+const INTAKE_SHARE = 0.7;
 /**
  * Time limit of a statement and of waiting for the database, ms. A provider gives up after 5 s, and a response that says
  * so is better than none. Statements whose work grows with the data have a longer limit (`Sql.within`).
@@ -126,7 +132,8 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const { logger, secretBox } = settings;
   const sql = await openDatabase(settings);
   const taskQueue = await findTaskQueue(sql);
-  const background = startBackground(settings, sql, taskQueue);
+  const intakeSql = sql.share(Math.max(1, Math.floor((settings.poolSize ?? POOL_SIZE) * INTAKE_SHARE)));
+  const background = startBackground(settings, { sql, intakeSql }, taskQueue);
   const { connection, relay } = background;
   const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
   const readiness = createReadiness({ sql, connection, checkSecrets });
@@ -161,6 +168,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     if (settings.role !== 'worker') {
       api = await startApi(settings, {
         sql,
+        intakeSql,
         workflows: background.workflows,
         refusals,
         readiness: async () =>
@@ -241,7 +249,11 @@ interface Background {
 }
 
 /** Starts everything that works without a request: the Temporal connection with its worker, the relay, housekeeping. */
-function startBackground(settings: ServiceSettings, sql: Sql, taskQueue: string): Background {
+function startBackground(
+  settings: ServiceSettings,
+  { sql, intakeSql }: { readonly sql: Sql; readonly intakeSql: Sql },
+  taskQueue: string,
+): Background {
   const { temporal, role, secretBox, logger, workflowBundle, setUpPauseMs, ratesUrl = null } = settings;
   const hasWorker = role !== 'api';
   const limits: EvaluationLimits =
@@ -249,6 +261,7 @@ function startBackground(settings: ServiceSettings, sql: Sql, taskQueue: string)
   const activities = () =>
     createActivities({
       sql,
+      intakeSql,
       secretBox,
       logger,
       limits,
@@ -311,6 +324,8 @@ interface Api {
 
 interface ApiDeps {
   readonly sql: Sql;
+  /** The part of the pool for calls without an account key. */
+  readonly intakeSql: Sql;
   readonly workflows: TemporalWorkflowStarter;
   readonly refusals: RefusalCounter;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
@@ -320,7 +335,7 @@ interface ApiDeps {
 /** Serves the API. */
 async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> {
   const { host, role, secretBox, logger } = settings;
-  const { sql, workflows, refusals, readiness, metrics } = deps;
+  const { sql, intakeSql, workflows, refusals, readiness, metrics } = deps;
   const urlsOf = (listeningUrl: string) => ({
     url: settings.publicUrl ?? listeningUrl,
     ownUrl: localAddressOf(host, Number(new URL(listeningUrl).port || 80)),
@@ -340,6 +355,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       knownSenders: createKnownSenders(),
       refusals,
       idempotencyDays: (settings.retention ?? DEFAULT_RETENTION).idempotency_keys,
+      intake: createIntake(intakeSql, settings.admission ?? NO_ADMISSION_LIMITS),
       addressHasher: createAddressHasher({ sql, secretBox, logger }),
       workflows,
       readiness,

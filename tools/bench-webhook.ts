@@ -109,11 +109,16 @@ async function startPlainServer(sql: Sql, secretsKeys: readonly Buffer[], appId:
   const refusals = { count: () => {}, flush: async () => {} };
   const app = new Koa();
   app.use(async (ctx) => {
-    ctx.body = await receiveWebhook({ sql, secretBox, workflows, refusals }, 'stripe', appId, {
-      headers: ctx.headers,
-      receivedAt: Date.now(),
-      readBody: async () => await getRawBody(ctx.req, { limit: '1mb' }),
-    });
+    ctx.body = await receiveWebhook(
+      { sql, secretBox, workflows, refusals, admit: async (work) => await work() },
+      'stripe',
+      appId,
+      {
+        headers: ctx.headers,
+        receivedAt: Date.now(),
+        readBody: async () => await getRawBody(ctx.req, { limit: '1mb' }),
+      },
+    );
   });
   const handle = app.callback();
   const server = createServer((request, response) => void handle(request, response));

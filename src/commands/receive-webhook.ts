@@ -57,6 +57,11 @@ function bearerReason(provider: Provider, request: SignedRequest, secrets: reado
     : 'the token was sent without "Bearer " in front of it: enter it in the provider\'s dashboard with "Bearer "';
 }
 
+interface WebhookDeps extends Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'refusals'> {
+  /** Runs the work on a verified webhook when there is room for it, or throws. */
+  readonly admit: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
 /**
  * Receives a webhook: verifies its signature over the raw bytes, stores the delivery, starts its workflow and waits for
  * the outcome. A stored delivery can't be lost, so from then on the result is never an error. Throws
@@ -64,12 +69,12 @@ function bearerReason(provider: Provider, request: SignedRequest, secrets: reado
  * be needed to verify it. The provider must then send it again.
  */
 export async function receiveWebhook(
-  deps: Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'refusals'>,
+  deps: WebhookDeps,
   providerName: ProviderName,
   customerAppId: string,
   { readBody, ...incoming }: IncomingWebhook,
 ): Promise<WebhookResult> {
-  const { sql, secretBox, workflows, refusals } = deps;
+  const { sql, secretBox, workflows, refusals, admit } = deps;
   const respondAt = incoming.receivedAt + RESPOND_WITHIN_MS;
   if (!isId('app', customerAppId)) return { kind: 'refused' };
   const secrets = await findActiveWebhookSecrets(sql, customerAppId, providerName, incoming.receivedAt);
@@ -113,14 +118,17 @@ export async function receiveWebhook(
   }
 
   const ids = { deliveryId: newId('delivery'), eventId: newId('event') };
-  await acceptDelivery(sql, {
-    ...ids,
-    ...row,
-    secretId: verifying.id,
-    proof: proofOf(provider, request, secretBox),
-    body: request.body,
+  // Refused webhooks take no place from others.
+  const outcome = await admit(async () => {
+    await acceptDelivery(sql, {
+      ...ids,
+      ...row,
+      secretId: verifying.id,
+      proof: proofOf(provider, request, secretBox),
+      body: request.body,
+    });
+    return await workflows.processDelivery({ ...ids, ...row }, Math.max(0, respondAt - Date.now()));
   });
-  const outcome = await workflows.processDelivery({ ...ids, ...row }, Math.max(0, respondAt - Date.now()));
   if (outcome === null) return { kind: 'pending', eventId: ids.eventId };
   return outcome.status === 'duplicate'
     ? { kind: 'duplicate' }

@@ -36,6 +36,10 @@ export interface Config {
   };
   /** The most connections to the API at one time. */
   readonly maxConnections: number;
+  /** Webhooks, and clicks and SDK calls, that a process works on at one time; 0 for no limit. */
+  readonly admission: { readonly webhooks: number; readonly openCalls: number };
+  /** Maximum number of database connections of a process. */
+  readonly databaseConnections: number;
   /** Address that exchange rates are fetched from once a day; null when none are fetched. */
   readonly ratesUrl: string | null;
   /** Whether each commission has a hold timer, or the sweep alone matures commissions. */
@@ -154,6 +158,9 @@ const environment = z.object({
   RATE_LIMIT_CLICKS: wholeNumber('RATE_LIMIT_CLICKS', 0, 1_000_000).default(120),
   RATE_LIMIT_IDENTIFY: wholeNumber('RATE_LIMIT_IDENTIFY', 0, 1_000_000).default(60),
   RATE_LIMIT_REFUSALS: wholeNumber('RATE_LIMIT_REFUSALS', 0, 1_000_000).default(600),
+  WEBHOOKS_IN_FLIGHT: wholeNumber('WEBHOOKS_IN_FLIGHT', 0, 10_000).default(64),
+  OPEN_CALLS_IN_FLIGHT: wholeNumber('OPEN_CALLS_IN_FLIGHT', 0, 10_000).default(128),
+  DATABASE_CONNECTIONS: wholeNumber('DATABASE_CONNECTIONS', 4, 1_000).default(20),
   MAX_CONNECTIONS: wholeNumber('MAX_CONNECTIONS', 10, 100_000).default(2_000),
   RATES_URL: z
     .string()
@@ -213,6 +220,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       refusals: value.RATE_LIMIT_REFUSALS,
     },
     maxConnections: value.MAX_CONNECTIONS,
+    admission: { webhooks: value.WEBHOOKS_IN_FLIGHT, openCalls: value.OPEN_CALLS_IN_FLIGHT },
+    databaseConnections: value.DATABASE_CONNECTIONS,
     ratesUrl: value.RATES_URL,
     holdTimers: value.HOLD_TIMERS,
     maxPaymentCents: value.MAX_PAYMENT_USD * 100,

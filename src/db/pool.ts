@@ -39,11 +39,20 @@ export interface PoolOptions {
   readonly createClient: CreateClient;
 }
 
+/** A part of the pool: its statements have at most `max` connections at one time. */
+export interface Share {
+  readonly max: number;
+  /** How many connections it has now. */
+  inUse: number;
+}
+
 export interface StatementLimits {
   /** When the caller gives up, `performance.now()` ms. The connection finishes the statement. */
   readonly giveUpAt: number;
   /** How long the connection may take to respond before it is discarded, ms. */
   readonly respondWithinMs: number;
+  /** The part of the pool that the statement belongs to. Null for all of it. */
+  readonly share: Share | null;
 }
 
 /** How often the limits are checked, ms. */
@@ -75,6 +84,8 @@ interface Statement extends StatementLimits {
 class Connection {
   readonly client: Client;
   statement: Statement | undefined;
+  /** The share that the statement in flight belongs to. */
+  share: Share | null = null;
   /** When the last statement ended, `performance.now()` ms. */
   usedAt = 0;
   isDiscarded = false;
@@ -129,6 +140,7 @@ function isAnswer(error: unknown): boolean {
 
 interface Waiter {
   readonly giveUpAt: number;
+  readonly share: Share | null;
   readonly take: (connection: Connection) => void;
   readonly fail: (error: Error) => void;
 }
@@ -185,25 +197,30 @@ export class Pool {
     clearInterval(this.#checks);
   }
 
-  async #acquire({ giveUpAt }: StatementLimits): Promise<Connection> {
+  async #acquire({ giveUpAt, share }: StatementLimits): Promise<Connection> {
     if (this.#isClosed) throw new PoolClosed('the pool is closed');
     if (this.#waiting.length >= this.#options.maxWaiting) {
       throw new PoolOverloaded(`${this.#waiting.length} statements wait for a connection`);
     }
     return await new Promise((resolve, reject) => {
-      this.#waiting.push({ giveUpAt, take: resolve, fail: reject });
+      this.#waiting.push({ giveUpAt, share, take: resolve, fail: reject });
       this.#startChecks();
       this.#dispatch();
     });
   }
 
-  /** Gives free connections to waiting statements, first come, first served. */
+  /** Gives free connections to waiting statements, first come, first served, except those whose share is used up. */
   #dispatch(): void {
-    while (this.#silentSince === null && this.#waiting.length > 0) {
+    while (this.#silentSince === null) {
+      const next = this.#waiting.findIndex(({ share }) => share === null || share.inUse < share.max);
+      if (next === -1) return;
       // The connection used last comes first, so that the others can reach the driver's idle time.
       const connection = this.#idle.pop() ?? this.#create();
       if (connection === undefined) return;
-      this.#waiting.shift()?.take(connection);
+      const [waiter] = this.#waiting.splice(next, 1);
+      connection.share = waiter?.share ?? null;
+      if (connection.share !== null) connection.share.inUse += 1;
+      waiter?.take(connection);
     }
   }
 
@@ -217,6 +234,7 @@ export class Pool {
   #release(connection: Connection): void {
     connection.statement = undefined;
     connection.usedAt = performance.now();
+    this.#leaveShare(connection);
     if (!connection.isDiscarded) this.#idle.push(connection);
     this.#dispatch();
   }
@@ -232,7 +250,13 @@ export class Pool {
 
   #discard(connection: Connection): void {
     this.#connections.delete(connection);
+    this.#leaveShare(connection);
     connection.discard();
+  }
+
+  #leaveShare(connection: Connection): void {
+    if (connection.share !== null) connection.share.inUse -= 1;
+    connection.share = null;
   }
 
   #discardIdle(isLost: (connection: Connection) => boolean): void {

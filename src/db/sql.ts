@@ -2,7 +2,7 @@ import postgres from 'postgres';
 import { tlsOption } from '../config/database-url.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NoResponse, Pool, PoolClosed, PoolOverloaded } from './pool.ts';
-import type { Client, CreateClient } from './pool.ts';
+import type { Client, CreateClient, Share } from './pool.ts';
 
 /** A result row with column names in camel case. */
 export type Row = Record<string, unknown>;
@@ -34,6 +34,8 @@ export interface Sql {
   json(value: unknown): postgres.Parameter;
   /** Returns the same pool with a longer time limit of a statement, ms. A limit that is longer already stays. */
   within(statementTimeoutMs: number): Sql;
+  /** Returns a part of the pool. Its statements have at most `connections` connections at one time. */
+  share(connections: number): Sql;
   /** Closes all connections after their statements complete. */
   close(): Promise<void>;
 }
@@ -155,6 +157,12 @@ export interface SentStatement {
   readonly types: readonly number[];
 }
 
+/** The limits of the statements of one `Sql`. Several of them use one pool. */
+interface View {
+  readonly statementTimeoutMs: number;
+  readonly share: Share | null;
+}
+
 /** How much later than the server's limit a connection without a response is discarded, ms. */
 const RESPONSE_MARGIN_MS = 500;
 
@@ -219,7 +227,7 @@ export function connect(options: SqlOptions): Sql {
   async function run<T extends object>(
     send: (client: Client) => PromiseLike<unknown>,
     check: (rows: readonly T[]) => boolean,
-    statementTimeoutMs: number,
+    { statementTimeoutMs, share }: View,
   ): Promise<T[]> {
     const startedAt = performance.now();
     const respondWithinMs = statementTimeoutMs === 0 ? Infinity : statementTimeoutMs + RESPONSE_MARGIN_MS;
@@ -234,7 +242,7 @@ export function connect(options: SqlOptions): Sql {
             }
             return [...rows];
           },
-          { giveUpAt, respondWithinMs },
+          { giveUpAt, respondWithinMs, share },
         );
       } catch (error) {
         if (error instanceof PoolOverloaded || error instanceof PoolClosed) {
@@ -253,7 +261,8 @@ export function connect(options: SqlOptions): Sql {
     }
   }
 
-  function withTimeout(statementTimeoutMs: number): Sql {
+  function createView(view: View): Sql {
+    const { statementTimeoutMs } = view;
     const send = (strings: TemplateStringsArray, values: readonly unknown[]) =>
       statementTimeoutMs === defaultTimeoutMs
         ? async (client: Client) => await client(strings, ...(values as never[]))
@@ -270,7 +279,7 @@ export function connect(options: SqlOptions): Sql {
       strings: TemplateStringsArray,
       values: readonly unknown[],
       check: (rows: readonly T[]) => boolean,
-    ) => await run<T>(send(strings, values), check, statementTimeoutMs);
+    ) => await run<T>(send(strings, values), check, view);
 
     const sql = (async (strings: TemplateStringsArray, ...values: unknown[]) =>
       await query(strings, values, () => true)) as unknown as Sql;
@@ -283,12 +292,15 @@ export function connect(options: SqlOptions): Sql {
     sql.fragment = (strings, ...values) => parts(strings, ...(values as never[]));
     sql.json = (value) => parts.json(value as never);
     sql.within = (longerMs) =>
-      statementTimeoutMs === 0 || longerMs <= statementTimeoutMs ? sql : withTimeout(longerMs);
+      statementTimeoutMs === 0 || longerMs <= statementTimeoutMs
+        ? sql
+        : createView({ ...view, statementTimeoutMs: longerMs });
+    sql.share = (connections) => createView({ ...view, share: { max: connections, inUse: 0 } });
     sql.close = () => pool.close();
     return sql;
   }
 
-  return withTimeout(defaultTimeoutMs);
+  return createView({ statementTimeoutMs: defaultTimeoutMs, share: null });
 }
 
 /** Returns an instant (epoch ms) as a query parameter. */

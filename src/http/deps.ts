@@ -1,4 +1,5 @@
 import type { CommandDeps } from '../commands/deps.ts';
+import type { Intake } from './admission.ts';
 import type { BodyBudget } from './body-budget.ts';
 import type { KnownSenders } from './known-senders.ts';
 import type { RateLimits } from './rate-limits.ts';
@@ -36,6 +37,8 @@ export interface HttpDeps extends CommandDeps {
   readonly idempotencyDays?: number;
   readonly bodyBudget: BodyBudget;
   readonly knownSenders: KnownSenders;
+  /** The limits of what calls without an account key take. */
+  readonly intake: Intake;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly observeRequest?: RequestObserver;
 }

@@ -237,13 +237,15 @@ export function sdkRoute<R extends z.ZodType, B extends z.ZodType<{ readonly dev
   return {
     ...describe(spec, { auth: 'sdk', permission: null, rateLimitName: 'sdk', limitsAddress: true }),
     ...describeJson(spec),
-    run: async (ctx, deps, params) => {
+    run: async (ctx, allDeps, params) => {
+      const deps = intakeDeps(allDeps);
       const { appId } = await authenticateSdk(ctx, deps);
       if (spec.addressLimit !== undefined)
         await limitRate(ctx, deps.rateLimits, spec.addressLimit, `${appId} ${addressCaller(ctx.ip)}`);
       const call = await checkInput<NoIds, z.ZodUndefined, B>(spec, ctx, deps, params);
       await limitRate(ctx, deps.rateLimits, 'sdk', `${appId} ${call.body.deviceId}`);
-      sendReply(ctx, jsonReply(spec.response.status, await spec.handler({ ...call, appId })));
+      const body = await deps.intake.openCalls.run(async () => await spec.handler({ ...call, appId }));
+      sendReply(ctx, jsonReply(spec.response.status, body));
     },
   };
 }
@@ -274,10 +276,11 @@ export function publicRoute<
     ...describe(spec, { auth: 'none', permission: null, rateLimitName, limitsAddress }),
     ...describeJson(spec),
     run: async (ctx, deps, params) => {
-      const call = await checkInput(spec, ctx, deps, params);
+      const call = await checkInput(spec, ctx, intakeDeps(deps), params);
       if (rateLimit !== undefined)
         await limitRate(ctx, deps.rateLimits, rateLimit.name, rateLimit.caller(call));
-      sendReply(ctx, jsonReply(spec.response.status, await spec.handler(call)));
+      const body = await admit(spec, deps, async () => await spec.handler(call));
+      sendReply(ctx, jsonReply(spec.response.status, body));
     },
   };
 }
@@ -296,8 +299,9 @@ export function rawPublicRoute(
     ...describe(spec, { auth: 'none', permission: null, rateLimitName: null, limitsAddress }),
     ...describeRaw(spec),
     run: async (ctx, deps, params) => {
-      const call = await checkInput({}, ctx, deps, params);
-      sendReply(ctx, { status: spec.response.status, ...(await spec.handler(call)) });
+      const call = await checkInput({}, ctx, intakeDeps(deps), params);
+      const reply = await admit(spec, deps, async () => await spec.handler(call));
+      sendReply(ctx, { status: spec.response.status, ...reply });
     },
   };
 }
@@ -310,7 +314,7 @@ export function webhookRoute<R extends z.ZodType>(
     ...describe(spec, { auth: 'provider', permission: null, rateLimitName: null, limitsAddress: false }),
     ...describeJson(spec),
     run: async (ctx, deps, params) => {
-      const call = await checkInput({}, ctx, deps, params);
+      const call = await checkInput({}, ctx, intakeDeps(deps), params);
       sendReply(ctx, jsonReply(spec.response.status, await spec.handler(call)));
     },
   };
@@ -322,6 +326,20 @@ const ACCOUNT_BODY_BYTES = 1024 * 1024;
 const OPEN_BODY_BYTES = 32 * 1024;
 
 type AppPath = `/apps/:appId${string}`;
+
+/** The dependencies of a call without an account key: its statements use the share of the pool that such calls have. */
+function intakeDeps(deps: HttpDeps): HttpDeps {
+  return { ...deps, sql: deps.intake.sql };
+}
+
+/** Runs the handler of an open route when there is room for it. Routes that never respond with 503 have no limit. */
+async function admit<T>(
+  { errors = [] }: Declaration,
+  { intake }: HttpDeps,
+  handle: () => Promise<T>,
+): Promise<T> {
+  return errors.includes('unavailable') ? await intake.openCalls.run(handle) : await handle();
+}
 
 function describe<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
   spec: Declaration & Input<I, Q, B>,

@@ -979,6 +979,7 @@ function failingAfter(statements: number): Sql {
     fragment: (strings: TemplateStringsArray, ...values: unknown[]) => sql.fragment(strings, ...values),
     json: (value: unknown) => sql.json(value),
     within: () => failingSql,
+    share: () => failingSql,
     close: () => sql.close(),
   });
   return failingSql;

@@ -213,6 +213,9 @@ const MONEY: readonly PromiseSection[] = [
       'webhook-without-temporal':
         'a delivery is stored and its response is `pending` while Temporal is unavailable',
       'webhook-503': '503 with `Retry-After` when nothing was stored',
+      'overload-503': '503 with `Retry-After` beyond what can be finished in time',
+      'overload-reads':
+        'a flood of webhooks and clicks leaves connections for reads, exports and health checks',
       'accepted-never-lost': 'an accepted delivery is never lost',
       'unreadable-body-failed': 'an unreadable body is stored as failed, 200',
       'unknown-type-ignored': 'an unknown type is stored as ignored, 200',

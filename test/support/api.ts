@@ -12,6 +12,7 @@ import { createAddressHasher } from '../../src/commands/address-hasher.ts';
 import { createRefusalCounter } from '../../src/commands/refusal-counter.ts';
 import { recordRefusedRequests } from '../../src/db/deliveries.ts';
 import { createApp } from '../../src/http/app.ts';
+import { createIntake, NO_ADMISSION_LIMITS } from '../../src/http/admission.ts';
 import { createBodyBudget } from '../../src/http/body-budget.ts';
 import { createKnownSenders } from '../../src/http/known-senders.ts';
 import { respondToClientErrors } from '../../src/http/client-error.ts';
@@ -71,6 +72,7 @@ export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<T
     bodyBudget: createBodyBudget(),
     knownSenders: createKnownSenders(),
     refusals,
+    intake: createIntake(overrides.sql ?? database.sql, NO_ADMISSION_LIMITS),
     secretBox,
     addressHasher: createAddressHasher({ sql: overrides.sql ?? database.sql, secretBox, logger }),
     workflows: {

@@ -53,7 +53,8 @@ export const webhookRoutes = [
       const sender = `${customerAppId} ${provider} ${addressCaller(ctx.ip)}`;
       if (!deps.knownSenders.has(sender, now)) await refuseOverLimit(deps.rateLimits, 'refusals', sender);
       let body: Buffer = Buffer.alloc(0);
-      const result = await receiveWebhook(deps, provider, customerAppId, {
+      const admit = <T>(work: () => Promise<T>) => deps.intake.webhooks.run(work);
+      const result = await receiveWebhook({ ...deps, admit }, provider, customerAppId, {
         headers: ctx.headers,
         receivedAt: now,
         // The raw bytes, because signatures cover them and not the parsed value.

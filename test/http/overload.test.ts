@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { connect } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { createIntake } from '../../src/http/admission.ts';
+import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+import type { ApiResponse } from '../support/http-client.ts';
+import { bodyOf, signStripe, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+
+const SECRET = `whsec_test_${'x'.repeat(24)}`;
+/** How long a delivery takes in these tests, ms. */
+const DELIVERY_MS = 600;
+
+let database: TestDatabase;
+let sql: Sql;
+let api: TestApi;
+let app: TestApp;
+let slug: string;
+let inProgress = 0;
+let mostInProgress = 0;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  sql = connect({ url: database.url, max: 4, statementTimeoutMs: 3_000 });
+  api = await startTestApi({
+    sql,
+    intake: createIntake(sql.share(2), { webhooks: 3, openCalls: 20 }),
+    workflows: {
+      processDelivery: async () => {
+        inProgress += 1;
+        mostInProgress = Math.max(mostInProgress, inProgress);
+        await sleep(DELIVERY_MS);
+        inProgress -= 1;
+        return null;
+      },
+      healBinding: () => {},
+      settlePayout: async () => {},
+    },
+    readiness: async () => {
+      await sql`select 1`;
+      return [];
+    },
+  });
+  app = await newApp({ ...api, sql });
+  ({ slug } = await newLink(api, app, await newAffiliate(api, app)));
+  await api.call('PUT', `/apps/${app.appId}/webhooks/stripe/secret`, {
+    key: app.key,
+    body: { secret: SECRET },
+  });
+});
+afterAll(async () => {
+  await api.close();
+  await sql.close();
+  await database.drop();
+});
+
+const webhook = async (secret = SECRET): Promise<ApiResponse> => {
+  const body = bodyOf(stripeInvoicePaid({ userId: 'user', amount: 1_000 }));
+  const signature = signStripe(body, secret, Math.floor(api.clock.now / 1000));
+  return await api.call('POST', `/webhooks/stripe/${app.appId}`, {
+    body,
+    headers: { 'stripe-signature': signature },
+  });
+};
+const click = async (): Promise<ApiResponse> =>
+  await api.call('POST', '/clicks', { body: { customerAppId: app.appId, slug, claimToken: randomUUID() } });
+const statuses = (responses: readonly ApiResponse[], status: number) =>
+  responses.filter((response) => response.status === status);
+
+describe('a flood of webhooks', () => {
+  // @promise overload-503
+  test('webhooks beyond those that are worked on and wait get 503 with Retry-After, and refused ones take no place', async () => {
+    const flood = Promise.all(Array.from({ length: 40 }, () => webhook()));
+    const forged = await Promise.all(
+      Array.from({ length: 10 }, () => webhook('whsec_of_somebody_else_xxxxxxxxxx')),
+    );
+    const responses = await flood;
+    expect(forged.map(({ status }) => status)).toEqual(forged.map(() => 401));
+    expect(mostInProgress).toBe(3);
+    const refused = statuses(responses, 503);
+    expect(statuses(responses, 200).length + refused.length).toBe(40);
+    expect(statuses(responses, 200).length).toBeGreaterThanOrEqual(3);
+    // Three are worked on and four times as many wait; most of those give up after a second.
+    expect(refused.length).toBeGreaterThanOrEqual(25);
+    expect(refused.map(({ headers }) => headers.get('retry-after'))).toEqual(refused.map(() => '5'));
+    // The places are free again.
+    expect((await webhook()).status).toBe(200);
+  });
+});
+
+describe('a flood while the database is slow', () => {
+  // @promise overload-reads
+  test('reads, health and new links respond at once while webhooks and clicks use up their share of the connections', async () => {
+    const client = new pg.Client(database.url);
+    await client.connect();
+    await client.query('begin');
+    // Every click and every accepted delivery now waits for a lock.
+    await client.query('lock table clicks, deliveries in exclusive mode');
+    const flood = Promise.all([
+      ...Array.from({ length: 30 }, click),
+      ...Array.from({ length: 30 }, () => webhook()),
+    ]);
+    await sleep(150);
+    const begin = performance.now();
+    const reads = await Promise.all([
+      api.call('GET', '/readyz'),
+      api.call('GET', `/apps/${app.appId}/overview`, { key: app.key }),
+      api.call('GET', `/apps/${app.appId}/payouts/preview`, { key: app.key }),
+      newAffiliate(api, app).then(() => ({ status: 201 })),
+    ]);
+    const took = performance.now() - begin;
+    await client.query('rollback');
+    await client.end();
+    expect(reads.map(({ status }) => status)).toEqual([200, 200, 200, 201]);
+    // Less than any statement that waits for the lock takes.
+    expect(took).toBeLessThan(2_900);
+    const responses = await flood;
+    expect(statuses(responses, 200).length + statuses(responses, 503).length).toBe(60);
+    expect(statuses(responses, 200).length).toBeGreaterThan(3);
+  });
+});
