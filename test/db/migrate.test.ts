@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { projectRoot } from '../../src/config/project-root.ts';
+import { migrate, MigrationBlocked } from '../../src/db/migrate.ts';
+import { createTestDatabase } from '../support/database.ts';
+import type { TestDatabase } from '../support/database.ts';
+
+let database: TestDatabase;
+let dir: string;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  dir = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
+  await cp(path.join(projectRoot, 'src/db/migrations'), dir, { recursive: true });
+  await database.sql`insert into accounts (id, name) values ('acct_01h00000000000000000000000', 'Account')`;
+});
+afterAll(async () => {
+  await database.drop();
+  await rm(dir, { recursive: true });
+});
+
+/** Runs `work` while a transaction reads `accounts` and stays open for `ms`. */
+async function whileRead<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  const reader = new pg.Client(database.url);
+  await reader.connect();
+  await reader.query('begin');
+  await reader.query('select count(*) from accounts');
+  const ended = sleep(ms).then(async () => await reader.query('commit'));
+  try {
+    return await work();
+  } finally {
+    await ended;
+    await reader.end();
+  }
+}
+
+test('while a migration waits for a long transaction, no read and no write waits for a second', async () => {
+  const { sql } = database;
+  await writeFile(path.join(dir, '9001_column.sql'), 'alter table accounts add column note text;');
+  await writeFile(
+    path.join(dir, '9002_check.sql'),
+    'alter table accounts add constraint note_is_short check (length(note) < 100) not valid;',
+  );
+  await writeFile(
+    path.join(dir, '9003_validate.sql'),
+    'alter table accounts validate constraint note_is_short;',
+  );
+  await writeFile(
+    path.join(dir, '9004_index.sql'),
+    '-- without transaction\ncreate index concurrently accounts_by_note on accounts (note);',
+  );
+  const lines: string[] = [];
+  const done = new AbortController();
+  const ran = whileRead(
+    2_500,
+    async () => await migrate(database.url, (line) => lines.push(line), { dir, pauseMs: 200 }),
+  );
+  const migrated = ran.finally(() => {
+    done.abort();
+  });
+  const waits: number[] = [];
+  await sleep(50);
+  while (!done.signal.aborted) {
+    const begin = performance.now();
+    await sql`select name from accounts`;
+    const read = performance.now();
+    await sql`update accounts set name = 'Renamed'`;
+    waits.push(read - begin, performance.now() - read);
+    await sleep(10);
+  }
+  expect(await migrated).toEqual(['9001_column', '9002_check', '9003_validate', '9004_index']);
+  expect(Math.max(...waits)).toBeLessThan(1_000);
+  expect(lines.filter((line) => line.includes('tried again')).length).toBeGreaterThan(1);
+  expect(await sql`select indisvalid from pg_index where indexrelid = 'accounts_by_note'::regclass`).toEqual([
+    { indisvalid: true },
+  ]);
+});
+
+test('a migration that never gets its lock gives up, and those before it stay', async () => {
+  await writeFile(path.join(dir, '9005_table.sql'), 'create table noted (id text primary key);');
+  await writeFile(path.join(dir, '9006_column.sql'), 'alter table accounts add column other text;');
+  await whileRead(900, async () => {
+    const options = { dir, pauseMs: 50, giveUpAfterMs: 100 };
+    await expect(migrate(database.url, () => {}, options)).rejects.toThrow(MigrationBlocked);
+  });
+  expect(await migrate(database.url, () => {}, { dir })).toEqual(['9006_column']);
+});
