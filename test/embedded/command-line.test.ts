@@ -85,7 +85,7 @@ test('the command line finds a service by its data folder or by the environment,
     pid: process.pid,
     apiUrl: 'https://api.example.com',
     ownUrl: 'http://127.0.0.1:4000',
-    databaseUrl: 'postgres://here/db',
+    databaseUrl: 'postgres://127.0.0.1/here',
     temporalAddress: '127.0.0.1:1',
   });
   const ofFolder = {
@@ -94,9 +94,9 @@ test('the command line finds a service by its data folder or by the environment,
     secretsKeys: [key],
   };
   expect(await findService(readConfig({ DATA_DIR: dataDir }))).toEqual(ofFolder);
-  expect(await findService(readConfig({ DATA_DIR: dataDir, DATABASE_URL: 'postgres://here/db' }))).toEqual(
-    ofFolder,
-  );
+  expect(
+    await findService(readConfig({ DATA_DIR: dataDir, DATABASE_URL: 'postgres://127.0.0.1/here' })),
+  ).toEqual(ofFolder);
   await held.release();
 
   const own = Buffer.alloc(32, 5);
