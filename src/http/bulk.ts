@@ -14,7 +14,7 @@ export function bulkResponse<T extends z.ZodType, C extends string>(
   kind: IdKind,
   codes: readonly C[],
 ) {
-  return z.object({
+  const response = z.object({
     created: z.array(item),
     existing: z
       .array(
@@ -38,6 +38,8 @@ export function bulkResponse<T extends z.ZodType, C extends string>(
       }),
     ),
   });
+  const id = `Created${kind[0]?.toUpperCase()}${kind.slice(1)}s`;
+  return response.meta({ id, description: 'What became of each row.' });
 }
 
 /**

@@ -8,6 +8,7 @@ import { ERRORS } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
 import { exampleId, inputId } from './fields.ts';
 import { idempotencyKey } from './idempotency.ts';
+import { PROVIDER_NAMES } from '../providers/index.ts';
 import type { Route, RouteGroup } from './route.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -92,6 +93,17 @@ const EXTRA_HEADERS: Partial<Record<number, readonly HeaderName[]>> = {
   503: ['Retry-After'],
 };
 
+/** Returns the schema of an error with one of these codes. */
+function problemOf(codes: readonly ErrorCode[]) {
+  const code = { type: 'string' as const, enum: [...codes] };
+  return {
+    allOf: [
+      { $ref: '#/components/schemas/Problem' },
+      { type: 'object' as const, properties: { code }, required: ['code'] },
+    ],
+  };
+}
+
 function errorResponses(route: Route): Record<string, ZodOpenApiResponseObject> {
   const codes = errorCodesOf(route);
   const statuses = [...new Set(codes.map((code) => ERRORS[code][0]))].toSorted((a, b) => a - b);
@@ -101,7 +113,7 @@ function errorResponses(route: Route): Record<string, ZodOpenApiResponseObject> 
       const response: ZodOpenApiResponseObject = {
         description: ofStatus.map((code) => `\`${code}\`: ${ERRORS[code][1]}.`).join(' '),
         headers: headerRefs(['X-Request-Id', ...(EXTRA_HEADERS[status] ?? [])]),
-        content: { 'application/problem+json': { schema: problem } },
+        content: { 'application/problem+json': { schema: problemOf(ofStatus) } },
         'x-error-codes': ofStatus,
       };
       return [String(status), response];
@@ -109,12 +121,17 @@ function errorResponses(route: Route): Record<string, ZodOpenApiResponseObject> 
   );
 }
 
-const SUCCESS_DESCRIPTIONS: Readonly<Record<number, string>> = { 201: 'Created.', 302: 'Redirect.' };
+/** Returns the description of a response: that of its schema, or what its content type says. */
+function describeSuccess({ status, schema, contentType }: Route['response']): string {
+  const described = schema === null ? undefined : z.globalRegistry.get(schema)?.description;
+  if (described !== undefined) return described;
+  return status === 302 ? 'The redirect.' : `A file of type \`${contentType}\`.`;
+}
 
 function successResponse(route: Route): ZodOpenApiResponseObject {
   const { schema, contentType, headers = {} } = route.response;
   return {
-    description: SUCCESS_DESCRIPTIONS[route.response.status] ?? 'OK.',
+    description: describeSuccess(route.response),
     headers: {
       ...headerRefs([
         'X-Request-Id',
@@ -134,11 +151,12 @@ function pathParameter(route: Route, name: string): z.ZodType {
   if (name === 'appId' || name === 'customerAppId') return inputId('app');
   const kind = route.ids[name];
   if (kind !== undefined) return inputId(kind);
+  if (name === 'provider')
+    return z.enum(PROVIDER_NAMES).meta({ description: 'The billing provider.', examples: ['revenuecat'] });
   return z.string().meta({ examples: [PATH_EXAMPLES[name] ?? exampleId('app')] });
 }
 
 const PATH_EXAMPLES: Readonly<Record<string, string>> = {
-  provider: 'revenuecat',
   slug: 'spring',
   linkSubdomain: 'my-app',
   file: 'swagger-ui.css',
@@ -238,6 +256,7 @@ export function openApiDocument(groups: readonly RouteGroup[], publicUrl: string
       tags: groups.map(({ name, description }) => ({ name, description })),
       paths,
       components: {
+        schemas: { Problem: problem },
         headers: Object.fromEntries(Object.entries(HEADERS).map(([name, text]) => [name, header(text)])),
         securitySchemes: {
           accountKey: { type: 'http', scheme: 'bearer', description: 'An account key, `tri_sk_live_…`.' },

@@ -40,9 +40,10 @@ export const pageQuery = {
     .optional(),
 };
 
-/** The response of a list. */
+/** The response of a list. Named after its items. */
 export function pageOf<T extends z.ZodType>(item: T) {
-  return z.object({
+  const id = z.globalRegistry.get(item)?.id;
+  const page = z.object({
     items: z.array(item),
     nextCursor: z
       .string()
@@ -51,6 +52,10 @@ export function pageOf<T extends z.ZodType>(item: T) {
         description: 'Pass it as `cursor` to get the next page. Null on the last page.',
         examples: [CURSOR_EXAMPLE],
       }),
+  });
+  return page.meta({
+    ...(id === undefined ? {} : { id: `${id}Page` }),
+    description: 'One page of the list.',
   });
 }
 

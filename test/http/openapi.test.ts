@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as z from 'zod';
 import { ERRORS } from '../../src/http/errors.ts';
 import { openApiDocument, openApiPath, pathParameters } from '../../src/http/openapi.ts';
+import { PROVIDER_NAMES } from '../../src/providers/index.ts';
 import { routeGroups, routes } from '../../src/http/routes.ts';
 import { startTestApi } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
@@ -34,6 +35,44 @@ describe('the OpenAPI document', () => {
   test('the document has every route under a unique operation id', () => {
     for (const { method, path } of routes) expect(operationOf(method, path)).toBeDefined();
     expect(new Set(routes.map((route) => route.operationId)).size).toBe(routes.length);
+  });
+
+  // @promise openapi-named-schemas
+  test('each JSON response is a named schema or a list of one, with its own description', () => {
+    const unnamed = routes.flatMap((route) => {
+      const { responses } = operationOf(route.method, route.path) as {
+        responses: Record<string, { description: string; content: Record<string, { schema: unknown }> }>;
+      };
+      const success = responses[String(route.response.status)];
+      expect(success?.description).not.toMatch(/^(OK|Created|Done)\.$/);
+      const schema = JSON.stringify(success?.content['application/json']?.schema ?? '#/components/schemas/');
+      return schema.includes('#/components/schemas/') ? [] : [route.operationId];
+    });
+    expect(unnamed).toEqual(['getHealth', 'getOpenApi']);
+    expect(Object.keys(document.components?.schemas ?? {})).toEqual(
+      expect.arrayContaining([
+        'Affiliate',
+        'App',
+        'Commission',
+        'Delivery',
+        'Explanation',
+        'Link',
+        'Payout',
+        'Problem',
+      ]),
+    );
+  });
+
+  // @promise openapi-named-schemas
+  test('a provider in a path is one of the providers, and an error has one of the codes of its operation', () => {
+    const { parameters, responses } = operationOf('POST', '/webhooks/:provider/:customerAppId') as {
+      parameters: { name: string; schema: { enum?: string[] } }[];
+      responses: Record<string, { content: Record<string, { schema: object }> }>;
+    };
+    expect(parameters.find(({ name }) => name === 'provider')?.schema.enum).toEqual([...PROVIDER_NAMES]);
+    expect(responses['401']?.content['application/problem+json']?.schema).toMatchObject({
+      allOf: [{ $ref: '#/components/schemas/Problem' }, { properties: { code: { enum: ['unauthorized'] } } }],
+    });
   });
 
   // @promise json-bodies

@@ -430,6 +430,9 @@ const OPERATION: readonly PromiseSection[] = [
       'idempotency-per-account': 'an `Idempotency-Key` is unique per account',
       'idempotency-24-h': 'the same key and body return the stored response for 24 h',
       'idempotency-conflict': 'another body with the same key is a 409',
+      'openapi-typescript-client':
+        'a TypeScript client generated from the document has named types and compiles in strict mode',
+      'openapi-named-schemas': 'the document names its schemas and describes each response',
       'openapi-from-schemas': '`GET /openapi.json` is generated from the schemas that validate',
       'docs-page': '`GET /docs` needs no other address',
       'health-and-readiness': '`GET /healthz` and `GET /readyz` report the state of the service',

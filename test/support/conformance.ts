@@ -11,12 +11,15 @@ interface DescribedResponse {
   readonly 'x-error-codes'?: readonly string[];
 }
 
-/** Closes every object of a schema, so that each field of a response must be described. */
+/**
+ * Closes every object of a schema, so that each field of a response must be described. A part of an `allOf` only narrows
+ * another part.
+ */
 function closeObjects(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closeObjects);
   if (typeof value !== 'object' || value === null) return value;
   const closed = Object.fromEntries(
-    Object.entries(value).map(([name, child]) => [name, closeObjects(child)]),
+    Object.entries(value).map(([name, child]) => [name, name === 'allOf' ? child : closeObjects(child)]),
   );
   const isObject =
     closed['type'] === 'object' && 'properties' in closed && !('additionalProperties' in closed);

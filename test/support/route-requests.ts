@@ -27,7 +27,7 @@ interface Operation {
   readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: object }>> };
 }
 
-const { paths } = JSON.parse(JSON.stringify(openApiDocument(routeGroups, '/'))) as {
+const document = JSON.parse(JSON.stringify(openApiDocument(routeGroups, '/'))) as {
   paths: Record<string, Record<string, Operation>>;
 };
 
@@ -40,7 +40,7 @@ const UNIQUE_FIELDS = new Set(['slug', 'linkSubdomain', 'externalId']);
 
 /** Returns the OpenAPI operation of a route. */
 export function operationOf(route: Route): Operation {
-  const operation = paths[openApiPath(route.path)]?.[route.method.toLowerCase()];
+  const operation = document.paths[openApiPath(route.path)]?.[route.method.toLowerCase()];
   if (operation === undefined) throw new Error(`${route.method} ${route.path} is not described`);
   return operation;
 }
@@ -73,16 +73,16 @@ export function requestOf(
 
   const path = route.path.replaceAll(/:(\w+)/g, (_, name: string) => {
     const schema = parameters.find((parameter) => parameter.in === 'path' && parameter.name === name)?.schema;
-    return encodeURIComponent(String(filled('path', name, exampleOf(schema ?? {}))));
+    return encodeURIComponent(String(filled('path', name, exampleOf(schema ?? {}, document))));
   });
   const query = new URLSearchParams();
   for (const { in: where, name, schema } of parameters) {
     if (where === 'query' && !skip.includes(name)) {
-      query.set(name, String(filled('query', name, exampleOf(schema))));
+      query.set(name, String(filled('query', name, exampleOf(schema, document))));
     }
   }
   const bodySchema = requestBody?.content['application/json']?.schema;
-  const body = bodySchema === undefined ? {} : { body: filled('body', '', exampleOf(bodySchema)) };
+  const body = bodySchema === undefined ? {} : { body: filled('body', '', exampleOf(bodySchema, document)) };
   const search = query.toString();
   return { path: search === '' ? path : `${path}?${search}`, ...body, idPlaces };
 }

@@ -26,39 +26,53 @@ const status = z.enum(AFFILIATE_STATUSES);
 const REPEATED_EMAIL =
   'Another affiliate of this app has this e-mail address. Check that they are two persons.';
 
-const affiliate = z.object({
-  id: idOf('affiliate'),
-  name: textField('First creator'),
-  email: textField('creator@example.com').nullable(),
-  status,
-  defaultCommissionRateBps: rateBps.nullable(),
-  externalId: textField('crm-4711', 'Your own id, unique within the app.').nullable(),
-  createdAt: epochMs,
-});
+const affiliate = z
+  .object({
+    id: idOf('affiliate'),
+    name: textField('First creator'),
+    email: textField('creator@example.com').nullable(),
+    status,
+    defaultCommissionRateBps: rateBps.nullable(),
+    externalId: textField('crm-4711', 'Your own id, unique within the app.').nullable(),
+    createdAt: epochMs,
+  })
+  .meta({ id: 'Affiliate', description: 'A creator who shares links and earns commissions.' });
 
-const createdAffiliate = affiliate.extend({
-  warnings: z
-    .array(z.object({ code: z.enum(['repeated_email']), message: textField(REPEATED_EMAIL) }))
-    .meta({ description: 'What to check. Absent if there is nothing to check.' })
-    .optional(),
-});
+const createdAffiliate = affiliate
+  .extend({
+    warnings: z
+      .array(z.object({ code: z.enum(['repeated_email']), message: textField(REPEATED_EMAIL) }))
+      .meta({ description: 'What to check. Absent if there is nothing to check.' })
+      .optional(),
+  })
+  .meta({ id: 'CreatedAffiliate', description: 'The affiliate, and what to check.' });
 
 /** An affiliate in a list, with its totals. */
-export const affiliateRow = affiliate.extend({ clicks: count, installs: count, commissionCents: cents });
+export const affiliateRow = affiliate
+  .extend({
+    clicks: count.describe('Clicks of all time, without those of bots.'),
+    installs: count.describe('Attributed installs of all time.'),
+    commissionCents: cents.describe('Commissions of all time, net of reversals and corrections. US cents.'),
+  })
+  .meta({ id: 'ListedAffiliate', description: 'An affiliate with its totals.' });
 
-const newAffiliate = z.strictObject({
-  name,
-  email: email.nullish(),
-  defaultCommissionRateBps: rateBps.nullish(),
-  externalId: externalId.nullish(),
-});
+const newAffiliate = z
+  .strictObject({
+    name,
+    email: email.nullish(),
+    defaultCommissionRateBps: rateBps.nullish(),
+    externalId: externalId.nullish(),
+  })
+  .meta({ id: 'NewAffiliate', description: 'An affiliate to create.' });
 
-const affiliatePatch = z.strictObject({
-  name: name.optional(),
-  email: email.nullable().optional(),
-  status: status.optional(),
-  defaultCommissionRateBps: rateBps.nullable().optional(),
-});
+const affiliatePatch = z
+  .strictObject({
+    name: name.optional(),
+    email: email.nullable().optional(),
+    status: status.optional(),
+    defaultCommissionRateBps: rateBps.nullable().optional(),
+  })
+  .meta({ id: 'AffiliateChange', description: 'The fields to change. Null clears a field.' });
 
 const affiliatesQuery = z.object({
   ...pageQuery,

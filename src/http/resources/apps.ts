@@ -63,30 +63,50 @@ const destinationSchemes = z
   });
 const sdkKey = textField('pk_live_…', 'Returned only once.');
 
-const app = z.object({
-  id: idOf('app'),
-  name: textField('My app'),
-  commissionRateBps: rateBps,
-  attributionWindowDays,
-  holdPeriodDays,
-  deferredWindowMinutes,
-  linkSubdomain: textField('my-app'),
-  identityVerification,
-  destinationSchemes: z.array(textField('myapp')).nullable(),
-});
+const app = z
+  .object({
+    id: idOf('app'),
+    name: textField('My app'),
+    commissionRateBps: rateBps,
+    attributionWindowDays,
+    holdPeriodDays,
+    deferredWindowMinutes,
+    linkSubdomain: textField('my-app'),
+    identityVerification,
+    destinationSchemes: z.array(textField('myapp')).nullable(),
+  })
+  .meta({ id: 'App', description: 'An app and its settings.' });
 
-const settingsPatch = z.strictObject({
-  name: name.optional(),
-  commissionRateBps: rateBps.optional(),
-  attributionWindowDays: attributionWindowDays.optional(),
-  holdPeriodDays: holdPeriodDays.optional(),
-  deferredWindowMinutes: deferredWindowMinutes.optional(),
-  linkSubdomain: linkSubdomain.optional(),
-  identityVerification: identityVerification.optional(),
-  destinationSchemes: destinationSchemes.optional(),
-});
+const settingsPatch = z
+  .strictObject({
+    name: name.optional(),
+    commissionRateBps: rateBps.optional(),
+    attributionWindowDays: attributionWindowDays.optional(),
+    holdPeriodDays: holdPeriodDays.optional(),
+    deferredWindowMinutes: deferredWindowMinutes.optional(),
+    linkSubdomain: linkSubdomain.optional(),
+    identityVerification: identityVerification.optional(),
+    destinationSchemes: destinationSchemes.optional(),
+  })
+  .meta({ id: 'AppSettingsChange', description: 'The settings to change.' });
 
-const newApp = settingsPatch.extend({ name });
+const listedApp = app
+  .pick({ id: true, name: true })
+  .meta({ id: 'ListedApp', description: 'An app of the account.' });
+
+const createdApp = app
+  .extend({ sdkKey })
+  .meta({ id: 'CreatedApp', description: 'The app, and its SDK key.' });
+
+const appSettings = app
+  .omit({ id: true })
+  .meta({ id: 'AppSettings', description: 'The settings of an app.' });
+
+const rotatedKey = z
+  .object({ sdkKey, previousKeyExpiresAt: epochMs })
+  .meta({ id: 'RotatedSdkKey', description: 'The new SDK key, and when the previous one ends.' });
+
+const newApp = settingsPatch.extend({ name }).meta({ id: 'NewApp', description: 'An app to create.' });
 
 function presentApp(row: App) {
   return {
@@ -146,7 +166,7 @@ export const appRoutes = [
     }),
     response: {
       status: 200,
-      schema: z.array(app.pick({ id: true, name: true })),
+      schema: z.array(listedApp).meta({ description: 'Apps, oldest first.' }),
       headers: { 'X-Next-Cursor': 'The `cursor` of the next page. Absent on the last page.' },
     },
     handler: async ({ ctx, deps, caller, query }) => {
@@ -168,7 +188,7 @@ export const appRoutes = [
     description:
       'The response contains the SDK key, which is returned only once. If `linkSubdomain` is missing, one is generated from the name.',
     body: newApp,
-    response: { status: 201, schema: app.extend({ sdkKey }) },
+    response: { status: 201, schema: createdApp },
     errors: ['subdomain_taken', 'identity_secret_missing'],
     handler: async ({ deps, caller, idGenerator, body }) => {
       if (body.identityVerification === true) throw new ApiError('identity_secret_missing');
@@ -201,7 +221,7 @@ export const appRoutes = [
     operationId: 'getSettings',
     summary: "Retrieves an app's settings.",
     description: 'Returns exactly the fields that `PATCH` on this path takes.',
-    response: { status: 200, schema: app.omit({ id: true }) },
+    response: { status: 200, schema: appSettings },
     handler: async ({ app: row }) => {
       const { id: _id, ...settings } = presentApp(row);
       return settings;
@@ -234,7 +254,7 @@ export const appRoutes = [
     summary: "Rotates the app's SDK key.",
     description: 'The new key is returned only once. The previous key stays valid for the grace period.',
     body: z.strictObject({ graceSeconds: graceSeconds.optional() }),
-    response: { status: 200, schema: z.object({ sdkKey, previousKeyExpiresAt: epochMs }) },
+    response: { status: 200, schema: rotatedKey },
     handler: async ({ deps, app: row, idGenerator, body, now }) => {
       const key = newSdkKey(idGenerator);
       const endsAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;

@@ -12,34 +12,38 @@ import { clickCaller } from '../rate-limits.ts';
 import { publicRoute } from '../route.ts';
 
 /** Unknown fields are ignored, so that an older service accepts newer clients. */
-const click = z.object({
-  customerAppId: inputId('app'),
-  slug: textField('spring'),
-  claimToken,
-  ipHash: z
-    .string()
-    .max(200)
-    .meta({
-      description: "A hash of the visitor's address. Never send the address itself.",
-      examples: ['b94d27b9934d3e08'],
-    })
-    .nullish(),
-  userAgent: z
-    .string()
-    .max(8_000)
-    .meta({
-      description: `The first ${USER_AGENT_LENGTH} characters are stored.`,
-      examples: ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)'],
-    })
-    .nullish(),
-  clickedAt: instantInBody.nullish(),
-});
+const click = z
+  .object({
+    customerAppId: inputId('app'),
+    slug: textField('spring'),
+    claimToken,
+    ipHash: z
+      .string()
+      .max(200)
+      .meta({
+        description: "A hash of the visitor's address. Never send the address itself.",
+        examples: ['b94d27b9934d3e08'],
+      })
+      .nullish(),
+    userAgent: z
+      .string()
+      .max(8_000)
+      .meta({
+        description: `The first ${USER_AGENT_LENGTH} characters are stored.`,
+        examples: ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)'],
+      })
+      .nullish(),
+    clickedAt: instantInBody.nullish(),
+  })
+  .meta({ id: 'NewClick', description: 'A click to record.' });
 
-const recordedClick = z.object({
-  clickId: idOf('click'),
-  affiliateId: idOf('affiliate'),
-  destinationUrl: textField('https://example.com/get'),
-});
+const recordedClick = z
+  .object({
+    clickId: idOf('click'),
+    affiliateId: idOf('affiliate'),
+    destinationUrl: textField('https://example.com/get'),
+  })
+  .meta({ id: 'Click', description: 'The click, and where it leads.' });
 
 export const clickRoutes = [
   publicRoute({

@@ -21,33 +21,38 @@ import { appRoute } from '../route.ts';
 const status = z.enum(COMMISSION_STATUSES);
 
 /** A row of the ledger. */
-export const commission = z.object({
-  id: idOf('commission'),
-  affiliateId: idOf('affiliate'),
-  affiliateName: textField('First creator'),
-  linkId: idOf('link').nullable(),
-  eventId: idOf('event'),
-  kind: z.enum(COMMISSION_KINDS),
-  reversesCommissionId: idOf('commission').nullable(),
-  reason: z
-    .enum(CORRECTION_REASONS)
-    .nullable()
-    .meta({ description: 'Why a correction was appended. Null for other kinds.' }),
-  status,
-  rateBps,
-  baseCents: cents,
-  amountCents: cents,
-  currency: z.literal('USD'),
-  source: z.enum(PROVIDER_NAMES),
-  customerUserId: textField('user-4711'),
-  matchMethod: z.enum(MATCH_METHODS),
-  occurredAt: epochMs,
-  dueAt: epochMs,
-  maturedAt: epochMs.nullable(),
-  paidAt: epochMs.nullable(),
-  payoutId: idOf('payout').nullable(),
-  createdAt: epochMs,
-});
+export const commission = z
+  .object({
+    id: idOf('commission'),
+    affiliateId: idOf('affiliate'),
+    affiliateName: textField('First creator'),
+    linkId: idOf('link').nullable(),
+    eventId: idOf('event'),
+    kind: z.enum(COMMISSION_KINDS),
+    reversesCommissionId: idOf('commission').nullable(),
+    reason: z
+      .enum(CORRECTION_REASONS)
+      .nullable()
+      .meta({ description: 'Why a correction was appended. Null for other kinds.' }),
+    status,
+    rateBps,
+    baseCents: cents,
+    amountCents: cents,
+    currency: z.literal('USD'),
+    source: z.enum(PROVIDER_NAMES),
+    customerUserId: textField('user-4711'),
+    matchMethod: z.enum(MATCH_METHODS),
+    occurredAt: epochMs,
+    dueAt: epochMs,
+    maturedAt: epochMs.nullable(),
+    paidAt: epochMs.nullable(),
+    payoutId: idOf('payout').nullable(),
+    createdAt: epochMs,
+  })
+  .meta({
+    id: 'Commission',
+    description: 'A row of the ledger. Rows are only appended; their status and payout change.',
+  });
 
 const commissionsQuery = z.object({
   ...pageQuery,
@@ -89,13 +94,15 @@ export function presentCommission(row: CommissionListRow) {
 
 const totalsQuery = commissionsQuery.pick({ affiliateId: true, linkId: true, from: true, to: true });
 
-const totals = z.object({
-  from: epochMs.nullable(),
-  to: epochMs.nullable(),
-  totalCents: cents.describe(
-    'The sum of `amountCents`: earnings net of reversals and corrections. US cents.',
-  ),
-});
+const totals = z
+  .object({
+    from: epochMs.nullable(),
+    to: epochMs.nullable(),
+    totalCents: cents.describe(
+      'The sum of `amountCents`: earnings net of reversals and corrections. US cents.',
+    ),
+  })
+  .meta({ id: 'CommissionTotals', description: 'The range, and the sum of its commissions.' });
 
 export const commissionRoutes = [
   appRoute({

@@ -25,13 +25,15 @@ const MAX_SAMPLES = 20;
 
 const source = z.enum(PROVIDER_NAMES);
 
-const identity = z.object({
-  verdict: z.enum(['ok', 'no_overlap', 'no_data']),
-  overlapCount: count,
-  billingOnlySamples: z.array(textField('user-4711')),
-  attributionOnlySamples: z.array(textField('4711')),
-  truncated: z.boolean().describe('Whether there are more user ids than were counted or returned.'),
-});
+const identity = z
+  .object({
+    verdict: z.enum(['ok', 'no_overlap', 'no_data']),
+    overlapCount: count,
+    billingOnlySamples: z.array(textField('user-4711')),
+    attributionOnlySamples: z.array(textField('4711')),
+    truncated: z.boolean().describe('Whether there are more user ids than were counted or returned.'),
+  })
+  .meta({ id: 'IdentityDiagnosis', description: 'How the user ids of billing and of the app overlap.' });
 
 const activity = {
   users: count.describe('How many different users it reported.'),
@@ -39,53 +41,59 @@ const activity = {
   lastAt: epochMs,
 };
 
-const identitySources = z.object({
-  examined: count.describe('How many pairs of device and user were examined, the latest ones.'),
-  truncated: z.boolean().describe('Whether there are more.'),
-  devices: z.array(z.object({ deviceId: textField('9f0c2d1e-device'), ...activity })),
-  addresses: z.array(
-    z.object({
-      addressHash: textField(
-        '9f0c2d1e8a7b6c5d',
-        'The start of a keyed hash of the address. An address has another hash each day.',
-      ),
-      devices: count,
-      ...activity,
+const identitySources = z
+  .object({
+    examined: count.describe('How many pairs of device and user were examined, the latest ones.'),
+    truncated: z.boolean().describe('Whether there are more.'),
+    devices: z.array(z.object({ deviceId: textField('9f0c2d1e-device'), ...activity })),
+    addresses: z.array(
+      z.object({
+        addressHash: textField(
+          '9f0c2d1e8a7b6c5d',
+          'The start of a keyed hash of the address. An address has another hash each day.',
+        ),
+        devices: count,
+        ...activity,
+      }),
+    ),
+  })
+  .meta({ id: 'IdentitySources', description: 'What `identify` received, and from where.' });
+
+const unattributedEvent = z
+  .object({
+    eventId: idOf('event'),
+    source,
+    sourceEventId: textField('evt_1SZ'),
+    kind: z.enum(EVENT_KINDS),
+    customerUserId: textField('user-4711').nullable(),
+    amountCents: cents.nullable(),
+    occurredAt: epochMs,
+    receivedAt: epochMs,
+    likelyCause: z.enum(LIKELY_CAUSES),
+    explanation: textField('No device reported this user. Call identify(userId) after sign-in.'),
+  })
+  .meta({ id: 'UnattributedEvent', description: 'A paid event without a commission, and why.' });
+
+const delivery = z
+  .object({
+    id: idOf('delivery'),
+    source,
+    sourceEventId: textField('evt_1SZ').nullable(),
+    receivedAt: epochMs,
+    signatureValid: z.boolean(),
+    processingStatus: z.enum(PROCESSING_STATUSES),
+    lastError: textField('the body is not JSON').nullable(),
+    eventCount: count,
+    selfTest: z.boolean().describe('Whether the self-test sent it. Such a delivery never earns.'),
+    eventId: idOf('event').nullable().meta({
+      description: 'Pass it to `GET …/events/:eventId/explanation`. Null if the request was refused.',
     }),
-  ),
-});
-
-const unattributedEvent = z.object({
-  eventId: idOf('event'),
-  source,
-  sourceEventId: textField('evt_1SZ'),
-  kind: z.enum(EVENT_KINDS),
-  customerUserId: textField('user-4711').nullable(),
-  amountCents: cents.nullable(),
-  occurredAt: epochMs,
-  receivedAt: epochMs,
-  likelyCause: z.enum(LIKELY_CAUSES),
-  explanation: textField('No device reported this user. Call identify(userId) after sign-in.'),
-});
-
-const delivery = z.object({
-  id: idOf('delivery'),
-  source,
-  sourceEventId: textField('evt_1SZ').nullable(),
-  receivedAt: epochMs,
-  signatureValid: z.boolean(),
-  processingStatus: z.enum(PROCESSING_STATUSES),
-  lastError: textField('the body is not JSON').nullable(),
-  eventCount: count,
-  selfTest: z.boolean().describe('Whether the self-test sent it. Such a delivery never earns.'),
-  eventId: idOf('event').nullable().meta({
-    description: 'Pass it to `GET …/events/:eventId/explanation`. Null if the request was refused.',
-  }),
-  workflowId: textField(
-    'delivery:del_01',
-    'The id of the Temporal workflow. Null if the request was refused and no workflow was started.',
-  ).nullable(),
-});
+    workflowId: textField(
+      'delivery:del_01',
+      'The id of the Temporal workflow. Null if the request was refused and no workflow was started.',
+    ).nullable(),
+  })
+  .meta({ id: 'Delivery', description: 'A webhook request of a billing provider, and its outcome.' });
 
 function verdictOf({ billed, identified, overlapCount }: IdentityOverlap) {
   if (!billed || !identified) return 'no_data';

@@ -3,16 +3,18 @@ import { ApiError } from '../errors.ts';
 import { textField } from '../fields.ts';
 import { publicRoute } from '../route.ts';
 
-const readiness = z.object({
-  status: z.enum(['ok', 'degraded']),
-  checks: z.array(
-    z.object({
-      name: textField('database'),
-      ok: z.boolean(),
-      detail: textField('Not available. The log of the service has the cause.').nullable(),
-    }),
-  ),
-});
+const readiness = z
+  .object({
+    status: z.enum(['ok', 'degraded']),
+    checks: z.array(
+      z.object({
+        name: textField('database'),
+        ok: z.boolean(),
+        detail: textField('Not available. The log of the service has the cause.').nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'Readiness', description: 'What the service has, and what it lacks.' });
 
 /** Addresses and key ids are for the operator: the log and the metrics port have them. Anybody can read this. */
 const SEE_LOG = 'The log and GET /readyz on METRICS_PORT have the cause.';
@@ -24,7 +26,10 @@ export const healthRoutes = [
     operationId: 'getHealth',
     summary: 'Returns 200 while the process is running.',
     limitsAddress: false,
-    response: { status: 200, schema: z.object({ status: z.literal('ok') }) },
+    response: {
+      status: 200,
+      schema: z.object({ status: z.literal('ok') }).meta({ description: 'The process is running.' }),
+    },
     handler: async () => ({ status: 'ok' as const }),
   }),
 

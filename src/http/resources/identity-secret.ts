@@ -24,7 +24,12 @@ export const identitySecretRoutes = [
     operationId: 'getIdentitySecret',
     summary: "Retrieves the secret with which the app's server signs user ids.",
     description: '`secret` is null until the first rotation creates one.',
-    response: { status: 200, schema: z.object({ secret: secret.nullable(), previousSecretExpiresAt }) },
+    response: {
+      status: 200,
+      schema: z
+        .object({ secret: secret.nullable(), previousSecretExpiresAt })
+        .meta({ id: 'IdentitySecret', description: 'The secret, or null if none was created.' }),
+    },
     handler: async ({ deps, app }) => {
       const stored = await findIdentitySecrets(deps.sql, app.id);
       if (stored === undefined) return { secret: null, previousSecretExpiresAt: null };
@@ -45,7 +50,12 @@ export const identitySecretRoutes = [
     description:
       'The previous secret stays valid for the grace period. An app has at most two valid secrets: the one before the previous ends at once.',
     body: z.strictObject({ graceSeconds: graceSeconds.optional() }),
-    response: { status: 200, schema: z.object({ secret, previousSecretExpiresAt }) },
+    response: {
+      status: 200,
+      schema: z
+        .object({ secret, previousSecretExpiresAt })
+        .meta({ id: 'NewIdentitySecret', description: 'The new secret, and when the previous one ends.' }),
+    },
     handler: async ({ deps, app, idGenerator, body, now }) => {
       const id = idGenerator.id('secret');
       const created = idGenerator.bytes(SECRET_BYTES).toString('base64url');

@@ -18,22 +18,27 @@ const RETRY_AFTER_TOO_LARGE_SECONDS = 3_600;
 const running = new WeakMap<Sql, Set<AccountId>>();
 const RUNNING_LIMIT = 2;
 
-const ledgerCheck = z.object({
-  ok: z.boolean().describe('True if no check found a violation.'),
-  checkedAt: epochMs,
-  checks: z.array(
-    z.object({
-      name: textField('paid_in_one_payout', 'Stable, in snake case.'),
-      ok: z.boolean(),
-      description: textField('Each paid commission is in exactly one payout.', 'The rule, in one sentence.'),
-      violations: count.describe('The number of rows that break the rule.'),
-      examples: z
-        .array(textField(`${exampleId('commission')} is in no payout`))
-        .max(20)
-        .describe('Each begins with the id of a row.'),
-    }),
-  ),
-});
+const ledgerCheck = z
+  .object({
+    ok: z.boolean().describe('True if no check found a violation.'),
+    checkedAt: epochMs,
+    checks: z.array(
+      z.object({
+        name: textField('paid_in_one_payout', 'Stable, in snake case.'),
+        ok: z.boolean(),
+        description: textField(
+          'Each paid commission is in exactly one payout.',
+          'The rule, in one sentence.',
+        ),
+        violations: count.describe('The number of rows that break the rule.'),
+        examples: z
+          .array(textField(`${exampleId('commission')} is in no payout`))
+          .max(20)
+          .describe('Each begins with the id of a row.'),
+      }),
+    ),
+  })
+  .meta({ id: 'LedgerCheck', description: 'The result of each rule of the ledger.' });
 
 function unavailable(detail: string, retryAfterSeconds: number): ApiError {
   return new ApiError('unavailable', { detail, headers: { 'Retry-After': String(retryAfterSeconds) } });

@@ -44,37 +44,48 @@ const destinationUrl = z
   )
   .meta({ examples: ['https://example.com/get'] });
 
-const link = z.object({
-  id: idOf('link'),
-  slug: textField('spring'),
-  url: textField('https://api.example.com/l/my-app-k3m9/spring').describe(
-    "The address to share. On a host whose first label is the app's link subdomain, `/l/SLUG` also works.",
-  ),
-  destinationUrl: textField('https://example.com/get'),
-  campaign: textField('spring-2026').nullable(),
-  active: z.boolean(),
-  affiliateId: idOf('affiliate'),
-  externalId: textField('crm-4711', 'Your own id, unique within the app.').nullable(),
-  createdAt: epochMs,
-});
+const link = z
+  .object({
+    id: idOf('link'),
+    slug: textField('spring'),
+    url: textField('https://api.example.com/l/my-app-k3m9/spring').describe(
+      "The address to share. On a host whose first label is the app's link subdomain, `/l/SLUG` also works.",
+    ),
+    destinationUrl: textField('https://example.com/get'),
+    campaign: textField('spring-2026').nullable(),
+    active: z.boolean(),
+    affiliateId: idOf('affiliate'),
+    externalId: textField('crm-4711', 'Your own id, unique within the app.').nullable(),
+    createdAt: epochMs,
+  })
+  .meta({ id: 'Link', description: 'A tracked link of an affiliate.' });
 
 /** A link in a list, with its totals. */
-export const linkRow = link.extend({ affiliateName: textField('First creator'), clicks: count });
+export const linkRow = link
+  .extend({
+    affiliateName: textField('First creator'),
+    clicks: count.describe('Clicks of all time, without those of bots.'),
+  })
+  .meta({ id: 'ListedLink', description: 'A link with its clicks.' });
 
-const newLink = z.strictObject({
-  affiliateId: inputId('affiliate'),
-  destinationUrl,
-  slug: slug.optional(),
-  campaign: campaign.nullish(),
-  externalId: externalId.nullish(),
-});
+const newLink = z
+  .strictObject({
+    affiliateId: inputId('affiliate'),
+    destinationUrl,
+    slug: slug.optional(),
+    campaign: campaign.nullish(),
+    externalId: externalId.nullish(),
+  })
+  .meta({ id: 'NewLink', description: 'A link to create.' });
 
 /** A slug never changes, so it is not a field here. */
-const linkPatch = z.strictObject({
-  destinationUrl: destinationUrl.optional(),
-  campaign: campaign.nullable().optional(),
-  active: z.boolean().optional(),
-});
+const linkPatch = z
+  .strictObject({
+    destinationUrl: destinationUrl.optional(),
+    campaign: campaign.nullable().optional(),
+    active: z.boolean().optional(),
+  })
+  .meta({ id: 'LinkChange', description: 'The fields to change. Null clears a field.' });
 
 const linksQuery = z.object({
   ...pageQuery,

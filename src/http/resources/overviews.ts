@@ -15,33 +15,43 @@ const TOP = 10;
 const RECENT_COMMISSIONS = 20;
 const TOP_LINKS_OF_AFFILIATE = 50;
 
-const funnel = z.object({
-  clicks: count,
-  installs: count,
-  identified: count,
-  paid: count.describe('Users with at least one attributed payment.'),
+const funnel = z
+  .object({
+    clicks: count,
+    installs: count,
+    identified: count,
+    paid: count.describe('Users with at least one attributed payment.'),
+  })
+  .meta({ id: 'Funnel', description: 'Counts from click to payment, of all time.' });
+
+const earnings = z.object({ pending: cents, matured: cents, paid: cents, lifetime: cents }).meta({
+  id: 'Earnings',
+  description: 'US cents, net of reversals. `lifetime` is the sum of the other three.',
 });
 
-const earnings = z
-  .object({ pending: cents, matured: cents, paid: cents, lifetime: cents })
-  .describe('Net of reversals. `lifetime` is the sum of the other three.');
+const appOverview = z
+  .object({
+    funnel,
+    revenueCents: cents.describe('Attributed production revenue net of refunds, in US cents.'),
+    commissions: earnings,
+    affiliates: z.array(affiliateRow).describe('The ten affiliates that earned most.'),
+    links: z.array(linkRow).describe('The ten links with the most clicks.'),
+    recentCommissions: z.array(commission).describe('The latest twenty commissions.'),
+  })
+  .meta({
+    id: 'AppOverview',
+    description: "An app's totals, top affiliates, top links and latest commissions.",
+  });
 
-const appOverview = z.object({
-  funnel,
-  revenueCents: cents.describe('Attributed production revenue net of refunds, in US cents.'),
-  commissions: earnings,
-  affiliates: z.array(affiliateRow).describe('The ten affiliates that earned most.'),
-  links: z.array(linkRow).describe('The ten links with the most clicks.'),
-  recentCommissions: z.array(commission).describe('The latest twenty commissions.'),
-});
-
-const affiliateOverview = z.object({
-  funnel,
-  earnings,
-  links: z.array(linkRow).describe('The fifty links with the most clicks.'),
-  nextPayoutAt: epochMs.nullable().describe('The earliest `dueAt` of an unpaid earning.'),
-  carriedBalanceCents: cents.describe('The negative balance that the next payout deducts: zero or less.'),
-});
+const affiliateOverview = z
+  .object({
+    funnel,
+    earnings,
+    links: z.array(linkRow).describe('The fifty links with the most clicks.'),
+    nextPayoutAt: epochMs.nullable().describe('The earliest `dueAt` of an unpaid earning.'),
+    carriedBalanceCents: cents.describe('The negative balance that the next payout deducts: zero or less.'),
+  })
+  .meta({ id: 'AffiliateOverview', description: "An affiliate's totals, links and next payout." });
 
 function presentFunnel({ clicks, installs, identified, paidUsers }: Funnel) {
   return { clicks, installs, identified, paid: paidUsers };

@@ -14,49 +14,55 @@ import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } fro
 import { appRoute, rawAppRoute } from '../route.ts';
 import type { RawReply } from '../route.ts';
 
-const payout = z.object({
-  id: idOf('payout'),
-  affiliateId: idOf('affiliate'),
-  affiliateName: textField('First creator'),
-  itemCount: count,
-  totalCents: cents,
-  currency: z.literal('USD'),
-  createdAt: epochMs,
-  csvSha256: z
-    .string()
-    .regex(/^[0-9a-f]{64}$/)
-    .nullable()
-    .meta({ examples: ['0'.repeat(64)] }),
-});
+const payout = z
+  .object({
+    id: idOf('payout'),
+    affiliateId: idOf('affiliate'),
+    affiliateName: textField('First creator'),
+    itemCount: count,
+    totalCents: cents,
+    currency: z.literal('USD'),
+    createdAt: epochMs,
+    csvSha256: z
+      .string()
+      .regex(/^[0-9a-f]{64}$/)
+      .nullable()
+      .meta({ examples: ['0'.repeat(64)] }),
+  })
+  .meta({ id: 'Payout', description: 'A payment of commissions to an affiliate.' });
 
-const preview = z.object({
-  asOf: textField('2026-06-15T12:00:00.000Z', 'ISO 8601, UTC.'),
-  rows: z.array(
-    z.object({
-      affiliateId: idOf('affiliate'),
-      affiliateName: textField('First creator'),
-      count,
-      totalCents: cents,
-      moreRemains: z.boolean().meta({
-        description:
-          'Whether so much is due that one export may not pay all. Repeat the export while its `X-Payout-More-Due` is `true`.',
+const preview = z
+  .object({
+    asOf: textField('2026-06-15T12:00:00.000Z', 'ISO 8601, UTC.'),
+    rows: z.array(
+      z.object({
+        affiliateId: idOf('affiliate'),
+        affiliateName: textField('First creator'),
+        count,
+        totalCents: cents,
+        moreRemains: z.boolean().meta({
+          description:
+            'Whether so much is due that one export may not pay all. Repeat the export while its `X-Payout-More-Due` is `true`.',
+        }),
       }),
-    }),
-  ),
-  totalCents: cents,
-});
+    ),
+    totalCents: cents,
+  })
+  .meta({ id: 'PayoutPreview', description: 'What exports would pay, or what was owed, per affiliate.' });
 
-const exportBody = z.strictObject({
-  expectedTotalCents: z
-    .int()
-    .min(0)
-    .max(Number.MAX_SAFE_INTEGER)
-    .meta({
-      description:
-        'The export fails with `total_changed` if the total that is due, as in the preview, differs.',
-    })
-    .optional(),
-});
+const exportBody = z
+  .strictObject({
+    expectedTotalCents: z
+      .int()
+      .min(0)
+      .max(Number.MAX_SAFE_INTEGER)
+      .meta({
+        description:
+          'The export fails with `total_changed` if the total that is due, as in the preview, differs.',
+      })
+      .optional(),
+  })
+  .meta({ id: 'PayoutExport', description: 'The condition of an export.' });
 
 function presentPayout(row: PayoutListRow) {
   const { id, affiliateId, affiliateName, itemCount, totalCents, createdAt, csvSha256 } = row;

@@ -29,33 +29,40 @@ const install = z
   .refine(
     (body) => Boolean(body.claimToken) || Boolean(body.affiliateCode) || body.deferred === true,
     'Send claimToken, affiliateCode or "deferred": true.',
-  );
+  )
+  .meta({ id: 'Install', description: 'An install to attribute.' });
 
-const attributed = z.object({
-  attributionId: idOf('attribution'),
-  affiliateId: idOf('affiliate'),
-  matchMethod: z.enum(MATCH_METHODS),
-});
+const attributed = z
+  .object({
+    attributionId: idOf('attribution'),
+    affiliateId: idOf('affiliate'),
+    matchMethod: z.enum(MATCH_METHODS),
+  })
+  .meta({ id: 'Attribution', description: 'The affiliate that the install is attributed to.' });
 
-const identify = z.object({
-  deviceId,
-  customerUserId,
-  identifiedAt: instantInBody,
-  signature: z
-    .string()
-    .max(200)
-    .meta({
-      description:
-        "Hex HMAC-SHA256 of `customerUserId`, made by the app's server with the identity secret. Required if the app's setting `identityVerification` is on.",
-      examples: ['9b74c9897bac770ffc029102a200c5de47eac4a4a3f0c0e5e2b1b0a1c2d3e4f5'],
-    })
-    .nullish(),
-});
+const identify = z
+  .object({
+    deviceId,
+    customerUserId,
+    identifiedAt: instantInBody,
+    signature: z
+      .string()
+      .max(200)
+      .meta({
+        description:
+          "Hex HMAC-SHA256 of `customerUserId`, made by the app's server with the identity secret. Required if the app's setting `identityVerification` is on.",
+        examples: ['9b74c9897bac770ffc029102a200c5de47eac4a4a3f0c0e5e2b1b0a1c2d3e4f5'],
+      })
+      .nullish(),
+  })
+  .meta({ id: 'Identify', description: 'A user of a device.' });
 
-const identified = z.object({
-  attributionId: idOf('attribution'),
-  customerUserId: textField('user-4711'),
-});
+const identified = z
+  .object({
+    attributionId: idOf('attribution'),
+    customerUserId: textField('user-4711'),
+  })
+  .meta({ id: 'IdentifiedUser', description: 'The user, and the attribution of the device.' });
 
 export const sdkRoutes = [
   sdkRoute({

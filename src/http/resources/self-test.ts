@@ -35,19 +35,21 @@ function step<const T extends readonly [string, ...string[]]>(names: T) {
   });
 }
 
-const selfTest = z.object({
-  ok: z.boolean().describe('True if no step of level `error` failed.'),
-  checkedAt: epochMs,
-  providers: z.array(
-    z.object({
-      provider: z.enum(PROVIDER_NAMES),
-      configured: z.boolean(),
-      ok: z.boolean(),
-      steps: z.array(step(PROVIDER_STEPS)),
-    }),
-  ),
-  app: z.array(step(APP_STEPS)),
-});
+const selfTest = z
+  .object({
+    ok: z.boolean().describe('True if no step of level `error` failed.'),
+    checkedAt: epochMs,
+    providers: z.array(
+      z.object({
+        provider: z.enum(PROVIDER_NAMES),
+        configured: z.boolean(),
+        ok: z.boolean(),
+        steps: z.array(step(PROVIDER_STEPS)),
+      }),
+    ),
+    app: z.array(step(APP_STEPS)),
+  })
+  .meta({ id: 'SelfTest', description: 'The result of each step of the self-test.' });
 
 function presentStep<N extends StepName>({ step: name, level, ok, detail, fix }: Step<N>) {
   return { step: name, level, ok, detail, fix };

@@ -33,25 +33,27 @@ const timeseriesQuery = z.object({
   linkId: inputId('link').optional(),
 });
 
-const timeseries = z.object({
-  from: epochMs,
-  to: epochMs,
-  interval,
-  timezone: textField('Europe/Berlin'),
-  points: z
-    .array(
-      z.object({
-        at: z.int().describe('The start of the point in the time zone. Epoch milliseconds.'),
-        clicks: count,
-        installs: count,
-        identified: count,
-        paid: count.describe('Users whose first attributed payment is in this point.'),
-        revenueCents: cents,
-        commissionCents: cents,
-      }),
-    )
-    .max(MAX_POINTS),
-});
+const timeseries = z
+  .object({
+    from: epochMs,
+    to: epochMs,
+    interval,
+    timezone: textField('Europe/Berlin'),
+    points: z
+      .array(
+        z.object({
+          at: z.int().describe('The start of the point in the time zone. Epoch milliseconds.'),
+          clicks: count,
+          installs: count,
+          identified: count,
+          paid: count.describe('Users whose first attributed payment is in this point.'),
+          revenueCents: cents,
+          commissionCents: cents,
+        }),
+      )
+      .max(MAX_POINTS),
+  })
+  .meta({ id: 'Timeseries', description: 'Counts and sums per hour, day, week or month.' });
 
 function presentPoint(point: TimeseriesPoint) {
   const { at, clicks, installs, identified, paidUsers, revenueCents, commissionCents } = point;

@@ -36,41 +36,47 @@ const secret = z
   .regex(/^[!-~]([ -~]*[!-~])?$/, 'Must be printable ASCII without surrounding spaces.')
   .meta({ examples: ['whsec_Zm9yIGRvY3VtZW50YXRpb24gb25seSA3'] });
 
-const secretInput = z.strictObject({
-  secret: secret.optional(),
-  environment: environment.optional(),
-  graceSeconds: graceSeconds.optional(),
-});
+const secretInput = z
+  .strictObject({
+    secret: secret.optional(),
+    environment: environment.optional(),
+    graceSeconds: graceSeconds.optional(),
+  })
+  .meta({ id: 'WebhookSecretInput', description: 'The secret to set.' });
 
-const storedSecret = z.object({
-  provider,
-  url,
-  secret: textField(
-    'generated-secret',
-    'Returned only once, and only if the service generated it.',
-  ).optional(),
-  setupHint,
-  previousSecretExpiresAt: epochMs.nullable(),
-});
+const storedSecret = z
+  .object({
+    provider,
+    url,
+    secret: textField(
+      'generated-secret',
+      'Returned only once, and only if the service generated it.',
+    ).optional(),
+    setupHint,
+    previousSecretExpiresAt: epochMs.nullable(),
+  })
+  .meta({ id: 'WebhookSecret', description: 'The URL and secret of a provider.' });
 
-const webhookSettings = z.object({
-  items: z.array(
-    z.object({
-      provider,
-      url,
-      configured: z.boolean(),
-      environment: environment.nullable(),
-      setupHint,
-      lastDelivery: z
-        .object({
-          receivedAt: epochMs,
-          signatureValid: z.boolean(),
-          processingStatus: z.enum(PROCESSING_STATUSES),
-        })
-        .nullable(),
-    }),
-  ),
-});
+const webhookSettings = z
+  .object({
+    items: z.array(
+      z.object({
+        provider,
+        url,
+        configured: z.boolean(),
+        environment: environment.nullable(),
+        setupHint,
+        lastDelivery: z
+          .object({
+            receivedAt: epochMs,
+            signatureValid: z.boolean(),
+            processingStatus: z.enum(PROCESSING_STATUSES),
+          })
+          .nullable(),
+      }),
+    ),
+  })
+  .meta({ id: 'WebhookSettings', description: 'The URL and status of each provider.' });
 
 function presentState(publicUrl: string, appId: AppId, name: ProviderName, state: WebhookState | undefined) {
   const { receivedAt = null, signatureValid = null, processingStatus = null } = state ?? {};

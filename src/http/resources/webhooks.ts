@@ -17,18 +17,20 @@ const setupFieldSchemas: Readonly<Record<never, z.ZodType>> = Object.fromEntries
   ),
 );
 
-const webhookResponse = z.union([
-  z.object({
-    eventId: idOf('event'),
-    commissionId: idOf('commission').nullable(),
-    pending: z
-      .literal(true)
-      .describe('Present if the delivery is stored but not processed yet. Processing continues.')
-      .optional(),
-    ...setupFieldSchemas,
-  }),
-  z.object({ duplicate: z.literal(true) }),
-]);
+const webhookResponse = z
+  .union([
+    z.object({
+      eventId: idOf('event'),
+      commissionId: idOf('commission').nullable(),
+      pending: z
+        .literal(true)
+        .describe('Present if the delivery is stored but not processed yet. Processing continues.')
+        .optional(),
+      ...setupFieldSchemas,
+    }),
+    z.object({ duplicate: z.literal(true) }),
+  ])
+  .meta({ id: 'WebhookResult', description: 'What became of the webhook.' });
 
 /** Returns the field that the provider expects in the response to its test request, if `body` is one. */
 function setupFieldsOf(provider: ProviderName, body: Buffer): Readonly<Record<string, string>> {
