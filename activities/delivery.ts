@@ -10,6 +10,7 @@ import type { BindingId, CommissionId, DeliveryId } from '../src/domain/ids.ts';
 import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
 import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
 import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
+import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext } from './delivery-context.ts';
 import { evaluateAndApply, evaluateEach } from './evaluate.ts';
 import { causeForFounder } from './failures.ts';
@@ -203,6 +204,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
       const deliveryId = parseId('delivery', id);
       const context = new DeliveryContext(deps.sql, deliveryId);
       for (const step of DELIVERY_STEPS) {
+        throwIfCancelled();
         const outcome = await steps[step](deps, context);
         if (outcome !== null) return report(deliveryId, outcome);
       }

@@ -6,6 +6,7 @@ import { applyEvaluation, loadPayments, markForRecheck } from '../src/db/payment
 import type { AppliedEvaluation, NewCommission, StoredPayment } from '../src/db/payments.ts';
 import { isConnectionFailure } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
+import { throwIfCancelled } from './cancellation.ts';
 
 /** A concurrent evaluation of the payment costs one more attempt. More than this in a row means a bug. */
 const MAX_ATTEMPTS = 50;
@@ -68,6 +69,7 @@ export async function evaluateEach(
     if (isConnectionFailure(error)) throw error;
   }
   for (const paymentId of paymentIds) {
+    throwIfCancelled();
     try {
       const payment = loaded.get(paymentId) ?? (await loadPayments(sql, { paymentIds: [paymentId] }))[0];
       if (payment === undefined) continue;

@@ -490,6 +490,7 @@ const OPERATION: readonly PromiseSection[] = [
       'delivery-summary': 'the summary of a delivery workflow has its provider, app id and event id',
       'breaking-changes-noticed':
         'a change that running workflows would not survive turns a recorded history red, unless `patched()` guards it',
+      'cancelled-activity-ends': 'a cancelled attempt at a delivery does no further work beside the next one',
       'continue-as-new': 'heals, conversions, payouts and reprocess runs of any length run',
       'stuck-work-found':
         'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',
