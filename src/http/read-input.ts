@@ -5,6 +5,7 @@ import { ApiError } from './errors.ts';
 import { fieldErrors, findUnknownParameters, PARSE_OPTIONS } from './field-errors.ts';
 import { findImplausibleInstants } from './instants.ts';
 import { parseBody } from './parse-body.ts';
+import { readQuery } from './query.ts';
 import { findUnstorableText } from './storable-text.ts';
 
 /** The schema of a part of a request that a route does not read. */
@@ -24,13 +25,14 @@ export async function readInput<Q extends z.ZodType, B extends z.ZodType>(
   { now, bodyLimitBytes }: { readonly now: number; readonly bodyLimitBytes: number },
 ): Promise<{ readonly query: z.output<Q>; readonly body: z.output<B> }> {
   const parsed = schemas.body === undefined ? undefined : await parseBody(ctx, deps, bodyLimitBytes);
+  const sentQuery = schemas.query === undefined && !OWN_PATH.test(ctx.path) ? {} : readQuery(ctx);
   const unstorable = [
-    ...findUnstorableText(ctx.query, ctx.querystring),
+    ...findUnstorableText(sentQuery, ctx.querystring),
     ...(parsed === undefined ? [] : findUnstorableText(parsed.value, parsed.text)),
   ];
   if (unstorable.length > 0) throw new ApiError('invalid_request', { errors: unstorable });
   const query = (schemas.query ?? UNREAD).safeParse(
-    schemas.query === undefined ? undefined : ctx.query,
+    schemas.query === undefined ? undefined : sentQuery,
     PARSE_OPTIONS,
   );
   const body = (schemas.body ?? UNREAD).safeParse(
@@ -38,7 +40,7 @@ export async function readInput<Q extends z.ZodType, B extends z.ZodType>(
     PARSE_OPTIONS,
   );
   const errors = [
-    ...(OWN_PATH.test(ctx.path) ? findUnknownParameters(schemas.query, ctx.query) : []),
+    ...(OWN_PATH.test(ctx.path) ? findUnknownParameters(schemas.query, sentQuery) : []),
     ...fieldErrors(query.error),
     ...fieldErrors(body.error),
     ...(query.success ? findImplausibleInstants(schemas.query ?? UNREAD, query.data, now) : []),

@@ -406,6 +406,7 @@ const OPERATION: readonly PromiseSection[] = [
       'no-internals-in-errors': 'an error never contains a stack, a query or a secret',
       'allow-405': '405 with `Allow`',
       'body-413-415': '413 for a body that is too large, 415 for an unsupported one',
+      'linear-query': 'the parameters of a query are read in time proportional to their length',
       'open-body-limit': 'bodies have at most 32 KiB where no account key is needed',
       'content-encoding-415': '415 for a body with a `Content-Encoding`',
       'large-bodies-bounded': 'the large bodies that are being received take a bounded amount of memory',
