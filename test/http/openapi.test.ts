@@ -143,6 +143,21 @@ describe('the documentation page', () => {
     }
   });
 
+  test.each([
+    ['/docs/:file', '/docs/swagger-ui-bundle.js', { file: 'swagger-ui-bundle.js' }],
+    ['/openapi.json', '/openapi.json', {}],
+  ] as const)('the responses of %s share their memory', async (routePath, at, params) => {
+    const route = routes.find(({ path }) => path === routePath);
+    const bodies = [];
+    for (let nth = 0; nth < 2; nth += 1) {
+      const ctx = { path: at, query: {}, querystring: '', set: () => {}, body: undefined };
+      await route?.run(ctx as never, { now: Date.now, publicUrl: 'https://x' } as never, params);
+      bodies.push(ctx.body);
+    }
+    expect(bodies[0]).toBeInstanceOf(Buffer);
+    expect(bodies[0]).toBe(bodies[1]);
+  });
+
   // @promise get-docs-file
   test.each([['..%2fpackage.json'], ['index.js'], ['__proto__'], ['swagger-ui.css.map']])(
     'the file %s of the same folder is not served',

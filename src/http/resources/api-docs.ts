@@ -56,15 +56,25 @@ function page(contentType: string, body: string | Buffer): RawReply {
   return { headers: { 'Content-Type': contentType, 'Cache-Control': 'no-cache' }, body };
 }
 
-/** The OpenAPI document as text, by public URL. It is cached because creating it is slow enough for a denial of service. */
-const documents = new Map<string, string>();
+/**
+ * The OpenAPI document by public URL, and the files of the page by name. They are cached because creating the document is
+ * slow enough for a denial of service, and as bytes, so that callers who do not read their responses share the memory.
+ */
+const documents = new Map<string, Buffer>();
+const files = new Map<string, Promise<Buffer>>();
 
-function openApiText(groups: readonly RouteGroup[], publicUrl: string): string {
+function openApiBytes(groups: readonly RouteGroup[], publicUrl: string): Buffer {
   const known = documents.get(publicUrl);
   if (known !== undefined) return known;
-  const text = JSON.stringify(openApiDocument(groups, publicUrl));
-  documents.set(publicUrl, text);
-  return text;
+  const bytes = Buffer.from(JSON.stringify(openApiDocument(groups, publicUrl)));
+  documents.set(publicUrl, bytes);
+  return bytes;
+}
+
+async function readAsset(file: string): Promise<Buffer> {
+  const read = files.get(file) ?? readFile(path.join(assetFolder, file));
+  files.set(file, read);
+  return await read;
 }
 
 /** The OpenAPI document, and the page that shows it. `groups` returns all routes, including these. */
@@ -80,7 +90,7 @@ export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Rou
       schema: z.looseObject({ openapi: z.string() }),
     },
     handler: async ({ deps }) =>
-      page('application/json; charset=utf-8', openApiText(groups(), deps.publicUrl)),
+      page('application/json; charset=utf-8', openApiBytes(groups(), deps.publicUrl)),
   }),
 
   rawPublicRoute({
@@ -130,7 +140,7 @@ export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Rou
       if (file === 'start.js') return page('text/javascript; charset=utf-8', START_SCRIPT);
       const contentType = Object.hasOwn(ASSETS, file) ? ASSETS[file] : undefined;
       if (contentType === undefined) throw notFound();
-      return page(contentType, await readFile(path.join(assetFolder, file)));
+      return page(contentType, await readAsset(file));
     },
   }),
 ];
