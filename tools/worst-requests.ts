@@ -1,0 +1,210 @@
+import { randomUUID } from 'node:crypto';
+
+/** What the requests need to know about the instance. */
+export interface Target {
+  readonly url: string;
+  readonly appId: string;
+  readonly slug: string;
+  readonly linkSubdomain: string;
+  readonly sdkKey: string;
+}
+
+/** A request as it is sent. */
+export interface SentRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer | null;
+}
+
+/** The worst request of a route, of one kind. */
+export interface WorstCase {
+  readonly route: string;
+  /** What is bad about it. */
+  readonly what: string;
+  readonly request: (target: Target) => SentRequest;
+}
+
+const KIB = 1024;
+const OPEN_BODY = 32 * KIB;
+const WEBHOOK_BODY = KIB * KIB;
+/** Almost everything that the parser of Node accepts: 16 KiB for the address and all headers together. */
+const LONG_HEADER = 15 * KIB;
+
+const json = (body: string) => ({
+  headers: { 'content-type': 'application/json' },
+  body: Buffer.from(body),
+});
+
+/** Fills the JSON text of an object up to the limit with another field, whose value `filled` returns for a length. */
+function filled(body: object, value: (length: number) => string): string {
+  const start = `${JSON.stringify(body).slice(0, -1)},"padding":`;
+  return `${start}${value(OPEN_BODY - start.length - 1)}}`;
+}
+
+const repeated = (unit: string, length: number) => unit.repeat(Math.max(0, Math.floor(length / unit.length)));
+
+/** Values of unknown fields that cost the most for each way of reading a body. */
+const PADDINGS: readonly (readonly [string, (length: number) => string])[] = [
+  ['one long text', (length) => `"${repeated('x', length - 2)}"`],
+  ['nested arrays', (length) => `${repeated('[', length / 2)}${repeated(']', length / 2)}`],
+  ['many values after an escape', (length) => `["\\ud83d\\ude00"${repeated(',1', length - 16)}]`],
+  ['many objects after an escape', (length) => `["\\ud83d\\ude00"${repeated(',{"a":1}', length - 16)}]`],
+  [
+    'names that look like array indexes',
+    (length) => {
+      const names = Array.from({ length: Math.floor(length / 12) }, (_, nth) => `"${nth * 16_384}":1`);
+      return `{${names
+        .join(',')
+        .slice(0, length - 2)
+        .replace(/,[^,]*$/, '')}}`;
+    },
+  ],
+  ['texts that cannot be stored', (length) => `[${repeated('"\\u0000",', length - 14)}"\\u0000"]`],
+  ['an error at the end', (length) => `[${repeated('{"a":1},', length - 2)}`],
+];
+
+const longAgent = `Mozilla/5.0 ${'(compatible; bot; like Gecko) '.repeat(500)}`;
+
+function post(
+  route: string,
+  body: (target: Target) => object,
+  key: (target: Target) => string | null,
+): WorstCase[] {
+  return PADDINGS.map(([what, value]) => ({
+    route: `POST ${route}`,
+    what,
+    request: (target) => {
+      const { headers, body: bytes } = json(filled(body(target), value));
+      const bearer = key(target);
+      return {
+        method: 'POST',
+        path: route,
+        headers: { ...headers, ...(bearer === null ? {} : { authorization: `Bearer ${bearer}` }) },
+        body: bytes,
+      };
+    },
+  }));
+}
+
+function get(
+  route: string,
+  what: string,
+  path: (target: Target) => string,
+  headers: Record<string, string> = {},
+): WorstCase {
+  return {
+    route: `GET ${route}`,
+    what,
+    request: (target) => ({ method: 'GET', path: path(target), headers, body: null }),
+  };
+}
+
+const nowSeconds = () => Math.floor(Date.now() / 1000);
+const ten = (signature: string, separator: string) =>
+  Array.from({ length: 10 }, () => signature).join(separator);
+
+function webhook(provider: string, what: string, headers: () => Record<string, string>): WorstCase {
+  const body = Buffer.alloc(WEBHOOK_BODY, '{"a":1},');
+  return {
+    route: 'POST /webhooks/…',
+    what: `${provider}: ${what}`,
+    request: ({ appId }) => ({
+      method: 'POST',
+      path: `/webhooks/${provider}/${appId}`,
+      headers: { 'content-type': 'application/json', ...headers() },
+      body,
+    }),
+  };
+}
+
+/** The worst requests of every route that needs no account key. */
+export const WORST_CASES: readonly WorstCase[] = [
+  ...post(
+    '/clicks',
+    ({ appId, slug }) => ({
+      customerAppId: appId,
+      slug,
+      claimToken: randomUUID(),
+      ipHash: randomUUID().repeat(5),
+      userAgent: longAgent.slice(0, 8_000),
+    }),
+    () => null,
+  ),
+  ...post(
+    '/sdk/install',
+    ({ slug }) => ({
+      deviceId: randomUUID().repeat(5),
+      claimToken: randomUUID(),
+      affiliateCode: slug,
+      firstOpenAt: Date.now(),
+      deferred: true,
+    }),
+    ({ sdkKey }) => sdkKey,
+  ),
+  ...post(
+    '/sdk/identify',
+    () => ({
+      deviceId: randomUUID().repeat(5),
+      customerUserId: randomUUID().repeat(14),
+      identifiedAt: Date.now(),
+    }),
+    ({ sdkKey }) => sdkKey,
+  ),
+  get(
+    '/l/:linkSubdomain/:slug',
+    'a long User-Agent',
+    ({ linkSubdomain, slug }) => `/l/${linkSubdomain}/${slug}`,
+    { 'user-agent': longAgent.slice(0, LONG_HEADER) },
+  ),
+  get(
+    '/l/:linkSubdomain/:slug',
+    'many parameters',
+    ({ linkSubdomain, slug }) => `/l/${linkSubdomain}/${slug}?${repeated('a&', LONG_HEADER)}`,
+  ),
+  get('/l/:slug', 'an unknown host', ({ slug }) => `/l/${slug}`, {
+    host: repeated('a.', 250) + 'example.com',
+  }),
+  webhook('stripe', '1 MiB, ten wrong signatures, three secrets', () => ({
+    'stripe-signature': `t=${nowSeconds()},${ten(`v1=${'0'.repeat(64)}`, ',')}`,
+  })),
+  webhook('stripe', '1 MiB, an old time, three secrets', () => ({
+    'stripe-signature': `t=1,${ten(`v1=${'0'.repeat(64)}`, ',')}`,
+  })),
+  webhook('stripe', '1 MiB, thousands of signatures', () => ({
+    'stripe-signature': `t=${nowSeconds()}${repeated(',v1=', LONG_HEADER)}`,
+  })),
+  webhook('superwall', '1 MiB, ten wrong signatures, three secrets', () => ({
+    'svix-id': 'msg_1',
+    'svix-timestamp': String(nowSeconds()),
+    'svix-signature': ten(`v1,${'0'.repeat(44)}`, ' '),
+  })),
+  webhook('adapty', '1 MiB, a long wrong token, three secrets', () => ({
+    authorization: `Bearer ${repeated('x', LONG_HEADER)}`,
+  })),
+  get('/healthz', 'many parameters', () => `/healthz?${repeated('a&', LONG_HEADER)}`),
+  get('/readyz', 'many parameters', () => `/readyz?${repeated('a&', LONG_HEADER)}`),
+  get('/openapi.json', 'the document', () => '/openapi.json'),
+  get('/', 'the redirect', () => '/'),
+  get('/docs', 'the page', () => '/docs'),
+  get('/docs/:file', 'the largest file', () => '/docs/swagger-ui-bundle.js'),
+  get('(no route)', 'a long path', () => `/${repeated('a/', LONG_HEADER)}`),
+  get('(no route)', 'a path of escapes', () => `/l/${repeated('%e2%82%ac', LONG_HEADER)}`),
+  get('/apps', 'a long invalid key', () => '/apps', {
+    authorization: `Bearer ${repeated('x', LONG_HEADER)}`,
+  }),
+  {
+    route: 'OPTIONS /clicks',
+    what: 'a long preflight',
+    request: () => ({
+      method: 'OPTIONS',
+      path: '/clicks',
+      headers: {
+        origin: 'https://example.com',
+        'access-control-request-method': 'POST',
+        'access-control-request-headers': repeated('a,', LONG_HEADER - 200),
+      },
+      body: null,
+    }),
+  },
+];
