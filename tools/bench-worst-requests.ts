@@ -1,3 +1,4 @@
+/* oxlint-disable unicorn/require-post-message-target-origin -- threads have no origin */
 import { readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
@@ -13,7 +14,7 @@ import { createAccountKey } from '../src/db/account-keys.ts';
 import { createAccount } from '../src/db/accounts.ts';
 import { runServer } from '../src/server.ts';
 import { WORST_CASES } from './worst-requests.ts';
-import type { SentRequest, Target } from './worst-requests.ts';
+import type { SentRequest, Target, WorstCase } from './worst-requests.ts';
 
 /**
  * `npm run bench:worst-requests`: sends the worst request of every route without an account key to a new instance, one
@@ -87,15 +88,16 @@ async function hold(url: string, sent: SentRequest, unfinished: boolean): Promis
   );
 }
 
+function caseOf(index: number): WorstCase {
+  const found = WORST_CASES[index];
+  if (found === undefined) throw new Error(`no case ${index}`);
+  return found;
+}
+
 /** The sending thread: it has an event loop of its own, so that only the service is measured. */
 function startSending(target: Target): void {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   let held: Socket[] = [];
-  const caseOf = (index: number) => {
-    const found = WORST_CASES[index];
-    if (found === undefined) throw new Error(`no case ${index}`);
-    return found;
-  };
   const run = async (task: Task): Promise<number> => {
     switch (task.kind) {
       case 'send': {
@@ -132,6 +134,10 @@ async function memoryBytes(): Promise<number> {
   globalThis.gc?.();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
+}
+
+function kib(bytes: number): string {
+  return (bytes / 1024).toFixed(bytes < 10_240 ? 1 : 0);
 }
 
 interface Figures {
@@ -236,7 +242,6 @@ async function main(): Promise<void> {
     };
   };
 
-  const kib = (bytes: number) => (bytes / 1024).toFixed(bytes < 10_240 ? 1 : 0);
   process.stdout.write(`${cpus()[0]?.model}, ${cpus().length} cores, Node ${process.version}\n\n`);
   process.stdout.write(
     '| Route | Worst request | Status | CPU, ms | Event loop, ms | Memory while it arrives, KiB | Memory while the response is not read, KiB | Stored, bytes |\n' +
