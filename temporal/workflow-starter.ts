@@ -43,6 +43,7 @@ const WORKFLOWS = {
     awaited: false,
   },
   convert: { id: (_, taskQueue) => workflowIds.convert(taskQueue), eager: true, awaited: false },
+  sweep: { id: (_, taskQueue) => workflowIds.sweepNow(taskQueue), eager: false, awaited: false },
 } as const satisfies { readonly [Name in keyof Workflows]?: WorkflowRow<Name> };
 
 type StartedWorkflow = keyof typeof WORKFLOWS;
@@ -67,6 +68,8 @@ const DRAIN_MS = 2_000;
 const RELAY_WAIT_MS = 2_000;
 /** Commissions that are due sooner than this have no hold timer. The sweep, once a minute, costs them less. */
 const SHORTEST_HOLD_MS = 2 * MINUTE_MS;
+/** How long commissions that are due when they are written are collected for one sweep of their own. */
+const SWEEP_NOW_MS = 1_000;
 /** A worker that dies in the middle of a task is given up on after this. */
 const WORKFLOW_TASK_TIMEOUT = '3s' as const;
 
@@ -96,6 +99,8 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   readonly #settledRequests = new PendingResults<true>();
   readonly #holds: HoldQueue;
   readonly #inFlight = new Set<Promise<unknown>>();
+  /** Set while commissions that are due already wait for a sweep. */
+  #sweepTimer: NodeJS.Timeout | undefined;
 
   constructor(deps: WorkflowStarterDeps) {
     this.#deps = deps;
@@ -206,11 +211,24 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     this.#inBackground(this.#start('reprocess', { reprocessRunId }));
   }
 
-  /** Starts the hold timers of new commissions, after the responses of their requests. The sweep matures the others. */
+  /**
+   * Starts the hold timers of new commissions, after the responses of their requests. The sweep matures the others: with
+   * its next run, or within about a second if a commission is due already, as without a hold period.
+   */
   startHolds(commissions: readonly NewCommission[]): void {
     const { shortestHoldMs = SHORTEST_HOLD_MS } = this.#deps;
     const now = Date.now();
-    this.#holds.add(commissions.filter(({ dueAt }) => Math.max(0, dueAt - now) >= shortestHoldMs));
+    const hasTimer = ({ dueAt }: NewCommission) => Math.max(0, dueAt - now) >= shortestHoldMs;
+    this.#holds.add(commissions.filter(hasTimer));
+    if (commissions.some((commission) => !hasTimer(commission) && commission.dueAt <= now)) this.#sweepNow();
+  }
+
+  /** Starts one sweep for all commissions of the next second. If it runs already, or Temporal is away, the Schedule does it. */
+  #sweepNow(): void {
+    this.#sweepTimer ??= setTimeout(() => {
+      this.#sweepTimer = undefined;
+      this.#inBackground(this.#start('sweep', undefined));
+    }, SWEEP_NOW_MS).unref();
   }
 
   /** Passes the outcome of a delivery to the requests that wait for it: here, else in the other processes. */
@@ -239,6 +257,7 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
    * replaces the others.
    */
   async drain(withinMs = DRAIN_MS): Promise<void> {
+    clearTimeout(this.#sweepTimer);
     this.#inBackground(this.#holds.stop(withinMs));
     await Promise.all(this.#inFlight);
   }

@@ -9,6 +9,8 @@ export const workflowIds = {
   reprocess: (reprocessRunId: string) => `reprocess:${reprocessRunId}`,
   /** A Schedule of an installation. Its runs have this id and their time. */
   schedule: (workflow: string, taskQueue: string) => `${workflow}:${taskQueue}`,
+  /** A sweep between those of the Schedule. */
+  sweepNow: (taskQueue: string) => `sweep-now:${taskQueue}`,
   /** One workflow per task queue evaluates all payments without an exchange rate. */
   convert: (taskQueue: string) => `convert:${taskQueue}`,
 } as const;

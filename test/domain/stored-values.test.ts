@@ -43,6 +43,7 @@ describe('values that callers and rows store', () => {
     expect(workflowIds.reprocess('rpr_1')).toBe('reprocess:rpr_1');
     expect(workflowIds.schedule('sweep', 'tributary-ins_1')).toBe('sweep:tributary-ins_1');
     expect(workflowIds.convert('tributary')).toBe('convert:tributary');
+    expect(workflowIds.sweepNow('tributary')).toBe('sweep-now:tributary');
   });
 });
 

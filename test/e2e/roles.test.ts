@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { createLedgerActivities } from '../../activities/ledger.ts';
 import { listenTo } from '../../src/db/notifications.ts';
 import { connect } from '../../src/db/sql.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -24,6 +24,7 @@ beforeAll(async () => {
     settings: {
       role: 'worker',
       databaseUrl: api.database.url,
+      shortestHoldMs: 2 * MINUTE_MS,
     },
   });
   founder = await setUpFounder(api);
@@ -41,6 +42,16 @@ test('a webhook and an export succeed when the API and the worker are separate s
   const csv = await founder.exportCsv();
   expect(csv.status).toBe(200);
   expect(csv.text.trimEnd().split('\r\n')).toHaveLength(2);
+});
+
+// @promise due-at-once-swept
+test('a commission that is due when it is written matures within seconds, without a timer or a Schedule', async () => {
+  const { body } = await founder.purchase(await founder.customer(), 10);
+  await eventually('it matured', async () => {
+    const { status } = await api.sql.one<{ status: string }>`
+      select status from commissions where id = ${body.commissionId}`;
+    return status === 'matured';
+  });
 });
 
 // @promise outcome-from-the-commit

@@ -281,6 +281,7 @@ const MONEY: readonly PromiseSection[] = [
       'sweep-replaces-timer': 'the sweep replaces a lost timer',
       'near-holds-by-sweep':
         'the sweep alone matures a commission that is due within two minutes of its creation',
+      'due-at-once-swept': 'a commission that is due when it is written matures within seconds',
       'hold-timers-sweep': 'with `HOLD_TIMERS=sweep` the sweep alone matures commissions',
       'sweep-whole-backlog': 'a sweep matures all overdue commissions, page by page',
       'export-matures': 'an export matures due commissions',

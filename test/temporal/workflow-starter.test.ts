@@ -87,6 +87,16 @@ test('a commission that is due within two minutes has no hold timer, and a later
   expect(starts.map(({ workflowId }) => workflowId)).toEqual([`hold:${late.commissionId}`]);
 });
 
+// @promise due-at-once-swept
+test('commissions that are due when they are written are swept once, within seconds', async () => {
+  const { starter, starts } = recordingStarter();
+  starter.startHolds([dueIn(-MINUTE_MS), dueIn(MINUTE_MS)]);
+  starter.startHolds([dueIn(-MINUTE_MS)]);
+  await sleep(1_200);
+  await starter.drain();
+  expect(starts.map(({ workflowId }) => workflowId)).toEqual(['sweep-now:q']);
+});
+
 // @promise hold-timers-sweep
 test('with HOLD_TIMERS=sweep no commission has a hold timer', async () => {
   const { starter, starts } = recordingStarter({ shortestHoldMs: Infinity });
