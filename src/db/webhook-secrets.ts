@@ -28,53 +28,43 @@ export interface NewWebhookSecret {
 /** The most secrets of an app and provider that are valid at once. Each costs every request one check. */
 export const MAX_LIVE_SECRETS = 3;
 
-/** The result of `putWebhookSecret`. */
-export type PutSecretResult =
-  | { readonly kind: 'stored'; readonly previousEndsAt: number | null }
-  | { readonly kind: 'too_many' };
-
 /**
- * Inserts a secret as the current one. Returns when the earlier ones expire, or null if there is none; and `too_many`,
- * without a change, if too many earlier ones would stay valid.
+ * Inserts a secret as the current one. The newest earlier ones stay valid until `previousEndsAt`; those beyond
+ * `MAX_LIVE_SECRETS` expire at once. Returns when the previous one expires, or null if there is none.
  */
-export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Promise<PutSecretResult> {
+export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Promise<number | null> {
   const { appId, provider, environment, ciphertext, encryptionKeyId, at, previousEndsAt, keyIds } = secret;
   const id = newId('secret');
   // The insert reads the result of the update, so it runs after it, when the previous secret is no longer current. Two
-  // calls at once conflict on the current one, so the second counts the secret of the first.
+  // calls at once conflict on the current one, so the second finds the secret of the first.
   const row = await retryAfterConflict(
     'webhook_secrets_one_current',
-    () => sql.one<{ hadPrevious: boolean; isStored: boolean }>`
-      with live as (
-        select count(*) as others from webhook_secrets
-         where app_id = ${appId} and provider = ${provider} and id <> ${id}
+    () => sql.one<{ hadPrevious: boolean }>`
+      with kept as (
+        select id from webhook_secrets
+         where app_id = ${appId} and provider = ${provider} and (expires_at is null or expires_at > ${instant(at)})
            and encryption_key_id = any(${[...keyIds]}::text[])
-           and least(coalesce(expires_at, 'infinity'), ${instant(previousEndsAt)}::timestamptz) > ${instant(at)}
+         order by expires_at is null desc, created_at desc, id desc
+         limit ${MAX_LIVE_SECRETS - 1}
       ), ended as (
-        update webhook_secrets
-           set expires_at = case when encryption_key_id = any(${[...keyIds]}::text[]) then ${instant(previousEndsAt)}::timestamptz
+        update webhook_secrets s
+           set expires_at = case when exists (select from kept where kept.id = s.id)
+                                 then least(s.expires_at, ${instant(previousEndsAt)}::timestamptz)
                                  else ${instant(at)}::timestamptz end
-         where app_id = ${appId} and provider = ${provider} and id <> ${id}
-           and (expires_at is null or expires_at > ${instant(previousEndsAt)}
-                or expires_at > ${instant(at)} and encryption_key_id <> all(${[...keyIds]}::text[]))
+         where s.app_id = ${appId} and s.provider = ${provider} and (s.expires_at is null or s.expires_at > ${instant(at)})
            and not exists (select from webhook_secrets where id = ${id})
-           and (select others from live) < ${MAX_LIVE_SECRETS}
-        returning id
+        returning s.id
       ), added as (
         insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
         select ${id}::text, ${appId}::text, ${provider}::text, ${environment}::text, ${ciphertext}::bytea,
                ${encryptionKeyId}::text
           from (select count(*) from ended) n
-         where (select others from live) < ${MAX_LIVE_SECRETS}
         on conflict (id) do nothing
-        returning id
       )
-      select exists (select from added) or exists (select from webhook_secrets where id = ${id}) as is_stored,
-             exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id})
+      select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id})
              as had_previous`,
   );
-  if (!row.isStored) return { kind: 'too_many' };
-  return { kind: 'stored', previousEndsAt: row.hadPrevious ? previousEndsAt : null };
+  return row.hadPrevious ? previousEndsAt : null;
 }
 
 /** The state of a provider's webhooks, for display. */

@@ -85,11 +85,6 @@ export const ERRORS = {
     'The app has no identity secret',
     'Create it with `POST /apps/:appId/identity-secret/rotate`, then turn on `identityVerification`.',
   ],
-  too_many_secrets: [
-    409,
-    'Too many webhook secrets are valid',
-    'Wait until an earlier secret expires, or set `graceSeconds` to 0, which ends all earlier ones at once.',
-  ],
   total_changed: [409, 'The total has changed', 'Nothing was paid. Check the preview, then export again.'],
   idempotency_key_reused: [
     409,

@@ -2,9 +2,7 @@ import { visit } from 'jsonc-parser';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
-import { readBody } from './read-body.ts';
-
-const JSON_TYPES = ['application/json', '+json'];
+import { JSON_TYPES, readText } from './read-body.ts';
 
 /** A JSON object or array. Other JSON values are no body of this API. */
 const JSON_CONTAINER = /^[ \t\r\n]*[{[]/;
@@ -73,14 +71,14 @@ export async function parseBody(
   limitBytes: number,
 ): Promise<ParsedBody | undefined> {
   if (ctx.get('Content-Length') === '0') return undefined;
-  const isJson = ctx.is(JSON_TYPES);
+  const isJson = ctx.is([...JSON_TYPES]);
   if (isJson === null) return undefined;
   if (isJson === false)
     throw new ApiError('unsupported_media_type', {
       detail: 'The Content-Type is not JSON. Send application/json.',
     });
   refuseEncoding(ctx);
-  const text = new TextDecoder().decode(await readBody(ctx, deps, limitBytes));
+  const text = await readText(ctx, deps, limitBytes);
   if (text === '') return undefined;
   if (!JSON_CONTAINER.test(text)) throw invalidJson(text);
   try {

@@ -1,7 +1,11 @@
+import { koaBody } from 'koa-body';
 import getRawBody from 'raw-body';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
+
+/** The media types of a JSON body. */
+export const JSON_TYPES = ['application/json', '+json'] as const;
 
 /** Returns the error for an exception of `raw-body`. */
 function toApiError(error: unknown, limitBytes: number): ApiError {
@@ -17,19 +21,53 @@ function toApiError(error: unknown, limitBytes: number): ApiError {
       });
 }
 
-/** Returns the bytes of a request's body as they were sent. Throws 400, 413, or 503 when too much memory is in use. */
-export async function readBody(
+/** Reads a body while its memory is reserved. Throws 400, 413, or 503 when too much memory is in use. */
+async function withinBudget<T>(
   ctx: HttpContext,
   { bodyBudget }: Pick<HttpDeps, 'bodyBudget'>,
   limitBytes: number,
-): Promise<Buffer> {
-  const length = ctx.request.length;
-  const free = bodyBudget.reserve(ctx.ip, Math.min(length ?? limitBytes, limitBytes));
+  read: () => Promise<T>,
+): Promise<T> {
+  const free = bodyBudget.reserve(ctx.ip, Math.min(ctx.request.length ?? limitBytes, limitBytes));
   try {
-    return await getRawBody(ctx.req, { limit: limitBytes, ...(length === undefined ? {} : { length }) });
+    return await read();
   } catch (error) {
     throw toApiError(error, limitBytes);
   } finally {
     free();
   }
+}
+
+/** Returns the bytes of a request's body as they were sent. Throws 400, 413, or 503 when too much memory is in use. */
+export async function readBytes(
+  ctx: HttpContext,
+  deps: Pick<HttpDeps, 'bodyBudget'>,
+  limitBytes: number,
+): Promise<Buffer> {
+  const { length } = ctx.request;
+  return await withinBudget(ctx, deps, limitBytes, () =>
+    getRawBody(ctx.req, { limit: limitBytes, ...(length === undefined ? {} : { length }) }),
+  );
+}
+
+/**
+ * Returns the text of a request's body. Throws as `readBytes`. The caller has refused a `Content-Encoding`, which this
+ * would decompress.
+ */
+export async function readText(
+  ctx: HttpContext,
+  deps: Pick<HttpDeps, 'bodyBudget'>,
+  limitBytes: number,
+): Promise<string> {
+  const read = koaBody({
+    json: false,
+    urlencoded: false,
+    multipart: false,
+    text: true,
+    textTypes: [...JSON_TYPES],
+    textLimit: limitBytes,
+  });
+  await withinBudget(ctx, deps, limitBytes, () => read(ctx, async () => {}));
+  const { body } = ctx.request as { body?: unknown };
+  return typeof body === 'string' ? body : '';
 }

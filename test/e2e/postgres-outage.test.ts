@@ -68,7 +68,7 @@ describe('an outage of Postgres', () => {
     await expect(service.relay.round()).rejects.toThrow('database');
     expect(away.map(({ result }) => result.status)).toEqual(away.map(() => 503));
     expect(Math.max(...away.map(({ took }) => took))).toBeLessThan(6);
-    expect(away.at(-1)?.result.text).toContain('Postgres');
+    expect(away.at(-1)?.result.text).toContain('Not available: database');
     expect(away[0]?.result.headers.get('retry-after')).toMatch(/^[1-9]/);
 
     proxy.restore();

@@ -151,7 +151,7 @@ describe('the documentation page', () => {
     const bodies = [];
     for (let nth = 0; nth < 2; nth += 1) {
       const ctx = { path: at, query: {}, querystring: '', set: () => {}, body: undefined };
-      await route?.run(ctx as never, { now: Date.now, publicUrl: 'https://x' } as never, params);
+      await route?.run(ctx as never, { now: Date.now, publicUrl: 'https://x', intake: {} } as never, params);
       bodies.push(ctx.body);
     }
     expect(bodies[0]).toBeInstanceOf(Buffer);

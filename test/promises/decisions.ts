@@ -76,7 +76,7 @@ const IDENTITY: readonly PromiseSection[] = [
       'first-key-encrypts': 'the first encryption key encrypts, every key decrypts',
       'ciphertext-bound': 'a ciphertext that was changed or moved cannot be decrypted',
       'live-secrets-limit':
-        'at most three secrets of an app and provider are valid at once; else 409 `too_many_secrets`',
+        'at most three secrets of an app and provider are valid at once; a fourth ends the oldest',
       'secret-strength':
         'a static token has at least 24 characters, a Svix key at least 16 bytes, and a signing secret its whole length',
       'paddle-environment-required': 'a secret of Paddle requires an `environment`',

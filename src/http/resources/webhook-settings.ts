@@ -14,7 +14,7 @@ import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import { webhookUrl } from '../../domain/webhook-url.ts';
 import { isProviderName, PROVIDER_NAMES, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
-import { ApiError, invalidField, notFound } from '../errors.ts';
+import { invalidField, notFound } from '../errors.ts';
 import { epochMs, graceSeconds, textField } from '../fields.ts';
 import { appRoute } from '../route.ts';
 
@@ -136,8 +136,7 @@ export const webhookSettingsRoutes = [
     permission: 'setup',
     operationId: 'putWebhookSecret',
     summary: "Sets a provider's webhook secret.",
-    errors: ['too_many_secrets'],
-    description: `The previous secret stays valid for the grace period; at most ${MAX_LIVE_SECRETS} are valid at once. For ${GENERATED_FOR} a secret is generated if none is sent.`,
+    description: `The previous secret stays valid for the grace period. At most ${MAX_LIVE_SECRETS} are valid at once: one more ends the oldest. For ${GENERATED_FOR} a secret is generated if none is sent.`,
     body: secretInput,
     response: { status: 200, schema: storedSecret },
     handler: async ({ deps, app, params, body, now }) => {
@@ -150,7 +149,7 @@ export const webhookSettingsRoutes = [
       const { stored, shown } = secretOf(name, body.secret);
       const problem = providers[name].secretProblem(stored);
       if (problem !== null) throw invalidField('secret', problem);
-      const result = await putWebhookSecret(deps.sql, {
+      const previousSecretExpiresAt = await putWebhookSecret(deps.sql, {
         appId: app.id,
         provider: name,
         environment: body.environment ?? 'production',
@@ -159,17 +158,12 @@ export const webhookSettingsRoutes = [
         at: now,
         previousEndsAt: now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000,
       });
-      if (result.kind === 'too_many') {
-        throw new ApiError('too_many_secrets', {
-          detail: `${MAX_LIVE_SECRETS} secrets for ${title} are valid. Wait until one expires, or send \`graceSeconds\`: 0 to end all of them now.`,
-        });
-      }
       return {
         provider: name,
         url: webhookUrl(deps.publicUrl, name, app.id),
         ...shown,
         setupHint: providers[name].setupHint,
-        previousSecretExpiresAt: result.previousEndsAt,
+        previousSecretExpiresAt,
       };
     },
   }),

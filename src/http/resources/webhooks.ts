@@ -4,7 +4,7 @@ import { isProviderName, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { idOf } from '../fields.ts';
-import { readBody } from '../read-body.ts';
+import { readBytes } from '../read-body.ts';
 import { addressCaller, refuseOverLimit } from '../rate-limits.ts';
 import { webhookRoute } from '../route.ts';
 
@@ -61,7 +61,7 @@ export const webhookRoutes = [
         receivedAt: now,
         // The raw bytes, because signatures cover them and not the parsed value.
         readBody: async () => {
-          body = await readBody(ctx, deps, BODY_LIMIT_BYTES);
+          body = await readBytes(ctx, deps, BODY_LIMIT_BYTES);
           return body;
         },
       });
