@@ -327,7 +327,11 @@ export async function findWaitingPayments(
   return rows.map((row) => row.id);
 }
 
-/** Returns marked payments with one of a provider's keys, at most `limit`: those that wait for the user of a new link. */
+/**
+ * Returns at most `limit` payments with one of a provider's keys that may wait for the user of a new link: the marked ones,
+ * and before them those of the last minute. A payment that was stored and evaluated while the link was being committed has
+ * no mark: neither statement saw the row of the other.
+ */
 export async function findLinkedPayments(
   sql: Sql,
   appId: AppId,
@@ -336,11 +340,13 @@ export async function findLinkedPayments(
   limit: number,
 ): Promise<PaymentId[]> {
   const rows = await sql<{ id: PaymentId }>`
-    select distinct p.id
-      from payment_user_keys k join payments p on p.id = k.payment_id
-     where k.app_id = ${appId} and k.source = ${source} and k.user_key = any(${[...userKeys]}::text[])
-       and p.recheck_since is not null and p.binding_id is null
-     order by p.id limit ${limit}`;
+    select id from (
+      select distinct p.id, p.recheck_since is not null as is_marked
+        from payment_user_keys k join payments p on p.id = k.payment_id
+       where k.app_id = ${appId} and k.source = ${source} and k.user_key = any(${[...userKeys]}::text[])
+         and p.binding_id is null and p.environment = 'production'
+         and (p.recheck_since is not null or p.evaluated_at is null or p.evaluated_at > now() - interval '1 minute')) linked
+     order by is_marked, id limit ${limit}`;
   return rows.map((row) => row.id);
 }
 

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { pino } from 'pino';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
@@ -201,6 +202,29 @@ describe('payments that wait for the user of a subscription', () => {
     await identify(userId);
     expect(await heal(userId)).toBe(true);
     expect(await books()).toMatchObject({ earnings: 51, cents: 51 * 200 });
+  });
+
+  // @promise waiting-payments-all
+  test('a payment that is stored and evaluated while the link to its user is being committed earns', async () => {
+    const [userId, subscriptionId] = [await newUser(), `sub_${randomUUID()}`];
+    const committing = new pg.Client({ connectionString: api.database.url });
+    await committing.connect();
+    try {
+      // What the delivery of the subscription stores. Its mark does not see the payment, which does not see the link.
+      await committing.query('begin');
+      await committing.query(
+        `insert into user_links (app_id, environment, source, user_key, customer_user_id)
+         values ($1, 'production', 'stripe', $2, $3)`,
+        [app.appId, subscriptionId, userId],
+      );
+      await waitingInvoices(subscriptionId, 1);
+      await committing.query('commit');
+    } finally {
+      await committing.end();
+    }
+    expect(await books()).toMatchObject({ earnings: 0, marked: 0 });
+    await deliver(subscriptionOf(subscriptionId, userId));
+    expect(await books()).toMatchObject({ earnings: 1, cents: 200 });
   });
 
   // @promise waiting-payments-failing
