@@ -1,19 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { pino } from 'pino';
-import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
-import { createSecretBox } from '../../src/config/secret-box.ts';
 import { listAppIds } from '../../src/db/apps.ts';
 import { finishDelivery } from '../../src/db/deliveries.ts';
-import { withRollback } from '../../src/db/with-rollback.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
-import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
-import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import { newAffiliate, newApp } from '../support/api.ts';
+import { startProcessingApi } from '../support/processing-api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import {
   adaptyEvent,
@@ -47,28 +43,19 @@ let activities: Activities;
 let isEarlierVersion = false;
 
 beforeAll(async () => {
-  api = await startTestApi({
-    workflows: {
-      processDelivery: async ({ deliveryId: id }) => {
-        if (isEarlierVersion) {
-          const reason = 'an earlier version could not read it';
-          await finishDelivery(api.sql, id, { status: 'failed', reason, sourceEventId: null, eventCount: 0 });
-          return null;
-        }
-        return await activities.processDelivery(id);
-      },
-      healBinding: () => {},
-      settlePayout: async () => {},
+  ({ api, activities } = await startProcessingApi({
+    processDelivery: async ({ deliveryId }, run) => {
+      if (!isEarlierVersion) return await run();
+      const reason = 'an earlier version could not read it';
+      await finishDelivery(api.sql, deliveryId, {
+        status: 'failed',
+        reason,
+        sourceEventId: null,
+        eventCount: 0,
+      });
+      return null;
     },
-  });
-  activities = createActivities({
-    sql: api.sql,
-    secretBox: createSecretBox([TEST_KEY]),
-    logger: pino({ level: 'silent' }),
-    ...NO_CALLBACKS,
-    ratesUrl: null,
-    withRollback: (work) => withRollback(api.database.url, work),
-  });
+  }));
 });
 afterAll(async () => {
   await api.close();

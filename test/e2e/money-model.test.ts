@@ -1,15 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import * as fc from 'fast-check';
-import { pino } from 'pino';
-import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
-import { createSecretBox } from '../../src/config/secret-box.ts';
-import { withRollback } from '../../src/db/with-rollback.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { BindingId } from '../../src/domain/ids.ts';
-import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
-import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import { newAffiliate, newApp } from '../support/api.ts';
+import { startProcessingApi } from '../support/processing-api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { payOut } from '../support/ledger.ts';
@@ -52,22 +48,7 @@ const secrets: Record<string, string> = {};
 let toHeal: BindingId[] = [];
 
 beforeAll(async () => {
-  api = await startTestApi({
-    workflows: {
-      processDelivery: async ({ deliveryId }) => await activities.processDelivery(deliveryId),
-      healBinding: (id) => void toHeal.push(id),
-      settlePayout: async () => {},
-    },
-  });
-  activities = createActivities({
-    sql: api.sql,
-    secretBox: createSecretBox([TEST_KEY]),
-    logger: pino({ level: 'silent' }),
-    ...NO_CALLBACKS,
-    onBindings: (ids) => void toHeal.push(...ids),
-    ratesUrl: null,
-    withRollback: (work) => withRollback(api.database.url, work),
-  });
+  ({ api, activities } = await startProcessingApi({ onBinding: (id) => void toHeal.push(id) }));
   const settings = {
     commissionRateBps: APP_RATE_BPS,
     attributionWindowDays: WINDOW_DAYS,

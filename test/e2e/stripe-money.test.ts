@@ -1,13 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { pino } from 'pino';
-import { createActivities } from '../../activities/index.ts';
-import type { Activities } from '../../activities/index.ts';
-import { createSecretBox } from '../../src/config/secret-box.ts';
-import { withRollback } from '../../src/db/with-rollback.ts';
-import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import { newAffiliate, newApp } from '../support/api.ts';
+import { startProcessingApi } from '../support/processing-api.ts';
 import type { TestApi } from '../support/api.ts';
 import {
   bodyOf,
@@ -29,24 +24,9 @@ import type { Payload } from '../support/provider-fixtures.ts';
 // real: the activities of a delivery run during its request.
 
 let api: TestApi;
-let activities: Activities;
 
 beforeAll(async () => {
-  api = await startTestApi({
-    workflows: {
-      processDelivery: async ({ deliveryId }) => await activities.processDelivery(deliveryId),
-      healBinding: () => {},
-      settlePayout: async () => {},
-    },
-  });
-  activities = createActivities({
-    sql: api.sql,
-    secretBox: createSecretBox([TEST_KEY]),
-    logger: pino({ level: 'silent' }),
-    ...NO_CALLBACKS,
-    ratesUrl: null,
-    withRollback: (work) => withRollback(api.database.url, work),
-  });
+  ({ api } = await startProcessingApi());
 });
 afterAll(async () => {
   await api.close();

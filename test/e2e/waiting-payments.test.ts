@@ -1,15 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { pino } from 'pino';
-import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
-import { createSecretBox } from '../../src/config/secret-box.ts';
 import { instant } from '../../src/db/sql.ts';
-import { withRollback } from '../../src/db/with-rollback.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
-import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import { newAffiliate, newApp } from '../support/api.ts';
+import { startProcessingApi } from '../support/processing-api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { runOn } from '../support/postgres-admin.ts';
@@ -30,21 +26,7 @@ let affiliateId: string;
 const secret = fakeSecret('stripe') ?? '';
 
 beforeAll(async () => {
-  api = await startTestApi({
-    workflows: {
-      processDelivery: async ({ deliveryId }) => await activities.processDelivery(deliveryId),
-      healBinding: () => {},
-      settlePayout: async () => {},
-    },
-  });
-  activities = createActivities({
-    sql: api.sql,
-    secretBox: createSecretBox([TEST_KEY]),
-    logger: pino({ level: 'silent' }),
-    ...NO_CALLBACKS,
-    ratesUrl: null,
-    withRollback: (work) => withRollback(api.database.url, work),
-  });
+  ({ api, activities } = await startProcessingApi());
   api.clock.now = Date.now();
 });
 beforeEach(async () => {

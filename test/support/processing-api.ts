@@ -1,0 +1,50 @@
+import { pino } from 'pino';
+import { createActivities } from '../../activities/index.ts';
+import type { Activities } from '../../activities/index.ts';
+import type { WorkflowStarter } from '../../src/commands/deps.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { withRollback } from '../../src/db/with-rollback.ts';
+import type { BindingId } from '../../src/domain/ids.ts';
+import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
+import { startTestApi, TEST_KEY } from './api.ts';
+import type { TestApi } from './api.ts';
+
+export interface ProcessingApi {
+  readonly api: TestApi;
+  readonly activities: Activities;
+}
+
+/**
+ * Starts an API that processes each delivery at once with the real activities, without Temporal. Nothing heals a binding:
+ * `onBinding` receives each that has something to heal. `processDelivery` replaces the processing of a delivery; it may
+ * return the result of the one that it is given.
+ */
+export async function startProcessingApi({
+  onBinding = () => {},
+  processDelivery = async (_, run) => await run(),
+}: {
+  readonly onBinding?: (bindingId: BindingId) => void;
+  readonly processDelivery?: (
+    delivery: Parameters<WorkflowStarter['processDelivery']>[0],
+    run: () => ReturnType<WorkflowStarter['processDelivery']>,
+  ) => ReturnType<WorkflowStarter['processDelivery']>;
+} = {}): Promise<ProcessingApi> {
+  const api = await startTestApi({
+    workflows: {
+      processDelivery: async (delivery) =>
+        await processDelivery(delivery, async () => await activities.processDelivery(delivery.deliveryId)),
+      healBinding: onBinding,
+      settlePayout: async () => {},
+    },
+  });
+  const activities = createActivities({
+    sql: api.sql,
+    secretBox: createSecretBox([TEST_KEY]),
+    logger: pino({ level: 'silent' }),
+    ...NO_CALLBACKS,
+    onBindings: (ids) => ids.forEach(onBinding),
+    ratesUrl: null,
+    withRollback: (work) => withRollback(api.database.url, work),
+  });
+  return { api, activities };
+}
