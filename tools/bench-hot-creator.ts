@@ -1,13 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readConfig } from '../src/config/config.ts';
-import { createAccountKey } from '../src/db/account-keys.ts';
-import { createAccount } from '../src/db/accounts.ts';
-import { runServer } from '../src/server.ts';
-import { createBenchApp, percentile, postPurchase } from './bench-support.ts';
+import { createBenchApp, percentile, postPurchase, startBenchServer } from './bench-support.ts';
 
 /** `npm run bench:hot-creator`: purchases of one creator's users, without and with clicks on that creator's link. */
 const SECONDS = Number(process.env['BENCH_SECONDS'] ?? 20);
@@ -17,21 +10,7 @@ const USERS = 40;
 /** How much slower the slowest percent of webhooks may become because of the clicks. */
 const MOST_RATIO = 3;
 
-const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
-const config = readConfig({
-  LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'fatal',
-  DATA_DIR: dataDir,
-  PORT: '0',
-  RATES_URL: 'off',
-  RATE_LIMIT_ACCOUNT: '0',
-  RATE_LIMIT_SDK: '0',
-  RATE_LIMIT_CLICKS: '0',
-  RATE_LIMIT_ADDRESS: '0',
-});
-const { service, stop } = await runServer(config);
-const base = service.url ?? '';
-const account = await createAccount(service.sql, 'Bench');
-const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup']);
+const { service, base, key, stop } = await startBenchServer();
 const { appId, stripeSecret, slugs, users } = await createBenchApp(base, key, { creators: 1, users: USERS });
 
 async function deadlocks(): Promise<number> {
@@ -132,4 +111,3 @@ process.stdout.write(`p99 × ${ratio.toFixed(2)}\n`);
 if (without.deadlocks + withClicks.deadlocks + withClicks.failed > 0 || ratio > MOST_RATIO)
   process.exitCode = 1;
 await stop();
-await rm(dataDir, { recursive: true, force: true });

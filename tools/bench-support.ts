@@ -1,9 +1,55 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { readConfig } from '../src/config/config.ts';
+import { createAccountKey } from '../src/db/account-keys.ts';
+import { createAccount } from '../src/db/accounts.ts';
+import { runServer } from '../src/server.ts';
+import type { RunningServer } from '../src/server.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
 
 /** Returns the value below which `share` of the sorted values lie. NaN without values. */
 export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export interface BenchServer extends Pick<RunningServer, 'service' | 'backends'> {
+  /** The address of the API. */
+  readonly base: string;
+  /** An account key with every permission. */
+  readonly key: string;
+  /** Stops the servers and removes their data. */
+  readonly stop: () => Promise<void>;
+}
+
+/** Starts the service with servers of its own, in a temporary folder and without limits of requests. */
+export async function startBenchServer(): Promise<BenchServer> {
+  const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
+  const { service, backends, stop } = await runServer(
+    readConfig({
+      LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'fatal',
+      DATA_DIR: dataDir,
+      PORT: '0',
+      RATES_URL: 'off',
+      RATE_LIMIT_ACCOUNT: '0',
+      RATE_LIMIT_SDK: '0',
+      RATE_LIMIT_CLICKS: '0',
+      RATE_LIMIT_ADDRESS: '0',
+    }),
+  );
+  const account = await createAccount(service.sql, 'Bench');
+  const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup', 'payout']);
+  return {
+    service,
+    backends,
+    base: service.url ?? '',
+    key,
+    stop: async () => {
+      await stop();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
 }
 
 export interface BenchApp {

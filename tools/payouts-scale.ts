@@ -1,14 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { readConfig } from '../src/config/config.ts';
-import { createAccountKey } from '../src/db/account-keys.ts';
-import { createAccount } from '../src/db/accounts.ts';
 import { checkLedger } from '../src/db/ledger-checks.ts';
 import { connect } from '../src/db/sql.ts';
 import type { AppId } from '../src/domain/ids.ts';
-import { runServer } from '../src/server.ts';
-import { createBenchApp, percentile, postPurchase } from './bench-support.ts';
+import { createBenchApp, percentile, postPurchase, startBenchServer } from './bench-support.ts';
 import { dueCents, insertDueCommissions } from './due-commissions.ts';
 
 /**
@@ -24,21 +17,7 @@ const print = (line: string) => process.stdout.write(`${line}\n`);
 const seconds = (since: number) => `${((performance.now() - since) / 1000).toFixed(1)} s`;
 const MIB = 2 ** 20;
 
-const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-scale-'));
-const config = readConfig({
-  LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'fatal',
-  DATA_DIR: dataDir,
-  PORT: '0',
-  RATES_URL: 'off',
-  RATE_LIMIT_ACCOUNT: '0',
-  RATE_LIMIT_SDK: '0',
-  RATE_LIMIT_CLICKS: '0',
-  RATE_LIMIT_ADDRESS: '0',
-});
-const { service, backends, stop } = await runServer(config);
-const base = service.url ?? '';
-const account = await createAccount(service.sql, 'Scale');
-const { key } = await createAccountKey(service.sql, account.id, ['read', 'write', 'setup', 'payout']);
+const { backends, base, key, stop } = await startBenchServer();
 const { appId, stripeSecret, users } = await createBenchApp(base, key, { creators: 1, users: USERS });
 const sql = connect({ url: backends.databaseUrl, max: 1, statementTimeoutMs: 0, patienceMs: 600_000 });
 const { affiliateId } = await sql.one<{ affiliateId: string }>`
@@ -163,4 +142,3 @@ print(isRight ? 'right' : 'WRONG');
 if (!isRight) process.exitCode = 1;
 await sql.close();
 await stop();
-await rm(dataDir, { recursive: true, force: true });
