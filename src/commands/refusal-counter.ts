@@ -28,7 +28,7 @@ export interface RefusalCounter {
 const FLUSH_PAUSE_MS = 1_000;
 /** The most counters: one per app, provider and hour. Further ones are only logged. */
 const MAX_COUNTERS = 1_000;
-/** The most bodies that are told apart per counter. A request of a self-test is recognized by its body. */
+/** The most bodies with a count of their own per counter. A request of a self-test is found by its body. */
 const MAX_BODIES = 16;
 
 /** Counts of one app, provider and hour, by body. The empty key stands for all further bodies. */

@@ -50,6 +50,26 @@ export async function readBytes(
   );
 }
 
+type TextReader = ReturnType<typeof koaBody>;
+
+/** A reader of texts per limit; there are as many limits as kinds of routes. */
+const readers = new Map<number, TextReader>();
+
+function readerOf(limitBytes: number): TextReader {
+  const known = readers.get(limitBytes);
+  if (known !== undefined) return known;
+  const reader = koaBody({
+    json: false,
+    urlencoded: false,
+    multipart: false,
+    text: true,
+    textTypes: [...JSON_TYPES],
+    textLimit: limitBytes,
+  });
+  readers.set(limitBytes, reader);
+  return reader;
+}
+
 /**
  * Returns the text of a request's body. Throws as `readBytes`. The caller has refused a `Content-Encoding`, which this
  * would decompress.
@@ -59,15 +79,7 @@ export async function readText(
   deps: Pick<HttpDeps, 'bodyBudget'>,
   limitBytes: number,
 ): Promise<string> {
-  const read = koaBody({
-    json: false,
-    urlencoded: false,
-    multipart: false,
-    text: true,
-    textTypes: [...JSON_TYPES],
-    textLimit: limitBytes,
-  });
-  await withinBudget(ctx, deps, limitBytes, () => read(ctx, async () => {}));
+  await withinBudget(ctx, deps, limitBytes, () => readerOf(limitBytes)(ctx, async () => {}));
   const { body } = ctx.request as { body?: unknown };
   return typeof body === 'string' ? body : '';
 }
