@@ -377,7 +377,8 @@ test('a key is free again after a day, and its row is deleted', async () => {
   await sleep(150);
   expect((await post(affiliatesPath(), { name: 'Bob' }, key)).body['code']).toBe('idempotency_key_in_use');
   await taking;
-  await api.sql`update idempotency_keys set expires_at = now() where idempotency_key = ${key}`;
+  // An hour ago: the removal compares with whole milliseconds, so `now()` could still be in its future.
+  await api.sql`update idempotency_keys set expires_at = now() - interval '1 hour' where idempotency_key = ${key}`;
   const batch = { now: Date.now(), limit: 100, after: '' };
   const remove = () => removeExpired(api.sql, 'idempotency_keys', DEFAULT_RETENTION, batch);
   expect(await remove()).toEqual({ removed: 1, next: null });
