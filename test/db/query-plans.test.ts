@@ -107,14 +107,17 @@ async function choicesOf(route: Route, names: readonly string[]): Promise<Record
     io: 'input',
     unrepresentable: 'any',
   }) as { properties?: Record<string, { enum?: string[] }> };
-  return await Promise.all(
-    names.map(async (name) => {
-      if (name === 'from') return PERIODS;
-      const values = (await VALUES[name]?.()) ?? properties[name]?.enum;
-      if (values === undefined) throw new Error(`say what ${name} of ${route.path} may be`);
-      return values.map((value) => ({ [name]: value }));
-    }),
-  );
+  const choices: Record<string, string>[][] = [];
+  for (const name of names) {
+    if (name === 'from') {
+      choices.push(PERIODS);
+      continue;
+    }
+    const values = (await VALUES[name]?.()) ?? properties[name]?.enum;
+    if (values === undefined) throw new Error(`say what ${name} of ${route.path} may be`);
+    choices.push(values.map((value) => ({ [name]: value })));
+  }
+  return choices;
 }
 
 /**
