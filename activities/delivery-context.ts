@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import { ApplicationFailure } from '@temporalio/activity';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { loadDelivery } from '../src/db/deliveries.ts';
@@ -11,6 +11,7 @@ import { secretContext } from '../src/db/webhook-secrets.ts';
 import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
 import type { DeliveryId, PaymentId } from '../src/domain/ids.ts';
 import { isProviderName, providers } from '../src/providers/index.ts';
+import { sha256 } from '../src/providers/hashing.ts';
 import { checkProof } from '../src/providers/proof.ts';
 import type { ParseResult, Provider } from '../src/providers/provider.ts';
 
@@ -76,13 +77,13 @@ export class DeliveryContext {
       secretContext(appId, provider),
     );
     const request = { body: Buffer.from(body), receivedAt };
-    return checkProof(await this.provider(), proof, request, opened, secretBox);
+    return await checkProof(await this.provider(), proof, request, opened, secretBox);
   }
 
   /** Whether the stored body still has its stored SHA-256. */
   async isWhole(): Promise<boolean> {
     const { body, bodySha256 } = await this.stored();
-    return timingSafeEqual(createHash('sha256').update(body).digest(), bodySha256);
+    return timingSafeEqual(await sha256(body), bodySha256);
   }
 
   async parsed(): Promise<ParseResult> {

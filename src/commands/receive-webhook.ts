@@ -1,10 +1,10 @@
-import { createHash } from 'node:crypto';
 import { acceptDelivery, findActiveWebhookSecrets } from '../db/deliveries.ts';
 import type { WebhookSecretRow } from '../db/deliveries.ts';
 import { newId } from '../db/new-id.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
 import type { CommissionId, EventId, SecretId } from '../domain/ids.ts';
+import { sha256 } from '../providers/hashing.ts';
 import { providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { proofOf, SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
@@ -27,15 +27,40 @@ export type WebhookResult =
 /** Within how long the provider gets a response, ms. The strictest provider gives up after 5 s. */
 const RESPOND_WITHIN_MS = 2_500;
 
+/** Returns the first secret that proves a request, or undefined. `textOf` returns its text. */
+async function findProving<T>(
+  provider: Provider,
+  request: SignedRequest,
+  secrets: readonly T[],
+  textOf: (secret: T) => string,
+): Promise<T | undefined> {
+  for (const secret of secrets) {
+    if (await provider.verify(request, textOf(secret))) return secret;
+  }
+  return undefined;
+}
+
+async function isProvedByOne(
+  provider: Provider,
+  request: SignedRequest,
+  secrets: readonly string[],
+): Promise<boolean> {
+  return (await findProving(provider, request, secrets, (secret) => secret)) !== undefined;
+}
+
 /**
  * Returns why a request with a correct signature is refused: the signed time is too far from the server's clock. Null if
  * the signature is wrong or states no time. Only the app's own account can read it.
  */
-function clockReason(provider: Provider, request: SignedRequest, secrets: readonly string[]): string | null {
+async function clockReason(
+  provider: Provider,
+  request: SignedRequest,
+  secrets: readonly string[],
+): Promise<string | null> {
   const at = provider.signedAt?.(request) ?? null;
   // On time, the signature itself is wrong, and was compared already.
   if (at === null || provider.isOnTime?.(request) === true) return null;
-  const isRight = secrets.some((secret) => provider.verify({ ...request, receivedAt: at }, secret));
+  const isRight = await isProvedByOne(provider, { ...request, receivedAt: at }, secrets);
   const seconds = Math.round(Math.abs(request.receivedAt - at) / 1000);
   return isRight
     ? `${SIGNED_AT_ANOTHER_TIME} ${seconds} s ${at < request.receivedAt ? 'before' : 'after'} this server's time: synchronize its clock`
@@ -45,13 +70,17 @@ function clockReason(provider: Provider, request: SignedRequest, secrets: readon
 const BEARER = 'Bearer ';
 
 /** Returns the reason for a token that would be right with or without `Bearer ` in front of it, or null. */
-function bearerReason(provider: Provider, request: SignedRequest, secrets: readonly string[]): string | null {
+async function bearerReason(
+  provider: Provider,
+  request: SignedRequest,
+  secrets: readonly string[],
+): Promise<string | null> {
   const { authorization } = request.headers;
   if (provider.scheme !== 'static_token' || typeof authorization !== 'string') return null;
   const hasBearer = authorization.startsWith(BEARER);
   const other = hasBearer ? authorization.slice(BEARER.length) : BEARER + authorization;
   const headers = { ...request.headers, authorization: other };
-  if (!secrets.some((secret) => provider.verify({ ...request, headers }, secret))) return null;
+  if (!(await isProvedByOne(provider, { ...request, headers }, secrets))) return null;
   return hasBearer
     ? 'the token was sent with "Bearer " in front of it: enter it in the provider\'s dashboard without "Bearer "'
     : 'the token was sent without "Bearer " in front of it: enter it in the provider\'s dashboard with "Bearer "';
@@ -96,22 +125,21 @@ export async function receiveWebhook(
   };
   // Secrets that can't be decrypted come last. Trying one throws, because it may have signed what no other secret verifies.
   const canOpen = (secret: WebhookSecretRow) => Number(secretBox.keyIds.includes(secret.encryptionKeyId));
-  const verifying = secrets
-    .toSorted((a, b) => canOpen(b) - canOpen(a))
-    .find((secret) => provider.verify(request, open(secret)));
+  const sorted = secrets.toSorted((a, b) => canOpen(b) - canOpen(a));
+  const verifying = await findProving(provider, request, sorted, open);
   const row = {
     appId: customerAppId,
     provider: providerName,
     receivedAt: request.receivedAt,
-    bodySha256: createHash('sha256').update(request.body).digest(),
+    bodySha256: await sha256(request.body),
   };
   if (verifying === undefined) {
     const texts = secrets.map(open);
     const reason =
       texts.length === 0
         ? 'no webhook secret is set for this provider'
-        : (clockReason(provider, request, texts) ??
-          bearerReason(provider, request, texts) ??
+        : ((await clockReason(provider, request, texts)) ??
+          (await bearerReason(provider, request, texts)) ??
           'the signature or token does not match');
     refusals.count({ ...row, reason });
     return { kind: 'refused' };

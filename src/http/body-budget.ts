@@ -7,11 +7,11 @@ const TOTAL_BYTES = 64 * 1024 * 1024;
 const ADDRESS_BYTES = 8 * 1024 * 1024;
 const RETRY_AFTER_SECONDS = 1;
 
-/** Bounds the memory that the bodies of requests take while they are received. */
+/** Bounds the memory that the bodies of requests take while they are received and verified. */
 export interface BodyBudget {
   /**
-   * Reserves memory for a body of at most `bytes` bytes from an address. Returns a function that frees it. Throws 503
-   * when the address or all addresses together hold too much.
+   * Reserves memory for a body of at most `bytes` bytes from an address. Returns a function that frees it; a second call
+   * of it does nothing. Throws 503 when the address or all addresses together hold too much.
    */
   readonly reserve: (address: string, bytes: number) => () => void;
 }
@@ -36,7 +36,10 @@ export function createBodyBudget({
       }
       total += bytes;
       held.set(caller, before + bytes);
+      let isHeld = true;
       return () => {
+        if (!isHeld) return;
+        isHeld = false;
         total -= bytes;
         const left = (held.get(caller) ?? 0) - bytes;
         if (left > 0) held.set(caller, left);

@@ -21,20 +21,25 @@ function toApiError(error: unknown, limitBytes: number): ApiError {
       });
 }
 
-/** Reads a body while its memory is reserved. Throws 400, 413, or 503 when too much memory is in use. */
+/** A body whose memory stays reserved until `free` is called. */
+export interface HeldBody<T> {
+  readonly body: T;
+  readonly free: () => void;
+}
+
+/** Reads a body and reserves its memory. Throws 400, 413, or 503 when too much memory is in use. */
 async function withinBudget<T>(
   ctx: HttpContext,
   { bodyBudget }: Pick<HttpDeps, 'bodyBudget'>,
   limitBytes: number,
   read: () => Promise<T>,
-): Promise<T> {
+): Promise<HeldBody<T>> {
   const free = bodyBudget.reserve(ctx.ip, Math.min(ctx.request.length ?? limitBytes, limitBytes));
   try {
-    return await read();
+    return { body: await read(), free };
   } catch (error) {
-    throw toApiError(error, limitBytes);
-  } finally {
     free();
+    throw toApiError(error, limitBytes);
   }
 }
 
@@ -43,7 +48,7 @@ export async function readBytes(
   ctx: HttpContext,
   deps: Pick<HttpDeps, 'bodyBudget'>,
   limitBytes: number,
-): Promise<Buffer> {
+): Promise<HeldBody<Buffer>> {
   const { length } = ctx.request;
   return await withinBudget(ctx, deps, limitBytes, () =>
     getRawBody(ctx.req, { limit: limitBytes, ...(length === undefined ? {} : { length }) }),
@@ -79,7 +84,8 @@ export async function readText(
   deps: Pick<HttpDeps, 'bodyBudget'>,
   limitBytes: number,
 ): Promise<string> {
-  await withinBudget(ctx, deps, limitBytes, () => readerOf(limitBytes)(ctx, async () => {}));
+  const { free } = await withinBudget(ctx, deps, limitBytes, () => readerOf(limitBytes)(ctx, async () => {}));
+  free();
   const { body } = ctx.request as { body?: unknown };
   return typeof body === 'string' ? body : '';
 }

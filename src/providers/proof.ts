@@ -26,17 +26,17 @@ export function proofOf(provider: Provider, request: SignedRequest, hasher: Toke
 }
 
 /** Returns whether `secret` still proves a stored delivery, as of the time of receipt. */
-export function checkProof(
+export async function checkProof(
   provider: Provider,
   proof: Proof,
   request: Omit<SignedRequest, 'headers'>,
   secret: string,
   hasher: TokenHasher,
-): boolean {
+): Promise<boolean> {
   switch (proof.kind) {
     case 'token_hash':
       return hasher.matchesTokenHash(secret, proof.hash);
     case 'headers':
-      return provider.verify({ ...request, headers: proof.headers }, secret);
+      return await provider.verify({ ...request, headers: proof.headers }, secret);
   }
 }

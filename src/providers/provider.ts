@@ -45,8 +45,8 @@ export interface Provider {
   readonly setupHint: string;
   /** Returns what is wrong with the form or the strength of a secret, or null. */
   readonly secretProblem: (secret: string) => string | null;
-  /** Returns whether `secret` proves `request`. Never throws: invalid input is false. */
-  verify(request: SignedRequest, secret: string): boolean;
+  /** Returns whether `secret` proves `request`. Never rejects: invalid input is false. */
+  verify(request: SignedRequest, secret: string): Promise<boolean>;
   /** Returns when the request claims to have been signed, epoch ms, or null. Absent: the scheme signs no time. */
   readonly signedAt?: (request: SignedRequest) => number | null;
   /** Returns whether that time is within the tolerance. Needs no HMAC. Absent where `signedAt` is. */

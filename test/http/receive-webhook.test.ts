@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { createBodyBudget } from '../../src/http/body-budget.ts';
 import { MINUTE_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
 import type { ProviderName } from '../../src/providers/index.ts';
@@ -13,8 +14,23 @@ const [KEY_ID] = createSecretBox([TEST_KEY]).keyIds;
 let api: TestApi;
 let app: TestApp;
 
+/** What happened to the memory of large bodies, in order. */
+const memory: string[] = [];
+
 beforeAll(async () => {
-  api = await startTestApi();
+  const budget = createBodyBudget();
+  api = await startTestApi({
+    bodyBudget: {
+      reserve: (address, bytes) => {
+        const free = budget.reserve(address, bytes);
+        memory.push('reserved');
+        return () => {
+          memory.push('freed');
+          free();
+        };
+      },
+    },
+  });
 });
 beforeEach(async () => {
   app = await newApp(api);
@@ -74,6 +90,45 @@ describe.each(SIGNING)('%s: a correct signature with another time', (name) => {
       status: 401,
       reasons: ['the signature or token does not match'],
     });
+  });
+});
+
+const MIB = 1024 * 1024;
+
+describe('a webhook of 1 MiB', () => {
+  const large = 'x'.repeat(MIB);
+
+  // @promise large-body-off-loop
+  test.each(SIGNING)('%s: three secrets are compared with a forged body in the thread pool', async (name) => {
+    for (let nth = 0; nth < 3; nth += 1) await setUp(name);
+    const headers = PROOFS[name](Buffer.from(BODY), fakeSecret(name) ?? '', Date.now());
+    const sign = jest.spyOn(crypto.subtle, 'sign');
+    const digest = jest.spyOn(crypto.subtle, 'digest');
+    expect((await post(name, headers)).status).toBe(401);
+    expect([sign.mock.calls.length, digest.mock.calls.length]).toEqual([0, 0]);
+    expect((await post(name, headers, large)).status).toBe(401);
+    expect([sign.mock.calls.length, digest.mock.calls.length]).toEqual([3, 1]);
+    jest.restoreAllMocks();
+  });
+
+  test.each(SIGNING)('%s: a signed body is accepted, and refused after one changed byte', async (name) => {
+    const secret = await setUp(name);
+    const headers = PROOFS[name](Buffer.from(large), secret, Date.now());
+    expect((await post(name, headers, `${large.slice(1)}y`)).status).toBe(401);
+    expect((await post(name, headers, large)).status).toBe(200);
+  });
+
+  // @promise large-bodies-bounded
+  test('the memory of a body stays reserved until its signature is verified', async () => {
+    const secret = await setUp('stripe');
+    const sign = jest.spyOn(crypto.subtle, 'sign').mockImplementation(async () => {
+      memory.push('compared');
+      return new ArrayBuffer(32);
+    });
+    memory.length = 0;
+    await post('stripe', PROOFS.stripe(Buffer.from(large), secret, Date.now()), large);
+    expect(memory).toEqual(['reserved', 'compared', 'freed']);
+    sign.mockRestore();
   });
 });
 

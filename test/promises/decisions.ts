@@ -410,7 +410,9 @@ const OPERATION: readonly PromiseSection[] = [
       'linear-query': 'the parameters of a query are read in time proportional to their length',
       'open-body-limit': 'bodies have at most 32 KiB where no account key is needed',
       'content-encoding-415': '415 for a body with a `Content-Encoding`',
-      'large-bodies-bounded': 'the large bodies that are being received take a bounded amount of memory',
+      'large-bodies-bounded':
+        'the large bodies that are being received and verified take a bounded amount of memory',
+      'large-body-off-loop': 'the signature of a large body is computed in the thread pool',
       'slow-request-408': 'a request that does not arrive in time is cut off',
       'connection-limits': 'connections are limited, for the process and for each address',
       'app-before-body': 'a webhook of an unknown app is refused before its body is read',

@@ -5,6 +5,7 @@ import type { ProviderName } from '../../providers/index.ts';
 import { ApiError, notFound } from '../errors.ts';
 import { idOf } from '../fields.ts';
 import { readBytes } from '../read-body.ts';
+import type { HeldBody } from '../read-body.ts';
 import { addressCaller, refuseOverLimit } from '../rate-limits.ts';
 import { webhookRoute } from '../route.ts';
 
@@ -54,18 +55,29 @@ export const webhookRoutes = [
       if (!isProviderName(provider)) throw notFound();
       const sender = `${customerAppId} ${provider} ${addressCaller(ctx.ip)}`;
       if (!deps.knownSenders.has(sender, now)) await refuseOverLimit(deps.rateLimits, 'refusals', sender);
-      let body: Buffer = Buffer.alloc(0);
-      const admit = <T>(work: () => Promise<T>) => deps.intake.webhooks.run(work);
-      const result = await receiveWebhook({ ...deps, admit }, provider, customerAppId, {
-        headers: ctx.headers,
-        receivedAt: now,
-        // The raw bytes, because signatures cover them and not the parsed value.
-        readBody: async () => {
-          body = await readBytes(ctx, deps, BODY_LIMIT_BYTES);
-          return body;
+      let held: HeldBody<Buffer> = { body: Buffer.alloc(0), free: () => {} };
+      const result = await receiveWebhook(
+        {
+          ...deps,
+          // A body that nobody has signed counts as memory until its signature is refused.
+          admit: (work) => {
+            held.free();
+            return deps.intake.webhooks.run(work);
+          },
         },
-      });
-      const setupFields = setupFieldsOf(provider, body);
+        provider,
+        customerAppId,
+        {
+          headers: ctx.headers,
+          receivedAt: now,
+          // The raw bytes, because signatures cover them and not the parsed value.
+          readBody: async () => {
+            held = await readBytes(ctx, deps, BODY_LIMIT_BYTES);
+            return held.body;
+          },
+        },
+      ).finally(() => held.free());
+      const setupFields = setupFieldsOf(provider, held.body);
       if (result.kind === 'refused') await deps.rateLimits.count('refusals', sender);
       else deps.knownSenders.add(sender, now);
       switch (result.kind) {

@@ -6,9 +6,9 @@ export const TOKEN_HEADER = 'authorization';
 
 /**
  * Returns whether `secret` is the whole `Authorization` value of the request. Nothing is stripped or added: the providers
- * send exactly the value that was entered in their dashboard, with or without `Bearer`. Never throws.
+ * send exactly the value that was entered in their dashboard, with or without `Bearer`. Never rejects.
  */
-export function verifyStaticToken(request: SignedRequest, secret: string): boolean {
+export async function verifyStaticToken(request: SignedRequest, secret: string): Promise<boolean> {
   const header = request.headers[TOKEN_HEADER];
   return typeof header === 'string' && secret.trim() !== '' && secureCompare(header, secret);
 }

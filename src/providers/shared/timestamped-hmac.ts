@@ -1,4 +1,4 @@
-import { createHmac } from 'node:crypto';
+import { hmacSha256 } from '../hashing.ts';
 import type { SignedRequest } from '../provider.ts';
 import { includesSignature, MAX_HEADER_LENGTH } from './signatures.ts';
 
@@ -77,20 +77,17 @@ export function isTimestampedHmacOnTime(request: SignedRequest, scheme: Timestam
 /**
  * Returns whether one of the header's signatures is the HMAC-SHA256 of time, joint and raw body under `secret`, and the
  * time is not older than the tolerance. A time in the future passes, as in the providers' own libraries: it is signed too,
- * and a slow clock here must not lose money. False for a header of more than 1 KiB or ten signatures. Never throws.
+ * and a slow clock here must not lose money. False for a header of more than 1 KiB or ten signatures. Never rejects.
  */
-export function verifyTimestampedHmac(
+export async function verifyTimestampedHmac(
   request: SignedRequest,
   secret: string,
   scheme: TimestampedHmacScheme,
-): boolean {
+): Promise<boolean> {
   const parsed = readTimestamped(request, scheme);
   if (parsed === null || secret.trim() === '') return false;
   // Before the HMAC, which costs time for each byte of the body.
   if (!isRecent(parsed.time, request.receivedAt, scheme)) return false;
-  const expected = createHmac('sha256', secret)
-    .update(`${parsed.time}${scheme.joint}`)
-    .update(request.body)
-    .digest('hex');
-  return includesSignature(parsed.signatures, expected);
+  const expected = await hmacSha256(secret, `${parsed.time}${scheme.joint}`, request.body);
+  return includesSignature(parsed.signatures, expected.toString('hex'));
 }
