@@ -143,7 +143,8 @@ export const PAYOUT_EARNINGS_LIMIT = 50_000;
  * - `short` has a row if those earnings do not outweigh the deductions although more are due. `further` then adds
  *   earnings until the net is positive, so that deductions can never keep a creator from being paid.
  * - `due` are the rows that this payout would contain, and `net` is their sum. `owed` is the sum of everything due,
- *   which an expected total is compared with.
+ *   which an expected total is compared with. It locks the rows that it sums: after a concurrent settlement this
+ *   statement still sees its rows as due unless it locks them.
  * - `verdict` decides: `total_changed` if the caller expected another total, `paid` if the net is positive, else
  *   `empty`.
  * - `payout` and `items` insert the payout. `moved` marks its commissions paid, and matures due ones in any case.
@@ -198,9 +199,10 @@ export async function settlePayoutRequest(
         from due
     ), owed as (
       select case when req.expected_total_cents is not null and net.more
-                  then (select sum(c.amount_cents) from commissions c
-                         where c.app_id = req.app_id and c.affiliate_id = req.affiliate_id and c.status <> 'paid'
-                           and c.due_at <= now())
+                  then (select coalesce(sum(amount_cents), 0) from deductions)
+                       + (select sum(o.amount_cents)
+                            from (select c.amount_cents from commissions c where ${positive}
+                                   order by c.due_at, c.id for no key update) o)
                   else net.cents end as cents
         from req, net
     ), verdict as (

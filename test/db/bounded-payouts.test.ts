@@ -9,7 +9,7 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { previewPayouts } from '../../src/db/payout-lists.ts';
-import type { AffiliateId, AppId, KeyId } from '../../src/domain/ids.ts';
+import type { AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { dueCents, insertDueCommissions } from '../../tools/due-commissions.ts';
 import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
@@ -81,6 +81,50 @@ async function exportOnce(body: object = {}) {
   };
 }
 
+/** Opens a payout request of the affiliate. */
+async function openRequest(expectedTotalCents: number | null): Promise<PayoutRequestId> {
+  const { keyId } = await api.sql.one<{ keyId: KeyId }>`
+    select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
+  const id = newId('payoutRequest');
+  const { accountId } = app;
+  const appId = app.appId as AppId;
+  const request = { id, appId, affiliateId, accountId, keyId, idempotencyKey: null, expectedTotalCents };
+  await openPayoutRequest(api.sql, { ...request, validForMs: 60_000 });
+  return id;
+}
+
+/** Runs `work` while `start`s settlement has locked its commissions and waits to insert its payout. Then both end. */
+async function whilePayoutIsHeld(
+  start: () => Promise<void>,
+  work: () => Promise<{ readonly also: Promise<void> } | void>,
+): Promise<void> {
+  const holder = new pg.Client(api.database.url);
+  await holder.connect();
+  await holder.query(`
+    create function hold_payout() returns trigger language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock(1);
+      return new;
+    end $$;
+    create trigger payouts_hold before insert on payouts for each row execute function hold_payout();
+    select pg_advisory_lock(1)`);
+  try {
+    const settling = start();
+    await eventually('the payout has locked its earnings', async () => {
+      const waiting = await api.sql`select from pg_locks where locktype = 'advisory' and not granted`;
+      return waiting.length > 0;
+    });
+    const ended = await work();
+    await holder.query('select pg_advisory_unlock(1)');
+    await settling;
+    await ended?.also;
+  } finally {
+    await holder.query('select pg_advisory_unlock_all()');
+    await holder.query('drop trigger payouts_hold on payouts; drop function hold_payout');
+    await holder.end();
+  }
+}
+
 describe('a payout is bounded', () => {
   // @promise payout-bounded
   test('it contains the oldest due earnings, and repeated exports pay each commission once', async () => {
@@ -143,49 +187,43 @@ describe('a payout is bounded', () => {
     expect(await exportOnce({ expectedTotalCents: 9 })).toMatchObject({ amounts: [4, 5], moreDue: 'false' });
   });
 
+  // @promise payout-bounded, expected-total
+  test('of two concurrent exports with the same expected total one pays, and the other finds a changed total', async () => {
+    await earn(1, 2, 3, 4, 5, 6, 7, 8);
+    const [first, second] = [await openRequest(36), await openRequest(36)];
+    await whilePayoutIsHeld(
+      async () => await settlePayoutRequest(api.sql, first, LIMIT),
+      async () => {
+        const settling = settlePayoutRequest(api.sql, second, LIMIT);
+        await eventually('the second export waits for the commissions of the first', async () => {
+          const waiting =
+            await api.sql`select from pg_locks where locktype = 'transactionid' and not granted`;
+          return waiting.length > 0;
+        });
+        return { also: settling };
+      },
+    );
+    const results = await api.sql<{ id: string; status: string; netCents: number }>`
+      select id, status, net_cents from payout_requests where id = any(${[first, second]}::text[])`;
+    expect(results.find(({ id }) => id === first)).toMatchObject({ status: 'paid', netCents: 6 });
+    expect(results.find(({ id }) => id === second)).toMatchObject({ status: 'total_changed', netCents: 30 });
+  });
+
   // @promise payout-bounded
   test('a refund appends its reversal while a payout has locked the earnings of the same creator', async () => {
     const [id] = await earn(100, 100);
-    const { keyId } = await api.sql.one<{ keyId: KeyId }>`
-      select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
-    const requestId = newId('payoutRequest');
-    const { appId, accountId } = app;
-    await openPayoutRequest(api.sql, {
-      id: requestId,
-      appId: appId as AppId,
-      affiliateId,
-      accountId,
-      keyId,
-      idempotencyKey: null,
-      expectedTotalCents: null,
-      validForMs: 60_000,
-    });
-    const holder = new pg.Client(api.database.url);
-    await holder.connect();
-    await holder.query(`
-      create function hold_payout() returns trigger language plpgsql as $$
-      begin
-        perform pg_advisory_xact_lock(1);
-        return new;
-      end $$;
-      create trigger payouts_hold before insert on payouts for each row execute function hold_payout();
-      select pg_advisory_lock(1)`);
-    try {
-      const settling = settlePayoutRequest(api.sql, requestId);
-      await eventually('the payout has locked its earnings', async () => {
-        const waiting = await api.sql`select from pg_locks where locktype = 'advisory' and not granted`;
-        return waiting.length > 0;
-      });
-      const reversing = insertReversal(api, id ?? '', { amountCents: 10, occurredAt: Date.now() - DAY_MS });
-      const first = await Promise.race([reversing, sleep(10_000, 'it waits for the payout', { ref: false })]);
-      expect(first).toMatch(/^com_/);
-      await holder.query('select pg_advisory_unlock(1)');
-      await settling;
-    } finally {
-      await holder.query('select pg_advisory_unlock_all()');
-      await holder.query('drop trigger payouts_hold on payouts');
-      await holder.end();
-    }
+    const requestId = await openRequest(null);
+    await whilePayoutIsHeld(
+      async () => await settlePayoutRequest(api.sql, requestId),
+      async () => {
+        const reversing = insertReversal(api, id ?? '', { amountCents: 10, occurredAt: Date.now() - DAY_MS });
+        const first = await Promise.race([
+          reversing,
+          sleep(10_000, 'it waits for the payout', { ref: false }),
+        ]);
+        expect(first).toMatch(/^com_/);
+      },
+    );
     const { total } = await api.sql.one<{ total: number }>`
       select total_cents as total from payouts where affiliate_id = ${affiliateId}`;
     expect(total).toBe(200);
