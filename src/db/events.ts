@@ -176,23 +176,26 @@ function insertPayment(sql: Sql, facts: EventFacts, source: Fragment, evaluation
 function insertAdjustment(sql: Sql, facts: EventFacts, source: Fragment): Fragment {
   const { event, appId, environment } = facts;
   const { adjustment } = event;
+  const isRepeated = sql.fragment`
+    (excluded.rank, excluded.state, excluded.currency, excluded.amount_minor) = (old.rank, old.state, old.currency, old.amount_minor)`;
   return sql.fragment`
     insert into adjustments as old (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
-                                    amount_minor, usd_cents, occurred_at, event_id)
+                                    amount_minor, usd_cents, occurred_at, stated_at, event_id)
     select ${newId('adjustment')}, ${appId}, ${environment}, ${adjustment?.store ?? null}, ${adjustment?.ref ?? null},
            ${adjustment?.paymentRef ?? null}, ${adjustment?.kind ?? null}, ${adjustment?.state ?? null},
            ${adjustment?.rank ?? null}::int, ${adjustment?.reversesAll ?? false}::boolean, ${adjustment?.currency ?? null},
            ${adjustment?.amountMinor ?? null}::bigint, ${adjustment?.usdCents ?? null}::bigint,
-           ${instant(event.occurredAt)}, id
+           ${instant(event.occurredAt)}, ${instant(event.occurredAt)}, id
       from ${source} where ${adjustment !== null}::boolean
     on conflict (app_id, environment, store, ref) do update
       set state = excluded.state, rank = excluded.rank, currency = excluded.currency, amount_minor = excluded.amount_minor,
-          usd_cents = excluded.usd_cents, occurred_at = excluded.occurred_at, event_id = excluded.event_id
-      where (excluded.rank, excluded.occurred_at, excluded.state = 'reversed', excluded.amount_minor)
-          > (old.rank, old.occurred_at, old.state = 'reversed', old.amount_minor)
-        -- A repeated report of a state does not move its time.
-        and (excluded.rank, excluded.state, excluded.currency, excluded.amount_minor)
-            is distinct from (old.rank, old.state, old.currency, old.amount_minor)
+          stated_at = excluded.stated_at,
+          -- A repeated report of a state is later than the states before it, but does not move its time.
+          usd_cents = case when ${isRepeated} then old.usd_cents else excluded.usd_cents end,
+          occurred_at = case when ${isRepeated} then old.occurred_at else excluded.occurred_at end,
+          event_id = case when ${isRepeated} then old.event_id else excluded.event_id end
+      where (excluded.rank, excluded.stated_at, excluded.state = 'reversed', excluded.amount_minor)
+          > (old.rank, old.stated_at, old.state = 'reversed', old.amount_minor)
     returning 1`;
 }
 

@@ -34,9 +34,9 @@ test('of several evaluations of one snapshot of a payment, exactly one appends a
   const [before] = await loadPayments(service.sql, selector);
   await service.sql`
     insert into adjustments (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
-                             amount_minor, usd_cents, occurred_at, event_id)
+                             amount_minor, usd_cents, occurred_at, stated_at, event_id)
     select 'adj_01h455vb4pex5vsknk084sn02q', app_id, environment, store, 'refund-1', ref, 'refund', 'applied', 1, false, 'USD',
-           400, 400, now(), event_id from payments where id = ${before!.paymentId}`;
+           400, 400, now(), now(), event_id from payments where id = ${before!.paymentId}`;
   const [payment] = await loadPayments(service.sql, selector);
   const evaluation = evaluatePayment(payment!);
   expect(evaluation.reversals.map((reversal) => reversal.amountCents)).toEqual([-80]);

@@ -162,6 +162,17 @@ describe('disputes', () => {
     );
   });
 
+  // @promise dispute-latest-terminal
+  test('a dispute whose result changes and returns ends with the latest result, in any order of arrival', async () => {
+    const [withdrawn, reinstated] = ['funds_withdrawn', 'funds_reinstated'];
+    const again = [
+      dispute(withdrawn, 'needs_response', 1),
+      dispute(reinstated, 'won', 20),
+      dispute(withdrawn, 'lost', 40),
+    ];
+    for (const order of orders(again)) expect(await booksAfter([invoice, ...order])).toEqual(takenBack);
+  });
+
   test('a dispute that was prevented takes nothing back beside its refund', async () => {
     const half: Books = { earned: 2_000, reversed: 1_000, revenue: 5_000 };
     await expectInAnyOrder([invoice, refund(5_000, 2), dispute('created', 'prevented', 1)], half);
@@ -207,6 +218,14 @@ describe('refunds on an endpoint with an API version before 2024-10-28', () => {
     const books: Books = { earned: 2_000, reversed: 1_400, revenue: 3_000 };
     await expectInAnyOrder([invoice, refunded(3_000, 1), refunded(7_000, 2)], books);
     await expectInAnyOrder([invoice, refunded(3_000, 1), refunded(7_000, 1)], books);
+  });
+
+  // @promise stripe-refund-totals
+  test('a running total that falls and rises again takes back the latest total, in any order of arrival', async () => {
+    const books: Books = { earned: 2_000, reversed: 1_400, revenue: 3_000 };
+    for (const order of orders([refunded(7_000, 1), refunded(3_000, 2), refunded(7_000, 3)])) {
+      expect(await booksAfter([invoice, ...order])).toEqual(books);
+    }
   });
 
   // @promise stripe-refund-totals

@@ -155,9 +155,9 @@ const ROWS_OF_PURCHASES = [
   `insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, amount_cents, occurred_at)
      select payment_id, 1, app_id, affiliate_id, link_id, 1000, at from story_events where story in ('earned', 'refunded')`,
   `insert into adjustments (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
-                              amount_minor, occurred_at, event_id, booked_minor, booked_payment_id)
+                              amount_minor, occurred_at, stated_at, event_id, booked_minor, booked_payment_id)
      select ${id('adjustment', 'n')}, app_id, 'production', 'stripe', 'adj-' || n, 'ref-' || n, 'refund', 'applied', 1, false,
-            'USD', 1000, at, event_id, 1000, payment_id
+            'USD', 1000, at, at, event_id, 1000, payment_id
        from story_events where story = 'refunded'`,
   `insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents, created_at)
      select payout_id, app_id, affiliate_id, 'Creator', items, cents, at + interval '31 days' from story_payouts where cents > 0`,

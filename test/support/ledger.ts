@@ -78,9 +78,9 @@ export async function insertReversal(
   const occurredAt = instant(row.occurredAt);
   await sql`
     insert into adjustments (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
-                             amount_minor, occurred_at, event_id)
+                             amount_minor, occurred_at, stated_at, event_id)
     select ${adjustmentId}, c.app_id, 'production', 'stripe', ${adjustmentId}, c.payment_id, 'refund', 'applied', 1, false,
-           'USD', ${row.amountCents * 5}, ${occurredAt}, c.event_id
+           'USD', ${row.amountCents * 5}, ${occurredAt}, ${occurredAt}, c.event_id
       from commissions c where c.id = ${earningId}`;
   await sql`
     insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,

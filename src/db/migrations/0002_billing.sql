@@ -318,6 +318,7 @@ create table adjustments (
   -- The part that the ledger already contains, in minor units of the payment's currency.
   booked_minor bigint not null default 0 check (booked_minor >= 0),
   -- The payment whose ledger contains that part.
+  stated_at    timestamptz not null check (stated_at >= occurred_at),
   booked_payment_id payment_id,
   unique (app_id, environment, store, ref),
   unique (app_id, id),
