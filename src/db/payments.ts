@@ -329,8 +329,9 @@ export async function findWaitingPayments(
 
 /**
  * Returns at most `limit` payments with one of a provider's keys that may wait for the user of a new link: the marked ones,
- * and before them those of the last minute. A payment that was stored and evaluated while the link was being committed has
- * no mark: neither statement saw the row of the other.
+ * and before them those that received the key within a minute of the link. A payment that received the key and was
+ * evaluated while the link was being committed has no mark: neither statement saw the row of the other. A statement takes
+ * less than half a minute.
  */
 export async function findLinkedPayments(
   sql: Sql,
@@ -342,10 +343,13 @@ export async function findLinkedPayments(
   const rows = await sql<{ id: PaymentId }>`
     select id from (
       select distinct p.id, p.recheck_since is not null as is_marked
-        from payment_user_keys k join payments p on p.id = k.payment_id
+        from payment_user_keys k
+        join payments p on p.id = k.payment_id
+        join user_links l on l.app_id = k.app_id and l.environment = p.environment and l.source = k.source and l.user_key = k.user_key
        where k.app_id = ${appId} and k.source = ${source} and k.user_key = any(${[...userKeys]}::text[])
          and p.binding_id is null and p.environment = 'production'
-         and (p.recheck_since is not null or p.evaluated_at is null or p.evaluated_at > now() - interval '1 minute')) linked
+         and (p.recheck_since is not null
+              or k.added_at between l.linked_at - interval '1 minute' and l.linked_at + interval '1 minute')) linked
      order by is_marked, id limit ${limit}`;
   return rows.map((row) => row.id);
 }

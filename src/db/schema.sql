@@ -569,6 +569,7 @@ create table payment_user_keys (
   payment_id payment_id not null,
   environment environment not null,
   "position" integer not null,
+  added_at timestamp with time zone not null default now(),
   constraint payment_user_keys_pkey PRIMARY KEY (app_id, user_key, payment_id, source),
   constraint payment_user_keys_app_id_payment_id_environment_fkey FOREIGN KEY (app_id, payment_id, environment) REFERENCES payments(app_id, id, environment)
 );
@@ -866,6 +867,7 @@ create table user_links (
   source provider not null,
   user_key text not null,
   customer_user_id text not null,
+  linked_at timestamp with time zone not null default now(),
   constraint user_links_pkey PRIMARY KEY (app_id, environment, source, user_key),
   constraint user_links_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint user_links_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512)))

@@ -154,6 +154,31 @@ async function whileFailing(paymentIds: readonly string[], work: () => Promise<v
   }
 }
 
+/**
+ * Stores what the delivery of a subscription stores, and runs `work` before its commit: the mark of the link does not see
+ * what `work` stores, and `work` does not see the link.
+ */
+async function whileLinking(
+  subscriptionId: string,
+  userId: string,
+  work: () => Promise<void>,
+): Promise<void> {
+  const committing = new pg.Client({ connectionString: api.database.url });
+  await committing.connect();
+  try {
+    await committing.query('begin');
+    await committing.query(
+      `insert into user_links (app_id, environment, source, user_key, customer_user_id)
+       values ($1, 'production', 'stripe', $2, $3)`,
+      [app.appId, subscriptionId, userId],
+    );
+    await work();
+    await committing.query('commit');
+  } finally {
+    await committing.end();
+  }
+}
+
 async function earlyPayments(count: number): Promise<string[]> {
   const rows = await api.sql<{ id: string }>`
     select id from payments where app_id = ${app.appId} and occurred_at > now() - interval '2 days' order by id limit ${count}`;
@@ -189,21 +214,31 @@ describe('payments that wait for the user of a subscription', () => {
   // @promise waiting-payments-all
   test('a payment that is stored and evaluated while the link to its user is being committed earns', async () => {
     const [userId, subscriptionId] = [await newUser(), `sub_${randomUUID()}`];
-    const committing = new pg.Client({ connectionString: api.database.url });
-    await committing.connect();
-    try {
-      // What the delivery of the subscription stores. Its mark does not see the payment, which does not see the link.
-      await committing.query('begin');
-      await committing.query(
-        `insert into user_links (app_id, environment, source, user_key, customer_user_id)
-         values ($1, 'production', 'stripe', $2, $3)`,
-        [app.appId, subscriptionId, userId],
-      );
+    await whileLinking(subscriptionId, userId, async () => {
       await waitingInvoices(subscriptionId, 1);
-      await committing.query('commit');
-    } finally {
-      await committing.end();
-    }
+    });
+    expect(await books()).toMatchObject({ earnings: 0, marked: 0 });
+    await deliver(subscriptionOf(subscriptionId, userId));
+    expect(await books()).toMatchObject({ earnings: 1, cents: 200 });
+  });
+
+  // @promise waiting-payments-all
+  test('an older payment that receives its key while the link to its user is being committed earns, however late the link is read', async () => {
+    const [userId, subscriptionId, invoiceId] = [
+      await newUser(),
+      `sub_${randomUUID()}`,
+      `in_${randomUUID()}`,
+    ];
+    const invoice = { invoiceId, userId: null, amount: 1_000, occurredAt: Date.now() - DAY_MS };
+    await deliver(bodyOf(stripeInvoicePaid({ ...invoice, subscriptionId: `sub_${randomUUID()}` })));
+    // The payment is a day old when its second event names the key.
+    await api.sql`update payments set evaluated_at = now() - interval '1 day' where app_id = ${app.appId}`;
+    await whileLinking(subscriptionId, userId, async () => {
+      await deliver(bodyOf(stripeInvoicePaid({ ...invoice, subscriptionId })));
+    });
+    // The process that stored the link died before it read the payments of the key.
+    await api.sql`update user_links set linked_at = linked_at - interval '1 hour' where app_id = ${app.appId}`;
+    await api.sql`update payment_user_keys set added_at = added_at - interval '1 hour' where app_id = ${app.appId}`;
     expect(await books()).toMatchObject({ earnings: 0, marked: 0 });
     await deliver(subscriptionOf(subscriptionId, userId));
     expect(await books()).toMatchObject({ earnings: 1, cents: 200 });

@@ -191,6 +191,7 @@ create table payment_user_keys (
   payment_id payment_id not null,
   environment environment not null,
   position   integer not null,
+  added_at   timestamptz not null default now(),
   primary key (app_id, user_key, payment_id, source),
   foreign key (app_id, payment_id, environment) references payments (app_id, id, environment)
 );
@@ -203,6 +204,7 @@ create table user_links (
   source           provider not null,
   user_key         text not null,
   customer_user_id text not null check (length(customer_user_id) between 1 and 512),
+  linked_at        timestamptz not null default now(),
   primary key (app_id, environment, source, user_key)
 );
 create index user_links_by_user on user_links (app_id, customer_user_id);
