@@ -1386,7 +1386,7 @@ CREATE OR REPLACE FUNCTION mark_for_recheck()
  LANGUAGE plpgsql
 AS $function$
 begin
-  update payments p set recheck_since = now()
+  update payments p set recheck_since = now(), version = p.version + 1
    where p.id = any(array(
      select q.id
        from payments q

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
+import { applyEvaluation, loadPayments } from '../../src/db/payments.ts';
+import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
+import type { AppId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
@@ -182,6 +185,22 @@ describe('a payment that earned under two references is corrected', () => {
     expect(await amountsOf(sale.affiliateId)).toEqual([1_000, 1_000, -1_000]);
     const marked = await service.sql`select id from payments where recheck_since is not null`;
     expect(marked).toEqual([]);
+  });
+
+  test('an evaluation that has not seen the tie of two references is not applied, so that their mark stays', async () => {
+    const { affiliateId, session, invoice, invoiceId, paymentIntentId } = await newSale();
+    await founder.stripe(session);
+    await founder.stripe(invoice);
+    const selector = { appId: founder.app.id as AppId, environment: 'production', store: 'stripe' } as const;
+    const [early] = await loadPayments(service.sql, { ...selector, refs: [invoiceId] });
+    await service.sql`
+      insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
+      values (${founder.app.id}, 'production', 'stripe', ${paymentIntentId}, ${invoiceId})`;
+    expect(await applyEvaluation(service.sql, early!, evaluatePayment(early!), null)).toBeNull();
+    await eventually('the relay corrects the payment', async () => {
+      await service.relay?.round();
+      return (await amountsOf(affiliateId)).length === 3;
+    });
   });
 
   // @promise earned-twice-is-corrected

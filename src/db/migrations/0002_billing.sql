@@ -252,10 +252,11 @@ returns setof payments language sql stable parallel safe rows 2 as $$
 $$;
 
 -- An alias may show that two attributed rows are one payment. Its event's evaluation takes one of them back. The mark makes
--- the relay do so if that evaluation never ran.
+-- the relay do so if that evaluation never ran. An evaluation that has not seen the alias must not clear the mark, so the
+-- version rises too.
 create function mark_for_recheck() returns trigger language plpgsql as $$
 begin
-  update payments p set recheck_since = now()
+  update payments p set recheck_since = now(), version = p.version + 1
    where p.id = any(array(
      select q.id
        from payments q
@@ -273,7 +274,7 @@ create trigger payment_aliases_mark_for_recheck after insert on payment_aliases 
   for each statement execute function mark_for_recheck();
 
 -- A new link may name the user of payments that wait, however many they are. Its event's evaluations clear the first marks,
--- the relay the others. An evaluation that has not seen the link must not clear a mark, so the version rises too.
+-- the relay the others. The version rises as above.
 create function mark_linked_for_recheck() returns trigger language plpgsql as $$
 begin
   update payments p set recheck_since = now(), version = p.version + 1
@@ -315,12 +316,13 @@ create table adjustments (
   currency     text not null check (currency ~ '^[A-Z]{3}$'),
   amount_minor bigint not null check (amount_minor >= 0),
   usd_cents    cents check (usd_cents >= 0),
+  -- When the state began, and when it was last stated. The latter orders the states of one rank.
   occurred_at  timestamptz not null,
+  stated_at    timestamptz not null check (stated_at >= occurred_at),
   event_id     event_id not null,
   -- The part that the ledger already contains, in minor units of the payment's currency.
   booked_minor bigint not null default 0 check (booked_minor >= 0),
   -- The payment whose ledger contains that part.
-  stated_at    timestamptz not null check (stated_at >= occurred_at),
   booked_payment_id payment_id,
   unique (app_id, environment, store, ref),
   unique (app_id, id),
