@@ -1,12 +1,17 @@
 import * as z from 'zod';
 import type { Existing } from '../db/existing.ts';
 import type { IdKind } from '../domain/ids.ts';
-import { idOf } from './fields.ts';
+import { idOf, textField } from './fields.ts';
 
 /** The body of a bulk call. */
 export function bulkOf<T extends z.ZodType>(row: T) {
-  return z.strictObject({ rows: z.array(row).min(1).max(100) });
+  return z.strictObject({ rows: z.array(row).min(1).max(100).describe('The rows to create, at most 100.') });
 }
+
+const rowIndex = z
+  .int()
+  .min(0)
+  .meta({ description: 'The index of the row in `rows`.', examples: [7] });
 
 /** The response of a bulk call. Each row is in one of the three lists. */
 export function bulkResponse<T extends z.ZodType, C extends string>(
@@ -15,28 +20,24 @@ export function bulkResponse<T extends z.ZodType, C extends string>(
   codes: readonly C[],
 ) {
   const response = z.object({
-    created: z.array(item),
+    created: z.array(item).describe('What was created, in the order of the rows.'),
     existing: z
       .array(
         z.object({
-          index: z
-            .int()
-            .min(0)
-            .meta({ description: 'The index of the row in `rows`.', examples: [7] }),
-          id: idOf(kind),
+          index: rowIndex,
+          id: idOf(kind, `The id of the ${kind} that has it.`),
         }),
       )
       .meta({ description: 'Rows whose `externalId` exists. Nothing was created or changed for them.' }),
-    failed: z.array(
-      z.object({
-        index: z
-          .int()
-          .min(0)
-          .meta({ description: 'The index of the row in `rows`.', examples: [3] }),
-        code: codes.length === 0 ? z.never() : z.enum(codes),
-        message: z.string().meta({ examples: ['The slug is taken in this app.'] }),
-      }),
-    ),
+    failed: z
+      .array(
+        z.object({
+          index: rowIndex,
+          code: (codes.length === 0 ? z.never() : z.enum(codes)).describe('Why it failed. Stable.'),
+          message: textField('The slug is taken in this app.', 'What to change. A sentence for people.'),
+        }),
+      )
+      .describe('Rows that the state of the app does not allow.'),
   });
   const id = `Created${kind[0]?.toUpperCase()}${kind.slice(1)}s`;
   return response.meta({ id, description: 'What became of each row.' });

@@ -14,20 +14,35 @@ export function describedAs(schema: object) {
 }
 
 /** An instant in a response. */
-export const epochMs = z
-  .int()
-  .min(0)
-  .max(LAST_INSTANT)
-  .meta({ description: 'Epoch milliseconds.', examples: [1_781_524_800_000] });
+export function epochMs(text: string) {
+  return z
+    .int()
+    .min(0)
+    .max(LAST_INSTANT)
+    .meta({ description: `${text} Epoch milliseconds.`, examples: [1_781_524_800_000] });
+}
 
 /** Money in a response. */
-export const cents = z.int().meta({ description: 'US cents.', examples: [1999] });
+export function cents(text: string) {
+  return z.int().meta({ description: `${text} US cents.`, examples: [1999] });
+}
+
+/** The currency of all money in responses. */
+export const currency = z.literal('USD').describe('The currency, ISO 4217.');
 
 /** A count in a response. */
-export const count = z
-  .int()
-  .min(0)
-  .meta({ examples: [42] });
+export function count(description: string) {
+  return z
+    .int()
+    .min(0)
+    .meta({ description, examples: [42] });
+}
+
+/** A field that can be null. `meaning` is a sentence that says what null means. */
+export function orNull<T extends z.ZodType>(field: T, meaning: string) {
+  const { description = '' } = z.globalRegistry.get(field) ?? {};
+  return field.nullable().meta({ description: `${description} ${meaning}`.trim() });
+}
 
 /** A whole number from `min` to `max`. The message for any other value names the unit and ends in the hint. */
 export function wholeNumber(min: number, max: number, { unit = '', hint = '' } = {}) {
@@ -39,10 +54,13 @@ export function wholeNumber(min: number, max: number, { unit = '', hint = '' } =
     .max(max, message);
 }
 
-export const rateBps = wholeNumber(0, 10_000, { hint: '2000 is 20 %' }).meta({
-  description: 'Basis points: 2000 is 20 %.',
-  examples: [2000],
-});
+/** A commission rate. */
+export function rateBps(text: string) {
+  return wholeNumber(0, 10_000, { hint: '2000 is 20 %' }).meta({
+    description: `${text} Basis points: 2000 is 20 %.`,
+    examples: [2000],
+  });
+}
 
 /** Text without control characters. The pattern is described in a form that every JSON schema validator supports. */
 function onOneLine(text: z.ZodString): z.ZodString {
@@ -63,22 +81,36 @@ export const deviceId = onOneLine(z.string().min(1).max(200)).meta({
 /** The longest user id that fits into an index together with a device id, bytes. */
 const USER_ID_BYTES = 1_700;
 
+const USER_ID = "The app's own id of the user: the exact one that the billing provider reports.";
+
 /** The caller's own id of a user: the one that the billing provider reports. */
 export const customerUserId = onOneLine(z.string().min(1).max(512))
   .refine(
     (text) => Buffer.byteLength(text) <= USER_ID_BYTES,
     `Must not be longer than ${USER_ID_BYTES} bytes.`,
   )
-  .meta({ description: 'The exact user id that the billing provider reports.', examples: ['user-4711'] });
+  .meta({ description: USER_ID, examples: ['user-4711'] });
+
+/** The caller's own id of a user, in a response. */
+export const presentedUserId = textField('user-4711', USER_ID);
 
 /** A UUID in any case and of any version: clients of all platforms generate them. */
-export const claimToken = z.guid().meta({ examples: ['0197f2a0-5b1c-7c3e-9d4f-2a6b8c0d1e2f'] });
+export const claimToken = z.guid().meta({
+  description: 'The claim token of a click: a UUID that the install of the same person sends again.',
+  examples: ['0197f2a0-5b1c-7c3e-9d4f-2a6b8c0d1e2f'],
+});
 
 /** The caller's own id of an affiliate or a link. */
 export const externalId = onOneLine(z.string().min(1).max(200)).meta({
   description: 'Your own id, unique within the app. A repeated one creates nothing.',
   examples: ['crm-4711'],
 });
+
+/** The caller's own id of an affiliate or a link, in a response. */
+export const presentedExternalId = orNull(
+  textField('crm-4711', 'Your own id, unique within the app.'),
+  'Null if none was given.',
+);
 
 /** How long a previous key or secret stays valid. */
 export const graceSeconds = wholeNumber(0, 30 * 86_400, {
@@ -90,10 +122,12 @@ export const graceSeconds = wholeNumber(0, 30 * 86_400, {
 });
 
 /** `true` or `false` in a query. */
-export const booleanText = z
-  .enum(['true', 'false'])
-  .transform((text) => text === 'true')
-  .meta(describedAs({ type: 'boolean' }));
+export function booleanText(description: string) {
+  return z
+    .enum(['true', 'false'])
+    .transform((text) => text === 'true')
+    .meta(describedAs({ type: 'boolean', description }));
+}
 
 /** The part of an example id after its prefix. */
 const EXAMPLE_BODY = '01kbf2z4x8e0rvq1n3m5t7w9yc';
@@ -104,11 +138,11 @@ export function exampleId(kind: IdKind): string {
 }
 
 /** An id in a response. */
-export function idOf(kind: IdKind) {
+export function idOf(kind: IdKind, description = `The id of the ${kind}.`) {
   return z
     .string()
     .regex(new RegExp(`^${ID_PREFIXES[kind]}_[0-7][0-9a-hjkmnp-tv-z]{25}$`))
-    .meta({ examples: [exampleId(kind)] });
+    .meta({ description, examples: [exampleId(kind)] });
 }
 
 /** An id in a request. Accepts any text, because a malformed id is treated as an unknown one. */
@@ -120,9 +154,28 @@ export function inputId(kind: IdKind) {
 }
 
 /** Any text, with an example. */
-export function textField(example: string, description?: string) {
-  return z.string().meta({ examples: [example], ...(description === undefined ? {} : { description }) });
+export function textField(example: string, description: string) {
+  return z.string().meta({ description, examples: [example] });
 }
+
+/** The counts of a funnel before the first payment. */
+export const funnelCounts = {
+  clicks: count('Clicks, without those of bots.'),
+  installs: count('Installs that are attributed to an affiliate.'),
+  identified: count('Attributed users that the app reported with `identify`.'),
+};
+
+/** Describes revenue. */
+export const ATTRIBUTED_REVENUE = 'Revenue of attributed production payments, net of refunds and disputes.';
+
+/** The name of an affiliate beside its id. */
+export const nameOfAffiliate = textField('First creator', 'The current name of the affiliate.');
+
+/** The proof of a webhook. */
+export const isSignatureValid = z.boolean().describe('Whether its signature or token was right.');
+
+/** The id of an event at its provider. */
+export const sourceEventId = textField('evt_1SZ', 'The id of the event at the provider.');
 
 /** Returns the id of a filter, null for no filter, or `none` for a malformed id, which selects no rows. */
 export function filterId<K extends IdKind>(kind: K, text: string | undefined) {

@@ -9,16 +9,18 @@ import { describedAs } from './fields.ts';
 const instants = z.registry<{ readonly takesZero: boolean }>();
 
 /** An instant in a body. */
-export const instantInBody = z
-  .int('Must be whole epoch milliseconds.')
-  .min(0, 'Must be whole epoch milliseconds.')
-  .max(LAST_INSTANT, 'Must be whole epoch milliseconds.')
-  .meta({
-    description: 'Epoch milliseconds.',
-    examples: [1_781_524_800_000],
-    override: { minimum: FIRST_INSTANT },
-  })
-  .register(instants, { takesZero: false });
+export function instantInBody(description: string) {
+  return z
+    .int('Must be whole epoch milliseconds.')
+    .min(0, 'Must be whole epoch milliseconds.')
+    .max(LAST_INSTANT, 'Must be whole epoch milliseconds.')
+    .meta({
+      description: `${description} Epoch milliseconds.`,
+      examples: [1_781_524_800_000],
+      override: { minimum: FIRST_INSTANT },
+    })
+    .register(instants, { takesZero: false });
+}
 
 const EXPECTED_IN_QUERY =
   'Must be epoch milliseconds or ISO 8601 with an offset, such as 2026-01-31T12:00:00Z.';

@@ -6,9 +6,9 @@ import type { CreateDocumentOptions, ZodOpenApiOperationObject, ZodOpenApiRespon
 import { projectRoot } from '../config/project-root.ts';
 import { ERRORS } from './errors.ts';
 import type { ErrorCode } from './errors.ts';
-import { exampleId, inputId } from './fields.ts';
+import * as enums from './enum-fields.ts';
+import { exampleId, inputId, textField } from './fields.ts';
 import { idempotencyKey } from './idempotency.ts';
-import { PROVIDER_NAMES } from '../providers/index.ts';
 import type { Route, RouteGroup } from './route.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
@@ -26,23 +26,38 @@ const options: CreateDocumentOptions = {
   allowEmptySchema: { never: true },
 };
 
+const HEADERS = {
+  'X-Request-Id': 'The id of the request, also in the log.',
+  'RateLimit-Policy': 'The limit: `q` calls per window of `w` seconds.',
+  RateLimit: 'The remaining calls (`r`), and the seconds until the window ends (`t`).',
+  'Retry-After': 'How many seconds to wait before the next attempt.',
+  'WWW-Authenticate': '`Bearer`.',
+  'Idempotency-Replayed': '`true` if this is the stored response of an earlier call.',
+} as const;
+
+const CODE = 'The code of the error. Stable.';
+
 const problem = z
   .object({
-    type: z.string().meta({ examples: ['urn:tributary:error:invalid_request'] }),
-    title: z.string().meta({ examples: ['The request is not valid'] }),
-    status: z.int().meta({ examples: [400] }),
+    type: textField('urn:tributary:error:invalid_request', 'A name for the code as a URI.'),
+    title: textField(
+      'The request is not valid',
+      'The meaning of the code. The same text for each error with it.',
+    ),
+    status: z.int().meta({ description: 'The HTTP status.', examples: [400] }),
     detail: z.string().meta({ description: 'A sentence about this request.' }).optional(),
-    code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]),
-    requestId: z.string().meta({ examples: ['6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69'] }),
+    code: z.enum(Object.keys(ERRORS) as [ErrorCode, ...ErrorCode[]]).describe(CODE),
+    requestId: textField('6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69', HEADERS['X-Request-Id']),
     errors: z
       .array(
         z.object({
           path: z
             .string()
             .meta({ description: 'Names and indexes, separated by dots.', examples: ['rows.3.slug'] }),
-          message: z.string().meta({ examples: ['Must be 2 to 64 characters of A-Z, a-z, 0-9, _ and -.'] }),
+          message: textField('Must be 2 to 64 characters of A-Z, a-z, 0-9, _ and -.', 'What it must be.'),
         }),
       )
+      .describe('The fields that are not valid.')
       .optional(),
     existingId: z
       .string()
@@ -57,14 +72,6 @@ const problem = z
     description: 'An error (RFC 9457). `code` is stable. docs/errors.md explains what to do.',
   });
 
-const HEADERS = {
-  'X-Request-Id': 'The id of the request, also in the log.',
-  'RateLimit-Policy': 'The limit: `q` calls per window of `w` seconds.',
-  RateLimit: 'The remaining calls (`r`), and the seconds until the window ends (`t`).',
-  'Retry-After': 'How many seconds to wait before the next attempt.',
-  'WWW-Authenticate': '`Bearer`.',
-  'Idempotency-Replayed': '`true` if this is the stored response of an earlier call.',
-} as const;
 type HeaderName = keyof typeof HEADERS;
 
 const header = (description: string) => ({ description, schema: { type: 'string' as const } });
@@ -95,7 +102,7 @@ const EXTRA_HEADERS: Partial<Record<number, readonly HeaderName[]>> = {
 
 /** Returns the schema of an error with one of these codes. */
 function problemOf(codes: readonly ErrorCode[]) {
-  const code = { type: 'string' as const, enum: [...codes] };
+  const code = { type: 'string' as const, enum: [...codes], description: CODE };
   return {
     allOf: [
       { $ref: '#/components/schemas/Problem' },
@@ -151,15 +158,18 @@ function pathParameter(route: Route, name: string): z.ZodType {
   if (name === 'appId' || name === 'customerAppId') return inputId('app');
   const kind = route.ids[name];
   if (kind !== undefined) return inputId(kind);
-  if (name === 'provider')
-    return z.enum(PROVIDER_NAMES).meta({ description: 'The billing provider.', examples: ['revenuecat'] });
-  return z.string().meta({ examples: [PATH_EXAMPLES[name] ?? exampleId('app')] });
+  if (name === 'provider') return enums.provider;
+  const [example, description] = PATH_TEXTS[name] ?? [];
+  if (example === undefined || description === undefined)
+    throw new Error(`the path parameter ${name} has no text`);
+  return textField(example, description);
 }
 
-const PATH_EXAMPLES: Readonly<Record<string, string>> = {
-  slug: 'spring',
-  linkSubdomain: 'my-app',
-  file: 'swagger-ui.css',
+/** An example and the description of each path parameter that is neither an id nor a provider. */
+const PATH_TEXTS: Readonly<Record<string, readonly [example: string, description: string]>> = {
+  slug: ['spring', 'The slug of the link, in any case.'],
+  linkSubdomain: ['my-app', 'The link subdomain of the app, or a former one.'],
+  file: ['swagger-ui.css', 'A file of the documentation page.'],
 };
 
 /** Returns the names of the parameters in a path. */

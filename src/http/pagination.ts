@@ -44,7 +44,7 @@ export const pageQuery = {
 export function pageOf<T extends z.ZodType>(item: T) {
   const id = z.globalRegistry.get(item)?.id;
   const page = z.object({
-    items: z.array(item),
+    items: z.array(item).describe('The rows of the page.'),
     nextCursor: z
       .string()
       .nullable()

@@ -23,6 +23,66 @@ const operationOf = (method: string, path: string) =>
     method.toLowerCase()
   ];
 
+interface JsonSchema {
+  readonly [name: string]: unknown;
+  readonly description?: string;
+  readonly $ref?: string;
+  readonly anyOf?: readonly JsonSchema[];
+  readonly properties?: Readonly<Record<string, JsonSchema>>;
+  readonly schema?: JsonSchema;
+}
+
+/** What the description of a field must contain: the unit that its name or its type has. */
+const UNITS: readonly (readonly [name: RegExp, unit: RegExp])[] = [
+  [/Cents$|^(matured|lifetime)$/, /US cents/],
+  [/At$|^(from|to)$/, /Epoch milliseconds/],
+  [/Bps$/, /Basis points/],
+  [/Minor$/, /minor units of/],
+  [/Days$/, /Days/],
+  [/Minutes$/, /Minutes/],
+  [/Seconds$/, /seconds/],
+];
+
+/** Finds the fields and parameters of a document whose description is missing or incomplete. */
+function describedFields(root: JsonSchema): { fields: number; problems: string[] } {
+  const problems: string[] = [];
+  let fields = 0;
+  const targetOf = (schema: JsonSchema): JsonSchema =>
+    schema.$ref === undefined
+      ? schema
+      : (schema.$ref
+          .split('/')
+          .slice(1)
+          .reduce<unknown>((at, name) => (at as JsonSchema)[name], root) as JsonSchema);
+  const check = (path: string, name: string, field: JsonSchema): void => {
+    fields += 1;
+    const text = field.description ?? targetOf(field).description ?? field.schema?.description ?? '';
+    if (text === '') problems.push(`${path}.${name} has no description`);
+    if (field.anyOf?.some(({ type }) => type === 'null') === true && !/\bnull\b/i.test(text)) {
+      problems.push(`${path}.${name} does not state what null means`);
+    }
+    for (const [ofName, unit] of UNITS) {
+      if (ofName.test(name) && !unit.test(text)) problems.push(`${path}.${name} lacks ${unit}`);
+    }
+  };
+  const walk = (value: unknown, path: string): void => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [key, inner] of Object.entries(value)) {
+      if (key === 'properties') {
+        for (const [name, field] of Object.entries(inner as Record<string, JsonSchema>))
+          check(path, name, field);
+      }
+      if (key === 'parameters') {
+        for (const parameter of inner as (JsonSchema & { name: string })[])
+          check(path, parameter.name, parameter);
+      }
+      if (key !== 'examples') walk(inner, `${path}/${key}`);
+    }
+  };
+  walk(root, '');
+  return { fields, problems };
+}
+
 describe('the OpenAPI document', () => {
   // @promise get-openapi, openapi-from-schemas
   test('GET /openapi.json returns the document of the route table', async () => {
@@ -73,6 +133,13 @@ describe('the OpenAPI document', () => {
     expect(responses['401']?.content['application/problem+json']?.schema).toMatchObject({
       allOf: [{ $ref: '#/components/schemas/Problem' }, { properties: { code: { enum: ['unauthorized'] } } }],
     });
+  });
+
+  // @promise openapi-described-fields
+  test('each field and parameter has a description, which states the unit of a number and what null means', () => {
+    const { fields, problems } = describedFields(JSON.parse(JSON.stringify(document)) as JsonSchema);
+    expect(fields).toBeGreaterThan(300);
+    expect(problems).toEqual([]);
   });
 
   // @promise json-bodies

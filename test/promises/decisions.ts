@@ -437,6 +437,8 @@ const OPERATION: readonly PromiseSection[] = [
       'openapi-typescript-client':
         'a TypeScript client generated from the document has named types and compiles in strict mode',
       'openapi-named-schemas': 'the document names its schemas and describes each response',
+      'openapi-described-fields':
+        'each field of the document has a description, with its unit and what null means',
       'openapi-from-schemas': '`GET /openapi.json` is generated from the schemas that validate',
       'docs-page': '`GET /docs` needs no other address',
       'health-and-readiness': '`GET /healthz` and `GET /readyz` report the state of the service',

@@ -8,20 +8,32 @@ import {
   updateAffiliate,
 } from '../../db/affiliates.ts';
 import type { Affiliate, AffiliateListRow, CreatedAffiliate } from '../../db/affiliates.ts';
-import { AFFILIATE_STATUSES } from '../../domain/attribution.ts';
 import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
+import * as enums from '../enum-fields.ts';
 import { ApiError, externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
-import { cents, count, epochMs, externalId, idOf, label, rateBps, textField } from '../fields.ts';
+import {
+  cents,
+  count,
+  epochMs,
+  externalId,
+  idOf,
+  label,
+  orNull,
+  presentedExternalId,
+  rateBps,
+  textField,
+} from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { decodeCursor, nameKey, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
-const name = label.meta({ examples: ['First creator'] });
+const NAME = 'The name of the creator, as in the CSV of a payout.';
+const name = label.meta({ description: NAME, examples: ['First creator'] });
 const email = z
   .email()
   .max(320)
-  .meta({ examples: ['creator@example.com'] });
-const status = z.enum(AFFILIATE_STATUSES);
+  .meta({ description: "The creator's e-mail address.", examples: ['creator@example.com'] });
+const ownRateBps = rateBps("The affiliate's own commission rate.");
 
 const REPEATED_EMAIL =
   'Another affiliate of this app has this e-mail address. Check that they are two persons.';
@@ -29,19 +41,27 @@ const REPEATED_EMAIL =
 const affiliate = z
   .object({
     id: idOf('affiliate'),
-    name: textField('First creator'),
-    email: textField('creator@example.com').nullable(),
-    status,
-    defaultCommissionRateBps: rateBps.nullable(),
-    externalId: textField('crm-4711', 'Your own id, unique within the app.').nullable(),
-    createdAt: epochMs,
+    name: textField('First creator', NAME),
+    email: orNull(
+      textField('creator@example.com', "The creator's e-mail address."),
+      'Null if none was given.',
+    ),
+    status: enums.affiliateStatus,
+    defaultCommissionRateBps: orNull(ownRateBps, "Null: the app's rate applies."),
+    externalId: presentedExternalId,
+    createdAt: epochMs('When the affiliate was created.'),
   })
   .meta({ id: 'Affiliate', description: 'A creator who shares links and earns commissions.' });
 
 const createdAffiliate = affiliate
   .extend({
     warnings: z
-      .array(z.object({ code: z.enum(['repeated_email']), message: textField(REPEATED_EMAIL) }))
+      .array(
+        z.object({
+          code: z.enum(['repeated_email']).describe('Stable.'),
+          message: textField(REPEATED_EMAIL, 'A sentence for people.'),
+        }),
+      )
       .meta({ description: 'What to check. Absent if there is nothing to check.' })
       .optional(),
   })
@@ -50,35 +70,38 @@ const createdAffiliate = affiliate
 /** An affiliate in a list, with its totals. */
 export const affiliateRow = affiliate
   .extend({
-    clicks: count.describe('Clicks of all time, without those of bots.'),
-    installs: count.describe('Attributed installs of all time.'),
-    commissionCents: cents.describe('Commissions of all time, net of reversals and corrections. US cents.'),
+    clicks: count('Clicks of all time, without those of bots.'),
+    installs: count('Attributed installs of all time.'),
+    commissionCents: cents('Commissions of all time, net of reversals and corrections.'),
   })
   .meta({ id: 'ListedAffiliate', description: 'An affiliate with its totals.' });
 
 const newAffiliate = z
   .strictObject({
     name,
-    email: email.nullish(),
-    defaultCommissionRateBps: rateBps.nullish(),
-    externalId: externalId.nullish(),
+    email: orNull(email, 'Null or absent: none.').optional(),
+    defaultCommissionRateBps: orNull(ownRateBps, "Null or absent: the app's rate applies.").optional(),
+    externalId: orNull(externalId, 'Null or absent: none.').optional(),
   })
   .meta({ id: 'NewAffiliate', description: 'An affiliate to create.' });
 
 const affiliatePatch = z
   .strictObject({
     name: name.optional(),
-    email: email.nullable().optional(),
-    status: status.optional(),
-    defaultCommissionRateBps: rateBps.nullable().optional(),
+    email: orNull(email, 'Null removes it.').optional(),
+    status: enums.affiliateStatus.optional(),
+    defaultCommissionRateBps: orNull(ownRateBps, "Null: the app's rate applies from now on.").optional(),
   })
   .meta({ id: 'AffiliateChange', description: 'The fields to change. Null clears a field.' });
 
 const affiliatesQuery = z.object({
   ...pageQuery,
-  status: status.optional(),
+  status: enums.affiliateStatus.optional(),
   email: email.meta({ description: 'Ignores case. Takes no other `sort` than `created`.' }).optional(),
-  sort: z.enum(['created', 'name', 'earnings']).default('created'),
+  sort: z
+    .enum(['created', 'name', 'earnings'])
+    .default('created')
+    .describe('`created`: oldest first. `name`: alphabetically. `earnings`: largest commissions first.'),
 });
 
 function presentAffiliate(row: Affiliate) {

@@ -87,7 +87,7 @@ export const apiDocsRoutes = (groups: () => readonly RouteGroup[]): readonly Rou
     response: {
       status: 200,
       contentType: 'application/json',
-      schema: z.looseObject({ openapi: z.string() }),
+      schema: z.looseObject({ openapi: z.string().describe('The version of OpenAPI.') }),
     },
     handler: async ({ deps }) =>
       page('application/json; charset=utf-8', openApiBytes(groups(), deps.publicUrl)),

@@ -20,7 +20,9 @@ import {
 } from '../pagination.ts';
 import { accountRoute, appRoute } from '../route.ts';
 
-const name = label.meta({ examples: ['My app'] });
+const NAME = 'The name of the app. Only your account sees it.';
+const name = label.meta({ description: NAME, examples: ['My app'] });
+const commissionRateBps = rateBps('The share of a payment that an affiliate without an own rate earns.');
 const attributionWindowDays = wholeNumber(1, 365, { unit: 'days' }).meta({
   description: 'Days from the click (or code) to the first open.',
   examples: [30],
@@ -33,6 +35,8 @@ const deferredWindowMinutes = wholeNumber(0, 1440, { unit: 'minutes' }).meta({
   description: 'Minutes from a click to an install without a token or code. 0 turns deferred matches off.',
   examples: [60],
 });
+const LINK_SUBDOMAIN =
+  "The name of the app in its links: `/l/NAME/SLUG`, and the first label of the app's own link host.";
 const linkSubdomain = z
   .string()
   .refine(isSubdomain, 'Must be a DNS label: a-z, 0-9 and -, at most 63 characters.')
@@ -40,11 +44,17 @@ const linkSubdomain = z
     (text) => !isReservedSubdomain(text),
     'The name is reserved, as www, api and login are. Choose another subdomain.',
   )
-  .meta({ pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$', examples: ['my-app'] });
+  .meta({
+    description: LINK_SUBDOMAIN,
+    pattern: '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$',
+    examples: ['my-app'],
+  });
 const identityVerification = z.boolean().meta({
   description: "Whether `POST /sdk/identify` requires a `signature` of the app's server.",
   examples: [false],
 });
+const DESTINATION_SCHEMES =
+  'The custom schemes that new links may lead to, besides https, http and the app stores. Null: any scheme that is not refused.';
 const destinationSchemes = z
   .array(
     z
@@ -57,30 +67,27 @@ const destinationSchemes = z
   )
   .max(20)
   .nullable()
-  .meta({
-    description:
-      'The custom schemes that new links may lead to, besides https, http and the app stores. Null: any scheme that is not refused.',
-  });
-const sdkKey = textField('pk_live_…', 'Returned only once.');
+  .describe(DESTINATION_SCHEMES);
+const sdkKey = textField('pk_live_…', "The app's SDK key. Returned only once.");
 
 const app = z
   .object({
     id: idOf('app'),
-    name: textField('My app'),
-    commissionRateBps: rateBps,
+    name: textField('My app', NAME),
+    commissionRateBps,
     attributionWindowDays,
     holdPeriodDays,
     deferredWindowMinutes,
-    linkSubdomain: textField('my-app'),
+    linkSubdomain: textField('my-app', LINK_SUBDOMAIN),
     identityVerification,
-    destinationSchemes: z.array(textField('myapp')).nullable(),
+    destinationSchemes: z.array(z.string()).nullable().describe(DESTINATION_SCHEMES),
   })
   .meta({ id: 'App', description: 'An app and its settings.' });
 
 const settingsPatch = z
   .strictObject({
     name: name.optional(),
-    commissionRateBps: rateBps.optional(),
+    commissionRateBps: commissionRateBps.optional(),
     attributionWindowDays: attributionWindowDays.optional(),
     holdPeriodDays: holdPeriodDays.optional(),
     deferredWindowMinutes: deferredWindowMinutes.optional(),
@@ -103,7 +110,7 @@ const appSettings = app
   .meta({ id: 'AppSettings', description: 'The settings of an app.' });
 
 const rotatedKey = z
-  .object({ sdkKey, previousKeyExpiresAt: epochMs })
+  .object({ sdkKey, previousKeyExpiresAt: epochMs('Until when the previous key is valid.') })
   .meta({ id: 'RotatedSdkKey', description: 'The new SDK key, and when the previous one ends.' });
 
 const newApp = settingsPatch.extend({ name }).meta({ id: 'NewApp', description: 'An app to create.' });

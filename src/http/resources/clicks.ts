@@ -6,7 +6,7 @@ import { isInFuture } from '../../domain/attribution.ts';
 import { isId } from '../../domain/ids.ts';
 import { isSlug } from '../../domain/slugs.ts';
 import { foundOrThrow, invalidField, notFound } from '../errors.ts';
-import { claimToken, idOf, inputId, textField } from '../fields.ts';
+import { claimToken, idOf, inputId, orNull, textField } from '../fields.ts';
 import { instantInBody } from '../instants.ts';
 import { clickCaller } from '../rate-limits.ts';
 import { publicRoute } from '../route.ts';
@@ -15,25 +15,30 @@ import { publicRoute } from '../route.ts';
 const click = z
   .object({
     customerAppId: inputId('app'),
-    slug: textField('spring'),
+    slug: textField('spring', 'The slug of the link, in any case.'),
     claimToken,
-    ipHash: z
-      .string()
-      .max(200)
-      .meta({
-        description: "A hash of the visitor's address. Never send the address itself.",
-        examples: ['b94d27b9934d3e08'],
-      })
-      .nullish(),
-    userAgent: z
-      .string()
-      .max(8_000)
-      .meta({
-        description: `The first ${USER_AGENT_LENGTH} characters are stored.`,
-        examples: ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)'],
-      })
-      .nullish(),
-    clickedAt: instantInBody.nullish(),
+    ipHash: orNull(
+      z
+        .string()
+        .max(200)
+        .meta({
+          description:
+            "A hash of the visitor's address, which limits are counted by. Never send the address itself.",
+          examples: ['b94d27b9934d3e08'],
+        }),
+      'Null or absent: the address of the caller.',
+    ).optional(),
+    userAgent: orNull(
+      z
+        .string()
+        .max(8_000)
+        .meta({
+          description: `The visitor's User-Agent: a bot is not counted. The first ${USER_AGENT_LENGTH} characters are stored.`,
+          examples: ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X)'],
+        }),
+      'Null or absent: unknown.',
+    ).optional(),
+    clickedAt: orNull(instantInBody('When the visitor clicked.'), 'Null or absent: now.').optional(),
   })
   .meta({ id: 'NewClick', description: 'A click to record.' });
 
@@ -41,7 +46,7 @@ const recordedClick = z
   .object({
     clickId: idOf('click'),
     affiliateId: idOf('affiliate'),
-    destinationUrl: textField('https://example.com/get'),
+    destinationUrl: textField('https://example.com/get', 'Where to send the visitor.'),
   })
   .meta({ id: 'Click', description: 'The click, and where it leads.' });
 

@@ -1,11 +1,20 @@
 import * as z from 'zod';
 import { readCommissionTotal } from '../../db/commission-totals.ts';
-import { COMMISSION_STATUSES, CORRECTION_REASONS, listCommissions } from '../../db/commissions.ts';
+import { listCommissions } from '../../db/commissions.ts';
 import type { CommissionListRow } from '../../db/commissions.ts';
-import { MATCH_METHODS } from '../../domain/attribution.ts';
-import { COMMISSION_KINDS } from '../../domain/evaluate-payment.ts';
-import { PROVIDER_NAMES } from '../../providers/index.ts';
-import { cents, epochMs, filterId, idOf, inputId, rateBps, textField } from '../fields.ts';
+import * as enums from '../enum-fields.ts';
+import {
+  nameOfAffiliate,
+  cents,
+  currency,
+  epochMs,
+  filterId,
+  idOf,
+  inputId,
+  orNull,
+  presentedUserId,
+  rateBps,
+} from '../fields.ts';
 import { fromTo } from '../instants.ts';
 import {
   decodeCursor,
@@ -18,36 +27,34 @@ import {
 } from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
-const status = z.enum(COMMISSION_STATUSES);
-
 /** A row of the ledger. */
 export const commission = z
   .object({
     id: idOf('commission'),
     affiliateId: idOf('affiliate'),
-    affiliateName: textField('First creator'),
-    linkId: idOf('link').nullable(),
-    eventId: idOf('event'),
-    kind: z.enum(COMMISSION_KINDS),
-    reversesCommissionId: idOf('commission').nullable(),
-    reason: z
-      .enum(CORRECTION_REASONS)
-      .nullable()
-      .meta({ description: 'Why a correction was appended. Null for other kinds.' }),
-    status,
-    rateBps,
-    baseCents: cents,
-    amountCents: cents,
-    currency: z.literal('USD'),
-    source: z.enum(PROVIDER_NAMES),
-    customerUserId: textField('user-4711'),
-    matchMethod: z.enum(MATCH_METHODS),
-    occurredAt: epochMs,
-    dueAt: epochMs,
-    maturedAt: epochMs.nullable(),
-    paidAt: epochMs.nullable(),
-    payoutId: idOf('payout').nullable(),
-    createdAt: epochMs,
+    affiliateName: nameOfAffiliate,
+    linkId: orNull(idOf('link'), "Null if the user entered an affiliate's id as the code."),
+    eventId: idOf('event', 'The id of the event that the row results from.'),
+    kind: enums.commissionKind,
+    reversesCommissionId: orNull(
+      idOf('commission', 'The id of the earning that a reversal or correction takes back.'),
+      'Null for an earning.',
+    ),
+    reason: orNull(enums.correctionReason, 'Null for other kinds.'),
+    status: enums.commissionStatus,
+    rateBps: rateBps('The rate of the earning, fixed when it was written.'),
+    baseCents: cents('The part of the payment, refund or dispute that the rate applies to.'),
+    amountCents: cents('The commission. Negative if it takes back.'),
+    currency,
+    source: enums.provider,
+    customerUserId: presentedUserId,
+    matchMethod: enums.matchMethod,
+    occurredAt: epochMs('When the customer paid, or the time of the refund or dispute.'),
+    dueAt: epochMs('When it can be paid: the time of the payment plus the hold period.'),
+    maturedAt: orNull(epochMs('When it became due.'), 'Null while it is `pending`.'),
+    paidAt: orNull(epochMs('When a payout paid it.'), 'Null until then.'),
+    payoutId: orNull(idOf('payout'), 'Null until a payout contains it.'),
+    createdAt: epochMs('When the row was written.'),
   })
   .meta({
     id: 'Commission',
@@ -59,9 +66,9 @@ const commissionsQuery = z.object({
   affiliateId: inputId('affiliate').optional(),
   linkId: inputId('link').optional(),
   payoutId: inputId('payout').optional(),
-  status: status.optional(),
-  kind: z.enum(COMMISSION_KINDS).optional(),
-  source: z.enum(PROVIDER_NAMES).optional(),
+  status: enums.commissionStatus.optional(),
+  kind: enums.commissionKind.optional(),
+  source: enums.provider.optional(),
   ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
 });
 
@@ -96,11 +103,9 @@ const totalsQuery = commissionsQuery.pick({ affiliateId: true, linkId: true, fro
 
 const totals = z
   .object({
-    from: epochMs.nullable(),
-    to: epochMs.nullable(),
-    totalCents: cents.describe(
-      'The sum of `amountCents`: earnings net of reversals and corrections. US cents.',
-    ),
+    from: orNull(epochMs('The beginning of the range, inclusive.'), 'Null: no beginning.'),
+    to: orNull(epochMs('The end of the range, exclusive.'), 'Null: no end.'),
+    totalCents: cents('The sum of `amountCents`: earnings net of reversals and corrections.'),
   })
   .meta({ id: 'CommissionTotals', description: 'The range, and the sum of its commissions.' });
 

@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import { PROCESSING_STATUSES } from '../../db/deliveries.ts';
 import {
   listUnattributedEvents,
   listWebhookDeliveries,
@@ -12,86 +11,121 @@ import type {
   UnattributedEvent,
   WebhookDelivery,
 } from '../../db/diagnostics.ts';
-import { EVENT_KINDS } from '../../domain/events.ts';
-import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../domain/likely-causes.ts';
+import { CAUSE_EXPLANATIONS } from '../../domain/likely-causes.ts';
 import { workflowIds } from '../../domain/workflow-ids.ts';
-import { PROVIDER_NAMES } from '../../providers/index.ts';
-import { cents, count, epochMs, idOf, textField } from '../fields.ts';
+import * as enums from '../enum-fields.ts';
+import {
+  cents,
+  count,
+  epochMs,
+  idOf,
+  orNull,
+  presentedUserId,
+  isSignatureValid,
+  sourceEventId,
+  textField,
+} from '../fields.ts';
 import { decodeCursor, MAY_BE_SHORT, millisKey, pageOf, pageQuery, presentPage } from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
 /** How many user ids of each side are returned at most. */
 const MAX_SAMPLES = 20;
 
-const source = z.enum(PROVIDER_NAMES);
-
 const identity = z
   .object({
-    verdict: z.enum(['ok', 'no_overlap', 'no_data']),
-    overlapCount: count,
-    billingOnlySamples: z.array(textField('user-4711')),
-    attributionOnlySamples: z.array(textField('4711')),
+    verdict: z
+      .enum(['ok', 'no_overlap', 'no_data'])
+      .describe(
+        '`no_overlap`: no user id of billing was reported by the app. `no_data`: one side has no user yet.',
+      ),
+    overlapCount: count('How many of the compared user ids both sides have.'),
+    billingOnlySamples: z.array(z.string()).meta({
+      description: 'User ids that only billing reported, latest first.',
+      examples: [['user-4711']],
+    }),
+    attributionOnlySamples: z
+      .array(z.string())
+      .meta({ description: 'User ids that only the app reported, latest first.', examples: [['4711']] }),
     truncated: z.boolean().describe('Whether there are more user ids than were counted or returned.'),
   })
   .meta({ id: 'IdentityDiagnosis', description: 'How the user ids of billing and of the app overlap.' });
 
 const activity = {
-  users: count.describe('How many different users it reported.'),
-  firstAt: epochMs,
-  lastAt: epochMs,
+  users: count('How many different users it reported.'),
+  firstAt: epochMs('When it first reported one of them.'),
+  lastAt: epochMs('When it last reported one of them.'),
 };
 
 const identitySources = z
   .object({
-    examined: count.describe('How many pairs of device and user were examined, the latest ones.'),
+    examined: count('How many pairs of device and user were examined, the latest ones.'),
     truncated: z.boolean().describe('Whether there are more.'),
-    devices: z.array(z.object({ deviceId: textField('9f0c2d1e-device'), ...activity })),
-    addresses: z.array(
-      z.object({
-        addressHash: textField(
-          '9f0c2d1e8a7b6c5d',
-          'The start of a keyed hash of the address. An address has another hash each day.',
-        ),
-        devices: count,
-        ...activity,
-      }),
-    ),
+    devices: z
+      .array(
+        z.object({
+          deviceId: textField('9f0c2d1e-device', 'The id that the app gave the device.'),
+          ...activity,
+        }),
+      )
+      .describe('Devices with several users.'),
+    addresses: z
+      .array(
+        z.object({
+          addressHash: textField(
+            '9f0c2d1e8a7b6c5d',
+            'The start of a keyed hash of the address. An address has another hash each day.',
+          ),
+          devices: count('How many different devices called from it.'),
+          ...activity,
+        }),
+      )
+      .describe('Addresses with several users.'),
   })
   .meta({ id: 'IdentitySources', description: 'What `identify` received, and from where.' });
 
 const unattributedEvent = z
   .object({
     eventId: idOf('event'),
-    source,
-    sourceEventId: textField('evt_1SZ'),
-    kind: z.enum(EVENT_KINDS),
-    customerUserId: textField('user-4711').nullable(),
-    amountCents: cents.nullable(),
-    occurredAt: epochMs,
-    receivedAt: epochMs,
-    likelyCause: z.enum(LIKELY_CAUSES),
-    explanation: textField('No device reported this user. Call identify(userId) after sign-in.'),
+    source: enums.provider,
+    sourceEventId,
+    kind: enums.eventKind,
+    customerUserId: orNull(presentedUserId, 'Null if the event names none.'),
+    amountCents: orNull(cents('What the customer paid.'), 'Null if it is unknown or not converted yet.'),
+    occurredAt: epochMs('When the customer paid.'),
+    receivedAt: epochMs('When the webhook arrived.'),
+    likelyCause: enums.likelyCause,
+    explanation: textField(
+      'No device reported this user. Call identify(userId) after sign-in.',
+      'What happened, and what to change. A sentence for people.',
+    ),
   })
   .meta({ id: 'UnattributedEvent', description: 'A paid event without a commission, and why.' });
 
 const delivery = z
   .object({
     id: idOf('delivery'),
-    source,
-    sourceEventId: textField('evt_1SZ').nullable(),
-    receivedAt: epochMs,
-    signatureValid: z.boolean(),
-    processingStatus: z.enum(PROCESSING_STATUSES),
-    lastError: textField('the body is not JSON').nullable(),
-    eventCount: count,
+    source: enums.provider,
+    sourceEventId: orNull(sourceEventId, 'Null if the body could not be read.'),
+    receivedAt: epochMs('When the webhook arrived.'),
+    signatureValid: isSignatureValid,
+    processingStatus: enums.processingStatus,
+    lastError: orNull(
+      textField(
+        'the body is not JSON',
+        'Why it failed, is ignored or was refused, or what stops it at present.',
+      ),
+      'Null if there is nothing to say.',
+    ),
+    eventCount: count('The number of events that it stored: 0 or 1.'),
     selfTest: z.boolean().describe('Whether the self-test sent it. Such a delivery never earns.'),
-    eventId: idOf('event').nullable().meta({
-      description: 'Pass it to `GET …/events/:eventId/explanation`. Null if the request was refused.',
-    }),
-    workflowId: textField(
-      'delivery:del_01',
-      'The id of the Temporal workflow. Null if the request was refused and no workflow was started.',
-    ).nullable(),
+    eventId: orNull(
+      idOf('event', 'Pass it to `GET …/events/:eventId/explanation`.'),
+      'Null if the request was refused.',
+    ),
+    workflowId: orNull(
+      textField('delivery:del_01', 'The id of the Temporal workflow.'),
+      'Null if the request was refused and no workflow was started.',
+    ),
   })
   .meta({ id: 'Delivery', description: 'A webhook request of a billing provider, and its outcome.' });
 
@@ -212,8 +246,8 @@ export const diagnosticsRoutes = [
     description: MAY_BE_SHORT,
     query: z.object({
       ...pageQuery,
-      processingStatus: z.enum(PROCESSING_STATUSES).optional(),
-      source: source.optional(),
+      processingStatus: enums.processingStatus.optional(),
+      source: enums.provider.optional(),
     }),
     response: { status: 200, schema: pageOf(delivery) },
     handler: async ({ deps, app, query }) => {

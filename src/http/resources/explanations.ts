@@ -1,15 +1,31 @@
 import * as z from 'zod';
-import { COMMISSION_STATUSES } from '../../db/commissions.ts';
 import { findEventHistory } from '../../db/explanations.ts';
-import { MATCH_METHODS } from '../../domain/attribution.ts';
-import { COMMISSION_KINDS } from '../../domain/evaluate-payment.ts';
-import { ENVIRONMENTS, EVENT_KINDS } from '../../domain/events.ts';
+import { EVENT_KINDS } from '../../domain/events.ts';
 import { explainEvent } from '../../domain/explain-event.ts';
 import { LIKELY_CAUSES } from '../../domain/likely-causes.ts';
-import { PROVIDER_NAMES, providers } from '../../providers/index.ts';
+import { providers } from '../../providers/index.ts';
 import { foundOrThrow } from '../errors.ts';
-import { cents, count, epochMs, idOf, rateBps, textField } from '../fields.ts';
+import * as enums from '../enum-fields.ts';
+import {
+  nameOfAffiliate,
+  cents,
+  count,
+  epochMs,
+  idOf,
+  orNull,
+  presentedUserId,
+  sourceEventId,
+  textField,
+} from '../fields.ts';
 import { appRoute } from '../route.ts';
+import { commission } from './commissions.ts';
+
+const paymentRef = textField('in_1SZ', "The store's reference of the payment.");
+const storeCurrency = textField('EUR', 'The currency that the customer paid in, ISO 4217.');
+const amountMinor = orNull(
+  z.int().meta({ description: 'The amount in minor units of `currency`.', examples: [999] }),
+  'Null if the event states none.',
+);
 
 /** A step with its decisions, which are stable, and its facts: the input of the decision. */
 function step<const N extends string, D extends z.ZodType, F extends z.ZodType>(
@@ -20,13 +36,13 @@ function step<const N extends string, D extends z.ZodType, F extends z.ZodType>(
 ) {
   return z
     .object({
-      step: z.literal(name),
-      decision,
+      step: z.literal(name).describe('The name of the step.'),
+      decision: decision.describe('What the step decided. Stable.'),
       explanation: textField(
         'The user user-4711 is attributed to First creator by a code.',
         'A sentence for people.',
       ),
-      facts,
+      facts: facts.describe('The input of the decision. A field is absent if it had no part in it.'),
     })
     .meta({ id, description: 'A step: what it decided, and from which facts.' });
 }
@@ -36,11 +52,13 @@ const verify = step(
   'VerifyStep',
   z.enum(['verified', 'rejected']),
   z.object({
-    provider: z.enum(PROVIDER_NAMES),
-    scheme: z.enum(['static_token', 'hmac']),
-    receivedAt: epochMs,
-    secretSetAt: epochMs.nullable(),
-    secretEnvironment: z.enum(ENVIRONMENTS).nullable(),
+    provider: enums.provider,
+    scheme: z
+      .enum(['static_token', 'hmac'])
+      .describe('How the provider proves its requests: a token in a header, or a signature.'),
+    receivedAt: epochMs('When the webhook arrived.'),
+    secretSetAt: orNull(epochMs('When the secret that matched was set.'), 'Null if none matched.'),
+    secretEnvironment: orNull(enums.environment, 'Null if no secret matched.'),
   }),
 );
 
@@ -50,8 +68,8 @@ const storeRaw = step(
   z.enum(['stored']),
   z.object({
     deliveryId: idOf('delivery'),
-    bodySha256: textField('0'.repeat(64)),
-    bodyBytes: count.nullable(),
+    bodySha256: textField('0'.repeat(64), 'The SHA-256 of the body, hexadecimal.'),
+    bodyBytes: orNull(count('The length of the body in bytes.'), 'Null once the body is deleted.'),
   }),
 );
 
@@ -61,19 +79,22 @@ const normalize = step(
   z.enum([...EVENT_KINDS, 'read', 'failed', 'ignored', 'processing']),
   z
     .object({
-      kind: z.enum(EVENT_KINDS),
-      environment: z.enum(ENVIRONMENTS),
-      occurredAt: epochMs,
-      productId: textField('pro_monthly').nullable(),
-      store: textField('app_store').nullable(),
-      paymentRef: textField('in_1SZ').nullable(),
-      currency: textField('EUR').nullable(),
-      amountMinor: z
-        .int()
-        .nullable()
-        .meta({ description: 'Minor units of `currency`.', examples: [999] }),
-      customerUserId: textField('user-4711').nullable(),
-      lastError: textField('the database is unavailable').nullable(),
+      kind: enums.eventKind,
+      environment: enums.environment,
+      occurredAt: epochMs('When it happened, according to the provider.'),
+      productId: orNull(textField('pro_monthly', 'The product.'), 'Null if the event names none.'),
+      store: orNull(
+        textField('app_store', 'The store that took the money.'),
+        'Null if the event names none.',
+      ),
+      paymentRef: orNull(paymentRef, 'Null if the event names none.'),
+      currency: orNull(storeCurrency, 'Null if the event states no amount.'),
+      amountMinor,
+      customerUserId: orNull(presentedUserId, 'Null if the event names none.'),
+      lastError: orNull(
+        textField('the database is unavailable', 'Why the last attempt to process it failed.'),
+        'Null if none failed.',
+      ),
     })
     .partial(),
 );
@@ -84,36 +105,50 @@ const dedupe = step(
   z.enum(['first', 'same_payment', 'duplicate']),
   z
     .object({
-      sourceEventId: textField('evt_1SZ'),
-      firstEventId: idOf('event'),
-      toldBefore: idOf('event').nullable(),
+      sourceEventId,
+      firstEventId: idOf('event', 'The id of the event that first reported the payment.'),
+      toldBefore: orNull(
+        idOf('event', 'The id of the event that this delivery repeats.'),
+        'Null if the event is not stored any more.',
+      ),
     })
     .partial(),
 );
 
 const touch = z.object({
   affiliateId: idOf('affiliate'),
-  matchMethod: z.enum(MATCH_METHODS),
-  touchedAt: epochMs,
+  matchMethod: enums.matchMethod,
+  touchedAt: epochMs('When the click or the entry of the code happened.'),
 });
 
 const explainedUser = z
   .object({
-    customerUserId: textField('user-4711'),
-    identified: z.boolean(),
-    similarUserIds: z.array(textField('4711')),
-    attribution: touch
-      .extend({
-        attributionId: idOf('attribution'),
-        decided: z.boolean().describe('Whether this attribution decided about the payment.'),
-        affiliateName: textField('First creator'),
-        linkId: idOf('link').nullable(),
-        clickId: idOf('click').nullable(),
-        firstOpenAt: epochMs,
-        boundAt: epochMs,
-        lostTouches: z.array(touch),
-      })
-      .nullable(),
+    customerUserId: presentedUserId,
+    identified: z.boolean().describe('Whether a device reported this user.'),
+    similarUserIds: z
+      .array(z.string())
+      .max(5)
+      .meta({
+        description: 'Reported user ids that differ only in spelling.',
+        examples: [['4711']],
+      }),
+    attribution: orNull(
+      touch
+        .extend({
+          attributionId: idOf('attribution'),
+          decided: z.boolean().describe('Whether this attribution decided about the payment.'),
+          affiliateName: nameOfAffiliate,
+          linkId: orNull(idOf('link'), "Null if the user entered an affiliate's id as the code."),
+          clickId: orNull(idOf('click'), 'Null if the user entered a code.'),
+          firstOpenAt: epochMs('When the app was first opened on the device.'),
+          boundAt: epochMs('When the user was bound to the attribution.'),
+          lostTouches: z
+            .array(touch)
+            .describe('Later touches of the device, which have no effect: the first one counts.'),
+        })
+        .describe("The attribution of the user's device."),
+      'Null if the device came through no creator.',
+    ),
   })
   .meta({ id: 'ExplainedUser', description: 'A user whom the events of the payment name.' });
 
@@ -123,44 +158,62 @@ const attribute = step(
   z.enum(['attributed', 'not_needed', 'waiting_for_payment', 'counted_elsewhere', ...LIKELY_CAUSES]),
   z
     .object({
-      users: z.array(explainedUser),
-      paymentRef: textField('in_1SZ'),
-      paidAt: epochMs,
-      attributionWindowDays: count,
+      users: z.array(explainedUser).describe('The users whom the events of the payment name.'),
+      paymentRef,
+      paidAt: epochMs('When the customer paid.'),
+      attributionWindowDays: count("The app's current setting. Days from the click to the first open."),
     })
     .partial(),
 );
+
+const NOT_CONVERTED = 'Null if the amount was not converted.';
 
 const writeCommission = step(
   'write_commission',
   'WriteCommissionStep',
   z.enum(['earned', 'reversed', 'corrected', 'none', ...LIKELY_CAUSES]),
   z.object({
-    price: z.object({
-      currency: textField('EUR').nullable(),
-      amountMinor: z
-        .int()
-        .nullable()
-        .meta({ description: 'Minor units of `currency`.', examples: [999] }),
-      amountCents: cents.nullable(),
-      fxUnits: textField('0.9').nullable(),
-      fxWorthUsd: textField('1').nullable(),
-      fxSource: textField('ecb 2026-11-20').nullable(),
-    }),
-    commissions: z.array(
-      z.object({
-        commissionId: idOf('commission'),
-        eventId: idOf('event'),
-        kind: z.enum(COMMISSION_KINDS),
-        status: z.enum(COMMISSION_STATUSES),
-        rateBps,
-        rateSource: z.enum(['affiliate', 'app']).nullable(),
-        baseCents: cents,
-        amountCents: cents,
-        occurredAt: epochMs,
-        dueAt: epochMs,
-      }),
-    ),
+    price: z
+      .object({
+        currency: orNull(storeCurrency, 'Null if the event states no amount.'),
+        amountMinor,
+        amountCents: orNull(cents('The same amount.'), 'Null if it is unknown or not converted yet.'),
+        fxUnits: orNull(
+          textField(
+            '0.9',
+            'This many units of the currency are worth `fxWorthUsd` dollars. A decimal number.',
+          ),
+          NOT_CONVERTED,
+        ),
+        fxWorthUsd: orNull(
+          textField('1', 'What `fxUnits` are worth in dollars. A decimal number.'),
+          NOT_CONVERTED,
+        ),
+        fxSource: orNull(textField('ecb 2026-11-20', 'The source and the day of the rate.'), NOT_CONVERTED),
+      })
+      .describe('What the event says about money.'),
+    commissions: z
+      .array(
+        commission
+          .pick({
+            eventId: true,
+            kind: true,
+            status: true,
+            rateBps: true,
+            baseCents: true,
+            amountCents: true,
+            occurredAt: true,
+            dueAt: true,
+          })
+          .extend({
+            commissionId: idOf('commission'),
+            rateSource: orNull(
+              z.enum(['affiliate', 'app']).describe("Whether the rate was the affiliate's own or the app's."),
+              'Null if that is not stored.',
+            ),
+          }),
+      )
+      .describe('For a payment all its rows, else the rows of this event.'),
   }),
 );
 
@@ -168,10 +221,10 @@ const explanation = z
   .object({
     eventId: idOf('event'),
     deliveryId: idOf('delivery'),
-    source: z.enum(PROVIDER_NAMES),
-    steps: z.array(
-      z.discriminatedUnion('step', [verify, storeRaw, normalize, dedupe, attribute, writeCommission]),
-    ),
+    source: enums.provider,
+    steps: z
+      .array(z.discriminatedUnion('step', [verify, storeRaw, normalize, dedupe, attribute, writeCommission]))
+      .describe('In order. The last one is the step that ended the delivery.'),
   })
   .meta({ id: 'Explanation', description: 'What each step decided, in order.' });
 

@@ -1,18 +1,23 @@
 import * as z from 'zod';
 import { ApiError } from '../errors.ts';
-import { textField } from '../fields.ts';
+import { orNull, textField } from '../fields.ts';
 import { publicRoute } from '../route.ts';
 
 const readiness = z
   .object({
-    status: z.enum(['ok', 'degraded']),
-    checks: z.array(
-      z.object({
-        name: textField('database'),
-        ok: z.boolean(),
-        detail: textField('Not available. The log of the service has the cause.').nullable(),
-      }),
-    ),
+    status: z.enum(['ok', 'degraded']).describe('`degraded`: something optional is missing.'),
+    checks: z
+      .array(
+        z.object({
+          name: textField('database', 'What was checked. Stable.'),
+          ok: z.boolean().describe('Whether it is available.'),
+          detail: orNull(
+            textField('Not available. The log of the service has the cause.', 'Where to find the cause.'),
+            'Null if it is available.',
+          ),
+        }),
+      )
+      .describe('What the service depends on.'),
   })
   .meta({ id: 'Readiness', description: 'What the service has, and what it lacks.' });
 
@@ -28,7 +33,9 @@ export const healthRoutes = [
     limitsAddress: false,
     response: {
       status: 200,
-      schema: z.object({ status: z.literal('ok') }).meta({ description: 'The process is running.' }),
+      schema: z
+        .object({ status: z.literal('ok').describe('Always `ok`.') })
+        .meta({ description: 'The process is running.' }),
     },
     handler: async () => ({ status: 'ok' as const }),
   }),

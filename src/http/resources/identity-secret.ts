@@ -5,7 +5,7 @@ import {
   rotateIdentitySecret,
 } from '../../db/identity-secrets.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
-import { epochMs, graceSeconds, textField } from '../fields.ts';
+import { epochMs, graceSeconds, orNull, textField } from '../fields.ts';
 import { appRoute } from '../route.ts';
 
 const SECRET_BYTES = 32;
@@ -14,7 +14,10 @@ const secret = textField(
   '4FvL9mJq…',
   "The key of the HMAC. It belongs on the app's server only, never in the app itself.",
 );
-const previousSecretExpiresAt = epochMs.nullable();
+const previousSecretExpiresAt = orNull(
+  epochMs('Until when the previous secret is valid.'),
+  'Null if there is none.',
+);
 
 export const identitySecretRoutes = [
   appRoute({
@@ -27,7 +30,10 @@ export const identitySecretRoutes = [
     response: {
       status: 200,
       schema: z
-        .object({ secret: secret.nullable(), previousSecretExpiresAt })
+        .object({
+          secret: orNull(secret, 'Null until the first rotation creates one.'),
+          previousSecretExpiresAt,
+        })
         .meta({ id: 'IdentitySecret', description: 'The secret, or null if none was created.' }),
     },
     handler: async ({ deps, app }) => {

@@ -21,22 +21,27 @@ const RUNNING_LIMIT = 2;
 const ledgerCheck = z
   .object({
     ok: z.boolean().describe('True if no check found a violation.'),
-    checkedAt: epochMs,
-    checks: z.array(
-      z.object({
-        name: textField('paid_in_one_payout', 'Stable, in snake case.'),
-        ok: z.boolean(),
-        description: textField(
-          'Each paid commission is in exactly one payout.',
-          'The rule, in one sentence.',
-        ),
-        violations: count.describe('The number of rows that break the rule.'),
-        examples: z
-          .array(textField(`${exampleId('commission')} is in no payout`))
-          .max(20)
-          .describe('Each begins with the id of a row.'),
-      }),
-    ),
+    checkedAt: epochMs('When the check began.'),
+    checks: z
+      .array(
+        z.object({
+          name: textField('paid_in_one_payout', 'The name of the rule. Stable, in snake case.'),
+          ok: z.boolean().describe('Whether no row breaks the rule.'),
+          description: textField(
+            'Each paid commission is in exactly one payout.',
+            'The rule, in one sentence.',
+          ),
+          violations: count('The number of rows that break the rule.'),
+          examples: z
+            .array(z.string())
+            .max(20)
+            .meta({
+              description: 'Rows that break it. Each text begins with the id of a row.',
+              examples: [[`${exampleId('commission')} is in no payout`]],
+            }),
+        }),
+      )
+      .describe('One per rule.'),
   })
   .meta({ id: 'LedgerCheck', description: 'The result of each rule of the ledger.' });
 

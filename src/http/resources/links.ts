@@ -14,6 +14,7 @@ import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError, externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
 import {
+  nameOfAffiliate,
   booleanText,
   count,
   epochMs,
@@ -22,18 +23,25 @@ import {
   idOf,
   inputId,
   label,
+  orNull,
+  presentedExternalId,
   textField,
 } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
+const SLUG =
+  'The last part of the address, and a code that users can enter. Unique within the app, without regard to case.';
+const CAMPAIGN = 'Your name for a group of links.';
+const DESTINATION_URL = 'Where the link leads.';
+
 const slug = z
   .string()
   .refine(isSlug, 'Must be 2 to 64 characters of A-Z, a-z, 0-9, _ and -.')
-  .meta({ pattern: '^[A-Za-z0-9_-]{2,64}$', examples: ['spring'] });
+  .meta({ description: SLUG, pattern: '^[A-Za-z0-9_-]{2,64}$', examples: ['spring'] });
 
-const campaign = label.meta({ examples: ['spring-2026'] });
+const campaign = label.meta({ description: CAMPAIGN, examples: ['spring-2026'] });
 
 const destinationUrl = z
   .string()
@@ -42,29 +50,32 @@ const destinationUrl = z
     isDestinationUrl,
     "Must be an https or http URL without a user name, or one with an app's own scheme.",
   )
-  .meta({ examples: ['https://example.com/get'] });
+  .meta({ description: DESTINATION_URL, examples: ['https://example.com/get'] });
+
+const isActive = z.boolean().describe('An inactive link redirects and records nothing.');
 
 const link = z
   .object({
     id: idOf('link'),
-    slug: textField('spring'),
-    url: textField('https://api.example.com/l/my-app-k3m9/spring').describe(
+    slug: textField('spring', SLUG),
+    url: textField(
+      'https://api.example.com/l/my-app-k3m9/spring',
       "The address to share. On a host whose first label is the app's link subdomain, `/l/SLUG` also works.",
     ),
-    destinationUrl: textField('https://example.com/get'),
-    campaign: textField('spring-2026').nullable(),
-    active: z.boolean(),
+    destinationUrl: textField('https://example.com/get', DESTINATION_URL),
+    campaign: orNull(textField('spring-2026', CAMPAIGN), 'Null if none was given.'),
+    active: isActive,
     affiliateId: idOf('affiliate'),
-    externalId: textField('crm-4711', 'Your own id, unique within the app.').nullable(),
-    createdAt: epochMs,
+    externalId: presentedExternalId,
+    createdAt: epochMs('When the link was created.'),
   })
   .meta({ id: 'Link', description: 'A tracked link of an affiliate.' });
 
 /** A link in a list, with its totals. */
 export const linkRow = link
   .extend({
-    affiliateName: textField('First creator'),
-    clicks: count.describe('Clicks of all time, without those of bots.'),
+    affiliateName: nameOfAffiliate,
+    clicks: count('Clicks of all time, without those of bots.'),
   })
   .meta({ id: 'ListedLink', description: 'A link with its clicks.' });
 
@@ -73,8 +84,8 @@ const newLink = z
     affiliateId: inputId('affiliate'),
     destinationUrl,
     slug: slug.optional(),
-    campaign: campaign.nullish(),
-    externalId: externalId.nullish(),
+    campaign: orNull(campaign, 'Null or absent: none.').optional(),
+    externalId: orNull(externalId, 'Null or absent: none.').optional(),
   })
   .meta({ id: 'NewLink', description: 'A link to create.' });
 
@@ -82,15 +93,15 @@ const newLink = z
 const linkPatch = z
   .strictObject({
     destinationUrl: destinationUrl.optional(),
-    campaign: campaign.nullable().optional(),
-    active: z.boolean().optional(),
+    campaign: orNull(campaign, 'Null removes it.').optional(),
+    active: isActive.optional(),
   })
   .meta({ id: 'LinkChange', description: 'The fields to change. Null clears a field.' });
 
 const linksQuery = z.object({
   ...pageQuery,
   affiliateId: inputId('affiliate').optional(),
-  active: booleanText.optional(),
+  active: booleanText('Only active links, or only inactive ones.').optional(),
 });
 
 type PresentedLink = ReturnType<ReturnType<typeof linkPresenter>['one']>;

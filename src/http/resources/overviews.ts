@@ -5,7 +5,7 @@ import { listTopLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readAppTotals } from '../../db/overviews.ts';
 import type { EarningTotals, Funnel } from '../../db/overviews.ts';
 import { foundOrThrow } from '../errors.ts';
-import { cents, count, epochMs } from '../fields.ts';
+import { ATTRIBUTED_REVENUE, cents, count, epochMs, funnelCounts, orNull } from '../fields.ts';
 import { appRoute } from '../route.ts';
 import { affiliateRow, presentAffiliateRow } from './affiliates.ts';
 import { commission, presentCommission } from './commissions.ts';
@@ -17,22 +17,24 @@ const TOP_LINKS_OF_AFFILIATE = 50;
 
 const funnel = z
   .object({
-    clicks: count,
-    installs: count,
-    identified: count,
-    paid: count.describe('Users with at least one attributed payment.'),
+    ...funnelCounts,
+    paid: count('Users with at least one attributed payment.'),
   })
   .meta({ id: 'Funnel', description: 'Counts from click to payment, of all time.' });
 
-const earnings = z.object({ pending: cents, matured: cents, paid: cents, lifetime: cents }).meta({
-  id: 'Earnings',
-  description: 'US cents, net of reversals. `lifetime` is the sum of the other three.',
-});
+const earnings = z
+  .object({
+    pending: cents('In the hold period.'),
+    matured: cents('Due, and not paid yet.'),
+    paid: cents('In payouts.'),
+    lifetime: cents('The sum of the other three.'),
+  })
+  .meta({ id: 'Earnings', description: 'US cents, net of reversals and corrections.' });
 
 const appOverview = z
   .object({
     funnel,
-    revenueCents: cents.describe('Attributed production revenue net of refunds, in US cents.'),
+    revenueCents: cents(ATTRIBUTED_REVENUE),
     commissions: earnings,
     affiliates: z.array(affiliateRow).describe('The ten affiliates that earned most.'),
     links: z.array(linkRow).describe('The ten links with the most clicks.'),
@@ -48,8 +50,8 @@ const affiliateOverview = z
     funnel,
     earnings,
     links: z.array(linkRow).describe('The fifty links with the most clicks.'),
-    nextPayoutAt: epochMs.nullable().describe('The earliest `dueAt` of an unpaid earning.'),
-    carriedBalanceCents: cents.describe('The negative balance that the next payout deducts: zero or less.'),
+    nextPayoutAt: orNull(epochMs('The earliest `dueAt` of an unpaid earning.'), 'Null if there is none.'),
+    carriedBalanceCents: cents('The negative balance that the next payout deducts: zero or less.'),
   })
   .meta({ id: 'AffiliateOverview', description: "An affiliate's totals, links and next payout." });
 

@@ -7,7 +7,18 @@ import type { PayoutCsv } from '../../db/payout-csv.ts';
 import { listPayouts, previewEarlierPayouts, previewPayouts } from '../../db/payout-lists.ts';
 import type { PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
 import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
-import { cents, count, epochMs, filterId, idOf, inputId, textField } from '../fields.ts';
+import {
+  nameOfAffiliate,
+  cents,
+  count,
+  currency,
+  epochMs,
+  filterId,
+  idOf,
+  inputId,
+  orNull,
+  textField,
+} from '../fields.ts';
 import { instantInQuery } from '../instants.ts';
 import { readIdempotencyKey } from '../idempotency.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
@@ -18,35 +29,39 @@ const payout = z
   .object({
     id: idOf('payout'),
     affiliateId: idOf('affiliate'),
-    affiliateName: textField('First creator'),
-    itemCount: count,
-    totalCents: cents,
-    currency: z.literal('USD'),
-    createdAt: epochMs,
-    csvSha256: z
-      .string()
-      .regex(/^[0-9a-f]{64}$/)
-      .nullable()
-      .meta({ examples: ['0'.repeat(64)] }),
+    affiliateName: nameOfAffiliate,
+    itemCount: count('The number of commissions, reversals and corrections in its CSV.'),
+    totalCents: cents('The amount to transfer to the creator.'),
+    currency,
+    createdAt: epochMs('When the payout was exported.'),
+    csvSha256: orNull(
+      z
+        .string()
+        .regex(/^[0-9a-f]{64}$/)
+        .meta({ description: 'The SHA-256 of its CSV, hexadecimal.', examples: ['0'.repeat(64)] }),
+      'Null for a moment until the CSV is stored.',
+    ),
   })
   .meta({ id: 'Payout', description: 'A payment of commissions to an affiliate.' });
 
 const preview = z
   .object({
-    asOf: textField('2026-06-15T12:00:00.000Z', 'ISO 8601, UTC.'),
-    rows: z.array(
-      z.object({
-        affiliateId: idOf('affiliate'),
-        affiliateName: textField('First creator'),
-        count,
-        totalCents: cents,
-        moreRemains: z.boolean().meta({
-          description:
-            'Whether so much is due that one export may not pay all. Repeat the export while its `X-Payout-More-Due` is `true`.',
+    asOf: textField('2026-06-15T12:00:00.000Z', 'The instant of the preview. ISO 8601, UTC.'),
+    rows: z
+      .array(
+        z.object({
+          affiliateId: idOf('affiliate'),
+          affiliateName: nameOfAffiliate,
+          count: count('The number of commissions, reversals and corrections that are due.'),
+          totalCents: cents('Their net, which is positive.'),
+          moreRemains: z.boolean().meta({
+            description:
+              'Whether so much is due that one export may not pay all. Repeat the export while its `X-Payout-More-Due` is `true`.',
+          }),
         }),
-      }),
-    ),
-    totalCents: cents,
+      )
+      .describe('One per affiliate with a positive net, largest first.'),
+    totalCents: cents('The sum of all rows.'),
   })
   .meta({ id: 'PayoutPreview', description: 'What exports would pay, or what was owed, per affiliate.' });
 
@@ -58,7 +73,7 @@ const exportBody = z
       .max(Number.MAX_SAFE_INTEGER)
       .meta({
         description:
-          'The export fails with `total_changed` if the total that is due, as in the preview, differs.',
+          'The total that is due, as in the preview. The export fails with `total_changed` if it differs. US cents.',
       })
       .optional(),
   })

@@ -1,30 +1,40 @@
 import * as z from 'zod';
 import { attributeInstall } from '../../commands/attribute-install.ts';
 import { identifyUser } from '../../commands/identify-user.ts';
-import { isInFuture, MATCH_METHODS } from '../../domain/attribution.ts';
+import { isInFuture } from '../../domain/attribution.ts';
 import { isSlug } from '../../domain/slugs.ts';
 import { clientAddress } from '../client-address.ts';
 import { ApiError, invalidField } from '../errors.ts';
-import { claimToken, customerUserId, deviceId, idOf, textField } from '../fields.ts';
+import * as enums from '../enum-fields.ts';
+import { claimToken, customerUserId, deviceId, idOf, orNull, presentedUserId } from '../fields.ts';
 import { instantInBody } from '../instants.ts';
 import { sdkRoute } from '../route.ts';
 
 const install = z
   .object({
     deviceId,
-    claimToken: claimToken.nullish(),
-    affiliateCode: z
-      .string()
-      .trim()
-      .min(1)
-      .max(200)
-      .meta({ description: "A link's slug or an affiliate's id.", examples: ['spring'] })
-      .nullish(),
-    firstOpenAt: instantInBody,
-    deferred: z
-      .boolean()
-      .describe('Whether to match clicks from the same address if the token and the code attribute nothing.')
-      .nullish(),
+    claimToken: orNull(claimToken, 'Null or absent: none.').optional(),
+    affiliateCode: orNull(
+      z
+        .string()
+        .trim()
+        .min(1)
+        .max(200)
+        .meta({
+          description: "The code that the user entered: a link's slug or an affiliate's id.",
+          examples: ['spring'],
+        }),
+      'Null or absent: none.',
+    ).optional(),
+    firstOpenAt: instantInBody('When the app was first opened on the device.'),
+    deferred: orNull(
+      z
+        .boolean()
+        .describe(
+          'Whether to match clicks from the same address if the token and the code attribute nothing.',
+        ),
+      'Null or absent: no.',
+    ).optional(),
   })
   .refine(
     (body) => Boolean(body.claimToken) || Boolean(body.affiliateCode) || body.deferred === true,
@@ -36,7 +46,7 @@ const attributed = z
   .object({
     attributionId: idOf('attribution'),
     affiliateId: idOf('affiliate'),
-    matchMethod: z.enum(MATCH_METHODS),
+    matchMethod: enums.matchMethod,
   })
   .meta({ id: 'Attribution', description: 'The affiliate that the install is attributed to.' });
 
@@ -44,23 +54,25 @@ const identify = z
   .object({
     deviceId,
     customerUserId,
-    identifiedAt: instantInBody,
-    signature: z
-      .string()
-      .max(200)
-      .meta({
-        description:
-          "Hex HMAC-SHA256 of `customerUserId`, made by the app's server with the identity secret. Required if the app's setting `identityVerification` is on.",
-        examples: ['9b74c9897bac770ffc029102a200c5de47eac4a4a3f0c0e5e2b1b0a1c2d3e4f5'],
-      })
-      .nullish(),
+    identifiedAt: instantInBody('When the user signed in.'),
+    signature: orNull(
+      z
+        .string()
+        .max(200)
+        .meta({
+          description:
+            "Hex HMAC-SHA256 of `customerUserId`, made by the app's server with the identity secret. Required if the app's setting `identityVerification` is on.",
+          examples: ['9b74c9897bac770ffc029102a200c5de47eac4a4a3f0c0e5e2b1b0a1c2d3e4f5'],
+        }),
+      'Null or absent: none.',
+    ).optional(),
   })
   .meta({ id: 'Identify', description: 'A user of a device.' });
 
 const identified = z
   .object({
     attributionId: idOf('attribution'),
-    customerUserId: textField('user-4711'),
+    customerUserId: presentedUserId,
   })
   .meta({ id: 'IdentifiedUser', description: 'The user, and the attribution of the device.' });
 

@@ -1,14 +1,14 @@
 import * as z from 'zod';
 import type { Sql } from '../../db/sql.ts';
 import type { AccountId, AppId } from '../../domain/ids.ts';
-import { PROVIDER_NAMES } from '../../providers/index.ts';
 import { runSelfTest } from '../../self-test/run-self-test.ts';
 import type { SelfTestReport } from '../../self-test/run-self-test.ts';
 import { APP_STEPS, PROVIDER_STEPS, STEP_LEVELS } from '../../self-test/steps.ts';
 import type { Step, StepName } from '../../self-test/steps.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError } from '../errors.ts';
-import { epochMs, textField } from '../fields.ts';
+import * as enums from '../enum-fields.ts';
+import { epochMs, orNull, textField } from '../fields.ts';
 import { appRoute } from '../route.ts';
 
 /** The number of running self-tests, by database and account. Each sends about twenty requests to this service. */
@@ -19,35 +19,40 @@ const RETRY_AFTER_SECONDS = 10;
 
 function step<const T extends readonly [string, ...string[]]>(names: T) {
   return z.object({
-    step: z.enum(names),
+    step: z.enum(names).describe('The name of the step. Stable.'),
     level: z
       .enum(STEP_LEVELS)
       .describe('`error`: no sale counts until it is fixed. `advice`: worth checking.'),
-    ok: z.boolean(),
+    ok: z.boolean().describe('Whether it passed.'),
     detail: textField(
       'The service accepted a signed test purchase with 200 after 38 ms.',
       'What the step found, in one sentence.',
     ),
-    fix: textField(
-      'Ask the operator to set PUBLIC_URL to the address that it redirects to.',
-      'What to change, and where. Null if nothing needs to change.',
-    ).nullable(),
+    fix: orNull(
+      textField(
+        'Ask the operator to set PUBLIC_URL to the address that it redirects to.',
+        'What to change, and where.',
+      ),
+      'Null if nothing needs to change.',
+    ),
   });
 }
 
 const selfTest = z
   .object({
     ok: z.boolean().describe('True if no step of level `error` failed.'),
-    checkedAt: epochMs,
-    providers: z.array(
-      z.object({
-        provider: z.enum(PROVIDER_NAMES),
-        configured: z.boolean(),
-        ok: z.boolean(),
-        steps: z.array(step(PROVIDER_STEPS)),
-      }),
-    ),
-    app: z.array(step(APP_STEPS)),
+    checkedAt: epochMs('When the self-test began.'),
+    providers: z
+      .array(
+        z.object({
+          provider: enums.provider,
+          configured: z.boolean().describe('Whether it has a webhook secret. If not, nothing is tested.'),
+          ok: z.boolean().describe('True if no step of level `error` failed.'),
+          steps: z.array(step(PROVIDER_STEPS)).describe('The steps of a test purchase, in order.'),
+        }),
+      )
+      .describe('One per provider.'),
+    app: z.array(step(APP_STEPS)).describe('Steps that concern the whole app.'),
   })
   .meta({ id: 'SelfTest', description: 'The result of each step of the self-test.' });
 

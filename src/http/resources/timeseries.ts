@@ -4,19 +4,21 @@ import type { TimeseriesPoint } from '../../db/timeseries.ts';
 import { DAY_MS } from '../../domain/time.ts';
 import { hasTooManyPoints, MAX_POINTS, TIMESERIES_INTERVALS } from '../../domain/timeseries.ts';
 import { invalidField } from '../errors.ts';
-import { cents, count, epochMs, inputId, textField } from '../fields.ts';
+import { ATTRIBUTED_REVENUE, cents, count, epochMs, funnelCounts, inputId, textField } from '../fields.ts';
 import { fromTo } from '../instants.ts';
 import { appRoute } from '../route.ts';
 import { databaseTimeZone } from '../time-zone.ts';
 
 const DEFAULT_SPAN_MS = 30 * DAY_MS;
 
-const interval = z.enum(TIMESERIES_INTERVALS);
+const interval = z.enum(TIMESERIES_INTERVALS).describe('The length of a point. A `week` begins on Monday.');
+
+const TIMEZONE = 'The time zone in which points begin: a name of the IANA time zone database.';
 
 /** A time zone as requested, and as the database names it. */
 const timezone = z
   .string()
-  .meta({ description: 'A name of the IANA time zone database.', examples: ['Europe/Berlin'] })
+  .meta({ description: TIMEZONE, examples: ['Europe/Berlin'] })
   .default('UTC')
   .transform((name, context) => {
     const inDatabase = databaseTimeZone(name);
@@ -35,23 +37,22 @@ const timeseriesQuery = z.object({
 
 const timeseries = z
   .object({
-    from: epochMs,
-    to: epochMs,
+    from: epochMs('The beginning of the range, inclusive.'),
+    to: epochMs('The end of the range, exclusive.'),
     interval,
-    timezone: textField('Europe/Berlin'),
+    timezone: textField('Europe/Berlin', TIMEZONE),
     points: z
       .array(
         z.object({
           at: z.int().describe('The start of the point in the time zone. Epoch milliseconds.'),
-          clicks: count,
-          installs: count,
-          identified: count,
-          paid: count.describe('Users whose first attributed payment is in this point.'),
-          revenueCents: cents,
-          commissionCents: cents,
+          ...funnelCounts,
+          paid: count('Users whose first attributed payment is in this point.'),
+          revenueCents: cents(ATTRIBUTED_REVENUE),
+          commissionCents: cents('Commissions, net of reversals and corrections.'),
         }),
       )
-      .max(MAX_POINTS),
+      .max(MAX_POINTS)
+      .describe('In order, without gaps.'),
   })
   .meta({ id: 'Timeseries', description: 'Counts and sums per hour, day, week or month.' });
 

@@ -1,6 +1,5 @@
 import { randomBytes } from 'node:crypto';
 import * as z from 'zod';
-import { PROCESSING_STATUSES } from '../../db/deliveries.ts';
 import {
   listWebhookStates,
   MAX_LIVE_SECRETS,
@@ -8,18 +7,16 @@ import {
   secretContext,
 } from '../../db/webhook-secrets.ts';
 import type { WebhookState } from '../../db/webhook-secrets.ts';
-import { ENVIRONMENTS } from '../../domain/events.ts';
 import type { AppId } from '../../domain/ids.ts';
 import { DEFAULT_GRACE_SECONDS } from '../../domain/keys.ts';
 import { webhookUrl } from '../../domain/webhook-url.ts';
 import { isProviderName, PROVIDER_NAMES, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
 import { invalidField, notFound } from '../errors.ts';
-import { epochMs, graceSeconds, textField } from '../fields.ts';
+import * as enums from '../enum-fields.ts';
+import { epochMs, graceSeconds, orNull, isSignatureValid, textField } from '../fields.ts';
 import { appRoute } from '../route.ts';
 
-const provider = z.enum(PROVIDER_NAMES);
-const environment = z.enum(ENVIRONMENTS);
 const setupHint = textField(
   'Integrations, Webhooks: paste the URL and the secret.',
   "Where to enter the URL and the secret in the provider's dashboard.",
@@ -34,47 +31,58 @@ const secret = z
   .string()
   .max(500)
   .regex(/^[!-~]([ -~]*[!-~])?$/, 'Must be printable ASCII without surrounding spaces.')
-  .meta({ examples: ['whsec_Zm9yIGRvY3VtZW50YXRpb24gb25seSA3'] });
+  .meta({
+    description: 'The secret or token that proves the webhooks of the provider.',
+    examples: ['whsec_Zm9yIGRvY3VtZW50YXRpb24gb25seSA3'],
+  });
 
 const secretInput = z
   .strictObject({
     secret: secret.optional(),
-    environment: environment.optional(),
+    environment: enums.environment.optional(),
     graceSeconds: graceSeconds.optional(),
   })
   .meta({ id: 'WebhookSecretInput', description: 'The secret to set.' });
 
 const storedSecret = z
   .object({
-    provider,
+    provider: enums.provider,
     url,
     secret: textField(
       'generated-secret',
-      'Returned only once, and only if the service generated it.',
+      'The new secret. Returned only once, and only if the service generated it.',
     ).optional(),
     setupHint,
-    previousSecretExpiresAt: epochMs.nullable(),
+    previousSecretExpiresAt: orNull(
+      epochMs('Until when the previous secret is valid.'),
+      'Null if there is none.',
+    ),
   })
   .meta({ id: 'WebhookSecret', description: 'The URL and secret of a provider.' });
 
 const webhookSettings = z
   .object({
-    items: z.array(
-      z.object({
-        provider,
-        url,
-        configured: z.boolean(),
-        environment: environment.nullable(),
-        setupHint,
-        lastDelivery: z
-          .object({
-            receivedAt: epochMs,
-            signatureValid: z.boolean(),
-            processingStatus: z.enum(PROCESSING_STATUSES),
-          })
-          .nullable(),
-      }),
-    ),
+    items: z
+      .array(
+        z.object({
+          provider: enums.provider,
+          url,
+          configured: z.boolean().describe('Whether it has a secret.'),
+          environment: orNull(enums.environment, 'Null if it has no secret.'),
+          setupHint,
+          lastDelivery: orNull(
+            z
+              .object({
+                receivedAt: epochMs('When the webhook arrived.'),
+                signatureValid: isSignatureValid,
+                processingStatus: enums.processingStatus,
+              })
+              .describe('The latest webhook, also a refused one.'),
+            'Null if none has arrived.',
+          ),
+        }),
+      )
+      .describe('One per provider.'),
   })
   .meta({ id: 'WebhookSettings', description: 'The URL and status of each provider.' });
 

@@ -3,7 +3,7 @@ import { receiveWebhook } from '../../commands/receive-webhook.ts';
 import { isProviderName, providers } from '../../providers/index.ts';
 import type { ProviderName } from '../../providers/index.ts';
 import { ApiError, notFound } from '../errors.ts';
-import { idOf } from '../fields.ts';
+import { idOf, orNull } from '../fields.ts';
 import { readBytes } from '../read-body.ts';
 import type { HeldBody } from '../read-body.ts';
 import { addressCaller, refuseOverLimit } from '../rate-limits.ts';
@@ -14,7 +14,14 @@ const BODY_LIMIT_BYTES = 1024 * 1024;
 /** The fields that providers expect in the response to their own test request, such as Adapty's older one. */
 const setupFieldSchemas: Readonly<Record<never, z.ZodType>> = Object.fromEntries(
   Object.values(providers).flatMap(({ setupCheck }) =>
-    setupCheck === undefined ? [] : [[setupCheck.responseField, z.string().optional()]],
+    setupCheck === undefined
+      ? []
+      : [
+          [
+            setupCheck.responseField,
+            z.string().describe("The text of the provider's setup check, if the request is one.").optional(),
+          ],
+        ],
   ),
 );
 
@@ -22,14 +29,17 @@ const webhookResponse = z
   .union([
     z.object({
       eventId: idOf('event'),
-      commissionId: idOf('commission').nullable(),
+      commissionId: orNull(
+        idOf('commission', 'The id of the commission that this event wrote.'),
+        'Null if it wrote none.',
+      ),
       pending: z
         .literal(true)
         .describe('Present if the delivery is stored but not processed yet. Processing continues.')
         .optional(),
       ...setupFieldSchemas,
     }),
-    z.object({ duplicate: z.literal(true) }),
+    z.object({ duplicate: z.literal(true).describe('The event was received before.') }),
   ])
   .meta({ id: 'WebhookResult', description: 'What became of the webhook.' });
 

@@ -1,0 +1,56 @@
+import * as z from 'zod';
+import { COMMISSION_STATUSES, CORRECTION_REASONS } from '../db/commissions.ts';
+import { PROCESSING_STATUSES } from '../db/deliveries.ts';
+import { AFFILIATE_STATUSES, MATCH_METHODS } from '../domain/attribution.ts';
+import { COMMISSION_KINDS } from '../domain/evaluate-payment.ts';
+import { ENVIRONMENTS, EVENT_KINDS } from '../domain/events.ts';
+import { LIKELY_CAUSES } from '../domain/likely-causes.ts';
+import { PROVIDER_NAMES } from '../providers/index.ts';
+
+// Fields with a closed set of values. Several resources and filters share each of them.
+
+export const affiliateStatus = z
+  .enum(AFFILIATE_STATUSES)
+  .describe(
+    'Only an `active` affiliate earns from new payments. Links of a `paused` one still count clicks; those of a `removed` one only redirect.',
+  );
+
+export const commissionStatus = z
+  .enum(COMMISSION_STATUSES)
+  .describe('`pending` before `dueAt`, `matured` from then on, `paid` once a payout contains it.');
+
+export const commissionKind = z
+  .enum(COMMISSION_KINDS)
+  .describe(
+    '`earning` of a payment; `reversal` for a refund or dispute (positive if it was undone); `correction` of a payment that earned twice.',
+  );
+
+export const correctionReason = z.enum(CORRECTION_REASONS).describe('Why the correction was appended.');
+
+export const environment = z
+  .enum(ENVIRONMENTS)
+  .describe("The provider's environment. Nothing from `sandbox` earns a commission.");
+
+export const eventKind = z
+  .enum(EVENT_KINDS)
+  .describe('What the event reports, the same word for all providers.');
+
+export const likelyCause = z
+  .enum(LIKELY_CAUSES)
+  .describe('Why the payment earned nothing. Stable. docs/contract.md lists the causes.');
+
+export const matchMethod = z
+  .enum(MATCH_METHODS)
+  .describe(
+    'How the install was matched: `claim_token` of a click, `code` that the user entered, `deferred` by the address of a click.',
+  );
+
+export const processingStatus = z
+  .enum(PROCESSING_STATUSES)
+  .describe(
+    '`received` and `processing` are open. The others are final: `processed`, `duplicate` of an earlier event, `ignored` and `failed` with a reason, `rejected` because the signature or token is wrong.',
+  );
+
+export const provider = z
+  .enum(PROVIDER_NAMES)
+  .meta({ description: 'The billing provider.', examples: ['revenuecat'] });
