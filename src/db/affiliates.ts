@@ -3,7 +3,7 @@ import type { AffiliateId, AppId } from '../domain/ids.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import type { Existing } from './existing.ts';
-import { retryUntilVisible } from './retries.ts';
+import { retryAfterConflict, retryUntilVisible } from './retries.ts';
 import type { Sql } from './sql.ts';
 
 export interface Affiliate {
@@ -22,9 +22,6 @@ export interface AffiliateListRow extends Affiliate {
   readonly installs: number;
   readonly commissionCents: number;
 }
-
-const columns = (sql: Sql) => sql.fragment`
-  id, name, email, status, default_commission_rate_bps, external_id, created_at`;
 
 export interface NewAffiliate {
   readonly id: AffiliateId;
@@ -96,26 +93,46 @@ export interface AffiliateChange {
   readonly status?: AffiliateStatus | undefined;
   /** Null clears it: the app's rate then applies. */
   readonly defaultCommissionRateBps?: number | null | undefined;
+  /** Null clears it. */
+  readonly externalId?: string | null | undefined;
 }
 
-/** Changes the given fields. Returns undefined when the app has no such affiliate. */
+/**
+ * Changes the given fields. Returns undefined when the app has no such affiliate. If another affiliate has the external
+ * id, changes nothing and returns the id of that one.
+ */
 export async function updateAffiliate(
   sql: Sql,
   appId: AppId,
   id: AffiliateId,
   change: AffiliateChange,
-): Promise<Affiliate | undefined> {
-  const { name, email, status, defaultCommissionRateBps } = change;
-  return await sql.maybe<Affiliate>`
-    update affiliates
-       set name = coalesce(${name ?? null}::text, name),
-           email = case when ${email === undefined} then email else ${email ?? null}::text end,
-           status = coalesce(${status ?? null}::text, status),
-           default_commission_rate_bps = case when ${defaultCommissionRateBps === undefined}
-                                              then default_commission_rate_bps
-                                              else ${defaultCommissionRateBps ?? null}::integer end
-     where app_id = ${appId} and id = ${id}
-    returning ${columns(sql)}`;
+): Promise<Affiliate | Existing<AffiliateId> | undefined> {
+  const { name, email, status, defaultCommissionRateBps, externalId } = change;
+  const find = async () =>
+    await sql.maybe<{ [K in keyof Affiliate]: Affiliate[K] | null } & { existingId: AffiliateId | null }>`
+    with found as (
+      select a.id, (select o.id from affiliates o
+                     where o.app_id = a.app_id and o.external_id = ${externalId ?? null}::text and o.id <> a.id) as existing_id
+        from affiliates a where a.app_id = ${appId} and a.id = ${id}
+    ), changed as (
+      update affiliates a
+         set name = coalesce(${name ?? null}::text, name),
+             email = case when ${email === undefined} then email else ${email ?? null}::text end,
+             status = coalesce(${status ?? null}::text, status),
+             default_commission_rate_bps = case when ${defaultCommissionRateBps === undefined}
+                                                then default_commission_rate_bps
+                                                else ${defaultCommissionRateBps ?? null}::integer end,
+             external_id = case when ${externalId === undefined} then external_id else ${externalId ?? null}::text end
+        from found
+       where a.app_id = ${appId} and a.id = found.id and found.existing_id is null
+      returning a.*
+    )
+    select c.id, c.name, c.email, c.status, c.default_commission_rate_bps, c.external_id, c.created_at, f.existing_id
+      from found f left join changed c on c.id = f.id`;
+  const outcome = await retryAfterConflict('affiliates_external_id', find);
+  if (outcome === undefined) return undefined;
+  const { existingId, ...changed } = outcome;
+  return existingId === null ? (changed as Affiliate) : { existingId };
 }
 
 /** Joins an affiliate's clicks, installs and commissions of all time. */
@@ -134,11 +151,14 @@ const listColumns = (sql: Sql) => sql.fragment`
 const withStatus = (sql: Sql, status: AffiliateStatus | null) =>
   status === null ? sql.fragment`` : sql.fragment`and a.status = ${status}`;
 
+const withExternalId = (sql: Sql, externalId: string | null) =>
+  externalId === null ? sql.fragment`` : sql.fragment`and a.external_id = ${externalId}`;
+
 /** Returns a page of an app's affiliates, oldest first. */
 export async function listAffiliatesByCreated(
   sql: Sql,
   appId: AppId,
-  filter: { readonly status: AffiliateStatus | null },
+  filter: { readonly status: AffiliateStatus | null; readonly externalId: string | null },
   after: Position<number> | null,
   limit: number,
 ): Promise<Page<AffiliateListRow, number>> {
@@ -148,7 +168,7 @@ export async function listAffiliatesByCreated(
       : sql.fragment`and (a.created_at, a.id) > (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const rows = await sql<AffiliateListRow & Position<number>>`
     with p as (
-      select * from affiliates a where a.app_id = ${appId} ${withStatus(sql, filter.status)} ${from}
+      select * from affiliates a where a.app_id = ${appId} ${withStatus(sql, filter.status)} ${withExternalId(sql, filter.externalId)} ${from}
        order by a.created_at, a.id limit ${limit + 1}
     )
     select ${listColumns(sql)}, (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
@@ -164,7 +184,11 @@ export async function listAffiliatesByCreated(
 export async function listAffiliatesByEmail(
   sql: Sql,
   appId: AppId,
-  filter: { readonly email: string; readonly status: AffiliateStatus | null },
+  filter: {
+    readonly email: string;
+    readonly status: AffiliateStatus | null;
+    readonly externalId: string | null;
+  },
   after: Position<number> | null,
   limit: number,
   examines = PAGE_EXAMINES,
@@ -177,7 +201,7 @@ export async function listAffiliatesByEmail(
     with walked as (
       select a.*, row_number() over (order by a.created_at, a.id) as examined
         from affiliates a
-       where a.app_id = ${appId} and lower(a.email) collate "C" = lower(${filter.email}) ${from}
+       where a.app_id = ${appId} and lower(a.email) collate "C" = lower(${filter.email}) ${withExternalId(sql, filter.externalId)} ${from}
        order by a.created_at, a.id limit ${filter.status === null ? limit + 1 : examines}
     ), p as (
       select * from (select a.*, (true ${withStatus(sql, filter.status)}) as is_match from walked a) m

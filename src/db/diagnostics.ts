@@ -136,11 +136,13 @@ export interface UnattributedEvent {
 }
 
 /**
- * Returns a page of an app's paid events without a commission, the latest first. Only production events have a cause.
+ * Returns a page of an app's paid events without a commission, the latest first. Only production events have a cause. A
+ * null user id selects all events.
  */
 export async function listUnattributedEvents(
   sql: Sql,
   appId: AppId,
+  { customerUserId }: { readonly customerUserId: string | null },
   after: Position<number> | null,
   limit: number,
 ): Promise<Page<UnattributedEvent, number>> {
@@ -148,12 +150,14 @@ export async function listUnattributedEvents(
     after === null
       ? sql.fragment``
       : sql.fragment`and (occurred_at, id) < (${instant(after.sortKey)}, ${after.id})`;
+  const ofUser =
+    customerUserId === null ? sql.fragment`` : sql.fragment`and customer_user_id = ${customerUserId}`;
   const rows = await sql<UnattributedEvent & Position<number>>`
     select id, id as event_id, source, source_event_id, kind, customer_user_id,
            amount_cents, occurred_at, received_at,
            likely_cause, epoch_ms(occurred_at) as sort_key
       from events
-     where app_id = ${appId} and likely_cause is not null ${from}
+     where app_id = ${appId} and likely_cause is not null ${ofUser} ${from}
      order by occurred_at desc, id desc limit ${limit + 1}`;
   return pageOf(rows, limit);
 }

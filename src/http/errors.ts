@@ -184,9 +184,9 @@ export function invalidField(path: string, message: string): ApiError {
 }
 
 /** Returns a 409 that names the id with the external id of a request. */
-export function externalIdTaken(existingId: string): ApiError {
+export function externalIdTaken(existingId: string, effect = 'Nothing was created.'): ApiError {
   return new ApiError('external_id_taken', {
-    detail: `${existingId} has this externalId. Nothing was created.`,
+    detail: `${existingId} has this externalId. ${effect}`,
     existingId,
   });
 }

@@ -102,7 +102,7 @@ export const claimToken = z.guid().meta({
 
 /** The caller's own id of an affiliate or a link. */
 export const externalId = onOneLine(z.string().min(1).max(200)).meta({
-  description: 'Your own id, unique within the app. A repeated one creates nothing.',
+  description: 'Your own id, unique within the app. One that exists creates and changes nothing.',
   examples: ['crm-4711'],
 });
 

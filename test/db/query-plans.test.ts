@@ -92,6 +92,8 @@ const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   // All rows are of Stripe.
   source: async () => ['stripe', 'paddle'],
   email: async () => ['Creator-1@example.com', 'nobody@example.com'],
+  externalId: async () => ['creator-1', 'nobody'],
+  customerUserId: async () => ['stranger-1000', 'nobody'],
   timezone: async () => ['America/New_York'],
 };
 
@@ -364,7 +366,9 @@ describe('the check of query plans', () => {
     ['rollups_top_links', '/overview', {}],
     ['rollups_top_links_of_affiliate', '/affiliates/last/overview', {}],
     ['rollup_blocks_pkey', '/timeseries', { ...PERIODS[1], interval: 'month' }],
+    ['affiliates_external_id', '/affiliates', { externalId: 'nobody' }],
     ['events_unattributed', '/diagnostics/unattributed', {}],
+    ['events_unattributed_by_user', '/diagnostics/unattributed', { customerUserId: 'nobody' }],
     ['identities_by_user', '/diagnostics/identity', {}],
     ['deliveries_by_received', '/diagnostics/webhooks', {}],
     ['deliveries_latest_accepted', '/webhooks', {}],

@@ -255,6 +255,29 @@ describe('GET diagnostics/unattributed', () => {
   });
 
   // @promise diagnostics-paged
+  // @promise unattributed-by-user
+  test('`customerUserId` selects the unattributed events of exactly this user, page by page', async () => {
+    const own = await newApp(api);
+    const cause = { likelyCause: 'user_not_attributed' };
+    const ids = await insertEvents(own, [
+      { ...cause, userId: 'user 1', occurredAt: 1 },
+      { ...cause, userId: 'user 2', occurredAt: 2 },
+      { ...cause, userId: 'user 1', occurredAt: 3 },
+      { userId: 'user 1', occurredAt: 4 },
+      { ...cause, userId: 'User 1', occurredAt: 5 },
+      { ...cause, userId: null, occurredAt: 6 },
+    ]);
+    const path = 'unattributed?customerUserId=user+1&limit=1';
+    const first = (await get(path, own)).body;
+    const second = (await get(`${path}&cursor=${first.nextCursor}`, own)).body;
+    expect([...first.items, ...second.items].map(({ eventId }) => eventId)).toEqual([ids[2], ids[0]]);
+    expect(second.nextCursor).toBeNull();
+    expect((await get('unattributed?customerUserId=nobody', own)).body.items).toEqual([]);
+    const other = `unattributed?customerUserId=user+2&cursor=${first.nextCursor}`;
+    expect(await get(other, own)).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
+    expect((await get('unattributed?customerUserId=', own)).status).toBe(400);
+  });
+
   test('pages have each unattributed event exactly once while new events arrive', async () => {
     const own = await newApp(api);
     const at = Date.UTC(2026, 0, 1);

@@ -163,6 +163,32 @@ describe('affiliates', () => {
 });
 
 describe('filter of affiliates by e-mail address', () => {
+  // @promise affiliates-by-external-id
+  test('`externalId` selects the affiliate that has it, together with every other filter', async () => {
+    const own = await newApp(api);
+    const email = 'ann@example.com';
+    const id = await newAffiliate(api, own, { externalId: 'crm 1', email });
+    await newAffiliate(api, own, { externalId: 'crm 2', email });
+    const idsOf = async (query: string) =>
+      (await list(`/affiliates?${query}`, own)).body.items.map((row) => row.id);
+    for (const query of [
+      '',
+      '&status=active',
+      `&email=${email}`,
+      `&email=${email}&status=active`,
+      '&sort=created',
+    ]) {
+      expect(await idsOf(`externalId=crm+1${query}`)).toEqual([id]);
+    }
+    for (const query of ['crm+3', 'CRM+1', 'crm+1&status=paused', 'crm+1&email=bob@example.com']) {
+      expect(await idsOf(`externalId=${query}`)).toEqual([]);
+    }
+    const sorted = await api.call('GET', `/apps/${own.appId}/affiliates?externalId=a&sort=name`, {
+      key: own.key,
+    });
+    expect(sorted).toMatchObject({ status: 400, body: { errors: [{ path: 'sort' }] } });
+  });
+
   // @promise affiliates-by-email
   test('an e-mail address selects its affiliates in any case, also with a status, page by page', async () => {
     const own = await newApp(api);
@@ -184,7 +210,7 @@ describe('filter of affiliates by e-mail address', () => {
     const walked: string[] = [];
     let after: Position<number> | null = null;
     do {
-      const filter = { email, status: 'active' as const };
+      const filter = { email, status: 'active' as const, externalId: null };
       const page: Page<{ id: string }, number> = await listAffiliatesByEmail(
         api.sql,
         own.appId as AppId,

@@ -478,6 +478,41 @@ describe('affiliates', () => {
     );
   });
 
+  // @promise external-id-changed
+  test('an externalId can be set, kept, moved to another affiliate and removed later', async () => {
+    const own = await newApp(api);
+    const [one, two] = [await newAffiliate(api, own), await newAffiliate(api, own)];
+    expect((await patch(one, { externalId: 'crm-1' }, own)).body).toMatchObject({
+      id: one,
+      externalId: 'crm-1',
+    });
+    expect((await patch(one, { externalId: 'crm-1', name: 'Ann' }, own)).body).toMatchObject({ name: 'Ann' });
+    expect((await patch(one, { name: 'Bea' }, own)).body).toMatchObject({ externalId: 'crm-1' });
+    expect(await patch(two, { externalId: 'crm-1', name: 'Cid' }, own)).toMatchObject({
+      status: 409,
+      body: {
+        code: 'external_id_taken',
+        existingId: one,
+        detail: expect.stringContaining('Nothing was changed'),
+      },
+    });
+    expect((await patch(two, {}, own)).body).toMatchObject({ name: 'Creator', externalId: null });
+    expect((await patch('aff_x', { externalId: 'crm-1' }, own)).status).toBe(404);
+    expect((await patch(one, { externalId: null }, own)).body).toMatchObject({ externalId: null });
+    expect((await patch(two, { externalId: 'crm-1' }, own)).body).toMatchObject({ externalId: 'crm-1' });
+    expect((await patch(two, { externalId: '' }, own)).status).toBe(400);
+  });
+
+  // @promise external-id-changed
+  test('of affiliates that get one externalId at the same time exactly one has it', async () => {
+    const own = await newApp(api);
+    const ids = await Promise.all(Array.from({ length: 6 }, () => newAffiliate(api, own)));
+    const responses = await Promise.all(ids.map((id) => patch(id, { externalId: 'crm-1' }, own)));
+    expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      200, 409, 409, 409, 409, 409,
+    ]);
+  });
+
   test("another app's affiliate is a 404 and stays unchanged", async () => {
     const other = await newApp(api);
     const id = await newAffiliate(api, other);

@@ -107,8 +107,8 @@ const ROWS_OF_ARRIVALS = [
   `insert into clicks (id, app_id, affiliate_id, link_id, claim_token, is_bot, clicked_at, created_at)
      select ${id('click', 'c.n')}, l.app_id, l.affiliate_id, l.link_id, md5(c.n::text)::uuid, c.n % 50 = 1, c.at, c.at
        from story_clicks c join story_links l on l.n = c.link`,
-  `insert into affiliates (id, app_id, name, email, status, created_at)
-     select affiliate_id, app_id, 'Creator ' || (n * 7919) % 20011, 'creator-' || n || '@example.com', status,
+  `insert into affiliates (id, app_id, name, email, external_id, status, created_at)
+     select affiliate_id, app_id, 'Creator ' || (n * 7919) % 20011, 'creator-' || n || '@example.com', 'creator-' || n, status,
             ${moment(`n / ${BIG.affiliates}.0`)}
        from story_affiliates`,
   `insert into links (id, app_id, affiliate_id, slug, destination_url, active, created_at)

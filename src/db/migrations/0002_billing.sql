@@ -128,6 +128,8 @@ create table events (
     check ((fx_rate is null) = (fx_units is null) and (fx_rate is null) = (fx_worth_usd is null))
 );
 create index events_unattributed on events (app_id, occurred_at desc, id desc) where likely_cause is not null;
+create index events_unattributed_by_user on events (app_id, customer_user_id, occurred_at desc, id desc)
+  where likely_cause is not null and customer_user_id is not null;
 -- The diagnostic of user ids reads the latest events first.
 create index events_with_user on events (app_id, id desc) where customer_user_id is not null and kind <> 'test';
 

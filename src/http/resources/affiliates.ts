@@ -91,6 +91,7 @@ const affiliatePatch = z
     email: orNull(email, 'Null removes it.').optional(),
     status: enums.affiliateStatus.optional(),
     defaultCommissionRateBps: orNull(ownRateBps, "Null: the app's rate applies from now on.").optional(),
+    externalId: orNull(externalId, 'Null removes it.').optional(),
   })
   .meta({ id: 'AffiliateChange', description: 'The fields to change. Null clears a field.' });
 
@@ -98,6 +99,9 @@ const affiliatesQuery = z.object({
   ...pageQuery,
   status: enums.affiliateStatus.optional(),
   email: email.meta({ description: 'Ignores case. Takes no other `sort` than `created`.' }).optional(),
+  externalId: externalId
+    .meta({ description: 'Your own id. Takes no other `sort` than `created`.' })
+    .optional(),
   sort: z
     .enum(['created', 'name', 'earnings'])
     .default('created')
@@ -148,11 +152,12 @@ export const affiliateRoutes = [
     response: { status: 200, schema: pageOf(affiliateRow) },
     handler: async ({ deps, app, query }) => {
       const { limit, cursor, sort } = query;
-      const filter = { status: query.status ?? null };
+      const filter = { status: query.status ?? null, externalId: query.externalId ?? null };
       const address = query.email?.toLowerCase() ?? null;
       const key = { list: 'affiliates', appId: app.id, filters: { ...filter, email: address, sort } };
+      if ((address !== null || filter.externalId !== null) && sort !== 'created')
+        throw invalidField('sort', 'Must be created if `email` or `externalId` is given.');
       if (address !== null) {
-        if (sort !== 'created') throw invalidField('sort', 'Must be created if `email` is given.');
         const after = decodeCursor(key, timeKey, cursor);
         const page = await listAffiliatesByEmail(
           deps.sql,
@@ -234,7 +239,11 @@ export const affiliateRoutes = [
     ids: { affiliateId: 'affiliate' },
     body: affiliatePatch,
     response: { status: 200, schema: affiliate },
-    handler: async ({ deps, app, ids, body }) =>
-      presentAffiliate(foundOrThrow(await updateAffiliate(deps.sql, app.id, ids.affiliateId, body))),
+    errors: ['external_id_taken'],
+    handler: async ({ deps, app, ids, body }) => {
+      const changed = foundOrThrow(await updateAffiliate(deps.sql, app.id, ids.affiliateId, body));
+      if ('existingId' in changed) throw externalIdTaken(changed.existingId, 'Nothing was changed.');
+      return presentAffiliate(changed);
+    },
   }),
 ];

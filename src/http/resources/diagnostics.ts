@@ -17,6 +17,7 @@ import * as enums from '../enum-fields.ts';
 import {
   cents,
   count,
+  customerUserId,
   epochMs,
   idOf,
   orNull,
@@ -227,12 +228,13 @@ export const diagnosticsRoutes = [
     permission: 'read',
     operationId: 'listUnattributedEvents',
     summary: 'Lists paid events without a commission and their likely causes, latest first.',
-    query: z.object(pageQuery),
+    query: z.object({ ...pageQuery, customerUserId: customerUserId.optional() }),
     response: { status: 200, schema: pageOf(unattributedEvent) },
     handler: async ({ deps, app, query }) => {
-      const key = { list: 'unattributed', appId: app.id, filters: {} };
+      const filter = { customerUserId: query.customerUserId ?? null };
+      const key = { list: 'unattributed', appId: app.id, filters: filter };
       const after = decodeCursor(key, millisKey, query.cursor);
-      const page = await listUnattributedEvents(deps.sql, app.id, after, query.limit);
+      const page = await listUnattributedEvents(deps.sql, app.id, filter, after, query.limit);
       return presentPage(key, page, presentUnattributed);
     },
   }),
