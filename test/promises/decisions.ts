@@ -172,6 +172,7 @@ const MONEY: readonly PromiseSection[] = [
   {
     title: '5. Webhooks',
     promises: {
+      'provider-sources': 'the page of each provider states what is documented, inferred and unverified',
       'provider-names': 'each supported provider has a name in lower case, and no other name is known',
       'webhook-404-413': '404 for an unknown provider, 413 for a body over 1 MiB',
       'webhook-uniform-401':

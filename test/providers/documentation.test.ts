@@ -17,6 +17,20 @@ test.each(Object.values(providers))(
   },
 );
 
+// @promise provider-sources
+test.each(Object.values(providers))(
+  'the page of $title separates what its documentation says, what was inferred and what nobody could verify',
+  ({ name, title }) => {
+    const [, table = ''] = textOf(`docs/providers/${name}.md`).split(/^## Sources$/m);
+    const sources = [...table.matchAll(/^\| (?!Statement \|).+ \| (.+) \|$/gm)].map(([, source]) => source);
+    const kinds = sources.map(
+      (source) => /^\*\*(Inferred|Unverified)\*\*/.exec(source ?? '')?.[1] ?? 'documented',
+    );
+    expect(new Set(kinds)).toEqual(new Set(['documented', 'Inferred', 'Unverified']));
+    expect(sources.some((source) => source?.startsWith(title))).toBe(true);
+  },
+);
+
 test('every test that docs/provider-conformance.md names exists', () => {
   const named = namedTestsIn(textOf('docs/provider-conformance.md'));
   expect(named.length).toBeGreaterThan(150);
