@@ -1,0 +1,8 @@
+export { Client } from './client.ts';
+export type { ClientOptions } from './client.ts';
+export { createLog, readTarget } from './options.ts';
+export type { CommonOptions } from './options.ts';
+export { uuid } from './platform.ts';
+export type { MaybePromise, Platform, Storage } from './platform.ts';
+export { asReferral, referralFrom, referralFromQuery } from './referral.ts';
+export type { Referral } from './referral.ts';

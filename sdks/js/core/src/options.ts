@@ -1,0 +1,49 @@
+import type { Storage } from './platform.ts';
+
+declare const HOST: string;
+
+/** Options that every SDK has. */
+export interface CommonOptions {
+  /** The SDK key of the app (`pk_live_…`). */
+  readonly apiKey?: string | undefined;
+  /** The base address of the service, if it is not the one built into this release. */
+  readonly apiBaseUrl?: string | undefined;
+  readonly storage?: Storage | undefined;
+  /** Whether a first open without a referral is matched by the address of the device. */
+  readonly deferredMatch?: boolean | undefined;
+  /** Whether to log each answer. */
+  readonly debug?: boolean | undefined;
+  /** Takes the log lines instead of the console. */
+  readonly logger?: ((line: string) => void) | undefined;
+  /** Called when the device is attributed to an affiliate. */
+  readonly onAttribution?: ((affiliateId: string) => void) | undefined;
+}
+
+/** Returns functions that write log lines and never throw. */
+export function createLog({ debug, logger }: CommonOptions) {
+  const warn = (line: string) => {
+    try {
+      (logger ?? console.warn)(`[tributary] ${line}`);
+    } catch {
+      // The host app's logger must not break the SDK.
+    }
+  };
+  return { warn, debug: debug === true ? warn : () => {} };
+}
+
+/** Returns the key and the host, or undefined with a log line if one is missing. */
+export function readTarget(
+  { apiKey, apiBaseUrl }: CommonOptions,
+  warn: (line: string) => void,
+): { readonly apiKey: string; readonly host: string } | undefined {
+  const host = (apiBaseUrl || HOST).trim().replace(/\/+$/, '');
+  if (!/^https?:\/\/[^/]/.test(host)) {
+    warn('No base address: set apiBaseUrl to the http or https address of your service. Nothing is sent.');
+    return undefined;
+  }
+  if (!apiKey) {
+    warn('No SDK key: set apiKey to the key of your app (pk_live_…). Nothing is sent.');
+    return undefined;
+  }
+  return { apiKey, host };
+}

@@ -1,0 +1,33 @@
+export type MaybePromise<T> = T | Promise<T>;
+
+/** Keeps texts by key. `get` returns null for a key without a value; it throws or rejects if it cannot know. */
+export interface Storage {
+  get(key: string): MaybePromise<string | null>;
+  set(key: string, value: string): MaybePromise<void>;
+  remove(key: string): MaybePromise<void>;
+}
+
+/** What the client needs of its runtime. The conformance tests replace the clock, the timers and the randomness. */
+export interface Platform {
+  /** The name and version of the SDK, such as `web/0.1.0`. */
+  readonly sdk: string;
+  readonly fetch: (url: string, init: RequestInit) => Promise<Response>;
+  /** Returns the time of the device, epoch ms. */
+  readonly now: () => number;
+  /** Returns a number from 0 (included) to 1 (excluded). */
+  readonly random: () => number;
+  /** Returns a UUID v4 from a secure source. */
+  readonly newId: () => string;
+  /** Calls `run` once after `ms`. Returns a function that cancels it. */
+  readonly after: (ms: number, run: () => void) => () => void;
+}
+
+/** Returns a UUID v4. `crypto.randomUUID` is missing on pages without TLS and in React Native. */
+export function uuid(randomBytes: (bytes: Uint8Array) => unknown): string {
+  const bytes = new Uint8Array(16);
+  randomBytes(bytes);
+  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+  const hex = Array.from(bytes, (byte) => (byte + 256).toString(16).slice(1)).join('');
+  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+}

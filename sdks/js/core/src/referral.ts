@@ -1,0 +1,49 @@
+/** What a link passes on: the token of a click, the code of a link, or both. */
+export interface Referral {
+  readonly claimToken?: string;
+  readonly code?: string;
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Returns the code without surrounding spaces, or undefined if no code has this form. */
+export function asCode(text: unknown): string | undefined {
+  const code = typeof text === 'string' ? text.trim() : '';
+  // eslint-disable-next-line no-control-regex -- A code with a control character would be refused.
+  return code === '' || code.length > 200 || /[\u0000-\u001f\u007f]/.test(code) ? undefined : code;
+}
+
+/** Returns the claim token in lower case, or undefined if the text is no UUID. */
+export function asClaimToken(text: unknown): string | undefined {
+  return typeof text === 'string' && UUID.test(text) ? text.toLowerCase() : undefined;
+}
+
+/** Returns the referral with its valid parts, or undefined if it has none. */
+export function asReferral(claimToken: unknown, code: unknown): Referral | undefined {
+  const valid = { claimToken: asClaimToken(claimToken), code: asCode(code) };
+  if (!valid.claimToken && !valid.code) return undefined;
+  return JSON.parse(JSON.stringify(valid)) as Referral;
+}
+
+/**
+ * Returns the referral in a query string. Reads `claim_token` and `via` only: `code` and `ref` belong to OAuth and to
+ * other programs. Own parsing, because the `URLSearchParams` of React Native is incomplete.
+ */
+export function referralFromQuery(query: string): Referral | undefined {
+  const values: Record<string, string> = {};
+  for (const pair of query.split('&')) {
+    const [name = '', ...value] = pair.split('=');
+    try {
+      values[name] ??= decodeURIComponent(value.join('=').replace(/\+/g, ' '));
+    } catch {
+      // A parameter with a malformed escape is not ours.
+    }
+  }
+  return asReferral(values['claim_token'], values['via']);
+}
+
+/** Returns the referral in the query of an address of any scheme, or undefined if it has none. */
+export function referralFrom(url: string | URL): Referral | undefined {
+  const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(String(url)) ?? [];
+  return referralFromQuery(query);
+}

@@ -1,0 +1,102 @@
+import type { Referral } from './referral.ts';
+
+/** A referral that was not answered yet. */
+export interface Touch extends Referral {
+  /** When it came, epoch ms. */
+  readonly at: number;
+}
+
+export interface User {
+  readonly id: string;
+  /** The signature of the app's server, if the app verifies user ids. */
+  readonly signature?: string;
+  /** When the user was identified, epoch ms. */
+  at: number;
+  /** `unattributed`: the service knows the pair; it is sent again after an install is attributed. */
+  status: 'pending' | 'unattributed' | 'bound';
+  isCorrected?: boolean;
+}
+
+/** Everything that the SDK stores. */
+export interface State {
+  readonly version: 1;
+  /** The base address that the state belongs to. */
+  readonly host: string;
+  /** False after an opt-out. Everything else is then empty. */
+  enabled: boolean;
+  readonly deviceId: string;
+  /** The first start on this device, epoch ms. Changes only if the clock of the device was wrong. */
+  firstOpenAt: number;
+  isFirstOpenCorrected?: boolean;
+  affiliateId: string | null;
+  touches: Touch[];
+  users: User[];
+  /** The identities of the latest answered touches, and whether the service accepted them. */
+  answered: { readonly touch: string; readonly isAccepted: boolean }[];
+  isDeferredAnswered: boolean;
+  /** No request before this instant (`Retry-After`). Epoch ms. */
+  notBefore: number;
+}
+
+/** How many touches and how many users wait at most. */
+export const MAX_WAITING = 5;
+const MAX_ANSWERED = 10;
+const DAY_MS = 86_400_000;
+export const MAX_AGE_MS = 90 * DAY_MS;
+/** How long after the first open a deferred match is asked for, and how long a `Retry-After` may be. */
+export const ONE_DAY_MS = DAY_MS;
+
+export function newState(host: string, deviceId: string, now: number, enabled = true): State {
+  return {
+    version: 1,
+    host,
+    enabled,
+    deviceId,
+    firstOpenAt: now,
+    affiliateId: null,
+    touches: [],
+    users: [],
+    answered: [],
+    isDeferredAnswered: false,
+    notBefore: 0,
+  };
+}
+
+/** Returns the stored state, or undefined if there is none for this host. An opt-out counts for every host. */
+export function parseState(text: string | null, host: string): State | 'opt-out' | undefined {
+  try {
+    const state = JSON.parse(text ?? '') as State;
+    if (state.enabled === false) return 'opt-out';
+    const isWhole =
+      state.version === 1 &&
+      state.host === host &&
+      state.deviceId !== '' &&
+      [state.touches, state.users, state.answered].every(Array.isArray) &&
+      [state.firstOpenAt, state.notBefore].every(Number.isFinite) &&
+      typeof state.deviceId === 'string';
+    return isWhole ? state : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns what identifies a touch. Codes are compared without case. */
+export function touchIdentity({ claimToken = '', code = '' }: Referral): string {
+  return `${claimToken} ${code.toLowerCase()}`;
+}
+
+/** Marks a touch as answered. */
+export function answerTouch(state: State, touch: Referral, isAccepted: boolean): void {
+  const identity = touchIdentity(touch);
+  state.touches = state.touches.filter((other) => touchIdentity(other) !== identity);
+  state.answered = [
+    ...state.answered.filter((other) => other.touch !== identity),
+    { touch: identity, isAccepted },
+  ].slice(-MAX_ANSWERED);
+}
+
+/** Removes what has waited too long. */
+export function dropExpired(state: State, now: number): void {
+  state.touches = state.touches.filter(({ at }) => now - at <= MAX_AGE_MS);
+  state.users = state.users.filter(({ at, status }) => status === 'bound' || now - at <= MAX_AGE_MS);
+}

@@ -1,0 +1,177 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { asReferral, Client, createLog, readTarget, referralFrom } from '../../core/src/index.ts';
+import type { CommonOptions, Platform, Referral, Storage } from '../../core/src/index.ts';
+
+export { fileStorage } from './file-storage.ts';
+export { referralFrom };
+export type { Referral, Storage };
+
+declare const VERSION: string;
+
+export type TributaryOptions = CommonOptions;
+
+/** The calls for one device. Nothing throws or rejects. */
+export interface Device {
+  /** Binds the app's user id to the attribution. Resolves true once it is bound. */
+  identify(userId: string, options?: { readonly signature?: string }): Promise<boolean>;
+  /** Takes the referral of an address (`claim_token`, `via`). Resolves true if the service accepted it. */
+  attribute(url: string | URL): Promise<boolean>;
+  /** Takes a code that a user entered. Resolves true if the service knows the code. */
+  applyCode(code: string): Promise<boolean>;
+  attributedAffiliateId(): Promise<string | null>;
+  /** Deletes everything that is stored about the device. */
+  reset(): Promise<void>;
+  /** Deletes everything and sends nothing until it is enabled again. */
+  setEnabled(enabled: boolean): Promise<void>;
+}
+
+export interface Signup {
+  /** The user id that the billing provider reports. */
+  readonly userId: string;
+  readonly signature?: string | undefined;
+  readonly code?: string | undefined;
+  readonly claimToken?: string | undefined;
+  /** The address that the visitor arrived at. */
+  readonly url?: string | URL | undefined;
+}
+
+export interface Tributary {
+  /** Returns the calls for the device with this id, which the app assigns, such as the value of its visitor cookie. */
+  device(deviceId: string): Device;
+  /** Reports a sign-up. Resolves to the affiliate of the user, or null if there is none or it is not known yet. */
+  trackSignup(signup: Signup): Promise<{ affiliateId: string } | null>;
+  /**
+   * Waits until everything is delivered or failed once, at most this long. Resolves true if nothing is left to deliver.
+   * Call it before a serverless function ends.
+   */
+  flush(timeoutMs: number): Promise<boolean>;
+}
+
+/** How many devices are kept in memory. The longest unused one is forgotten first. */
+const MAX_DEVICES = 10_000;
+const MAX_DEVICE_ID_LENGTH = 200;
+
+const nodePlatform: Platform = {
+  sdk: `node/${VERSION}`,
+  fetch: (url, init) => fetch(url, init),
+  now: Date.now,
+  random: Math.random,
+  newId: randomUUID,
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    timer.unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Remembers nothing: the state of a device lives as long as its client. */
+const noStorage: Storage = { get: () => null, set: () => {}, remove: () => {} };
+
+function signupReferral({ code, claimToken, url }: Signup): Referral | undefined {
+  const arrived = url === undefined ? undefined : referralFrom(url);
+  return asReferral(claimToken ?? arrived?.claimToken, code ?? arrived?.code);
+}
+
+/** Returns the device id of a user who signed up without a device. */
+function deviceOfUser(userId: string): string {
+  const id = `srv_${userId}`;
+  return id.length <= MAX_DEVICE_ID_LENGTH ? id : `srv_${createHash('sha256').update(userId).digest('hex')}`;
+}
+
+/**
+ * Creates the SDK for a server. The key and the base address default to the environment variables `TRIBUTARY_SDK_KEY`
+ * and `TRIBUTARY_API_BASE_URL`. If one is missing, it logs one line and every call resolves to false or null.
+ */
+export function createTributary(options: TributaryOptions = {}, platform = nodePlatform): Tributary {
+  const { env } = process;
+  const log = createLog(options);
+  const target = readTarget(
+    {
+      apiKey: options.apiKey ?? env['TRIBUTARY_SDK_KEY'],
+      apiBaseUrl: options.apiBaseUrl ?? env['TRIBUTARY_API_BASE_URL'],
+    },
+    log.warn,
+  );
+  const storage = options.storage ?? noStorage;
+  const clients = new Map<string, Promise<Client | undefined>>();
+
+  async function load(deviceId: string): Promise<Client | undefined> {
+    if (!target || typeof deviceId !== 'string' || deviceId === '') return undefined;
+    const key = `tributary.${deviceId}`;
+    let text: string | null | undefined;
+    try {
+      text = await storage.get(key);
+    } catch {
+      log.warn('The storage cannot be read. The state of this device lives in memory only.');
+    }
+    const client = new Client(
+      platform,
+      {
+        ...target,
+        ...log,
+        key,
+        storage,
+        deviceId,
+        deferredMatch: options.deferredMatch ?? false,
+        onAttribution: options.onAttribution ?? (() => {}),
+      },
+      text,
+    );
+    client.start([]);
+    return client;
+  }
+
+  function clientOf(deviceId: string): Promise<Client | undefined> {
+    const client = clients.get(deviceId) ?? load(deviceId);
+    clients.delete(deviceId);
+    clients.set(deviceId, client);
+    // A forgotten client still delivers what it has.
+    for (const oldest of clients.keys()) if (clients.size > MAX_DEVICES) clients.delete(oldest);
+    return client;
+  }
+
+  const device = (deviceId: string): Device => ({
+    identify: async (userId, { signature } = {}) =>
+      (await (await clientOf(deviceId))?.identify(userId, signature)) ?? false,
+    attribute: async (url) => (await (await clientOf(deviceId))?.attribute(url)) ?? false,
+    applyCode: async (code) => (await (await clientOf(deviceId))?.applyCode(code)) ?? false,
+    attributedAffiliateId: async () => (await clientOf(deviceId))?.attributedAffiliateId() ?? null,
+    reset: async () => {
+      const client = await clientOf(deviceId);
+      client?.reset();
+      await client?.idle();
+    },
+    setEnabled: async (enabled) => {
+      const client = await clientOf(deviceId);
+      client?.setEnabled(enabled);
+      await client?.idle();
+    },
+  });
+
+  return {
+    device,
+    trackSignup: async (signup) => {
+      const client = await clientOf(deviceOfUser(signup.userId));
+      if (!client) return null;
+      const referral = signupReferral(signup);
+      // Both are queued before anything is awaited, so that the user follows the touch in any case.
+      const [, isBound] = await Promise.all([
+        client.refer(referral, signup.code !== undefined),
+        client.identify(signup.userId, signup.signature),
+      ]);
+      const affiliateId = client.attributedAffiliateId();
+      return isBound && affiliateId !== null ? { affiliateId } : null;
+    },
+    flush: async (timeoutMs) => {
+      const opened = await Promise.all(clients.values());
+      let cancel = () => {};
+      const timeout = new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, timeoutMs);
+        cancel = () => clearTimeout(timer);
+      });
+      await Promise.race([Promise.all(opened.map(async (client) => await client?.idle())), timeout]);
+      cancel();
+      return !opened.some((client) => client?.isWaiting);
+    },
+  };
+}
