@@ -159,7 +159,10 @@ describe('from a click to a payout CSV', () => {
     const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 5_000 }));
     const responses = await Promise.all(Array.from({ length: 20 }, () => founder.stripe(body)));
     expect(responses.every((a) => a.status === 200)).toBe(true);
-    expect(responses.filter((a) => a.body.commissionId)).toHaveLength(1);
+    // A response that came before the outcome is `pending` and names no commission.
+    const named = responses.filter((a) => a.body.commissionId).length;
+    expect(named).toBe(responses.some((a) => a.body.pending) ? Math.min(named, 1) : 1);
+    await eventually('it has earned', async () => (await commissionsOf(affiliateId)).length > 0);
     expect(await commissionsOf(affiliateId)).toHaveLength(1);
   });
 
