@@ -6,6 +6,7 @@ import { violatedConstraint } from '../src/db/sql.ts';
 import type { DryRun } from '../src/db/with-rollback.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';
 import type { ReprocessChange } from '../src/domain/reprocess.ts';
+import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext, UnknownProvider } from './delivery-context.ts';
 import { causeForFounder } from './failures.ts';
 import { namesOf, reprocessDelivery } from './reprocess-delivery.ts';
@@ -84,6 +85,7 @@ export async function planPage(
       planned += 1;
     };
     for (const delivery of page) {
+      throwIfCancelled();
       if (planned > 0 && performance.now() > endsAt) break;
       await planOne(delivery).catch((error: unknown) => {
         throw failedAt(delivery.deliveryId, error);

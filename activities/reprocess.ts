@@ -1,8 +1,9 @@
-import { ApplicationFailure } from '@temporalio/activity';
+import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/payments.ts';
 import {
   advanceReprocessRun,
+  cancelReprocessRun,
   findNextDeliveries,
   findPlannedDeliveries,
   findReprocessRun,
@@ -16,6 +17,7 @@ import { isConnectionFailure } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
 import type { ReprocessProgress } from '../src/domain/workflow-contracts.ts';
+import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext } from './delivery-context.ts';
 import { causeForFounder } from './failures.ts';
 import { parseId } from './parse-id.ts';
@@ -34,6 +36,7 @@ const PAGE = 20;
 
 export interface ReprocessActivities {
   reprocessPage(reprocessRunId: string): Promise<ReprocessProgress>;
+  cancelReprocess(reprocessRunId: string): Promise<void>;
 }
 
 /** Applies the plan of one delivery. In a cancelled run a failure is final, where another run would retry. */
@@ -80,6 +83,7 @@ async function reprocessNext(deps: ReprocessActivityDeps, run: ReprocessRun): Pr
   }
   const pending = await findPlannedDeliveries(sql, run.id);
   for (const { deliveryId } of run.dryRun ? [] : pending.filter(({ isOpen }) => isOpen)) {
+    throwIfCancelled();
     await apply(deps, run, deliveryId);
   }
   await advanceReprocessRun(sql, run, run.isCancelled ? pending : page);
@@ -104,13 +108,19 @@ export function createReprocessActivities(deps: ReprocessActivityDeps): Reproces
         );
       }
       const done = await reprocessNext(deps, run).catch(async (error: unknown) => {
-        await recordReprocessError(sql, reprocessRunId, causeForFounder(error)).catch(() => {});
+        if (!(error instanceof CancelledFailure))
+          await recordReprocessError(sql, reprocessRunId, causeForFounder(error)).catch(() => {});
         throw error;
       });
       if (done) await finishReprocessRun(sql, reprocessRunId);
       const { seen, deliveries, changed, applied } = (await findReprocessRun(sql, reprocessRunId)) ?? run;
       if (done) logger.info({ reprocessRunId, seen, changed, applied, msg: 'reprocess run finished' });
       return { seen, deliveries, changed, applied, done };
+    },
+
+    /** Cancels a run whose workflow was cancelled. The next page is its last. */
+    cancelReprocess: async (id) => {
+      await cancelReprocessRun(sql, parseId('reprocessRun', id));
     },
   };
 }

@@ -4,6 +4,7 @@ import type { Sql } from '../src/db/sql.ts';
 import { DEFAULT_RETENTION } from '../src/domain/retention.ts';
 import type { RetentionKind, RetentionSettings } from '../src/domain/retention.ts';
 import type { RetentionPage } from '../src/domain/workflow-contracts.ts';
+import { throwIfCancelled } from './cancellation.ts';
 
 export interface RetentionActivityDeps {
   readonly sql: Sql;
@@ -33,6 +34,7 @@ export function createRetentionActivities({
       let removed = 0;
       let next: string | null = after;
       for (let batch = 0; batch < BATCHES && next !== null; batch += 1) {
+        throwIfCancelled();
         const done = await removeExpired(sql, kind, retention, {
           now: Date.now(),
           limit: BATCH,

@@ -8,24 +8,78 @@ import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
-import type { TemporalWorkflowStarter } from './workflow-starter.ts';
+import type { BindingId } from '../src/domain/ids.ts';
+import { BACKGROUND_CONCURRENCY } from './worker.ts';
+import type { RelayedStart, TemporalWorkflowStarter } from './workflow-starter.ts';
 
 /** Work without an outcome for this long has its workflow started again. */
 const OVERDUE_MS = 30_000;
 const PAUSE_MS = 5_000;
 const PAGE = 200;
-/** Deliveries that one claim takes: few, so that none waits for its start until another process claims it again. */
+/** Deliveries or heals that one claim takes: few, so that none waits for its start until another process claims it again. */
 const CLAIM = 50;
 /** Deliveries of the relay that run at once. They leave room for those that arrive now. */
 export const RELAY_IN_FLIGHT = 8;
 /** A pass over the deliveries ends after this, so that other stored work gets its turn. */
 const PASS_MS = 5_000;
 
+/** Heals of the relay that run at once: as many as a process has activities of background work. */
+export const HEALS_IN_FLIGHT = BACKGROUND_CONCURRENCY;
+
+/** Stored work of one kind without an outcome. */
+interface Backlog<Work> {
+  /** Claims at most `limit` overdue ones. */
+  readonly claim: (limit: number) => Promise<readonly Work[]>;
+  /** Starts one and waits a moment for its end. Never throws. */
+  readonly run: (work: Work, signal?: AbortSignal) => Promise<RelayedStart>;
+  readonly claimSize: number;
+  readonly inFlight: number;
+}
+
+/** Runs overdue work for at most `PASS_MS`, a few at once, and claims more only when it is needed. */
+async function runOverdue<Work>(
+  { claim, run, claimSize, inFlight }: Backlog<Work>,
+  signal?: AbortSignal,
+): Promise<{ count: number; more: boolean }> {
+  const endsAt = Date.now() + PASS_MS;
+  const claimed: Work[] = [];
+  let count = 0;
+  const pass = { more: true, isRefused: false, startedSinceClaim: 1 };
+  let claiming: Promise<void> | undefined;
+  const claimMore = async (): Promise<void> => {
+    const found = await claim(claimSize);
+    claimed.push(...found);
+    // Work that is all running already is not a backlog: the next round, after a pause, goes on.
+    pass.more = found.length === claimSize && pass.startedSinceClaim > 0;
+    pass.startedSinceClaim = 0;
+  };
+  const next = async (): Promise<Work | undefined> => {
+    if (pass.isRefused || signal?.aborted === true) return undefined;
+    while (claimed.length === 0 && pass.more && Date.now() < endsAt) {
+      claiming ??= claimMore().finally(() => {
+        claiming = undefined;
+      });
+      await claiming;
+    }
+    return claimed.shift();
+  };
+  const runNext = async (): Promise<void> => {
+    for (let work = await next(); work !== undefined; work = await next()) {
+      count += 1;
+      const result = await run(work, signal);
+      if (result === 'refused') pass.isRefused = true;
+      if (result === 'started') pass.startedSinceClaim += 1;
+    }
+  };
+  await Promise.all(Array.from({ length: inFlight }, runNext));
+  return { count, more: pass.more && !pass.isRefused };
+}
+
 export interface RelaySettings {
   readonly sql: Sql;
   readonly workflows: Pick<
     TemporalWorkflowStarter,
-    'isReachable' | 'runDelivery' | 'healBinding' | 'startConvert' | 'startReprocess'
+    'isReachable' | 'runDelivery' | 'runHeal' | 'startConvert' | 'startReprocess'
   >;
   readonly logger: Logger;
   readonly overdueMs?: number;
@@ -40,7 +94,7 @@ export interface Relay extends BackgroundLoop {
 /**
  * Starts the outbox relay. It starts the workflows of accepted deliveries and other stored work without an outcome,
  * whatever happened to Temporal: the work is in Postgres, so a wiped Temporal server loses nothing. A workflow that
- * still runs is left alone. As soon as one of its deliveries has an outcome, the relay starts the next.
+ * still runs is left alone. As soon as one of its deliveries or heals has ended, the relay starts the next.
  */
 export function startRelay({
   sql,
@@ -50,6 +104,18 @@ export function startRelay({
   pauseMs = PAUSE_MS,
 }: RelaySettings): Relay {
   let nextConvertAt = 0;
+  const deliveryBacklog: Backlog<DeliveryKeys> = {
+    claim: (limit) => claimUnfinishedDeliveries(sql, overdueMs, limit),
+    run: (delivery, signal) => workflows.runDelivery(delivery, signal),
+    claimSize: CLAIM,
+    inFlight: RELAY_IN_FLIGHT,
+  };
+  const healBacklog: Backlog<BindingId> = {
+    claim: (limit) => claimBindingsToHeal(sql, overdueMs, limit),
+    run: (bindingId, signal) => workflows.runHeal(bindingId, signal),
+    claimSize: CLAIM,
+    inFlight: HEALS_IN_FLIGHT,
+  };
 
   /**
    * Starts `convert` when a missing rate has arrived, or when a marked payment has waited for its evaluation. A payment
@@ -68,60 +134,25 @@ export function startRelay({
     return 1;
   }
 
-  /** Runs overdue deliveries for at most `PASS_MS`, a few at once. */
-  async function runDeliveries(signal?: AbortSignal): Promise<{ deliveries: number; more: boolean }> {
-    const endsAt = Date.now() + PASS_MS;
-    const claimed: DeliveryKeys[] = [];
-    let deliveries = 0;
-    const pass = { more: true, isRefused: false, startedSinceClaim: 1 };
-    let claiming: Promise<void> | undefined;
-    const claim = async (): Promise<void> => {
-      const found = await claimUnfinishedDeliveries(sql, overdueMs, CLAIM);
-      claimed.push(...found);
-      // Deliveries that are all running already are not a backlog: the next round, after a pause, goes on.
-      pass.more = found.length === CLAIM && pass.startedSinceClaim > 0;
-      pass.startedSinceClaim = 0;
-    };
-    const next = async (): Promise<DeliveryKeys | undefined> => {
-      if (pass.isRefused || signal?.aborted === true) return undefined;
-      while (claimed.length === 0 && pass.more && Date.now() < endsAt) {
-        claiming ??= claim().finally(() => {
-          claiming = undefined;
-        });
-        await claiming;
-      }
-      return claimed.shift();
-    };
-    const runNext = async (): Promise<void> => {
-      for (let delivery = await next(); delivery !== undefined; delivery = await next()) {
-        deliveries += 1;
-        const result = await workflows.runDelivery(delivery, signal);
-        if (result === 'refused') pass.isRefused = true;
-        if (result === 'started') pass.startedSinceClaim += 1;
-      }
-    };
-    await Promise.all(Array.from({ length: RELAY_IN_FLIGHT }, runNext));
-    return { deliveries, more: pass.more && !pass.isRefused };
-  }
-
   async function round(signal?: AbortSignal): Promise<boolean> {
     if (!workflows.isReachable()) return false;
-    const { deliveries, more } = await runDeliveries(signal);
-    const bindings = await claimBindingsToHeal(sql, overdueMs, PAGE);
-    for (const bindingId of bindings) workflows.healBinding(bindingId);
+    const [deliveries, heals] = await Promise.all([
+      runOverdue(deliveryBacklog, signal),
+      runOverdue(healBacklog, signal),
+    ]);
     const conversions = await convert();
     const reprocessRuns = await claimReprocessRuns(sql, overdueMs, PAGE);
-    for (const reprocessRunId of reprocessRuns) workflows.startReprocess(reprocessRunId);
-    if (deliveries + bindings.length + conversions + reprocessRuns.length > 0) {
+    for (const { id, isCancelled } of reprocessRuns) workflows.startReprocess(id, isCancelled);
+    if (deliveries.count + heals.count + conversions + reprocessRuns.length > 0) {
       logger.info({
-        deliveries,
-        bindings: bindings.length,
+        deliveries: deliveries.count,
+        bindings: heals.count,
         conversions,
         reprocessRuns: reprocessRuns.length,
         msg: 'the relay started overdue work',
       });
     }
-    return more;
+    return deliveries.more || heals.more;
   }
 
   const { stop } = startBackgroundLoop(round, {

@@ -27,6 +27,24 @@ const endWhenCancelled: ActivityInboundCallsInterceptor = {
   execute: async (input, next) => await Promise.race([next(input), Context.current().cancelled]),
 };
 
+/** The pause between heartbeats. The SDK sends one of them every `HEARTBEAT_SENT_MS`. A shorter activity has none. */
+const HEARTBEAT_MS = 1_000;
+const HEARTBEAT_SENT_MS = 2_000;
+
+/** Sends heartbeats while an activity runs that is expected to. Their answer tells whether the activity is cancelled. */
+const sendHeartbeats: ActivityInboundCallsInterceptor = {
+  execute: async (input, next) => {
+    const context = Context.current();
+    if (context.info.heartbeatTimeoutMs === undefined) return await next(input);
+    const timer = setInterval(() => context.heartbeat(), HEARTBEAT_MS).unref();
+    try {
+      return await next(input);
+    } finally {
+      clearInterval(timer);
+    }
+  },
+};
+
 /** Workflow tasks, local activities and activities of background work that run at once in a process, of each kind. */
 export const BACKGROUND_CONCURRENCY = 4;
 
@@ -74,7 +92,10 @@ export async function createWorkers({
       workflowBundle,
       activities,
       nonStickyToStickyPollRatio: 0.8,
-      interceptors: { activity: [() => ({ inbound: endWhenCancelled })] },
+      interceptors: {
+        activity: [() => ({ inbound: sendHeartbeats }), () => ({ inbound: endWhenCancelled })],
+      },
+      maxHeartbeatThrottleInterval: HEARTBEAT_SENT_MS,
       shutdownGraceTime: shutdownGraceMs,
       shutdownForceTime: shutdownGraceMs + SHUTDOWN_FORCE_MS,
       ...limits,

@@ -1,4 +1,4 @@
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { isGrpcDeadlineError, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/payments.ts';
@@ -197,6 +197,26 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     }
   }
 
+  /**
+   * Starts the heal of a binding and waits a moment for its end, as `runDelivery` does.
+   */
+  async runHeal(bindingId: BindingId, signal?: AbortSignal): Promise<RelayedStart> {
+    let result: RelayedStart = 'refused';
+    try {
+      const started = await this.#start('heal', { bindingId });
+      if (started === undefined) return result;
+      result = started.isNew ? 'started' : 'running';
+      if (started.isNew) await this.#waitForEnd(started.handle, signal);
+    } catch (error) {
+      this.#deps.logger.warn({
+        bindingId,
+        err: error,
+        msg: 'the heal of a binding did not start or failed; the relay tries again',
+      });
+    }
+    return result;
+  }
+
   healBinding(bindingId: BindingId): void {
     this.#inBackground(this.#start('heal', { bindingId }));
   }
@@ -206,9 +226,19 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     this.#inBackground(this.#start('convert', undefined));
   }
 
-  /** Starts or continues a reprocess run. */
-  startReprocess(reprocessRunId: ReprocessRunId): void {
-    this.#inBackground(this.#start('reprocess', { reprocessRunId }));
+  /**
+   * Starts or continues a reprocess run. Cancels the workflow of a cancelled run that runs: an activity that waits for its
+   * next attempt ends at once.
+   */
+  startReprocess(reprocessRunId: ReprocessRunId, isCancelled: boolean): void {
+    this.#inBackground(
+      this.#start('reprocess', { reprocessRunId }).then(async (started) => {
+        if (!isCancelled || started === undefined || started.isNew) return;
+        await started.handle.client.withDeadline(Date.now() + CALL_DEADLINE_MS, () =>
+          started.handle.cancel(),
+        );
+      }),
+    );
   }
 
   /**
@@ -317,6 +347,20 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
         signalArgs: [requestId],
       }),
     );
+  }
+
+  /** Waits for the end of a workflow that the relay started, for as long as for an outcome. */
+  async #waitForEnd(handle: WorkflowHandle, signal?: AbortSignal): Promise<void> {
+    const end = handle.client
+      .withDeadline(Date.now() + RELAY_WAIT_MS, () => handle.result())
+      .then(() => {})
+      .catch((error: unknown) => {
+        if (!isGrpcDeadlineError(error)) throw error;
+      });
+    const stopped = new Promise<void>((resolve) => {
+      signal?.addEventListener('abort', () => resolve(), { once: true });
+    });
+    await Promise.race([end, stopped]);
   }
 
   #optionsOf<Name extends StartedWorkflow>(name: Name, input: Input<Name>) {

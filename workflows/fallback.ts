@@ -1,4 +1,9 @@
-import { proxyLocalActivities, setCurrentDetails, upsertSearchAttributes } from '@temporalio/workflow';
+import {
+  isCancellation,
+  proxyLocalActivities,
+  setCurrentDetails,
+  upsertSearchAttributes,
+} from '@temporalio/workflow';
 import type { ActivityFailure } from '@temporalio/workflow';
 import type { MarkingActivities } from '../activities/marking.ts';
 import { ONE_QUESTION } from './options.ts';
@@ -20,12 +25,13 @@ export class Fallback {
 
   /**
    * Runs `quick`; when it fails, marks the workflow as stuck in `step` and runs `untilDone`. Throws a failure that a retry
-   * can't help.
+   * can't help, and a cancellation.
    */
   async run<T>(step: string, quick: () => Promise<T>, untilDone: () => Promise<T>): Promise<T> {
     try {
       return await quick();
     } catch (error) {
+      if (isCancellation(error)) throw error;
       if ((error as Partial<ActivityFailure>).retryState === 'NON_RETRYABLE_FAILURE') throw error;
       this.describe(step, error);
     }

@@ -1,3 +1,4 @@
+import { ActivityCancellationType } from '@temporalio/workflow';
 import type { ActivityOptions, LocalActivityOptions } from '@temporalio/workflow';
 
 /** The fast path of a delivery: all six steps in one local activity, tried twice before the response is due. */
@@ -13,20 +14,32 @@ export const ONE_QUESTION: LocalActivityOptions = {
   retry: { maximumAttempts: 1 },
 };
 
+/**
+ * A cancelled workflow ends after its activity, and that ends within seconds: workers send heartbeats, whose answer tells
+ * of the cancellation. A worker that died is noticed by their absence.
+ */
+export const ENDS_SOON: ActivityOptions = {
+  heartbeatTimeout: '10s',
+  cancellationType: ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+};
+
 /** The first attempts at work of the background. When they fail, the work is marked as stuck and retried until done. */
 export const BRIEFLY: ActivityOptions = {
+  ...ENDS_SOON,
   startToCloseTimeout: '30s',
   retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumAttempts: 3 },
 };
 
 /** Work that must succeed eventually: retries without limit, at most a minute apart, each attempt visible in the UI. */
 export const UNTIL_DONE: ActivityOptions = {
+  ...ENDS_SOON,
   startToCloseTimeout: '30s',
   retry: { initialInterval: '500ms', backoffCoefficient: 2, maximumInterval: '1m' },
 };
 
 /** Work that may fail for today: five attempts within a quarter of an hour, 10 s, 40 s, 3 min and 11 min apart. */
 export const FIVE_ATTEMPTS: ActivityOptions = {
+  ...ENDS_SOON,
   startToCloseTimeout: '1m',
   retry: { initialInterval: '10s', backoffCoefficient: 4, maximumInterval: '15m', maximumAttempts: 5 },
 };

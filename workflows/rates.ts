@@ -1,4 +1,4 @@
-import { ApplicationFailure, proxyActivities } from '@temporalio/workflow';
+import { ApplicationFailure, isCancellation, proxyActivities } from '@temporalio/workflow';
 import type { ActivityFailure } from '@temporalio/workflow';
 import type { RatesActivities } from '../activities/rates.ts';
 import { FIVE_ATTEMPTS } from './options.ts';
@@ -14,6 +14,7 @@ export async function rates(): Promise<RatesResult> {
   try {
     return await fetchRates();
   } catch (error) {
+    if (isCancellation(error)) throw error;
     const { cause, message } = error as ActivityFailure;
     throw ApplicationFailure.nonRetryable(
       `No exchange rates today: ${cause?.message ?? message}`,

@@ -1,4 +1,11 @@
-import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow';
+import {
+  CancellationScope,
+  continueAsNew,
+  isCancellation,
+  proxyActivities,
+  setCurrentDetails,
+  workflowInfo,
+} from '@temporalio/workflow';
 import type { ReprocessActivities } from '../activities/reprocess.ts';
 import { Fallback } from './fallback.ts';
 import { BRIEFLY, UNTIL_DONE } from './options.ts';
@@ -9,9 +16,22 @@ const untilDone = proxyActivities<ReprocessActivities>(UNTIL_DONE);
 
 /**
  * Reprocesses stored deliveries, page by page. The database holds the progress, so that a new workflow continues where
- * the last one ended.
+ * the last one ended. When the workflow is cancelled, so is the run: it applies the plans of its current page and ends.
  */
 export async function reprocess(input: ReprocessInput): Promise<ReprocessProgress> {
+  try {
+    return await reprocessPages(input);
+  } catch (error) {
+    if (!isCancellation(error)) throw error;
+    await CancellationScope.nonCancellable(async () => {
+      await untilDone.cancelReprocess(input.reprocessRunId);
+      await reprocessPages(input);
+    });
+    throw error;
+  }
+}
+
+async function reprocessPages(input: ReprocessInput): Promise<ReprocessProgress> {
   const fallback = new Fallback();
   for (;;) {
     const progress = await fallback.run(

@@ -1,4 +1,4 @@
-import { proxyActivities } from '@temporalio/workflow';
+import { isCancellation, proxyActivities } from '@temporalio/workflow';
 import type { RetentionActivities } from '../activities/retention.ts';
 import { RETENTION_KINDS } from '../src/domain/retention.ts';
 import type { RetentionPage } from '../src/domain/workflow-contracts.ts';
@@ -22,6 +22,7 @@ export async function retention(): Promise<{ removed: number }> {
         after = done.next;
       }
     } catch (error) {
+      if (isCancellation(error)) throw error;
       failure = error;
     }
   }

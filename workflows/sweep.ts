@@ -1,7 +1,9 @@
 import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
+import { ENDS_SOON } from './options.ts';
 
 const { sweepPage } = proxyActivities<LedgerActivities>({
+  ...ENDS_SOON,
   startToCloseTimeout: '1m',
   retry: { maximumAttempts: 3, initialInterval: '1s' },
 });

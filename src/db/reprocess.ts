@@ -82,15 +82,15 @@ export async function findReprocessRun(sql: Sql, id: ReprocessRunId): Promise<Re
 }
 
 /**
- * Claims unfinished reprocess runs: new ones at once, and those that were claimed `olderThanMs` ago again (starting a
- * workflow that still runs does nothing).
+ * Claims unfinished reprocess runs: new and newly cancelled ones at once, and those that were claimed `olderThanMs` ago
+ * again (starting a workflow that still runs does nothing).
  */
 export async function claimReprocessRuns(
   sql: Sql,
   olderThanMs: number,
   limit: number,
-): Promise<ReprocessRunId[]> {
-  const rows = await sql<{ id: ReprocessRunId }>`
+): Promise<Pick<ReprocessRun, 'id' | 'isCancelled'>[]> {
+  return await sql<Pick<ReprocessRun, 'id' | 'isCancelled'>>`
     with page as materialized (
       select id from reprocess_runs
        where finished_at is null
@@ -102,8 +102,7 @@ export async function claimReprocessRuns(
     update reprocess_runs r set relayed_at = now()
       from page
      where r.id = page.id and r.finished_at is null
-    returning r.id`;
-  return rows.map((row) => row.id);
+    returning r.id, r.cancelled as is_cancelled`;
 }
 
 /** A delivery of a reprocess run. */
@@ -284,13 +283,15 @@ export async function finishReprocessRun(sql: Sql, id: ReprocessRunId): Promise<
 }
 
 /**
- * Cancels a run. A run that has started first applies the plans of its current page. Returns false if the run was
- * finished or is unknown.
+ * Cancels a run. A run that has started first applies the plans of its current page; the next round of the relay cancels its
+ * workflow. Returns false if the run was finished or is unknown.
  */
 export async function cancelReprocessRun(sql: Sql, id: ReprocessRunId): Promise<boolean> {
   const { cancelled } = await sql.one<{ cancelled: boolean }>`
     with ended as (
-      update reprocess_runs set cancelled = true, finished_at = case when relayed_at is null then now() end
+      update reprocess_runs
+         set cancelled = true, finished_at = case when relayed_at is null then now() end,
+             relayed_at = case when cancelled or relayed_at is null then relayed_at else '-infinity' end
        where id = ${id} and finished_at is null returning id
     )
     select exists (select from ended) or exists (select from reprocess_runs where id = ${id} and cancelled) as cancelled`;

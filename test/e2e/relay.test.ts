@@ -4,15 +4,17 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { acceptDelivery, claimUnfinishedDeliveries } from '../../src/db/deliveries.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { cancelReprocessRun, finishReprocessRun } from '../../src/db/reprocess.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { DeliveryKeys } from '../../src/domain/delivery.ts';
-import type { AppId, DeliveryId, SecretId } from '../../src/domain/ids.ts';
+import type { AppId, BindingId, DeliveryId, ReprocessRunId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { RELAY_IN_FLIGHT, startRelay } from '../../temporal/relay.ts';
+import { HEALS_IN_FLIGHT, RELAY_IN_FLIGHT, startRelay } from '../../temporal/relay.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import { requestRun } from '../support/reprocess.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
@@ -20,7 +22,7 @@ import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 /** Workflows that do nothing, on a reachable server. */
 const NO_WORKFLOWS = {
   isReachable: () => true,
-  healBinding: () => {},
+  runHeal: async () => 'running' as const,
   startConvert: () => {},
   startReprocess: () => {},
 };
@@ -29,7 +31,7 @@ let service: TestService;
 let founder: Founder;
 
 beforeAll(async () => {
-  service = await startTestService({ settings: { relay: { overdueMs: 300, pauseMs: 60_000 } } });
+  service = await startTestService({ settings: { relay: { overdueMs: 300, pauseMs: DAY_MS } } });
   founder = await setUpFounder(service);
 });
 afterAll(async () => {
@@ -126,6 +128,70 @@ describe('the outbox relay', () => {
       relay.stop,
     );
     expect(most).toBe(RELAY_IN_FLIGHT);
+  });
+
+  // @promise relay-paced-by-capacity
+  test('the relay starts a heal when one in flight has ended, and claims no more than it starts soon', async () => {
+    const other = await setUpFounder(service);
+    const backlog = 70;
+    await other.customer();
+    const overdue = service.sql.fragment`app_id = ${other.app.id}`;
+    const ids = Array.from({ length: backlog }, () => newId('binding'));
+    await service.sql`
+      insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, created_at)
+      select x.id, b.app_id, x.id, b.attribution_id, b.identified_at, now() - interval '1 day'
+        from bindings b, unnest(${ids}::text[]) x (id) where b.${overdue}`;
+    const healed = new Set<BindingId>();
+    let [inFlight, most, mostClaimed] = [0, 0, 0];
+    const runHeal = async (id: BindingId) => {
+      inFlight += 1;
+      most = Math.max(most, inFlight);
+      const { claimed } = await service.sql.one<{ claimed: number }>`
+        select count(*)::int as claimed from bindings
+         where ${overdue} and healed_at is null and relayed_at > now() - interval '1 hour'`;
+      mostClaimed = Math.max(mostClaimed, claimed);
+      await service.sql`update bindings set healed_at = now() where id = ${id}`;
+      healed.add(id);
+      inFlight -= 1;
+      return 'started' as const;
+    };
+    const relay = startRelay({
+      sql: service.sql,
+      workflows: { ...NO_WORKFLOWS, runDelivery: async () => 'running' as const, runHeal },
+      logger: pino({ level: 'silent' }),
+      pauseMs: 60_000,
+    });
+    await eventually('all are healed', async () => healed.size >= backlog).finally(relay.stop);
+    expect(most).toBe(HEALS_IN_FLIGHT);
+    expect(mostClaimed).toBeLessThan(backlog);
+  });
+
+  // @promise cancelled-within-seconds
+  test('the next round of the relay passes on that a reprocess run was cancelled, once', async () => {
+    const id = await requestRun(service.sql, founder.app.id, { dryRun: true });
+    const passed: [ReprocessRunId, boolean][] = [];
+    const relay = startRelay({
+      sql: service.sql,
+      workflows: {
+        ...NO_WORKFLOWS,
+        runDelivery: async () => 'running' as const,
+        startReprocess: (...run) => void passed.push(run),
+      },
+      logger: pino({ level: 'silent' }),
+      pauseMs: 60_000,
+    });
+    await eventually('it was started', async () => passed.length === 1);
+    await relay.round();
+    expect(await cancelReprocessRun(service.sql, id)).toBe(true);
+    await relay.round();
+    expect(await cancelReprocessRun(service.sql, id)).toBe(true);
+    await relay.round();
+    await relay.stop();
+    expect(passed).toEqual([
+      [id, false],
+      [id, true],
+    ]);
+    await finishReprocessRun(service.sql, id);
   });
 
   test('a round of the relay ends when Temporal stops taking deliveries, and leaves the rest unclaimed', async () => {

@@ -501,6 +501,8 @@ const OPERATION: readonly PromiseSection[] = [
       'breaking-changes-noticed':
         'a change that running workflows would not survive turns a recorded history red, unless `patched()` guards it',
       'cancelled-activity-ends': 'a cancelled attempt at a delivery does no further work beside the next one',
+      'cancelled-within-seconds':
+        'a cancelled reprocess run, heal, conversion, sweep, rates or retention workflow ends within seconds',
       'continue-as-new': 'heals, conversions, payouts and reprocess runs of any length run',
       'stuck-work-found':
         'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',

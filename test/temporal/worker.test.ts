@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from '@jest/globals';
+import { Context } from '@temporalio/activity';
 import { Client } from '@temporalio/client';
 import { NativeConnection } from '@temporalio/worker';
 import { pino } from 'pino';
@@ -10,7 +11,8 @@ import { projectRoot } from '../../src/config/project-root.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { backgroundQueue } from '../../temporal/names.ts';
 import { installSdkRuntime } from '../../temporal/sdk-runtime.ts';
-import { createWorkers } from '../../temporal/worker.ts';
+import { BACKGROUND_CONCURRENCY, createWorkers } from '../../temporal/worker.ts';
+import { eventually } from '../support/eventually.ts';
 import { temporalAddress } from '../support/service.ts';
 
 // @promise bounded-shutdown
@@ -47,4 +49,69 @@ test('workers that are shut down end soon after their grace time, also when an a
   expect(Date.now() - before).toBeLessThan(6_000);
   await handle.terminate();
   await connection.close();
+}, 20_000);
+
+/** Each workflow of the background, with the activity that it is cancelled in. */
+const CANCELLED = [
+  { workflow: 'heal', activity: 'healPage', args: [{ bindingId: 'bnd_test' }] },
+  { workflow: 'convert', activity: 'convertPage', args: [] },
+  { workflow: 'reprocess', activity: 'reprocessPage', args: [{ reprocessRunId: 'rpr_test' }] },
+  { workflow: 'sweep', activity: 'sweepPage', args: [] },
+  { workflow: 'rates', activity: 'fetchRates', args: [] },
+  { workflow: 'retention', activity: 'removeExpired', args: [] },
+] as const;
+
+// @promise cancelled-within-seconds
+test('each workflow of the background that is cancelled ends as cancelled within seconds', async () => {
+  installSdkRuntime(pino({ level: 'silent' }));
+  const connection = await NativeConnection.connect({ address: temporalAddress() });
+  const taskQueue = `test-${randomBytes(6).toString('hex')}`;
+  const [begun, stopped, cancelledRuns]: [string[], string[], string[]] = [[], [], []];
+  const runsUntilCancelled = async (name: string) => {
+    if (name === 'reprocessPage' && cancelledRuns.length > 0) return { done: true };
+    begun.push(name);
+    return await Context.current().cancelled.catch((error: unknown) => {
+      stopped.push(name);
+      throw error;
+    });
+  };
+  const activities = {
+    ...Object.fromEntries(CANCELLED.map(({ activity }) => [activity, () => runsUntilCancelled(activity)])),
+    cancelReprocess: async (id: string) => void cancelledRuns.push(id),
+  };
+  const workers = await createWorkers({
+    connection,
+    namespace: 'default',
+    taskQueue,
+    workflowBundle: { code: await readFile(path.join(projectRoot, 'dist/workflow-bundle.js'), 'utf8') },
+    activities: activities as unknown as Activities,
+    shutdownGraceMs: 100,
+  });
+  const end = workers.run();
+  const client = new Client({ connection });
+  const handles = await Promise.all(
+    CANCELLED.map(({ workflow, args }) =>
+      client.workflow.start(workflow, {
+        workflowId: `${workflow}:${taskQueue}`,
+        taskQueue: backgroundQueue(taskQueue),
+        args: [...args],
+      }),
+    ),
+  );
+  try {
+    await eventually('the worker is full', async () => begun.length === BACKGROUND_CONCURRENCY);
+    await Promise.all(handles.map((handle) => handle.cancel()));
+    const ends = await Promise.all(
+      handles.map((handle) => client.withDeadline(Date.now() + 8_000, () => handle.result()).catch(String)),
+    );
+    expect(ends).toEqual(CANCELLED.map(() => expect.stringContaining('Workflow execution cancelled')));
+    expect(stopped.toSorted()).toEqual(begun.toSorted());
+    // The run in the database ends as its workflow does.
+    expect(cancelledRuns).toEqual(['rpr_test']);
+  } finally {
+    await Promise.all(handles.map((handle) => handle.terminate().catch(() => {})));
+    workers.shutdown();
+    await end;
+    await connection.close();
+  }
 }, 20_000);

@@ -20,6 +20,7 @@ interface Start {
 function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning = false, startMs = 0 } = {}) {
   const starts: Start[] = [];
   const fetches: string[] = [];
+  const cancelled: string[] = [];
   const start = async (name: string, { taskQueue, workflowId, staticSummary = '' }: Start) => {
     starts.push({ name, taskQueue, workflowId, staticSummary });
     if (startMs > 0) await sleep(startMs);
@@ -32,7 +33,11 @@ function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning =
   };
   const client = {
     withDeadline: async (_: number, call: () => Promise<unknown>) => await call(),
-    workflow: { start, signalWithStart: start, getHandle: () => ({}) },
+    workflow: {
+      start,
+      signalWithStart: start,
+      getHandle: (id: string) => ({ client, cancel: async () => void cancelled.push(id) }),
+    },
   };
   const starter = new TemporalWorkflowStarter({
     client: () => client as unknown as Client,
@@ -41,7 +46,7 @@ function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning =
     logger: pino({ level: 'silent' }),
     ...deps,
   });
-  return { starter, starts, fetches };
+  return { starter, starts, fetches, cancelled };
 }
 
 const newDelivery = () => ({
@@ -64,7 +69,7 @@ test('deliveries and payouts start on the task queue of awaited work, and everyt
   await starter.settlePayout(newId('affiliate'), newId('payoutRequest'), 1_000);
   starter.healBinding(newId('binding'));
   starter.startConvert();
-  starter.startReprocess(newId('reprocessRun'));
+  starter.startReprocess(newId('reprocessRun'), false);
   starter.startHolds([dueIn(60 * MINUTE_MS)]);
   await starter.drain();
   const queues = Object.fromEntries(starts.map(({ name, taskQueue }) => [name, taskQueue]));
@@ -76,6 +81,21 @@ test('deliveries and payouts start on the task queue of awaited work, and everyt
     convert: 'q-background',
     reprocess: 'q-background',
   });
+});
+
+// @promise cancelled-within-seconds
+test('the workflow of a cancelled reprocess run is cancelled when it runs, and only then', async () => {
+  const id = newId('reprocessRun');
+  for (const [isRunning, isCancelled, cancels] of [
+    [true, true, [`reprocess:${id}`]],
+    [true, false, []],
+    [false, true, []],
+  ] as const) {
+    const { starter, cancelled } = recordingStarter({}, { isRunning });
+    starter.startReprocess(id, isCancelled);
+    await starter.drain();
+    expect(cancelled).toEqual(cancels);
+  }
 });
 
 // @promise near-holds-by-sweep
