@@ -1,4 +1,4 @@
-import { isGrpcDeadlineError, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/payments.ts';
@@ -231,14 +231,14 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
    * next attempt ends at once.
    */
   startReprocess(reprocessRunId: ReprocessRunId, isCancelled: boolean): void {
-    this.#inBackground(
-      this.#start('reprocess', { reprocessRunId }).then(async (started) => {
-        if (!isCancelled || started === undefined || started.isNew) return;
-        await started.handle.client.withDeadline(Date.now() + CALL_DEADLINE_MS, () =>
-          started.handle.cancel(),
-        );
-      }),
-    );
+    this.#inBackground(this.#continueReprocess(reprocessRunId, isCancelled));
+  }
+
+  async #continueReprocess(reprocessRunId: ReprocessRunId, isCancelled: boolean): Promise<void> {
+    const started = await this.#start('reprocess', { reprocessRunId });
+    if (!isCancelled || started === undefined || started.isNew) return;
+    const { handle } = started;
+    await handle.client.withDeadline(Date.now() + CALL_DEADLINE_MS, () => handle.cancel());
   }
 
   /**
@@ -349,14 +349,11 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     );
   }
 
-  /** Waits for the end of a workflow that the relay started, for as long as for an outcome. */
+  /** Waits for the end of a workflow that the relay started, for as long as for an outcome. It may end later, or fail. */
   async #waitForEnd(handle: WorkflowHandle, signal?: AbortSignal): Promise<void> {
     const end = handle.client
       .withDeadline(Date.now() + RELAY_WAIT_MS, () => handle.result())
-      .then(() => {})
-      .catch((error: unknown) => {
-        if (!isGrpcDeadlineError(error)) throw error;
-      });
+      .catch(() => null);
     const stopped = new Promise<void>((resolve) => {
       signal?.addEventListener('abort', () => resolve(), { once: true });
     });
