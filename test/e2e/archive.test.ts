@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, readdir, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { gunzipSync, gzipSync } from 'node:zlib';
+import { createGzip, gunzipSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { runAdmin } from '../../src/cli/admin.ts';
+import { writeNewFile } from '../../src/cli/write-new-file.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/embedded/database.ts';
 import { createSecretsKeyStore } from '../../src/embedded/secrets-keys.ts';
@@ -11,6 +13,7 @@ import { exportArchive } from '../../src/db/archive.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { cleanUp, query, temporaryFolder } from '../embedded/helpers.ts';
 import { startChildService } from '../support/child-service.ts';
+import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { createDatabase, inDatabase, runOn } from '../support/postgres-admin.ts';
@@ -204,6 +207,44 @@ test('an export neither replaces a file nor leaves one behind when it fails', as
   const keyless = await admin({ DATABASE_URL: service.database.url }, 'export', path.join(folder, 'keyless'));
   expect(keyless).toMatchObject({ status: 1, err: expect.stringMatching(/SECRETS_KEY is required/) });
   expect(await readdir(folder)).toEqual(before);
+});
+
+// @promise whole-archive
+test('an export that loses the database half-way leaves no file', async () => {
+  const before = await readdir(folder);
+  // The ledger checks do not read this table, and the archive has it.
+  const holder = new pg.Client({ connectionString: service.database.url });
+  await holder.connect();
+  await holder.query('begin; lock table idempotency_keys');
+  try {
+    const env = { DATABASE_URL: service.database.url, SECRETS_KEY };
+    const exporting = admin(env, 'export', path.join(folder, 'half'));
+    await eventually('the export is reading', async () => {
+      const ended = await service.sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+         where application_name = 'tributary-archive' and wait_event_type = 'Lock'`;
+      return ended.length > 0;
+    });
+    expect((await exporting).status).toBe(1);
+  } finally {
+    await holder.end();
+  }
+  expect(await readdir(folder)).toEqual(before);
+});
+
+// @promise whole-archive
+test('an archive has its name only once it is complete, and what a killed export left is replaced', async () => {
+  const file = path.join(folder, 'slow');
+  await writeFile(`${file}.partial`, 'left behind');
+  async function* lines() {
+    yield 'first\n';
+    expect(await readdir(folder)).not.toContain('slow');
+    yield 'last\n';
+  }
+  await writeNewFile(file, lines(), createGzip());
+  expect(gunzipSync(await readFile(file)).toString()).toBe('first\nlast\n');
+  expect(await readdir(folder)).not.toContain('slow.partial');
+  await expect(writeNewFile(file, lines(), createGzip())).rejects.toMatchObject({ code: 'EEXIST' });
 });
 
 test('an export holds a bounded part of a large table in memory, and the import reads all of it', async () => {

@@ -485,6 +485,7 @@ const OPERATION: readonly PromiseSection[] = [
         'only the start, `migrate` and `accounts create` create a database; other commands refuse a missing or empty one',
       'move-database':
         '`export` and `import` move all data and the secrets key to another database, checked on both sides',
+      'whole-archive': 'an archive that could not be written completely leaves no file',
       'data-survive-restart': 'the data survive a restart',
       'start-without-temporal':
         'a service that starts without Temporal serves, stores webhooks and is ready as degraded',

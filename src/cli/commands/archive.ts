@@ -1,5 +1,4 @@
-import { createReadStream, createWriteStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
@@ -14,6 +13,7 @@ import { errorCode } from '../../embedded/error-text.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
 import { CommandFailedError } from '../output.ts';
+import { writeNewFile } from '../write-new-file.ts';
 
 /** Returns the path of a file. A relative name starts at the folder in which npm was started. */
 const pathOf = (name: string) => resolve(process.env['INIT_CWD'] ?? '.', name);
@@ -92,20 +92,12 @@ export function addArchiveCommands(program: Command, context: CommandContext): v
         const ok = await isConsistent(sql);
         const keys = await secretsKeys.read();
         let header: ArchiveHeader | undefined;
-        const file = createWriteStream(path, { flags: 'wx', mode: 0o600 });
-        try {
-          await pipeline(
-            exportArchive(url, keys, (created) => {
-              header = created;
-            }),
-            createGzip(),
-            file,
-          );
-        } catch (error) {
-          if (isFileError(error)) throw cannotUse(path, 'written', error);
-          await rm(path, { force: true });
-          throw error;
-        }
+        const lines = exportArchive(url, keys, (created) => {
+          header = created;
+        });
+        await writeNewFile(path, lines, createGzip()).catch((error: unknown) => {
+          throw isFileError(error) ? cannotUse(path, 'written', error) : error;
+        });
         if (header === undefined) throw new Error('an archive has a header');
         report(header, ok, options);
       });

@@ -1,0 +1,36 @@
+import { createWriteStream } from 'node:fs';
+import { access, rename, rm } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import type { Duplex } from 'node:stream';
+
+/**
+ * Writes a new file that only its owner can read, through `transform`. The file has its name once it is complete and on the
+ * disk: until then it is `<path>.partial`, which is removed when `chunks` fails. An existing file is never replaced. Throws the
+ * error of `chunks`, or of the file system (`EEXIST` when the file exists).
+ */
+export async function writeNewFile(
+  path: string,
+  chunks: AsyncIterable<string>,
+  transform: Duplex,
+): Promise<void> {
+  const partial = `${path}.partial`;
+  await refuseExisting(path);
+  // What a process that was killed left behind.
+  await rm(partial, { force: true });
+  try {
+    const file = createWriteStream(partial, { flags: 'wx', mode: 0o600, flush: true });
+    await pipeline(chunks, transform, file);
+    await refuseExisting(path);
+    await rename(partial, path);
+  } finally {
+    await rm(partial, { force: true });
+  }
+}
+
+async function refuseExisting(path: string): Promise<void> {
+  const exists = await access(path).then(
+    () => true,
+    () => false,
+  );
+  if (exists) throw Object.assign(new Error(`${path} already exists`), { code: 'EEXIST', path });
+}
