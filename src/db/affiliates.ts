@@ -129,7 +129,7 @@ export async function updateAffiliate(
     )
     select c.id, c.name, c.email, c.status, c.default_commission_rate_bps, c.external_id, c.created_at, f.existing_id
       from found f left join changed c on c.id = f.id`;
-  const outcome = await retryAfterConflict('affiliates_external_id', find);
+  const outcome = await retryAfterConflict(['affiliates_external_id'], find);
   if (outcome === undefined) return undefined;
   const { existingId, ...changed } = outcome;
   return existingId === null ? (changed as Affiliate) : { existingId };

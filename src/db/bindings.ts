@@ -49,7 +49,7 @@ export async function bindUser(
   const id = newId('binding');
   const { binding } = await retryUntilVisible(async () => {
     const row = await retryAfterConflict(
-      'identities_one_position',
+      ['identities_one_position'],
       () => insertBinding(sql, id, identity),
       USERS_PER_DEVICE + 1,
     );

@@ -37,6 +37,7 @@ export async function findActiveWebhookSecrets(
     select a.id as app_id, s.id, s.environment, s.ciphertext, s.encryption_key_id
       from apps a
       left join webhook_secrets s on s.app_id = a.id and s.provider = ${provider}
+                                 and s.live_slot is not null
                                  and (s.expires_at is null or s.expires_at > ${instant(at)})
      where a.id = ${appId}
      order by s.created_at desc`;

@@ -4,11 +4,11 @@ const ATTEMPTS = 10;
 
 /**
  * Runs a statement again when a concurrent statement won the race for a unique place: the next attempt sees the row of
- * the winner. `constraint` is the one that refuses the loser. Any other error is thrown. `attempts` is one more than the
+ * the winner. `constraints` are those that refuse the loser. Any other error is thrown. `attempts` is one more than the
  * number of races that one call can lose.
  */
 export async function retryAfterConflict<T>(
-  constraint: string,
+  constraints: readonly string[],
   statement: () => Promise<T>,
   attempts = ATTEMPTS,
 ): Promise<T> {
@@ -16,7 +16,7 @@ export async function retryAfterConflict<T>(
     try {
       return await statement();
     } catch (error) {
-      if (attempt === attempts || violatedConstraint(error) !== constraint) throw error;
+      if (attempt === attempts || !constraints.includes(violatedConstraint(error) ?? '')) throw error;
     }
   }
 }

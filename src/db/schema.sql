@@ -897,9 +897,13 @@ create table webhook_secrets (
   encryption_key_id text not null,
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
+  live_slot smallint,
   constraint webhook_secrets_pkey PRIMARY KEY (id),
   constraint webhook_secrets_app_id_id_key UNIQUE (app_id, id),
-  constraint webhook_secrets_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id)
+  constraint webhook_secrets_live_slot UNIQUE (app_id, provider, live_slot),
+  constraint webhook_secrets_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint current_secret_has_slot CHECK (((expires_at IS NOT NULL) OR (live_slot IS NOT NULL))),
+  constraint webhook_secrets_live_slot_check CHECK (((live_slot >= 1) AND (live_slot <= 3)))
 );
 CREATE INDEX webhook_secrets_by_app ON webhook_secrets USING btree (app_id, provider, created_at);
 CREATE UNIQUE INDEX webhook_secrets_one_current ON webhook_secrets USING btree (app_id, provider) WHERE (expires_at IS NULL);

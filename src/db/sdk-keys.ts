@@ -32,7 +32,7 @@ export async function rotateSdkKey(
 ): Promise<number> {
   // The insert reads the result of the update, so it runs after it, when the previous key is no longer current.
   await retryAfterConflict(
-    'sdk_keys_one_current',
+    ['sdk_keys_one_current'],
     () => sql`
       with ended as (
         update sdk_keys set expires_at = ${instant(previousEndsAt)}

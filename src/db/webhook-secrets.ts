@@ -25,7 +25,7 @@ export interface NewWebhookSecret {
   readonly keyIds: readonly string[];
 }
 
-/** The most secrets of an app and provider that are valid at once. Each costs every request one check. */
+/** The most secrets of an app and provider that are valid at once, one per slot. Each costs every request one check. */
 export const MAX_LIVE_SECRETS = 3;
 
 /**
@@ -35,29 +35,33 @@ export const MAX_LIVE_SECRETS = 3;
 export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Promise<number | null> {
   const { appId, provider, environment, ciphertext, encryptionKeyId, at, previousEndsAt, keyIds } = secret;
   const id = newId('secret');
-  // The insert reads the result of the update, so it runs after it, when the previous secret is no longer current. Two
-  // calls at once conflict on the current one, so the second finds the secret of the first.
+  // The insert reads the result of the update, so it runs after it, when the previous secret is no longer current and the
+  // slots of ended ones are free. Two calls at once conflict on the current one or on a slot, so the second runs again and
+  // finds the secret of the first.
   const row = await retryAfterConflict(
-    'webhook_secrets_one_current',
+    ['webhook_secrets_one_current', 'webhook_secrets_live_slot'],
     () => sql.one<{ hadPrevious: boolean }>`
       with kept as (
-        select id from webhook_secrets
-         where app_id = ${appId} and provider = ${provider} and (expires_at is null or expires_at > ${instant(at)})
-           and encryption_key_id = any(${[...keyIds]}::text[])
+        select id, live_slot from webhook_secrets
+         where app_id = ${appId} and provider = ${provider} and live_slot is not null
+           and (expires_at is null or expires_at > ${instant(at)}) and encryption_key_id = any(${[...keyIds]}::text[])
          order by expires_at is null desc, created_at desc, id desc
          limit ${MAX_LIVE_SECRETS - 1}
       ), ended as (
         update webhook_secrets s
            set expires_at = case when exists (select from kept where kept.id = s.id)
                                  then least(s.expires_at, ${instant(previousEndsAt)}::timestamptz)
-                                 else ${instant(at)}::timestamptz end
-         where s.app_id = ${appId} and s.provider = ${provider} and (s.expires_at is null or s.expires_at > ${instant(at)})
+                                 else least(s.expires_at, ${instant(at)}::timestamptz) end,
+               live_slot = case when exists (select from kept where kept.id = s.id) then s.live_slot end
+         where s.app_id = ${appId} and s.provider = ${provider} and s.live_slot is not null
            and not exists (select from webhook_secrets where id = ${id})
         returning s.id
       ), added as (
-        insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
+        insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, live_slot)
         select ${id}::text, ${appId}::text, ${provider}::text, ${environment}::text, ${ciphertext}::bytea,
-               ${encryptionKeyId}::text
+               ${encryptionKeyId}::text,
+               (select min(slot) from generate_series(1, ${MAX_LIVE_SECRETS}::int) slot
+                 where slot not in (select live_slot from kept))
           from (select count(*) from ended) n
         on conflict (id) do nothing
       )

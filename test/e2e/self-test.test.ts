@@ -341,8 +341,8 @@ describe('a secret', () => {
       const { founder } = await founderOf([]);
       const sealed = createSecretBox([TEST_SECRETS_KEY]).encrypt(secret, `${founder.app.id}:${name}`);
       await service.sql`
-      insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
-      values (${newId('secret')}, ${founder.app.id}, ${name}, 'production', ${sealed.ciphertext}, ${sealed.encryptionKeyId})`;
+      insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, live_slot)
+      values (${newId('secret')}, ${founder.app.id}, ${name}, 'production', ${sealed.ciphertext}, ${sealed.encryptionKeyId}, 1)`;
       const report = await selfTest(founder);
       expect(report.ok).toBe(false);
       expect(Object.keys(stepsOf(report, name))).toEqual(['secret', 'real_deliveries']);
@@ -354,8 +354,8 @@ describe('a secret', () => {
   test('a secret that cannot be decrypted is reported, and nothing is sent', async () => {
     const { founder } = await founderOf([]);
     await service.sql`
-      insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
-      values (${newId('secret')}, ${founder.app.id}, 'stripe', 'production', ''::bytea, 'lost')`;
+      insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, live_slot)
+      values (${newId('secret')}, ${founder.app.id}, 'stripe', 'production', ''::bytea, 'lost', 1)`;
     const report = await selfTest(founder);
     expect(failedOf(report, 'stripe')).toEqual(['secret']);
     expect(stepsOf(report, 'stripe')['secret']).toMatchObject({

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { newId } from '../../src/db/new-id.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
@@ -382,6 +383,31 @@ describe('webhook secrets', () => {
     const responses = await Promise.all(Array.from({ length: 8 }, () => put('adapty', {}, own)));
     expect(responses.map(({ status }) => status)).toEqual(responses.map(() => 200));
     expect(await liveSecrets(own.appId, 'adapty')).toHaveLength(3);
+  });
+
+  // @promise live-secrets-limit
+  test('the database stores no fourth live webhook secret, and one without a slot verifies nothing', async () => {
+    const own = await newApp(api);
+    for (let nth = 0; nth < 3; nth += 1) await put('adapty', {}, own);
+    /** Copies the oldest live secret with other values. */
+    const copy = async (values: object) =>
+      await api.sql`
+        insert into webhook_secrets
+        select copied.*
+          from (select * from webhook_secrets where app_id = ${own.appId} order by created_at, id limit 1) s,
+               jsonb_populate_record(s::webhook_secrets, ${api.sql.json({ id: newId('secret'), ...values })}) copied`;
+    await expect(copy({})).rejects.toThrow('webhook_secrets_live_slot');
+    await expect(copy({ live_slot: 4 })).rejects.toThrow('live_slot_check');
+    await expect(copy({ live_slot: null, expires_at: null })).rejects.toThrow('current_secret_has_slot');
+    const { body } = await put('adapty', { graceSeconds: 0 }, own);
+    const accepted = async () => {
+      const headers = { authorization: body.secret ?? '' };
+      return (await api.call('POST', `/webhooks/adapty/${own.appId}`, { body: '{}', headers })).status;
+    };
+    expect(await accepted()).toBe(200);
+    await api.sql`
+      update webhook_secrets set live_slot = null, expires_at = 'infinity' where app_id = ${own.appId}`;
+    expect(await accepted()).toBe(401);
   });
 
   // @promise secret-strength

@@ -130,8 +130,8 @@ const ROWS_OF_PURCHASES = [
                        deferred_window_minutes, link_subdomain)
      select ${id('app', 'n')}, ${id('account', '1 + n / 5')}, 'App ' || n, 2000, 30, 30, 60, 'app-' || n
        from generate_series(1, 5) n`,
-  `insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id)
-     select ${id('secret', 'n')}, ${id('app', 'n')}, 'stripe', 'production', '', 'none' from generate_series(1, 5) n`,
+  `insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, live_slot)
+     select ${id('secret', 'n')}, ${id('app', 'n')}, 'stripe', 'production', '', 'none', 1 from generate_series(1, 5) n`,
   `insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, body_sha256,
                              event_id, source_event_id, event_count, completed_at)
      select delivery_id, app_id, 'stripe', at, true, 'processed', 'sec_' || substr(app_id, 5), sha256('x'), event_id,

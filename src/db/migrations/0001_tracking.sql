@@ -142,7 +142,11 @@ create table webhook_secrets (
   encryption_key_id text not null,
   created_at    timestamptz not null default now(),
   expires_at    timestamptz,
-  unique (app_id, id)
+  -- A secret without a slot verifies no request. Each slot is taken once, so at most three secrets of an app and provider do.
+  live_slot     smallint check (live_slot between 1 and 3),
+  unique (app_id, id),
+  constraint webhook_secrets_live_slot unique (app_id, provider, live_slot),
+  constraint current_secret_has_slot check (expires_at is not null or live_slot is not null)
 );
 create unique index webhook_secrets_one_current on webhook_secrets (app_id, provider) where expires_at is null;
 create index webhook_secrets_by_app on webhook_secrets (app_id, provider, created_at);
