@@ -12,6 +12,8 @@ type Stop = () => Promise<void>;
 
 interface DatabaseBackend {
   readonly databaseUrl: string;
+  /** Address with the role that owns the schema. */
+  readonly migrationsDatabaseUrl: string;
   /** Folder of the built-in Postgres, links resolved; null for a database that the environment names. */
   readonly databaseFolder: string | null;
 }
@@ -68,11 +70,18 @@ async function claimDataDir(config: Config, started: Stop[]): Promise<DataDir | 
 }
 
 async function openDatabase(config: Config, onProgress: Progress, started: Stop[]): Promise<DatabaseBackend> {
-  if (config.databaseUrl !== undefined) return { databaseUrl: config.databaseUrl, databaseFolder: null };
+  const { databaseUrl, migrationsDatabaseUrl = databaseUrl } = config;
+  if (databaseUrl !== undefined && migrationsDatabaseUrl !== undefined) {
+    return { databaseUrl, migrationsDatabaseUrl, databaseFolder: null };
+  }
   const { startEmbeddedPostgres } = await import('./embedded/postgres.ts');
   const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir, durable: true, onProgress });
   started.push(() => postgres.stop());
-  return { databaseUrl: postgres.url, databaseFolder: await realpath(join(config.dataDir, 'postgres')) };
+  return {
+    databaseUrl: postgres.url,
+    migrationsDatabaseUrl: postgres.ownerUrl,
+    databaseFolder: await realpath(join(config.dataDir, 'postgres')),
+  };
 }
 
 async function openTemporal(config: Config, onProgress: Progress, started: Stop[]): Promise<TemporalBackend> {

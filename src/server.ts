@@ -50,7 +50,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       metricsPort: config.metricsPort,
       metricsHost: config.metricsHost,
       databaseUrl: backends.databaseUrl,
-      migrationsDatabaseUrl: config.migrationsDatabaseUrl,
+      migrationsDatabaseUrl: backends.migrationsDatabaseUrl,
       temporal: backends.temporal,
       secretBox: createSecretBox(backends.secretsKeys),
       logger,
@@ -67,6 +67,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
         apiUrl: service.url ?? '',
         ...(service.ownUrl === null ? {} : { ownUrl: service.ownUrl }),
         databaseUrl: backends.databaseUrl,
+        migrationsDatabaseUrl: backends.migrationsDatabaseUrl,
         temporalAddress: backends.temporal.connection.address ?? '',
         ...(backends.temporalUiUrl === null ? {} : { temporalUiUrl: backends.temporalUiUrl }),
       });

@@ -19,7 +19,12 @@ const MIB = 2 ** 20;
 
 const { backends, base, key, stop } = await startBenchServer();
 const { appId, stripeSecret, users } = await createBenchApp(base, key, { creators: 1, users: USERS });
-const sql = connect({ url: backends.databaseUrl, max: 1, statementTimeoutMs: 0, patienceMs: 600_000 });
+const sql = connect({
+  url: backends.migrationsDatabaseUrl,
+  max: 1,
+  statementTimeoutMs: 0,
+  patienceMs: 600_000,
+});
 const { affiliateId } = await sql.one<{ affiliateId: string }>`
   select id as affiliate_id from affiliates where app_id = ${appId}`;
 

@@ -10,8 +10,8 @@ import { createDatabase, inDatabase } from '../test/support/postgres-admin.ts';
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-schema-'));
 const postgres = await startEmbeddedPostgres({ dataDir, durable: false, onProgress: () => {} });
 try {
-  await createDatabase(postgres.url, 'migrated');
-  const url = inDatabase(postgres.url, 'migrated');
+  await createDatabase(postgres.ownerUrl, 'migrated');
+  const url = inDatabase(postgres.ownerUrl, 'migrated');
   await migrate(url);
   await writeFile(path.join(projectRoot, SCHEMA_FILE), await describeSchema(url));
 } finally {

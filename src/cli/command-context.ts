@@ -32,10 +32,12 @@ const SERVICE_TIMEOUT_MS = 30_000;
 
 /** What each command receives. */
 export interface CommandContext extends Required<AdminDeps> {
-  /** Runs `work` on the database of a service. Refuses a database that has no schema. */
-  readonly withDatabase: <T>(work: (sql: Sql, url: string) => Promise<T>) => Promise<T>;
+  /** Runs `work` on the database of a service, with the role of the service. Refuses a database that has no schema. */
+  readonly withDatabase: <T>(work: (sql: Sql, database: OpenedDatabase) => Promise<T>) => Promise<T>;
   /** Runs `work` on a database. Creates a missing one, and the schema of an empty one. */
-  readonly withNewDatabase: <T>(work: (sql: Sql, url: string) => Promise<T>) => Promise<T>;
+  readonly withNewDatabase: <T>(work: (sql: Sql, database: OpenedDatabase) => Promise<T>) => Promise<T>;
+  /** Runs `work` with the address of the role that owns the schema, which errors of connections then name. */
+  readonly asOwner: <T>(database: OpenedDatabase, work: (ownerUrl: string) => Promise<T>) => Promise<T>;
   /** Prints a result as JSON with `--json`, otherwise as a table. */
   readonly print: (json: unknown, rows: readonly TableRow[], options: JsonOptions) => void;
   /** Makes the exit status 1 although the command prints a result: a check found a problem. */
@@ -62,11 +64,18 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
     openedUrl = opened.url;
     return opened;
   };
+  const asOwner: CommandContext['asOwner'] = async ({ url, ownerUrl }, work) => {
+    openedUrl = ownerUrl;
+    const result = await work(ownerUrl);
+    openedUrl = url;
+    return result;
+  };
   async function withDatabase<T>(
-    work: (sql: Sql, url: string) => Promise<T>,
+    work: (sql: Sql, database: OpenedDatabase) => Promise<T>,
     { mayCreate }: OpenDatabaseOptions,
   ): Promise<T> {
-    const { url, close } = await openDatabase({ mayCreate });
+    const database = await openDatabase({ mayCreate });
+    const { url, close } = database;
     const sql = connect({ url, max: 2, statementTimeoutMs: 0, applicationName: 'tributary-admin' });
     try {
       const { isEmpty } = await sql.one<{
@@ -75,9 +84,9 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
       if (isEmpty) {
         if (!mayCreate) throw noSchema(url);
         deps.stderr('Creating the schema in the empty database.\n');
-        await migrate(url);
+        await asOwner(database, async (ownerUrl) => await migrate(ownerUrl));
       }
-      return await work(sql, url);
+      return await work(sql, database);
     } finally {
       await sql.close();
       await close();
@@ -87,6 +96,7 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
     serviceTimeoutMs: SERVICE_TIMEOUT_MS,
     ...deps,
     openDatabase,
+    asOwner,
     withDatabase: async (work) => await withDatabase(work, { mayCreate: false }),
     withNewDatabase: async (work) => await withDatabase(work, { mayCreate: true }),
     print: (json, rows, options) =>

@@ -26,6 +26,8 @@ export interface ServiceFile {
   /** Address at which this machine reaches the API; undefined for a worker. */
   ownUrl?: string | undefined;
   databaseUrl: string;
+  /** Address with the role that owns the schema, if it is another one. */
+  migrationsDatabaseUrl?: string | undefined;
   temporalAddress: string;
   /** Undefined for a Temporal server that the environment names. */
   temporalUiUrl?: string | undefined;
@@ -36,6 +38,7 @@ const serviceFileShape = z.object({
   apiUrl: z.string(),
   ownUrl: z.string().optional(),
   databaseUrl: z.string(),
+  migrationsDatabaseUrl: z.string().optional(),
   temporalAddress: z.string(),
   temporalUiUrl: z.string().optional(),
 });

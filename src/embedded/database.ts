@@ -11,7 +11,10 @@ const WAIT_MS = 15_000;
 const PAUSE_MS = 300;
 
 export interface OpenedDatabase {
+  /** Address with the role of the service. */
   readonly url: string;
+  /** Address with the role that owns the schema. */
+  readonly ownerUrl: string;
   /** Ends Postgres when `openDatabase` started it. */
   readonly close: () => Promise<void>;
 }
@@ -30,11 +33,17 @@ export async function openDatabase(
   onProgress: (line: string) => void,
   { mayCreate }: OpenDatabaseOptions,
 ): Promise<OpenedDatabase> {
-  if (config.databaseUrl !== undefined) return { url: config.databaseUrl, close: async () => {} };
+  const { databaseUrl, migrationsDatabaseUrl = databaseUrl } = config;
+  if (databaseUrl !== undefined && migrationsDatabaseUrl !== undefined) {
+    return { url: databaseUrl, ownerUrl: migrationsDatabaseUrl, close: async () => {} };
+  }
   const giveUpAt = Date.now() + WAIT_MS;
   for (;;) {
     const service = await readServiceFile(config.dataDir);
-    if (service !== undefined) return { url: service.databaseUrl, close: async () => {} };
+    if (service !== undefined) {
+      const { databaseUrl: url, migrationsDatabaseUrl: ownerUrl = url } = service;
+      return { url, ownerUrl, close: async () => {} };
+    }
     if (!mayCreate) await requireCluster(config.dataDir);
     try {
       const dataDir = await prepareDataDir(config.dataDir);
@@ -42,6 +51,7 @@ export async function openDatabase(
         const postgres = await startEmbeddedPostgres({ dataDir: config.dataDir, durable: true, onProgress });
         return {
           url: postgres.url,
+          ownerUrl: postgres.ownerUrl,
           close: async () => {
             await postgres.stop();
             await dataDir.release();

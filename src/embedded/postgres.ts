@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { createHmac } from 'node:crypto';
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,7 +37,10 @@ export interface EmbeddedPostgresOptions {
 
 /** A running Postgres with a database named `tributary`. */
 export interface EmbeddedPostgres {
+  /** Address with the role of the service, which can only read and write rows. */
   url: string;
+  /** Address with the role that owns the schema. It is a superuser. */
+  ownerUrl: string;
   /** False when another running process started the server: `stop` then leaves it running. */
   owned: boolean;
   stop(): Promise<void>;
@@ -63,15 +67,15 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   if (found !== undefined) {
     const owned = (await dataDirHolders(dataDir)).every((pid) => pid === process.pid);
     progress(owned ? 'Taking over the Postgres of an earlier run' : 'Using the Postgres that already runs');
-    const url = await openDatabase(cluster, found.port);
-    return { url, owned, stop: stopper(found.pid, owned) };
+    const urls = await openDatabase(cluster, found.port);
+    return { ...urls, owned, stop: stopper(found.pid, owned) };
   }
 
   const server = await startServer(cluster, programs, options.durable);
   const stopWatching = options.durable ? () => undefined : endWithThisProcess(server.pid, 'INT');
   const stop = stopper(server.pid, true, stopWatching);
   try {
-    return { url: await openDatabase(cluster, server.port), owned: true, stop };
+    return { ...(await openDatabase(cluster, server.port)), owned: true, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -208,21 +212,65 @@ async function launch(cluster: Cluster, programs: string, port: number, durable:
   }
 }
 
-/** Creates the database if it is missing and returns its address. Also checks the stored password. */
-async function openDatabase(cluster: Cluster, port: number): Promise<string> {
-  const address = (database: string): string =>
-    `postgres://${DATABASE}:${cluster.access.password}@127.0.0.1:${port}/${database}`;
-  const sql = postgres(address('postgres'), { max: 1, onnotice: () => undefined, connect_timeout: 10 });
+/** The role of the service. It owns nothing. */
+const SERVICE_ROLE = `${DATABASE}_service`;
+/** Processes that open the database at the same moment create its roles one after another. */
+const OPENING_LOCK = 5_871_203;
+
+/** Runs `work` on a connection that ends with it. */
+async function onConnection(url: string, work: (sql: postgres.Sql) => Promise<void>): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => undefined, connect_timeout: 10 });
   try {
-    const rows = await sql`select 1 from pg_database where datname = ${DATABASE}`;
-    if (rows.length === 0) await sql.unsafe(`create database ${DATABASE}`);
-    return address(DATABASE);
+    await work(sql);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+/**
+ * Creates what is missing of the database and the role of the service, and returns its addresses. Also checks the stored
+ * password.
+ */
+async function openDatabase(
+  cluster: Cluster,
+  port: number,
+): Promise<Pick<EmbeddedPostgres, 'url' | 'ownerUrl'>> {
+  const { password } = cluster.access;
+  // Derived, so that the data folder stores one password, and one-way, so that the role cannot find the owner's.
+  const servicePassword = createHmac('sha256', password).update(SERVICE_ROLE).digest('hex');
+  const address = (role: string, secret: string, database = DATABASE): string =>
+    `postgres://${role}:${secret}@127.0.0.1:${port}/${database}`;
+  const ownerUrl = address(DATABASE, password);
+  try {
+    await onConnection(address(DATABASE, password, 'postgres'), async (sql) => {
+      // Held until the connection ends.
+      await sql`select pg_advisory_lock(${OPENING_LOCK})`;
+      const databases = await sql`select 1 from pg_database where datname = ${DATABASE}`;
+      if (databases.length === 0) await sql.unsafe(`create database ${DATABASE}`);
+      const roles = await sql`select 1 from pg_roles where rolname = ${SERVICE_ROLE}`;
+      if (roles.length === 0)
+        await sql.unsafe(`create role ${SERVICE_ROLE} login password '${servicePassword}'`);
+    });
+    await onConnection(ownerUrl, grantRows);
+    return { url: address(SERVICE_ROLE, servicePassword), ownerUrl };
   } catch (error) {
     throw new StartupError(
       `The embedded Postgres on port ${port} rejects the connection (${errorText(error)}): read ${join(cluster.dataDir, 'postgres.log')}.`,
       { cause: error },
     );
-  } finally {
-    await sql.end({ timeout: 1 });
   }
+}
+
+/** Lets the role of the service read and write the rows of all tables, those of later migrations too. */
+async function grantRows(sql: postgres.Sql): Promise<void> {
+  await sql.begin(async (transaction) => {
+    await transaction`select pg_advisory_xact_lock(${OPENING_LOCK})`;
+    const granted = await transaction`select 1 from pg_default_acl`;
+    if (granted.length > 0) return;
+    const rights = 'select, insert, update, delete on';
+    await transaction.unsafe(
+      `alter default privileges in schema public grant ${rights} tables to ${SERVICE_ROLE}`,
+    );
+    await transaction.unsafe(`grant ${rights} all tables in schema public to ${SERVICE_ROLE}`);
+  });
 }

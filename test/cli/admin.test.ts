@@ -30,7 +30,7 @@ async function adminOn(url: string, ...args: string[]) {
   const status = await runAdmin(args, {
     openDatabase: async () => {
       opened += 1;
-      return { url, close: async () => void (closed += 1) };
+      return { url, ownerUrl: url, close: async () => void (closed += 1) };
     },
     secretsKeys: noSecretsKeys,
     findService: async () => null,

@@ -662,7 +662,11 @@ describe('admin ledger check', () => {
   const admin = async (...args: string[]) => {
     let out = '';
     const status = await runAdmin(['ledger', 'check', ...args], {
-      openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+      openDatabase: async () => ({
+        url: service.database.url,
+        ownerUrl: service.database.url,
+        close: async () => {},
+      }),
       secretsKeys: noSecretsKeys,
       findService: async () => null,
       stdout: (text) => void (out += text),

@@ -84,7 +84,11 @@ async function importEuro(day: string): Promise<void> {
   const file = path.join(folder, 'rates.csv');
   await writeFile(file, `date,currency,usd_rate\n${day},EUR,1.1`);
   const status = await runAdmin(['rates', 'import', file], {
-    openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+    openDatabase: async () => ({
+      url: service.database.url,
+      ownerUrl: service.database.url,
+      close: async () => {},
+    }),
     secretsKeys: noSecretsKeys,
     findService: async () => null,
     stdout: () => {},

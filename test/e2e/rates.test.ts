@@ -47,7 +47,11 @@ async function importRates(...lines: string[]): Promise<void> {
   await writeFile(file, lines.join('\n'));
   let message = '';
   const status = await runAdmin(['rates', 'import', file], {
-    openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+    openDatabase: async () => ({
+      url: service.database.url,
+      ownerUrl: service.database.url,
+      close: async () => {},
+    }),
     secretsKeys: noSecretsKeys,
     findService: async () => null,
     stdout: () => {},

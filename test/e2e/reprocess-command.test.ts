@@ -19,7 +19,10 @@ let eventId: string;
 async function admin(args: readonly string[], over: { url?: string; serviceTimeoutMs?: number } = {}) {
   let [out, err] = ['', ''];
   const status = await runAdmin(args, {
-    openDatabase: async () => ({ url: over.url ?? service.database.url, close: async () => {} }),
+    openDatabase: async () => {
+      const url = over.url ?? service.database.url;
+      return { url, ownerUrl: url, close: async () => {} };
+    },
     secretsKeys: noSecretsKeys,
     findService: async () => null,
     stdout: (text) => void (out += text),

@@ -614,7 +614,11 @@ describe('the command line', () => {
     let [out, err] = ['', ''];
     const { url, ownUrl } = service;
     const status = await runAdmin(['self-test', ...args], {
-      openDatabase: async () => ({ url: service.database.url, close: async () => {} }),
+      openDatabase: async () => ({
+        url: service.database.url,
+        ownerUrl: service.database.url,
+        close: async () => {},
+      }),
       secretsKeys: noSecretsKeys,
       findService: async () =>
         over === null

@@ -8,6 +8,6 @@ import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 const [dataDir = '', what = ''] = process.argv.slice(2);
 await prepareDataDir(dataDir);
 const started =
-  what === 'postgres' ? (await startEmbeddedPostgres({ dataDir, durable: true })).url : 'nothing';
+  what === 'postgres' ? (await startEmbeddedPostgres({ dataDir, durable: true })).ownerUrl : 'nothing';
 process.stdout.write(`${JSON.stringify({ pid: process.pid, started })}\n`);
 setInterval(() => undefined, 60_000);

@@ -43,10 +43,37 @@ test('the command line starts and sets up the database of the data folder, or us
     pid: process.pid,
     apiUrl: 'http://127.0.0.1:1',
     databaseUrl: postgres.url,
+    migrationsDatabaseUrl: postgres.ownerUrl,
     temporalAddress: '127.0.0.1:1',
   });
   expect(await admin(dataDir, 'accounts', 'list')).toEqual(listed);
   expect(await query(postgres.url, 'select count(*)::int as n from accounts')).toEqual([{ n: 1 }]);
+  await postgres.stop();
+  await held.release();
+}, 60_000);
+
+// @promise embedded-restricted-role
+test('the command line fills a new embedded database from an archive, which the role of the service cannot do', async () => {
+  const dataDir = await temporaryFolder();
+  const held = await prepareDataDir(dataDir);
+  const postgres = await startEmbeddedPostgres({ dataDir, durable: false });
+  await writeServiceFile(dataDir, {
+    pid: process.pid,
+    apiUrl: 'http://127.0.0.1:1',
+    databaseUrl: postgres.url,
+    migrationsDatabaseUrl: postgres.ownerUrl,
+    temporalAddress: '127.0.0.1:1',
+  });
+  const account = await admin(dataDir, 'accounts', 'create', '--name', 'Ann');
+  const archive = join(dataDir, 'archive');
+  expect(await admin(dataDir, 'export', archive)).toMatchObject({ ok: true });
+
+  const server = postgres.ownerUrl.replace(/tributary$/, 'postgres');
+  await query(server, 'drop database tributary with (force)');
+  await startEmbeddedPostgres({ dataDir, durable: false });
+  expect(await admin(dataDir, 'import', archive)).toMatchObject({ ok: true });
+  expect(await admin(dataDir, 'migrate')).toEqual({ migrations: [] });
+  expect(await admin(dataDir, 'accounts', 'list')).toEqual([expect.objectContaining(account as object)]);
   await postgres.stop();
   await held.release();
 }, 60_000);

@@ -13,16 +13,19 @@ test('an embedded Postgres has the same data and address after a restart', async
   const dataDir = await temporaryFolder();
   const first = await startEmbeddedPostgres({ dataDir, durable: false });
   expect(
-    await query(first.url, `select current_database() as name, current_setting('max_connections') as max`),
+    await query(
+      first.ownerUrl,
+      `select current_database() as name, current_setting('max_connections') as max`,
+    ),
   ).toEqual([{ name: 'tributary', max: '200' }]);
-  await query(first.url, 'create table stored as select 42 as n');
+  await query(first.ownerUrl, 'create table stored as select 42 as n');
   await first.stop();
   await first.stop();
-  await expect(query(first.url, 'select 1')).rejects.toThrow('ECONNREFUSED');
+  await expect(query(first.ownerUrl, 'select 1')).rejects.toThrow('ECONNREFUSED');
 
   const second = await startEmbeddedPostgres({ dataDir, durable: false });
   expect(second.url).toBe(first.url);
-  expect(await query(second.url, 'select n from stored')).toEqual([{ n: 42 }]);
+  expect(await query(second.ownerUrl, 'select n from stored')).toEqual([{ n: 42 }]);
   await second.stop();
 });
 
@@ -32,28 +35,28 @@ test('a Postgres that outlived its killed service is taken over; that of a runni
   await query(service.started, 'create table stored as select 42 as n');
 
   const guest = await startEmbeddedPostgres({ dataDir, durable: true });
-  expect(guest).toMatchObject({ url: service.started, owned: false });
+  expect(guest).toMatchObject({ ownerUrl: service.started, owned: false });
   await guest.stop();
   expect(await query(service.started, 'select n from stored')).toEqual([{ n: 42 }]);
 
   await service.kill();
   const heir = await startEmbeddedPostgres({ dataDir, durable: true });
-  expect(heir).toMatchObject({ url: service.started, owned: true });
-  expect(await query(heir.url, 'select n from stored')).toEqual([{ n: 42 }]);
+  expect(heir).toMatchObject({ ownerUrl: service.started, owned: true });
+  expect(await query(heir.ownerUrl, 'select n from stored')).toEqual([{ n: 42 }]);
   await heir.stop();
-  await expect(query(heir.url, 'select 1')).rejects.toThrow('ECONNREFUSED');
+  await expect(query(heir.ownerUrl, 'select 1')).rejects.toThrow('ECONNREFUSED');
 });
 
 test('a killed Postgres starts again with its data', async () => {
   const dataDir = await temporaryFolder();
   const killed = await startEmbeddedPostgres({ dataDir, durable: true });
-  await query(killed.url, 'create table stored as select 42 as n');
+  await query(killed.ownerUrl, 'create table stored as select 42 as n');
   process.kill(
     Number.parseInt(await readFile(join(dataDir, 'postgres/postmaster.pid'), 'utf8'), 10),
     'SIGKILL',
   );
   const next = await startEmbeddedPostgres({ dataDir, durable: true });
-  expect(await query(next.url, 'select n from stored')).toEqual([{ n: 42 }]);
+  expect(await query(next.ownerUrl, 'select n from stored')).toEqual([{ n: 42 }]);
   await next.stop();
 });
 
@@ -66,6 +69,50 @@ test('a pid file that a crash left does not block the start, whichever process h
     expect(await query(server.url, 'select 1 as n')).toEqual([{ n: 1 }]);
     await server.stop();
   }
+});
+
+// @promise embedded-restricted-role
+test('the service of an embedded Postgres can write rows, those of an earlier data folder too, and nothing else', async () => {
+  const dataDir = await temporaryFolder();
+  const before = await startEmbeddedPostgres({ dataDir, durable: false });
+  await query(before.ownerUrl, 'drop owned by tributary_service');
+  await query(before.ownerUrl, 'drop role tributary_service');
+  await query(before.ownerUrl, 'create table earlier (n integer)');
+  await before.stop();
+
+  const server = await startEmbeddedPostgres({ dataDir, durable: false });
+  await query(server.ownerUrl, 'create table later (n integer)');
+  for (const table of ['earlier', 'later']) {
+    await query(server.url, `insert into ${table} values (1)`);
+    await query(server.url, `update ${table} set n = 2`);
+    expect(await query(server.url, `delete from ${table} returning n`)).toEqual([{ n: 2 }]);
+    for (const refused of [
+      `copy ${table} from program 'id'`,
+      `alter table ${table} disable trigger all`,
+      `truncate ${table}`,
+    ]) {
+      await expect(query(server.url, refused)).rejects.toThrow(/permission denied|must be owner/);
+    }
+  }
+  await expect(query(server.url, 'create table more (n integer)')).rejects.toThrow('permission denied');
+  await expect(query(server.url, `select pg_read_file('PG_VERSION')`)).rejects.toThrow('permission denied');
+  const both = [server.url, server.ownerUrl].map((url) => new URL(url).password);
+  expect(new Set(both).size).toBe(2);
+  await server.stop();
+});
+
+test('processes that open a new embedded database at the same moment all get it', async () => {
+  const dataDir = await temporaryFolder();
+  const server = await startEmbeddedPostgres({ dataDir, durable: false });
+  for (let nth = 0; nth < 3; nth += 1) {
+    await query(server.ownerUrl, 'drop owned by tributary_service');
+    await query(server.ownerUrl, 'drop role tributary_service');
+    const guests = await Promise.all(
+      Array.from({ length: 4 }, () => startEmbeddedPostgres({ dataDir, durable: false })),
+    );
+    for (const { url } of guests) expect(await query(url, 'select 1 as n')).toEqual([{ n: 1 }]);
+  }
+  await server.stop();
 });
 
 test('a missing database password is reported with the fix', async () => {
@@ -85,10 +132,10 @@ test('a missing database password is reported with the fix', async () => {
     const server = await startEmbeddedPostgres({ dataDir, durable: false });
     const elsewhere = await readlink(join(dataDir, 'postgres'));
     try {
-      await query(server.url, 'create table stored as select 42 as n');
+      await query(server.ownerUrl, 'create table stored as select 42 as n');
       await server.stop();
       const again = await startEmbeddedPostgres({ dataDir, durable: false });
-      expect(await query(again.url, 'select n from stored')).toEqual([{ n: 42 }]);
+      expect(await query(again.ownerUrl, 'select n from stored')).toEqual([{ n: 42 }]);
       await again.stop();
       expect(await readFile(join(dataDir, 'postgres.log'), 'utf8')).toContain('shut down');
     } finally {

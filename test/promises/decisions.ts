@@ -458,6 +458,8 @@ const OPERATION: readonly PromiseSection[] = [
     promises: {
       'restricted-role':
         'migrations run with `MIGRATIONS_DATABASE_URL`, and everything else needs no rights on the schema',
+      'embedded-restricted-role':
+        'the role of the service in the built-in Postgres can read and write rows and nothing else',
       'database-verified':
         'a database on another host is verified, whatever `sslmode` says, except for `disable` and `no-verify`',
       'temporal-checksum': 'the downloaded Temporal program has the pinned SHA-256',

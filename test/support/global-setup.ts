@@ -63,9 +63,9 @@ export default async function globalSetup(): Promise<void> {
     startEmbeddedPostgres({ dataDir, durable: false, onProgress }),
     openTemporal(onProgress),
   ]);
-  await createDatabase(postgres.url, 'tributary_template');
-  await migrate(inDatabase(postgres.url, 'tributary_template'));
-  process.env['TEST_POSTGRES_URL'] = postgres.url;
+  await createDatabase(postgres.ownerUrl, 'tributary_template');
+  await migrate(inDatabase(postgres.ownerUrl, 'tributary_template'));
+  process.env['TEST_POSTGRES_URL'] = postgres.ownerUrl;
   process.env[ADDRESS_VARIABLE] = temporal.address;
   globalThis.stopTestServers = async () => {
     await Promise.all([temporal.stop(), postgres.stop()]);

@@ -70,7 +70,7 @@ function summary({ exportedAt, tables }: ArchiveHeader, ok: boolean) {
 
 /** Adds `export` and `import`. */
 export function addArchiveCommands(program: Command, context: CommandContext): void {
-  const { withDatabase, withNewDatabase, secretsKeys, print, stdout, stderr, markFailed } = context;
+  const { withDatabase, withNewDatabase, asOwner, secretsKeys, print, stdout, stderr, markFailed } = context;
   const report = (header: ArchiveHeader, ok: boolean, options: JsonOptions) => {
     const result = summary(header, ok);
     print(result, [{ ...result, ok: ok ? 'yes' : 'no' }], options);
@@ -88,7 +88,7 @@ export function addArchiveCommands(program: Command, context: CommandContext): v
     .option(...JSON_OPTION)
     .action(async (name: string, options: JsonOptions) => {
       const path = pathOf(name);
-      await withDatabase(async (sql, url) => {
+      await withDatabase(async (sql, { url }) => {
         const ok = await isConsistent(sql);
         const keys = await secretsKeys.read();
         let header: ArchiveHeader | undefined;
@@ -117,9 +117,9 @@ export function addArchiveCommands(program: Command, context: CommandContext): v
           stdout(`${archive.header.secretsKeys.join(',')}\n`);
           return;
         }
-        await withNewDatabase(async (sql, url) => {
+        await withNewDatabase(async (sql, database) => {
           await secretsKeys.require(archive.header.secretsKeys.map((key) => Buffer.from(key, 'base64')));
-          await importArchive(url, archive);
+          await asOwner(database, async (ownerUrl) => await importArchive(ownerUrl, archive));
           report(archive.header, await isConsistent(sql), options);
         });
       });
