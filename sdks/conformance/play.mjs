@@ -6,7 +6,7 @@
 // driver.advance(ms)                moves the clock and runs the timers that become due
 // driver.clock(ms)                  changes the clock of the device and runs no timer
 // driver.restart()                  ends the process; the storage stays
-// driver.storage(mode)              `ok`, `unreadable` or `unwritable`
+// driver.storage(mode)              `ok`, `unreadable`, `unwritable`, or `stuck`: writes do not end
 // driver.event(name)                `online` or `foreground`
 // driver.stored()                   the stored text, or null
 // driver.warnings()                 how many lines were logged

@@ -7,7 +7,7 @@ const DEVICE = 'device-1';
 const KEY = `tributary.${DEVICE}`;
 
 /** What the Node SDK can do beyond the rules for every SDK. */
-export const ABILITIES = ['deferredOffByDefault', 'assignedId'];
+export const ABILITIES = ['deferredOffByDefault', 'asyncStorage'];
 
 /** Returns a driver of `createTributary`. */
 export function createDriver(createTributary) {
@@ -22,12 +22,22 @@ export function createDriver(createTributary) {
   let process = new AbortController();
 
   const check = (refused) => {
-    if (mode === refused || mode === 'unreadable') throw new Error(`The storage is ${mode}.`);
+    if (mode === refused) throw new Error(`The storage is ${mode}.`);
   };
   const storage = {
-    get: async (key) => (check('unreadable'), values.get(key) ?? null),
-    set: async (key, value) => void (check('unwritable'), values.set(key, value)),
-    remove: async (key) => void (check('unwritable'), values.delete(key)),
+    get: async (key) => {
+      check('unreadable');
+      return values.get(key) ?? null;
+    },
+    set: async (key, value) => {
+      check('unwritable');
+      while (mode === 'stuck') await setImmediate();
+      values.set(key, value);
+    },
+    remove: async (key) => {
+      check('unwritable');
+      values.delete(key);
+    },
   };
 
   /** Counts a request until its body was read. */

@@ -1,0 +1,647 @@
+// Breaks each rule in the TypeScript core, one at a time, and checks that a scenario fails. Prints the mutants that no
+// scenario noticed and exits with 1 if there is one. `node mutants.mjs TEXT` tries only those whose name contains TEXT.
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { ABILITIES, createDriver } from '../js/node/test/driver.mjs';
+import { isPlayable, play, readScenarios } from './play.mjs';
+import { startServer } from './server.mjs';
+
+const JS = fileURLToPath(new URL('../js/', import.meta.url));
+const { build } = createRequire(join(JS, 'build.mjs'))('esbuild');
+
+/** The rule, what is broken, the file in core/src, and the text that is replaced by another. */
+const MUTANTS = [
+  [
+    1,
+    'requests are sent before the state is stored',
+    'client.ts',
+    '    await this.#saved;\n    const { deviceId',
+    '    const { deviceId',
+  ],
+  [1, 'a new touch is not stored', 'client.ts', 'if (isNew) this.#save(state);', ''],
+  [
+    1,
+    'a new user is not stored',
+    'client.ts',
+    'slice(-MAX_WAITING);\n      this.#save(state);',
+    'slice(-MAX_WAITING);',
+  ],
+  [
+    1,
+    'an answer is not stored',
+    'client.ts',
+    'user !== undefined);\n    this.#save(state);',
+    'user !== undefined);',
+  ],
+  [
+    1,
+    'a damaged state throws',
+    'state.ts',
+    '} catch {\n    return undefined;',
+    '} catch (error) {\n    throw error;',
+  ],
+  [
+    1,
+    'lists are not checked',
+    'state.ts',
+    '[state.touches, state.users, state.answered].every(Array.isArray)',
+    'true',
+  ],
+  [1, 'the host is not compared', 'state.ts', 'state.host === host &&', ''],
+  [
+    1,
+    'an unreadable storage is overwritten',
+    'client.ts',
+    'this.#isStorageUsable = text !== undefined;',
+    'this.#isStorageUsable = true;',
+  ],
+  [
+    1,
+    'a failed write is not caught',
+    'client.ts',
+    'this.#saved.then(write).catch(fail)',
+    'this.#saved.then(write)',
+  ],
+  [
+    3,
+    'the first open is renewed at each start',
+    'client.ts',
+    '    if (state.enabled) this.#save(state);',
+    '    state.firstOpenAt = this.#platform.now();\n    if (state.enabled) this.#save(state);',
+  ],
+  [
+    3,
+    'the first open is renewed at each retry',
+    'client.ts',
+    'const { deviceId, firstOpenAt } = this.#state;',
+    'const { deviceId } = this.#state;\n    const firstOpenAt = this.#platform.now();',
+  ],
+  [3, 'the device is not stored at start', 'client.ts', '    if (state.enabled) this.#save(state);', ''],
+  [4, 'a missing key is not noticed', 'options.ts', 'if (!apiKey)', 'if (apiKey === null)'],
+  [
+    4,
+    'a missing base address is not noticed',
+    'options.ts',
+    '!/^https?:\\/\\/[^/]/.test(host)',
+    'host === null',
+  ],
+  [5, 'code is read as a referral', 'referral.ts', "values['via'])", "values['via'] ?? values['code'])"],
+  [5, 'ref is read as a referral', 'referral.ts', "values['via'])", "values['via'] ?? values['ref'])"],
+  [5, 'any claim token is sent', 'referral.ts', 'UUID.test(text) ? text', "text !== '' ? text"],
+  [
+    5,
+    'the code is left out beside a token',
+    'referral.ts',
+    'code: asCode(code) }',
+    'code: asClaimToken(claimToken) ? undefined : asCode(code) }',
+  ],
+  [5, 'the fragment is read', 'referral.ts', '[^?#]*\\?([^#]*)/', '[^?]*\\?([^#]*)/'],
+  [
+    5,
+    'a malformed escape throws',
+    'referral.ts',
+    '} catch {\n      // A',
+    '} catch (error) {\n      throw error;\n      // A',
+  ],
+  [
+    5,
+    'escapes are not decoded',
+    'referral.ts',
+    "decodeURIComponent(value.join('=').replace(/\\+/g, ' '))",
+    "(decodeURIComponent(value.join('=')), value.join('='))",
+  ],
+  [5, 'spaces around a code stay', 'referral.ts', 'text.trim()', 'text'],
+  [5, 'a code of any length is sent', 'referral.ts', 'code.length > 200', 'code.length > 2000'],
+  [6, 'the deferred match does not wait', 'client.ts', 'DEFERRED_DELAY_MS = 2_000', 'DEFERRED_DELAY_MS = 0'],
+  [
+    6,
+    'the deferred match is asked for beside a link',
+    'client.ts',
+    '      state.affiliateId === null &&\n      state.answered.length === 0 &&\n',
+    '',
+  ],
+  [
+    6,
+    'a link does not wake the wait for the deferred match',
+    'client.ts',
+    '    this.#wake?.();\n  }\n\n  async #run',
+    '  }\n\n  async #run',
+  ],
+  [
+    6,
+    'the deferred match is asked for beside an answered code',
+    'client.ts',
+    '      state.answered.length === 0 &&\n',
+    '',
+  ],
+  [
+    6,
+    'the deferred match is done when it is sent',
+    'client.ts',
+    '    const request = new AbortController();',
+    '    if (!job.user && !job.touch) {\n      this.#state.isDeferredAnswered = true;\n      this.#save(this.#state);\n    }\n    const request = new AbortController();',
+  ],
+  [6, 'the deferred match is never done', 'client.ts', 'else state.isDeferredAnswered = true;', ''],
+  [6, 'the deferred match has no last day', 'client.ts', 'now - state.firstOpenAt <= ONE_DAY_MS', 'true'],
+  [
+    6,
+    'the deferred match is asked for without being turned on',
+    'client.ts',
+    '      this.#deferredMatch &&\n',
+    '',
+  ],
+  [
+    6,
+    'a user does not wait for the deferred match',
+    'client.ts',
+    'if (needsDeferred) return',
+    'if (needsDeferred && !user) return',
+  ],
+  [
+    7,
+    'users are sent before touches',
+    'client.ts',
+    '    if (touch) return { touch };',
+    '    if (user) return { user };\n    if (touch) return { touch };',
+  ],
+  [7, 'requests are sent side by side', 'client.ts', '    if (this.#isRunning) return;\n', ''],
+  [
+    7,
+    'six touches are kept',
+    'client.ts',
+    'at: this.#platform.now() }].slice(-MAX_WAITING)',
+    'at: this.#platform.now() }].slice(-6)',
+  ],
+  [
+    7,
+    'the newest touch is dropped',
+    'client.ts',
+    'at: this.#platform.now() }].slice(-MAX_WAITING)',
+    'at: this.#platform.now() }].slice(0, MAX_WAITING)',
+  ],
+  [
+    7,
+    'six users are kept',
+    'client.ts',
+    '{ ...user, signature }].slice(-MAX_WAITING)',
+    '{ ...user, signature }].slice(-6)',
+  ],
+  [
+    7,
+    'touches never expire',
+    'state.ts',
+    'state.touches.filter(({ at }) => now - at <= MAX_AGE_MS)',
+    'state.touches',
+  ],
+  [7, 'users never expire', 'state.ts', "status === 'bound' || now - at <= MAX_AGE_MS", 'true'],
+  [7, 'the last day of the 90 does not count', 'state.ts', '90 * DAY_MS', '90 * DAY_MS - 1'],
+  [
+    7,
+    'answered touches are sent again',
+    'client.ts',
+    '      state.answered.some(({ touch }) => touch === identity);',
+    '      false;',
+  ],
+  [
+    7,
+    'waiting touches are queued twice',
+    'client.ts',
+    '      state.touches.some((touch) => touchIdentity(touch) === identity) ||\n',
+    '',
+  ],
+  [7, 'codes are compared with their case', 'state.ts', 'code.toLowerCase()', 'code'],
+  [
+    7,
+    'the code alone identifies a touch',
+    'state.ts',
+    '`${claimToken} ${code.toLowerCase()}`',
+    '`${code.toLowerCase() || claimToken}`',
+  ],
+  [7, 'eleven answered touches are remembered', 'state.ts', 'MAX_ANSWERED = 10', 'MAX_ANSWERED = 11'],
+  [7, 'nine answered touches are remembered', 'state.ts', 'MAX_ANSWERED = 10', 'MAX_ANSWERED = 9'],
+  [
+    7,
+    'a refused code can never be entered again',
+    'client.ts',
+    'if (isEntered && answer(state) === false)',
+    'if (false)',
+  ],
+  [
+    7,
+    'a refused code of an address is sent again',
+    'client.ts',
+    'if (isEntered && answer(state) === false)',
+    'if (answer(state) === false)',
+  ],
+  [8, 'the user id is trimmed', 'client.ts', 'customerUserId: user.id,', 'customerUserId: user.id.trim(),'],
+  [8, 'an empty user id is sent', 'client.ts', "userId === '' ||", ''],
+  [
+    8,
+    'a user id of 513 characters is sent',
+    'client.ts',
+    'MAX_USER_ID_LENGTH = 512',
+    'MAX_USER_ID_LENGTH = 513',
+  ],
+  [
+    8,
+    'a bound user is sent again',
+    'client.ts',
+    "if (!state.enabled || known?.status === 'bound') return state.enabled;",
+    "if (!state.enabled) return false;\n    if (known) known.status = 'pending';",
+  ],
+  [
+    8,
+    'a user without attribution is sent with every call',
+    'client.ts',
+    "if (known?.status === 'unattributed' && known.signature === signature) return false;",
+    "if (known?.status === 'unattributed') known.status = 'pending';",
+  ],
+  [
+    8,
+    'a user without attribution is forgotten',
+    'client.ts',
+    "stored.status = 'unattributed';",
+    'state.users = [];',
+  ],
+  [
+    8,
+    'a user without attribution is not sent again',
+    'client.ts',
+    "if (user.status === 'unattributed') user.status = 'pending';",
+    ';',
+  ],
+  [
+    8,
+    'a user is not kept after a failure',
+    'client.ts',
+    '      this.#failures += 1;\n',
+    '      this.#failures += 1;\n      state.users = [];\n',
+  ],
+  [
+    8,
+    'the time of an identify is the time of the request',
+    'client.ts',
+    'identifiedAt: user.at',
+    'identifiedAt: this.#platform.now()',
+  ],
+  [
+    8,
+    'the affiliate of an identify is ignored',
+    'client.ts',
+    '    if (isOfUser && state.affiliateId !== null) return;',
+    '    if (isOfUser) return;',
+  ],
+  [
+    8,
+    'the affiliate of an identify replaces that of the device',
+    'client.ts',
+    '    if (isOfUser && state.affiliateId !== null) return;\n',
+    '',
+  ],
+  [8, 'the signature is not sent', 'client.ts', ', signature: user.signature }', ' }'],
+  [
+    9,
+    'any 200 is an answer',
+    'send.ts',
+    "status === 200 && (typeof attributionId === 'string' || attributionId === null)",
+    'status === 200',
+  ],
+  [9, 'any success is an answer', 'send.ts', 'if (status === 200 &&', 'if (status < 300 &&'],
+  [9, 'redirects are followed', 'send.ts', "redirect: 'error'", "redirect: 'follow'"],
+  [
+    9,
+    'every 404 is an answer',
+    'send.ts',
+    '(status === 404 && UNATTRIBUTED.includes(code))',
+    'status === 404',
+  ],
+  [9, 'every 404 with a code is an answer', 'send.ts', 'UNATTRIBUTED.includes(code)', "code !== ''"],
+  [9, 'our 404 is a wrong host', 'send.ts', '(status === 404 && UNATTRIBUTED.includes(code)) ||', ''],
+  [
+    9,
+    'a wrong host is retried',
+    'send.ts',
+    'if ([401, 403, 404].includes(status)) return',
+    'if ([401, 403].includes(status)) return',
+  ],
+  [
+    9,
+    'a wrong key is retried',
+    'send.ts',
+    'if ([401, 403, 404].includes(status)) return',
+    'if ([404].includes(status)) return',
+  ],
+  [
+    9,
+    'a wrong key is final',
+    'send.ts',
+    '[400, 409, 413, 422].includes',
+    '[400, 401, 403, 409, 413, 422].includes',
+  ],
+  [9, 'a wrong key does not stop the others', 'client.ts', '      this.#isMisconfigured = true;\n', ''],
+  [
+    9,
+    'a wrong key is not logged',
+    'client.ts',
+    '      this.#options.warn(\n        `The service answered',
+    '      String(\n        `The service answered',
+  ],
+  [
+    9,
+    'a bad signature stops everything',
+    'send.ts',
+    '([401, 403].includes(status) && BAD_SIGNATURE.includes(code))',
+    'false',
+  ],
+  [9, '400 is retried', 'send.ts', '[400, 409, 413, 422]', '[409, 413, 422]'],
+  [9, '409 is retried', 'send.ts', '[400, 409, 413, 422]', '[400, 413, 422]'],
+  [9, '413 is retried', 'send.ts', '[400, 409, 413, 422]', '[400, 409, 422]'],
+  [9, '422 is retried', 'send.ts', '[400, 409, 413, 422]', '[400, 409, 413]'],
+  [9, '408 is final', 'send.ts', '[400, 409,', '[400, 408, 409,'],
+  [9, '425 is final', 'send.ts', '[400, 409,', '[400, 425, 409,'],
+  [9, '429 is final', 'send.ts', '[400, 409,', '[400, 429, 409,'],
+  [9, '500 is final', 'send.ts', '[400, 409,', '[400, 500, 409,'],
+  [10, 'the wait does not grow', 'client.ts', '2 ** this.#failures * 1000', '2000'],
+  [10, 'the wait is not varied', 'client.ts', '(0.5 + this.#platform.random() / 2)', '0.5'],
+  [10, 'seven tries', 'client.ts', 'TRIES = 6', 'TRIES = 7'],
+  [10, 'five tries', 'client.ts', 'TRIES = 6', 'TRIES = 5'],
+  [
+    10,
+    'a call after the last try does not try',
+    'client.ts',
+    'if (isNew || this.#cancelRetry === undefined) this.#flush();',
+    'if (isNew) this.#flush();',
+  ],
+  [
+    10,
+    'every call tries at once',
+    'client.ts',
+    'if (isNew || this.#cancelRetry === undefined) this.#flush();',
+    'this.#flush();',
+  ],
+  [
+    10,
+    'a new call waits',
+    'client.ts',
+    'if (isNew || this.#cancelRetry === undefined) this.#flush();',
+    'if (this.#cancelRetry === undefined) this.#flush();',
+  ],
+  [
+    10,
+    'a success does not begin the count anew',
+    'client.ts',
+    '    this.#failures = 0;\n    const { body } = answer;',
+    '    const { body } = answer;',
+  ],
+  [
+    10,
+    'a start does not try',
+    'client.ts',
+    '    this.#isMisconfigured = false;\n    this.retry();',
+    '    this.#isMisconfigured = false;',
+  ],
+  [10, 'Retry-After is ignored', 'send.ts', 'if (value === null) return 0;', 'return 0;'],
+  [
+    10,
+    'Retry-After is not stored',
+    'client.ts',
+    'state.notBefore = this.#platform.now() + answer.afterMs;',
+    '',
+  ],
+  [10, 'Retry-After is not obeyed by calls', 'client.ts', 'if (pause > 0 &&', 'if (false &&'],
+  [10, 'Retry-After as a date is ignored', 'send.ts', 'Date.parse(value) - now', '0'],
+  [
+    10,
+    'Retry-After has no limit',
+    'send.ts',
+    'Math.min(Math.max(ms || 0, 0), ONE_DAY_MS)',
+    'Math.max(ms || 0, 0)',
+  ],
+  [10, 'an unreadable Retry-After is not a number', 'send.ts', 'ms || 0', 'ms'],
+  [10, 'a clock that was set back prolongs a Retry-After', 'client.ts', ' && pause <= ONE_DAY_MS', ''],
+  [11, 'the first open is not corrected', 'client.ts', "&& names('firstOpenAt')", '&& false'],
+  [11, 'the first open is corrected for any reason', 'client.ts', " && names('firstOpenAt')", ''],
+  [11, 'the first open is corrected again and again', 'client.ts', '&& !state.isFirstOpenCorrected', ''],
+  [
+    11,
+    'a difference of a minute is corrected',
+    'send.ts',
+    'Math.abs(error) > CLOCK',
+    'Math.abs(error) >= CLOCK',
+  ],
+  [11, 'the time of an identify is not corrected', 'client.ts', "&& names('identifiedAt')", '&& false'],
+  [11, 'the time of an identify is corrected again and again', 'client.ts', '&& !stored.isCorrected', ''],
+  [11, 'an unknown time of the service is a number', 'send.ts', "Date.parse(date ?? '')", 'Number(date)'],
+  [
+    12,
+    'a request never ends',
+    'send.ts',
+    'platform.after(REQUEST_TIMEOUT_MS, () => controller.abort())',
+    'platform.after(REQUEST_TIMEOUT_MS, () => {})',
+  ],
+  [
+    12,
+    'a request ends after eleven seconds',
+    'send.ts',
+    'REQUEST_TIMEOUT_MS = 10_000',
+    'REQUEST_TIMEOUT_MS = 11_000',
+  ],
+  [
+    12,
+    'a failed request throws',
+    'send.ts',
+    "    return { kind: 'failed', reason: String(error), afterMs: 0 };",
+    '    throw error;',
+  ],
+  [
+    12,
+    'a code that nobody has is a success',
+    'client.ts',
+    "isAttributed && body.touch !== 'unknown'",
+    'isAttributed || true',
+  ],
+  [
+    12,
+    'an unknown code of an attributed device is a success',
+    'client.ts',
+    "isAttributed && body.touch !== 'unknown'",
+    'isAttributed',
+  ],
+  [
+    12,
+    'a touch that came second is a failure',
+    'client.ts',
+    "isAttributed && body.touch !== 'unknown'",
+    "isAttributed && body.touch !== 'unknown' && body.touch !== 'existing'",
+  ],
+  [
+    12,
+    'an answer without the field touch is a failure',
+    'client.ts',
+    "isAttributed && body.touch !== 'unknown'",
+    "isAttributed && (body.touch === 'won' || body.touch === 'existing')",
+  ],
+  [
+    12,
+    'the logger may throw',
+    'options.ts',
+    "    } catch {\n      // The host app's",
+    "    } catch (error) {\n      throw error;\n      // The host app's",
+  ],
+  [
+    12,
+    'the callback may throw',
+    'client.ts',
+    '} catch (error) {\n      this.#options.warn(`onAttribution',
+    '} catch (error) {\n      throw error;\n      this.#options.warn(`onAttribution',
+  ],
+  [
+    13,
+    'reset keeps what is stored',
+    'client.ts',
+    'this.#text = enabled ? null : JSON.stringify(this.#state);\n    this.#store(this.#text);',
+    'this.#text = null;',
+  ],
+  [13, 'reset does nothing', 'client.ts', 'if (this.#read().enabled) this.#replace(true);', ''],
+  [
+    13,
+    'a late answer counts',
+    'client.ts',
+    '    this.#request?.abort();\n    this.#request = undefined;\n    this.#cancelTimers',
+    '    this.#cancelTimers',
+  ],
+  [13, 'reset does not cancel the request', 'client.ts', '    this.#request?.abort();\n', ''],
+  [
+    13,
+    'reset does not end the deferred match',
+    'client.ts',
+    '    this.#deferredMatch = false;\n    this.#request',
+    '    this.#request',
+  ],
+  [
+    13,
+    'reset is an opt-in',
+    'client.ts',
+    'if (this.#read().enabled) this.#replace(true);',
+    'this.#replace(true);',
+  ],
+  [14, 'an opt-out is not stored', 'client.ts', 'enabled ? null : JSON.stringify(this.#state)', 'null'],
+  [
+    14,
+    'an opt-out does nothing',
+    'client.ts',
+    'if (this.#read().enabled !== enabled) this.#replace(enabled);',
+    '',
+  ],
+  [
+    14,
+    'an opt-out still takes calls',
+    'client.ts',
+    "if (!state.enabled || known?.status === 'bound') return state.enabled;",
+    "if (known?.status === 'bound') return true;",
+  ],
+  [
+    14,
+    'an opt-out keeps the device id',
+    'client.ts',
+    "const id = enabled ? (deviceId ?? this.#platform.newId()) : '';",
+    'const id = deviceId ?? this.#platform.newId();',
+  ],
+  [
+    14,
+    'an opt-in deletes what it finds',
+    'client.ts',
+    'if (this.#read().enabled !== enabled) this.#replace(enabled);',
+    'this.#replace(enabled);',
+  ],
+  [
+    14,
+    'an opt-out of another host is forgotten',
+    'state.ts',
+    "if (state.enabled === false) return 'opt-out';",
+    "if (state.enabled === false && state.host === host) return 'opt-out';",
+  ],
+  [15, 'the SDK is not named', 'client.ts', ', sdk: this.#platform.sdk }', ' }'],
+  [15, 'an organic install is an error', 'client.ts', 'acceptUnattributed: true, ', ''],
+];
+
+/** How long a scenario may take, ms. A mutant may make it wait for ever. */
+const PATIENCE_MS = 4000;
+const scenarios = readScenarios().filter((scenario) => isPlayable(scenario, ABILITIES));
+
+/** Builds the Node SDK with one text of the core replaced. */
+async function buildMutant(outfile, file, text, replacement) {
+  const plugin = {
+    name: 'mutant',
+    setup: ({ onLoad }) =>
+      onLoad({ filter: /core\/src\/[a-z]+\.ts$/ }, async ({ path }) => {
+        const contents = await readFile(path, 'utf8');
+        if (!path.endsWith(`/${file}`)) return { contents, loader: 'ts' };
+        if (contents.split(text).length !== 2)
+          throw new Error(`${file} must contain this text once: ${text}`);
+        return { contents: contents.replace(text, () => replacement), loader: 'ts' };
+      }),
+  };
+  await build({
+    entryPoints: [resolve(JS, 'node/src/index.ts')],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    define: { VERSION: '"0.1.0"', HOST: '""' },
+    plugins: [plugin],
+    logLevel: 'silent',
+  });
+}
+
+/** Returns the name of the first scenario that fails, or undefined. Those of the rule are played first. */
+async function findFailure(createTributary, rule) {
+  const server = await startServer();
+  try {
+    const ordered = scenarios.toSorted(
+      (a, b) => Number(b.rules.includes(rule)) - Number(a.rules.includes(rule)),
+    );
+    for (const scenario of ordered) {
+      let timer;
+      const tooLong = new Promise((_, reject) => {
+        timer = setTimeout(() => reject(new Error('took too long')), PATIENCE_MS);
+      });
+      const crashed = new Promise((_, reject) => {
+        process.removeAllListeners('unhandledRejection').once('unhandledRejection', reject);
+      });
+      const played = play(scenario, { server, driver: createDriver(createTributary) });
+      try {
+        await Promise.race([played, tooLong, crashed]);
+      } catch {
+        return scenario.name;
+      } finally {
+        clearTimeout(timer);
+        played.catch(() => {});
+      }
+    }
+    return undefined;
+  } finally {
+    server.close();
+  }
+}
+
+process.on('uncaughtException', () => {});
+const folder = await mkdtemp(join(tmpdir(), 'tributary-mutants-'));
+const only = process.argv[2] ?? '';
+const survivors = [];
+const tried = MUTANTS.filter(([, name]) => name.includes(only));
+for (const [index, [rule, name, file, text, replacement]] of tried.entries()) {
+  const outfile = join(folder, `mutant-${index}.mjs`);
+  await buildMutant(outfile, file, text, replacement);
+  const { createTributary } = await import(pathToFileURL(outfile).href);
+  const scenario = await findFailure(createTributary, rule);
+  if (scenario === undefined) survivors.push(`rule ${rule}: ${name}`);
+}
+await rm(folder, { recursive: true, force: true });
+for (const survivor of survivors) console.log(`No scenario fails: ${survivor}`);
+console.log(`${tried.length - survivors.length} of ${tried.length} mutants fail a scenario.`);
+process.exit(survivors.length === 0 ? 0 : 1);
