@@ -13,7 +13,9 @@ import {
   chooseTouch,
   DEFERRED_LINKS_LIMIT,
   isSameTouch,
+  touchOutcome,
 } from '../domain/attribution.ts';
+import type { TouchOutcome } from '../domain/attribution.ts';
 import type { AppId } from '../domain/ids.ts';
 import { MINUTE_MS } from '../domain/time.ts';
 import type { CommandDeps } from './deps.ts';
@@ -28,10 +30,12 @@ export interface Install {
   readonly firstOpenAt: number;
   /** The client's address and the time of the request (epoch ms), if a deferred match is requested; else null. */
   readonly deferred: { readonly address: string; readonly now: number } | null;
+  /** The SDK and its version, such as `web/0.1.0`. */
+  readonly sdk: string | null;
 }
 
 export type InstallResult =
-  | { readonly kind: 'attributed'; readonly attribution: Attribution }
+  | { readonly kind: 'attributed'; readonly attribution: Attribution; readonly touch: TouchOutcome }
   /** The deferred match found clicks of several affiliates. */
   | { readonly kind: 'ambiguous' }
   | { readonly kind: 'no_touch' };
@@ -65,7 +69,7 @@ async function attribute(
   install: Install,
 ): Promise<InstallResult> {
   const { sql } = deps;
-  const { appId, deviceId, firstOpenAt } = install;
+  const { appId, deviceId, firstOpenAt, sdk } = install;
   return await retryUntilVisible(async (): Promise<InstallResult | undefined> => {
     const candidates = await findInstallCandidates(sql, install);
     const touch = chooseTouch({ ...candidates, deviceId, firstOpenAt });
@@ -74,10 +78,11 @@ async function attribute(
       if (touch !== null && !isSameTouch(attribution, touch)) {
         await recordLosingTouch(sql, appId, deviceId, touch);
       }
-      return { kind: 'attributed', attribution };
+      const isDeferred = install.deferred !== null;
+      return { kind: 'attributed', attribution, touch: touchOutcome(attribution, touch, isDeferred) };
     }
     if (touch !== null) {
-      await attributeDevice(sql, { appId, deviceId, firstOpenAt, rememberedUsers }, touch);
+      await attributeDevice(sql, { appId, deviceId, firstOpenAt, sdk, rememberedUsers }, touch);
       return undefined;
     }
     const match = await matchDeferred(deps, install, candidates.deferredWindowMinutes, rememberedUsers);
@@ -95,7 +100,7 @@ async function attribute(
 /** Tries to attribute the device to the newest click from the client's address. */
 async function matchDeferred(
   { sql, addressHasher }: Pick<CommandDeps, 'sql' | 'addressHasher'>,
-  { appId, deviceId, firstOpenAt, deferred }: Install,
+  { appId, deviceId, firstOpenAt, sdk, deferred }: Install,
   windowMinutes: number,
   rememberedUsers: readonly RememberedUser[],
 ): Promise<'claimed' | 'ambiguous' | 'none'> {
@@ -106,7 +111,7 @@ async function matchDeferred(
   const match = chooseDeferredClick({ clicks, now, windowMinutes });
   if (match === null) return 'none';
   if (match === 'ambiguous') return 'ambiguous';
-  const attributed = { appId, deviceId, firstOpenAt, rememberedUsers };
+  const attributed = { appId, deviceId, firstOpenAt, sdk, rememberedUsers };
   await attributeDeferred(sql, attributed, match, now - windowMinutes * MINUTE_MS);
   return 'claimed';
 }

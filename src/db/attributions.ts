@@ -156,6 +156,8 @@ export interface AttributedInstall {
   readonly appId: AppId;
   readonly deviceId: string;
   readonly firstOpenAt: number;
+  /** The SDK that reported the install, and its version. */
+  readonly sdk: string | null;
   readonly rememberedUsers: readonly RememberedUser[];
 }
 
@@ -166,7 +168,7 @@ export interface AttributedInstall {
  */
 export async function attributeDevice(
   sql: Sql,
-  { appId, deviceId, firstOpenAt, rememberedUsers }: AttributedInstall,
+  { appId, deviceId, firstOpenAt, sdk, rememberedUsers }: AttributedInstall,
   touch: Touch,
 ): Promise<void> {
   const id = newId('attribution');
@@ -177,9 +179,9 @@ export async function attributeDevice(
        where app_id = ${appId} and id = ${clickId} and (claimed_by_device is null or claimed_by_device = ${deviceId})
       returning id
     ), added as (
-      insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at)
+      insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at, sdk)
       select ${id}::text, ${appId}::text, ${deviceId}::text, ${affiliateId}::text, ${linkId}::text, ${clickId}::text,
-             ${matchMethod}::text, ${instant(touchedAt)}::timestamptz, ${instant(firstOpenAt)}::timestamptz
+             ${matchMethod}::text, ${instant(touchedAt)}::timestamptz, ${instant(firstOpenAt)}::timestamptz, ${sdk}::text
        where ${clickId}::text is null or exists (select from claimed)
       on conflict (app_id, device_id) do nothing
       returning id
@@ -246,7 +248,7 @@ export async function findDeferredClicks(
  */
 export async function attributeDeferred(
   sql: Sql,
-  { appId, deviceId, firstOpenAt, rememberedUsers }: AttributedInstall,
+  { appId, deviceId, firstOpenAt, sdk, rememberedUsers }: AttributedInstall,
   match: DeferredClick,
   since: number,
 ): Promise<void> {
@@ -260,9 +262,9 @@ export async function attributeDeferred(
        order by d.clicked_at desc limit 1
          for no key update of c
     ), added as (
-      insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at)
+      insert into attributions (id, app_id, device_id, affiliate_id, link_id, click_id, match_method, touched_at, first_open_at, sdk)
       select ${id}::text, ${appId}::text, ${deviceId}::text, affiliate_id, link_id, id, 'deferred', clicked_at,
-             ${instant(firstOpenAt)}::timestamptz
+             ${instant(firstOpenAt)}::timestamptz, ${sdk}::text
         from click
       on conflict (app_id, device_id) do nothing
       returning id, click_id

@@ -1,5 +1,5 @@
 import { USERS_PER_DEVICE } from '../domain/attribution.ts';
-import type { AppId, AttributionId, BindingId } from '../domain/ids.ts';
+import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict, retryUntilVisible } from './retries.ts';
 import { instant } from './sql.ts';
@@ -61,6 +61,19 @@ export async function bindUser(
     };
   });
   return binding;
+}
+
+/** Returns the attribution that a user is bound to, whichever device reported the user. */
+export async function findAttributionOfUser(
+  sql: Sql,
+  appId: AppId,
+  customerUserId: string,
+): Promise<{ readonly attributionId: AttributionId; readonly affiliateId: AffiliateId } | undefined> {
+  const [row] = await sql<{ attributionId: AttributionId; affiliateId: AffiliateId }>`
+    select t.id as attribution_id, t.affiliate_id
+      from bindings b join attributions t on t.id = b.attribution_id
+     where b.app_id = ${appId} and b.customer_user_id = ${customerUserId}`;
+  return row;
 }
 
 async function insertBinding(

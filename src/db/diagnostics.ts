@@ -72,6 +72,25 @@ export async function readIdentityOverlap(sql: Sql, appId: AppId, samples: numbe
       from paid`;
 }
 
+/** Number of latest attributions whose SDKs are counted. */
+const SDK_LIMIT = 1_000;
+
+/** A version of an SDK that reported installs. */
+export interface SdkVersion {
+  readonly sdk: string;
+  readonly installs: number;
+  /** Epoch ms. */
+  readonly lastAt: number;
+}
+
+/** Returns the SDKs of the latest attributed installs, the latest in use first. */
+export async function readSdkVersions(sql: Sql, appId: AppId): Promise<SdkVersion[]> {
+  return await sql<SdkVersion>`
+    select sdk, count(*) as installs, max(created_at) as last_at
+      from (select sdk, created_at from attributions where app_id = ${appId} order by id desc limit ${SDK_LIMIT}) t
+     where sdk is not null group by sdk order by max(created_at) desc, sdk limit 50`;
+}
+
 /** Number of latest identities that are examined for sources with many users. */
 const SOURCES_LIMIT = 1_000;
 

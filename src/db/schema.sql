@@ -173,6 +173,7 @@ create table attributions (
   match_method text not null,
   touched_at timestamp with time zone not null,
   first_open_at timestamp with time zone not null,
+  sdk text,
   created_at timestamp with time zone not null default now(),
   constraint attributions_pkey PRIMARY KEY (id),
   constraint attributions_app_id_device_id_key UNIQUE (app_id, device_id),
@@ -182,7 +183,8 @@ create table attributions (
   constraint attributions_app_id_click_id_fkey FOREIGN KEY (app_id, click_id) REFERENCES clicks(app_id, id),
   constraint attributions_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint attributions_device_id_check CHECK (((length(device_id) >= 1) AND (length(device_id) <= 200))),
-  constraint attributions_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text])))
+  constraint attributions_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text]))),
+  constraint attributions_sdk_check CHECK ((sdk ~ '^[a-z-]{1,20}/[0-9A-Za-z.+-]{1,30}$'::text))
 );
 CREATE TRIGGER attributions_roll_up AFTER INSERT ON attributions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION roll_up_attributions();
 

@@ -138,3 +138,28 @@ export function isSameTouch(winner: Omit<Touch, 'touchedAt'>, touch: Touch): boo
     winner.linkId === touch.linkId
   );
 }
+
+/** What became of the touch of an install, as seen by a device that is attributed. */
+export const TOUCH_OUTCOMES = ['won', 'existing', 'unknown'] as const;
+export type TouchOutcome = (typeof TOUCH_OUTCOMES)[number];
+
+/**
+ * Returns `won` if the device is attributed to the touch, `existing` if it keeps another attribution, and `unknown` if
+ * the install names no touch that could attribute it. An install that asks for a deferred match only has no touch.
+ */
+export function touchOutcome(
+  winner: Omit<Touch, 'touchedAt'>,
+  touch: Touch | null,
+  isDeferred: boolean,
+): TouchOutcome {
+  if (touch !== null) return isSameTouch(winner, touch) ? 'won' : 'existing';
+  if (!isDeferred) return 'unknown';
+  return winner.matchMethod === 'deferred' ? 'won' : 'existing';
+}
+
+const SDK = /^[a-z-]{1,20}\/[0-9A-Za-z.+-]{1,30}$/;
+
+/** Returns the name and version of an SDK, such as `web/0.1.0`, or null for anything else. */
+export function asSdk(value: unknown): string | null {
+  return typeof value === 'string' && SDK.test(value) ? value : null;
+}

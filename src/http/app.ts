@@ -17,7 +17,7 @@ const OPEN_PATH = /^\/(clicks|sdk)(\/|$)/;
 const allowAnyOrigin = cors({
   origin: '*',
   allowMethods: 'POST',
-  exposeHeaders: ['X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
+  exposeHeaders: ['Date', 'X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
   maxAge: 86_400,
 });
 

@@ -112,6 +112,22 @@ describe('GET diagnostics/identity', () => {
     expect(await identityOf(other)).toEqual({ ...nothing, billingOnlySamples: ['b-1'] });
   });
 
+  // @promise sdk-version
+  test('the SDK versions of attributed installs are listed with their number, the latest first', async () => {
+    const own = await newApp(api);
+    const affiliateCode = await newAffiliate(api, own);
+    for (const sdk of ['web/0.1.0', undefined, 'node/0.1.0', 'web/0.1.0']) {
+      const body = { deviceId: randomUUID(), affiliateCode, firstOpenAt: api.clock.now, sdk };
+      expect((await api.call('POST', '/sdk/install', { key: own.sdkKey, body })).status).toBe(200);
+    }
+    expect(await identityOf(own)).toMatchObject({
+      sdks: [
+        { sdk: 'web/0.1.0', installs: 2, lastAt: expect.any(Number) },
+        { sdk: 'node/0.1.0', installs: 1, lastAt: expect.any(Number) },
+      ],
+    });
+  });
+
   // @promise get-identity-diagnostic, identity-diagnostic
   test('the verdict is no_overlap with the latest ids of both sides, and ok after one match, also in the sandbox', async () => {
     const own = await newApp(api);

@@ -37,10 +37,10 @@ const click = (fields: object = {}) =>
 const install = (fields: object, key = app.sdkKey) =>
   api.call<Attributed>('POST', '/sdk/install', { key, body: { firstOpenAt: api.clock.now, ...fields } });
 
-const identify = (deviceId: string, customerUserId: string, key = app.sdkKey) =>
+const identify = (deviceId: string, customerUserId: string, key = app.sdkKey, fields: object = {}) =>
   api.call<{ attributionId: string }>('POST', '/sdk/identify', {
     key,
-    body: { deviceId, customerUserId, identifiedAt: api.clock.now },
+    body: { deviceId, customerUserId, identifiedAt: api.clock.now, ...fields },
   });
 
 async function clicksOf(linkSlug: string): Promise<number> {
@@ -315,6 +315,83 @@ describe('POST /sdk/identify', () => {
   });
 });
 
+describe('answers to SDKs (`acceptUnattributed`)', () => {
+  const NONE = { attributionId: null, affiliateId: null, matchMethod: null, touch: 'unknown' };
+  const installed = (fields: object) => install({ deviceId: 'd', acceptUnattributed: true, ...fields });
+  const identified = (deviceId: string, user: string) =>
+    identify(deviceId, user, app.sdkKey, { acceptUnattributed: true });
+
+  // @promise sdk-unattributed
+  test.each([
+    ['an unknown code', { affiliateCode: 'nobody' }],
+    ['an unknown token', { claimToken: randomUUID() }],
+    ['a deferred match without a click', { deferred: true }],
+  ])('an install with %s is a 200 with nulls', async (_, fields) => {
+    expect(await installed({ deviceId: randomUUID(), ...fields })).toMatchObject({ status: 200, body: NONE });
+  });
+
+  // @promise sdk-touch
+  test('the answer says whether the touch won, came second, or is unknown', async () => {
+    const deviceId = randomUUID();
+    const other = await newLink(api, app, await newAffiliate(api, app));
+    const first = await installed({ deviceId, affiliateCode: slug });
+    const attribution = { attributionId: first.body.attributionId, affiliateId, matchMethod: 'code' };
+    expect(first.body).toEqual({ ...attribution, touch: 'won' });
+    expect((await installed({ deviceId, affiliateCode: slug })).body).toEqual(first.body);
+    const second = await installed({ deviceId, affiliateCode: other.slug });
+    expect(second.body).toEqual({ ...attribution, touch: 'existing' });
+    const unknown = await installed({ deviceId, affiliateCode: 'nobody' });
+    expect(unknown.body).toEqual({ ...attribution, touch: 'unknown' });
+  });
+
+  // @promise sdk-touch
+  test('a deferred match wins, and a device that has another attribution keeps it', async () => {
+    const deviceId = randomUUID();
+    const redirected = await api.call('GET', `/l/${app.linkSubdomain}/${slug}`, {
+      headers: { 'user-agent': 'Mozilla/5.0 Firefox/140.0' },
+    });
+    expect(redirected.status).toBe(302);
+    const won = await installed({ deviceId, deferred: true });
+    expect(won.body).toMatchObject({ affiliateId, matchMethod: 'deferred', touch: 'won' });
+    expect((await installed({ deviceId, deferred: true })).body).toEqual(won.body);
+    const typed = randomUUID();
+    await installed({ deviceId: typed, affiliateCode: slug });
+    expect((await installed({ deviceId: typed, deferred: true })).body).toMatchObject({
+      matchMethod: 'code',
+      touch: 'existing',
+    });
+  });
+
+  // @promise sdk-identify-affiliate
+  test('identify answers with the affiliate, also on a device without attribution', async () => {
+    const [known, fresh, user] = [randomUUID(), randomUUID(), randomUUID()];
+    expect(await identified(known, user)).toMatchObject({
+      status: 200,
+      body: { attributionId: null, customerUserId: user, affiliateId: null },
+    });
+    const { body } = await installed({ deviceId: known, affiliateCode: slug });
+    const bound = { attributionId: body.attributionId, customerUserId: user, affiliateId };
+    expect((await identified(known, user)).body).toEqual(bound);
+    expect((await identified(fresh, user)).body).toEqual(bound);
+    expect((await identify(fresh, user)).status).toBe(404);
+  });
+
+  // @promise sdk-version
+  test('the SDK and its version are recorded on the attribution, and any other text is not', async () => {
+    const sdkOf = async (sdk: unknown) => {
+      const deviceId = randomUUID();
+      expect((await installed({ deviceId, affiliateCode: slug, sdk })).status).toBe(200);
+      return (
+        await api.sql.one<{ sdk: string | null }>`
+        select sdk from attributions where device_id = ${deviceId}`
+      ).sdk;
+    };
+    expect(await sdkOf('web/0.1.0')).toBe('web/0.1.0');
+    for (const other of ['web', `web/${'1'.repeat(60)}`, 'Web/1', 7, null])
+      expect(await sdkOf(other)).toBeNull();
+  });
+});
+
 describe('callers', () => {
   // @promise install-invalid-key, error-401-install, account-key-under-sdk
   test.each([['/sdk/install'], ['/sdk/identify']])(
@@ -339,5 +416,7 @@ describe('callers', () => {
     expect(refused.status).toBeGreaterThanOrEqual(400);
     expect(refused.headers.get('access-control-allow-origin')).toBe('*');
     expect(refused.headers.get('access-control-allow-credentials')).toBeNull();
+    const exposed = (refused.headers.get('access-control-expose-headers') ?? '').toLowerCase().split(',');
+    expect(exposed).toEqual(expect.arrayContaining(['date', 'retry-after', 'x-request-id']));
   });
 });

@@ -129,6 +129,12 @@ const IDENTITY: readonly PromiseSection[] = [
       'hash-key-daily': 'the hash key rotates daily',
       'hash-key-destroyed': 'the hash key is destroyed after the longest window',
       'match-method': '`matchMethod` is `claim_token` or `code`',
+      'sdk-unattributed': '200 with nulls instead of 404 for an install with `acceptUnattributed`',
+      'sdk-touch': 'with `acceptUnattributed`, `touch` says whether the touch won, came second or is unknown',
+      'sdk-identify-affiliate':
+        'with `acceptUnattributed`, identify answers with the affiliate, also on a new device of a bound user',
+      'sdk-version':
+        'the SDK and its version are recorded on the attribution and listed in the identity diagnostic',
       'match-method-deferred': '`matchMethod` is `deferred` for a deferred match',
       'identify-before-install': 'identify without an attribution is a 404, and is stored and bound later',
       'identify-any-order': 'install and identify bind the user in any order and concurrently',

@@ -123,17 +123,23 @@ export async function newAccount(
 export interface TestApp extends TestAccount {
   readonly appId: string;
   readonly sdkKey: string;
+  readonly linkSubdomain: string;
 }
 
 /** Creates an app, of a new account unless one is given. */
 export async function newApp(api: TestApi, account?: TestAccount, settings: object = {}): Promise<TestApp> {
   const owner = account ?? (await newAccount(api));
-  const { status, body } = await api.call<{ id: string; sdkKey: string }>('POST', '/apps', {
-    key: owner.key,
-    body: { name: 'App', ...settings },
-  });
+  const { status, body } = await api.call<{ id: string; sdkKey: string; linkSubdomain: string }>(
+    'POST',
+    '/apps',
+    {
+      key: owner.key,
+      body: { name: 'App', ...settings },
+    },
+  );
   if (status !== 201) throw new Error(`POST /apps: ${status} ${JSON.stringify(body)}`);
-  return { ...owner, appId: body.id, sdkKey: body.sdkKey };
+  const { id: appId, sdkKey, linkSubdomain } = body;
+  return { ...owner, appId, sdkKey, linkSubdomain };
 }
 
 /** Creates an affiliate of an app. Returns its id. */

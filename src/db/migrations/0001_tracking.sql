@@ -285,6 +285,8 @@ create table attributions (
   -- The winning touch: the click, or for a code the install itself.
   touched_at    timestamptz not null,
   first_open_at timestamptz not null,
+  -- The SDK that reported the install, and its version.
+  sdk           text check (sdk ~ '^[a-z-]{1,20}/[0-9A-Za-z.+-]{1,30}$'),
   created_at    timestamptz not null default now(),
   unique (app_id, device_id),
   unique (app_id, id),

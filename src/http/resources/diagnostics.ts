@@ -4,10 +4,12 @@ import {
   listWebhookDeliveries,
   readIdentityOverlap,
   readIdentitySources,
+  readSdkVersions,
 } from '../../db/diagnostics.ts';
 import type {
   IdentityOverlap,
   IdentitySources,
+  SdkVersion,
   UnattributedEvent,
   WebhookDelivery,
 } from '../../db/diagnostics.ts';
@@ -48,6 +50,16 @@ const identity = z
       .array(z.string())
       .meta({ description: 'User ids that only the app reported, latest first.', examples: [['4711']] }),
     truncated: z.boolean().describe('Whether there are more user ids than were counted or returned.'),
+    sdks: z
+      .array(
+        z.object({
+          sdk: textField('web/0.1.0', 'The SDK and its version.'),
+          installs: count('How many of the latest 1,000 attributed installs it reported.'),
+          lastAt: epochMs('When it last reported one of them.'),
+        }),
+      )
+      .describe('The SDKs in use, the latest first. Absent if no SDK has reported its version.')
+      .optional(),
   })
   .meta({ id: 'IdentityDiagnosis', description: 'How the user ids of billing and of the app overlap.' });
 
@@ -135,7 +147,7 @@ function verdictOf({ billed, identified, overlapCount }: IdentityOverlap) {
   return overlapCount > 0 ? 'ok' : 'no_overlap';
 }
 
-function presentIdentity(overlap: IdentityOverlap, samples: number) {
+function presentIdentity(overlap: IdentityOverlap, sdks: SdkVersion[], samples: number) {
   const { overlapCount, billingOnly, identifiedOnly, complete } = overlap;
   return {
     verdict: verdictOf(overlap),
@@ -143,6 +155,7 @@ function presentIdentity(overlap: IdentityOverlap, samples: number) {
     billingOnlySamples: billingOnly.slice(0, samples),
     attributionOnlySamples: identifiedOnly.slice(0, samples),
     truncated: !complete || billingOnly.length > samples || identifiedOnly.length > samples,
+    ...(sdks.length === 0 ? {} : { sdks }),
   } as const;
 }
 
@@ -204,7 +217,8 @@ export const diagnosticsRoutes = [
     response: { status: 200, schema: identity },
     handler: async ({ deps, app, query }) => {
       const samples = Math.min(query.limit, MAX_SAMPLES);
-      return presentIdentity(await readIdentityOverlap(deps.sql, app.id, samples), samples);
+      const overlap = await readIdentityOverlap(deps.sql, app.id, samples);
+      return presentIdentity(overlap, await readSdkVersions(deps.sql, app.id), samples);
     },
   }),
 

@@ -1,7 +1,8 @@
 import * as z from 'zod';
 import { attributeInstall } from '../../commands/attribute-install.ts';
 import { identifyUser } from '../../commands/identify-user.ts';
-import { isInFuture } from '../../domain/attribution.ts';
+import { findAttributionOfUser } from '../../db/bindings.ts';
+import { asSdk, isInFuture, TOUCH_OUTCOMES } from '../../domain/attribution.ts';
 import { isSlug } from '../../domain/slugs.ts';
 import { clientAddress } from '../client-address.ts';
 import { ApiError, invalidField } from '../errors.ts';
@@ -9,6 +10,25 @@ import * as enums from '../enum-fields.ts';
 import { claimToken, customerUserId, deviceId, idOf, orNull, presentedUserId } from '../fields.ts';
 import { instantInBody } from '../instants.ts';
 import { sdkRoute } from '../route.ts';
+
+/** Fields that the SDKs send. Other clients need none of them. */
+const sdkFields = {
+  acceptUnattributed: orNull(
+    z
+      .boolean()
+      .describe(
+        'Whether to answer with a 200 and nulls instead of a 404 if there is no attribution, and to add `touch` or `affiliateId` to the answer.',
+      ),
+    'Null or absent: no.',
+  ).optional(),
+  sdk: z
+    .unknown()
+    .optional()
+    .meta({
+      description: 'The SDK and its version. A text in another form is ignored.',
+      examples: ['web/0.1.0'],
+    }),
+};
 
 const install = z
   .object({
@@ -35,6 +55,7 @@ const install = z
         ),
       'Null or absent: no.',
     ).optional(),
+    ...sdkFields,
   })
   .refine(
     (body) => Boolean(body.claimToken) || Boolean(body.affiliateCode) || body.deferred === true,
@@ -42,13 +63,35 @@ const install = z
   )
   .meta({ id: 'Install', description: 'An install to attribute.' });
 
+const touch = z
+  .enum(TOUCH_OUTCOMES)
+  .describe(
+    '`won`: the device is attributed to this touch. `existing`: it keeps an earlier attribution. `unknown`: nobody has this code or token.',
+  );
+
+/** Says that the answer has nulls only with `acceptUnattributed`. */
+const none = (field: string) => z.null().describe(`No ${field}: there is no attribution.`);
+
 const attributed = z
-  .object({
-    attributionId: idOf('attribution'),
-    affiliateId: idOf('affiliate'),
-    matchMethod: enums.matchMethod,
-  })
+  .union([
+    z.object({
+      attributionId: idOf('attribution'),
+      affiliateId: idOf('affiliate'),
+      matchMethod: enums.matchMethod,
+      touch: touch.optional(),
+    }),
+    z
+      .object({
+        attributionId: none('id'),
+        affiliateId: none('affiliate'),
+        matchMethod: none('method'),
+        touch: z.literal('unknown').describe('Nobody has this code or token.'),
+      })
+      .describe('Only with `acceptUnattributed`.'),
+  ])
   .meta({ id: 'Attribution', description: 'The affiliate that the install is attributed to.' });
+
+const UNATTRIBUTED = { attributionId: null, affiliateId: null, matchMethod: null, touch: 'unknown' } as const;
 
 const identify = z
   .object({
@@ -66,14 +109,28 @@ const identify = z
         }),
       'Null or absent: none.',
     ).optional(),
+    ...sdkFields,
   })
   .meta({ id: 'Identify', description: 'A user of a device.' });
 
 const identified = z
-  .object({
-    attributionId: idOf('attribution'),
-    customerUserId: presentedUserId,
-  })
+  .union([
+    z.object({
+      attributionId: idOf('attribution'),
+      customerUserId: presentedUserId,
+      affiliateId: idOf(
+        'affiliate',
+        'The affiliate of the attribution, with `acceptUnattributed`.',
+      ).optional(),
+    }),
+    z
+      .object({
+        attributionId: none('id'),
+        customerUserId: presentedUserId,
+        affiliateId: none('affiliate'),
+      })
+      .describe('Only with `acceptUnattributed`. The pair is stored.'),
+  ])
   .meta({ id: 'IdentifiedUser', description: 'The user, and the attribution of the device.' });
 
 export const sdkRoutes = [
@@ -98,13 +155,17 @@ export const sdkRoutes = [
         affiliateCode: code !== null && isSlug(code) ? code : null,
         firstOpenAt: body.firstOpenAt,
         deferred: address === null ? null : { address, now },
+        sdk: asSdk(body.sdk),
       });
+      const isExtended = body.acceptUnattributed === true;
       switch (result.kind) {
         case 'attributed': {
           const { attributionId, affiliateId, matchMethod } = result.attribution;
-          return { attributionId, affiliateId, matchMethod };
+          const answer = { attributionId, affiliateId, matchMethod };
+          return isExtended ? { ...answer, touch: result.touch } : answer;
         }
         case 'no_touch':
+          if (isExtended) return UNATTRIBUTED;
           throw new ApiError('no_attributable_click');
         case 'ambiguous':
           throw new ApiError('ambiguous_match', {
@@ -138,9 +199,18 @@ export const sdkRoutes = [
         address: clientAddress(ctx, deps),
         now,
       });
+      const isExtended = body.acceptUnattributed === true;
       switch (result.kind) {
         case 'bound':
-          return { attributionId: result.attributionId, customerUserId: body.customerUserId };
+        case 'no_attribution': {
+          const { customerUserId: user } = body;
+          if (isExtended) {
+            const found = await findAttributionOfUser(deps.sql, appId, user);
+            return { ...(found ?? { attributionId: null, affiliateId: null }), customerUserId: user };
+          }
+          if (result.kind === 'no_attribution') throw new ApiError('no_attribution');
+          return { attributionId: result.attributionId, customerUserId: user };
+        }
         case 'signature_required':
           throw new ApiError('signature_required', { headers: { 'WWW-Authenticate': 'Bearer' } });
         default:
