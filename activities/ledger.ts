@@ -42,12 +42,12 @@ export function createLedgerActivities({
     matureCommission: async (commissionId) =>
       (await matureCommission(sql, parseId('commission', commissionId))) ? 'matured' : 'unchanged',
 
-    /** Matures one page of overdue commissions and closes abandoned payout requests. */
+    /** Matures one page of overdue commissions and closes one page of abandoned payout requests. */
     sweepPage: async () => {
       const matured = await matureOverdue(sql, sweepPage);
-      await closeAbandonedRequests(sql);
+      const closed = await closeAbandonedRequests(sql, sweepPage);
       if (matured > 0) logger.info({ matured, msg: 'the sweep matured overdue commissions' });
-      return { matured, more: matured === sweepPage };
+      return { matured, more: matured === sweepPage || closed === sweepPage };
     },
 
     settlePayoutRequest: async (id) => {

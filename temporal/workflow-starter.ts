@@ -351,13 +351,15 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
 
   /** Waits for the end of a workflow that the relay started, for as long as for an outcome. It may end later, or fail. */
   async #waitForEnd(handle: WorkflowHandle, signal?: AbortSignal): Promise<void> {
+    const ended = new AbortController();
     const end = handle.client
       .withDeadline(Date.now() + RELAY_WAIT_MS, () => handle.result())
       .catch(() => null);
     const stopped = new Promise<void>((resolve) => {
-      signal?.addEventListener('abort', () => resolve(), { once: true });
+      signal?.addEventListener('abort', () => resolve(), { once: true, signal: ended.signal });
     });
     await Promise.race([end, stopped]);
+    ended.abort();
   }
 
   #optionsOf<Name extends StartedWorkflow>(name: Name, input: Input<Name>) {

@@ -116,14 +116,19 @@ export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): 
 }
 
 /**
- * Closes open requests that have expired, because their process died or could not reach the database. Nothing is paid
- * for them. Returns how many.
+ * Closes at most `limit` open requests that have expired, because their process died or could not reach the database.
+ * Nothing is paid for them. Returns how many.
  */
-export async function closeAbandonedRequests(sql: Sql): Promise<number> {
+export async function closeAbandonedRequests(sql: Sql, limit: number): Promise<number> {
   const rows = await sql`
-    update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
-     where status = 'open' and expires_at <= now()
-    returning id`;
+    with page as materialized (
+      select id from payout_requests where status = 'open' and expires_at <= now()
+       order by expires_at limit ${limit} for update skip locked
+    )
+    update payout_requests r set status = 'closed', settled_at = now(), idempotency_key = null
+      from page
+     where r.id = page.id and r.status = 'open'
+    returning r.id`;
   return rows.length;
 }
 

@@ -28,7 +28,7 @@ export interface PayoutInput {
 /** What one page of a sweep did. */
 export interface SweepPage {
   readonly matured: number;
-  /** Whether overdue commissions may remain. */
+  /** Whether overdue commissions or abandoned payout requests may remain. */
   readonly more: boolean;
 }
 

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface BackgroundLoop {
@@ -22,6 +23,8 @@ export function startBackgroundLoop<T>(
 ): BackgroundLoop {
   const stopping = new AbortController();
   const { signal } = stopping;
+  // Parts of a round listen at once. Node takes more than ten listeners for a leak.
+  setMaxListeners(0, signal);
 
   async function run(): Promise<void> {
     while (!signal.aborted) {

@@ -271,7 +271,7 @@ describe('POST /apps/:appId/affiliates/:affiliateId/payouts/export', () => {
       update payout_requests set expires_at = expires_at - interval '10 years'
        where idempotency_key = ${headers['idempotency-key']}`;
     await founder.purchase(user, 20);
-    await closeAbandonedRequests(service.sql);
+    await closeAbandonedRequests(service.sql, 100);
     await removeExpired(service.sql, 'idempotency_keys', DEFAULT_RETENTION, {
       now: Date.now(),
       limit: 1_000,

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createLedgerActivities } from '../../activities/ledger.ts';
 import { listenTo } from '../../src/db/notifications.ts';
+import { newId } from '../../src/db/new-id.ts';
 import { connect } from '../../src/db/sql.ts';
 import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { eventually } from '../support/eventually.ts';
@@ -137,4 +138,22 @@ test('a page of a sweep matures at most its size, whatever plan it has, and says
     taskQueue: backgroundQueue(api.taskQueue),
   });
   expect(await api.sql`select from commissions where status = 'pending' and due_at <= now()`).toEqual([]);
+});
+
+// @promise sweep-whole-backlog
+test('a page of a sweep closes at most its size of abandoned payout requests, and the sweep closes all', async () => {
+  const { affiliateId } = await founder.newAffiliate();
+  const ids = Array.from({ length: 5 }, () => newId('payoutRequest'));
+  await api.sql`
+    insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, expires_at)
+    select x.id, ${founder.app.id}, ${affiliateId}, k.account_id, k.id, now()
+      from unnest(${ids}::text[]) x (id), (select id, account_id from account_keys limit 1) k`;
+  const open = async () =>
+    (await api.sql`select from payout_requests where id = any(${ids}::text[]) and status = 'open'`).length;
+  const logger = pino({ level: 'silent' });
+  const ledger = createLedgerActivities({ sql: api.sql, logger, onSettled: () => {}, sweepPage: 2 });
+  expect(await ledger.sweepPage()).toMatchObject({ more: true });
+  expect(await open()).toBe(3);
+  while ((await ledger.sweepPage()).more);
+  expect(await open()).toBe(0);
 });

@@ -1,4 +1,5 @@
 import { expect, test } from '@jest/globals';
+import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
@@ -140,6 +141,18 @@ test('the relay waits for the outcome of a delivery that it starts, and not for 
   expect(await recordingStarter({}, { isRunning: true }).starter.runDelivery(delivery)).toBe('running');
   expect(await recordingStarter({ client: () => null }).starter.runDelivery(delivery)).toBe('refused');
   expect(Date.now() - before).toBeLessThan(1_000);
+});
+
+// @promise relay-paced-by-capacity
+test('the relay waits for the end of a heal that it starts, and a stop ends the wait', async () => {
+  const id = newId('binding');
+  const { starter, fetches } = recordingStarter();
+  const stopping = new AbortController();
+  for (let n = 0; n < 20; n += 1) expect(await starter.runHeal(id, stopping.signal)).toBe('started');
+  expect(fetches).toHaveLength(20);
+  expect(getEventListeners(stopping.signal, 'abort')).toEqual([]);
+  expect(await recordingStarter({}, { isRunning: true }).starter.runHeal(id)).toBe('running');
+  expect(await recordingStarter({ client: () => null }).starter.runHeal(id)).toBe('refused');
 });
 
 // @promise bounded-shutdown
