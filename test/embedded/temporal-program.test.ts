@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -14,7 +14,10 @@ let archive: Buffer;
 let folder: string;
 const server = createServer((request, response) => {
   if (request.url === '/program.tar.gz') response.writeHead(200).end(archive);
-  else response.writeHead(404).end();
+  else if (request.url === '/interrupted.tar.gz') {
+    response.writeHead(200, { 'content-length': archive.length });
+    response.write(archive.subarray(0, -1), () => response.destroy());
+  } else response.writeHead(404).end();
 });
 const url = (path: string) => `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
 
@@ -49,6 +52,14 @@ describe('the downloaded Temporal program', () => {
     );
     await expect(stat(target)).rejects.toThrow('ENOENT');
     await expect(stat(`${target}.tar.gz`)).rejects.toThrow('ENOENT');
+  });
+
+  // @promise temporal-checksum
+  test('an interrupted download is refused and leaves no program', async () => {
+    const target = join(folder, 'interrupted');
+    const sha256 = createHash('sha256').update(archive.subarray(0, -1)).digest('hex');
+    await expect(downloadProgram({ url: url('/interrupted.tar.gz'), sha256, target })).rejects.toThrow();
+    expect((await readdir(folder)).filter((name) => name.startsWith('interrupted'))).toEqual([]);
   });
 
   test('a missing download is named with its status', async () => {
