@@ -4,7 +4,8 @@ import config from '../../test/jest.config.js';
 export default {
   ...config,
   rootDir: '../..',
-  roots: ['<rootDir>/test/domain', '<rootDir>/test/providers', '<rootDir>/test/rates'],
+  // src is a root so that jest finds the tests of a file that they import only through other files.
+  roots: ['<rootDir>/src', '<rootDir>/test/domain', '<rootDir>/test/providers', '<rootDir>/test/rates'],
   globalSetup: undefined,
   globalTeardown: undefined,
   testRunner: '<rootDir>/tools/mutation/jest-circus-until-failure.js',
