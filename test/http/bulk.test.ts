@@ -104,7 +104,10 @@ describe('external ids', () => {
       failed: [],
     });
     // Another app has its own ids.
-    expect((await single('affiliates', rows[0] ?? {}, app)).status).toBe(201);
+    const ofOther = await single('affiliates', rows[0] ?? {}, app);
+    expect(ofOther.status).toBe(201);
+    const repeated = await bulk('affiliates', rows.slice(0, 1), app);
+    expect(repeated.body.existing).toEqual([{ index: 0, id: ofOther.body.id }]);
   });
 
   // @promise external-id-once
@@ -143,6 +146,12 @@ describe('external ids', () => {
       [3, 'slug_taken'],
       [4, 'duplicate_external_id'],
     ]);
+    // Another app has its own ids.
+    const ofOther = [{ ...link(await newAffiliate(api, app)), externalId: 'a' }];
+    const created = await bulk('links', ofOther, app);
+    expect(created.body.created).toHaveLength(1);
+    const repeated = await bulk('links', ofOther, app);
+    expect(repeated.body.existing).toEqual([{ index: 0, id: created.body.created[0]?.id }]);
   });
 
   // @promise external-id-conflict

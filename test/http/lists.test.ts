@@ -207,6 +207,11 @@ describe('filter of affiliates by e-mail address', () => {
     expect(await idsOf('email=ann@example.com')).toEqual([first, third, last]);
     expect(await idsOf('email=ann@EXAMPLE.com&status=active')).toEqual([first, last]);
     expect(await idsOf('email=nobody@example.com')).toEqual([]);
+    const { nextCursor } = (await list('/affiliates?limit=1&email=ann@example.com', own)).body;
+    for (const other of ['email=bob@example.com', 'sort=created']) {
+      const response = await list(`/affiliates?limit=1&${other}&cursor=${nextCursor}`, own);
+      expect(response).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
+    }
     const walked: string[] = [];
     let after: Position<number> | null = null;
     do {
@@ -539,16 +544,21 @@ describe('the payout preview of an earlier instant', () => {
       }
       await look();
     }
+    const expectAsSeen = async () => {
+      for (const { at, rows } of seen) {
+        const earlier = await previewEarlierPayouts(api.sql, appId, at);
+        expect(
+          earlier?.map(({ affiliateId, count, totalCents }) => [affiliateId, count, totalCents]),
+        ).toEqual(rows.map(({ affiliateId, count, totalCents }) => [affiliateId, count, totalCents]));
+      }
+    };
+    // Before and after the overdue commissions mature.
+    await expectAsSeen();
     await sleep(500);
     await matureOverdue(api.sql, 100);
     await look();
     expect(seen.some(({ rows }) => rows.length === 0) && seen.some(({ rows }) => rows.length > 1)).toBe(true);
-    for (const { at, rows } of seen) {
-      const earlier = await previewEarlierPayouts(api.sql, appId, at);
-      expect(earlier?.map(({ affiliateId, count, totalCents }) => [affiliateId, count, totalCents])).toEqual(
-        rows.map(({ affiliateId, count, totalCents }) => [affiliateId, count, totalCents]),
-      );
-    }
+    await expectAsSeen();
   });
 
   // @promise preview-earlier
@@ -604,7 +614,7 @@ describe('totals of commissions', () => {
       if (index === 7)
         await insertReversal(api, id, { amountCents: 50, occurredAt: start + 745 * MINUTE_MS });
     }
-    const limits = [null, 5, 10, 12, 25, 370, 375, 735, 741, 1101];
+    const limits = [null, 5, 9, 10, 12, 24, 25, 370, 371, 375, 735, 741, 1101];
     const all = (await list('/commissions?limit=100', own)).body.items;
     for (const who of [
       {},
@@ -644,7 +654,9 @@ describe('totals of commissions', () => {
         key: own.key,
       },
     );
-    expect(body).toMatchObject({ from: start, to: null, totalCents: expect.any(Number) });
+    const ofAnn = all.filter((row) => row['affiliateId'] === ann);
+    const expected = ofAnn.reduce((sum, row) => sum + Number(row['amountCents']), 0);
+    expect(body).toEqual({ from: start, to: null, totalCents: expected });
     const unknown = await api.call('GET', `/apps/${own.appId}/commissions/totals?affiliateId=none`, {
       key: own.key,
     });

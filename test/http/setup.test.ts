@@ -4,6 +4,7 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
+import { DEFAULT_LIMIT } from '../../src/http/pagination.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { followLink } from '../support/http-client.ts';
@@ -94,8 +95,10 @@ describe('apps', () => {
       query = `?limit=2&cursor=${cursor}`;
     }
     expect(pages).toEqual([['One', 'Two'], ['Three', 'Four'], ['Five']]);
+    // More than a page has by default.
+    for (let more = names.length; more <= DEFAULT_LIMIT; more += 1) await newApp(api, account);
     const all = await api.call<unknown[]>('GET', '/apps', { key: account.key });
-    expect([all.body.length, all.headers.get('x-next-cursor')]).toEqual([5, null]);
+    expect([all.body.length, all.headers.get('x-next-cursor')]).toEqual([DEFAULT_LIMIT + 1, null]);
     expect((await api.call('GET', '/apps?limit=0', { key: account.key })).status).toBe(400);
     expect(await api.call('GET', '/apps?cursor=x', { key: account.key })).toMatchObject({
       status: 400,
