@@ -122,8 +122,8 @@ function createDatabases({ hostname, port, username, password }: URL): void {
 await build();
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-temporal-'));
 const postgres = await startEmbeddedPostgres({ dataDir, durable: false, onProgress: say });
-createDatabases(new URL(postgres.url));
-const { address, yaml } = await settings(new URL(postgres.url));
+createDatabases(new URL(postgres.ownerUrl));
+const { address, yaml } = await settings(new URL(postgres.ownerUrl));
 const configFile = path.join(dataDir, 'temporal.yaml');
 await writeFile(configFile, JSON.stringify(yaml), { mode: 0o600 });
 const logFile = path.join(dataDir, 'temporal.log');
