@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 import { readBacklog } from './db/backlog.ts';
 import { readRetentionProgress } from './db/retention.ts';
+import { measureRollupTail } from './db/rollups.ts';
 import type { Sql } from './db/sql.ts';
 import type { ReadinessCheck, RequestObserver } from './http/deps.ts';
 import { listen } from './lib/listen.ts';
@@ -50,6 +51,16 @@ export function createMetrics(deps: {
     registers: [registry],
   });
 
+  const deltas = new Gauge({
+    name: 'tributary_rollup_deltas',
+    help: 'Facts that the folder has not added to the stored sums yet, counted up to 10000.',
+    registers: [registry],
+  });
+  const oldestDelta = new Gauge({
+    name: 'tributary_oldest_rollup_delta_seconds',
+    help: 'Age of the oldest fact that is not in the stored sums yet; 0 when there is none.',
+    registers: [registry],
+  });
   const removed = new Gauge({
     name: 'tributary_retention_removed_rows',
     help: 'Rows of expired data that were removed or cleared since the installation, by kind.',
@@ -70,6 +81,11 @@ export function createMetrics(deps: {
     if (backlog === undefined) return;
     unfinished.set(backlog.unfinishedDeliveries);
     oldest.set(backlog.oldestSeconds);
+    const tail = await measureRollupTail(deps.sql).catch(() => undefined);
+    if (tail !== undefined) {
+      deltas.set(tail.deltas);
+      oldestDelta.set(tail.oldestSeconds);
+    }
     for (const row of await readRetentionProgress(deps.sql).catch(() => [])) {
       removed.set({ kind: row.kind }, row.removed);
       lastRun.set({ kind: row.kind }, (row.finishedAt ?? 0) / 1000);

@@ -42,6 +42,7 @@ import { localAddressOf } from './lib/listen.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
 import type { Metrics, MetricsServer } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
+import { startRollupFolder } from './rollup-folder.ts';
 import { createSecretsCheck } from './secrets-check.ts';
 
 export interface ServiceSettings {
@@ -248,7 +249,10 @@ interface Background {
   readonly stop: () => Promise<void>;
 }
 
-/** Starts everything that works without a request: the Temporal connection with its worker, the relay, housekeeping. */
+/**
+ * Starts everything that works without a request: the Temporal connection with its worker, the relay, the folder of
+ * roll-ups, housekeeping.
+ */
 function startBackground(
   settings: ServiceSettings,
   { sql, intakeSql }: { readonly sql: Sql; readonly intakeSql: Sql },
@@ -293,6 +297,7 @@ function startBackground(
   });
   const results = listenToResults(settings.databaseUrl, (result) => void workflows.receiveResult(result));
   const relay = startRelay({ sql, workflows, logger, ...settings.relay });
+  const folder = startRollupFolder(sql, logger);
   const housekeeping = startHousekeeping(sql, logger);
   return {
     connection,
@@ -300,6 +305,7 @@ function startBackground(
     relay,
     stop: async () => {
       await relay.stop();
+      await folder.stop();
       await housekeeping.stop();
       await workflows.drain();
       await connection.stop();

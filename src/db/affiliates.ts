@@ -140,8 +140,8 @@ const totals = (sql: Sql, appId: AppId) => sql.fragment`
   left join lateral (
     select sum(clicks)::bigint as clicks, sum(installs)::bigint as installs,
            sum(commission_cents)::bigint as commission_cents
-      from rollups
-     where app_id = ${appId} and scope = 'affiliate' and scope_id = p.id and bucket_at = '-infinity') t on true`;
+      from rollup_totals
+     where app_id = ${appId} and scope = 'affiliate' and scope_id = p.id) t on true`;
 
 const listColumns = (sql: Sql) => sql.fragment`
   p.id, p.name, p.email, p.status, p.default_commission_rate_bps, p.external_id, p.created_at,
@@ -239,7 +239,12 @@ export async function listAffiliatesByName(
 
 /**
  * Returns the affiliates with the highest earnings of all time; of equal ones the oldest first. Every affiliate has its
- * row in `rollups` from its creation, ordered by an index, so this reads no more rows than it returns.
+ * row in `rollups` from its creation, ordered by an index, so this reads no more rows than it returns, and those of the
+ * affiliates with earnings in the tail.
+ *
+ * The parts of the statement: `tail` is what the tail adds, `leaders` the first rows of the index, as many more as the tail
+ * has affiliates, because it may lower their earnings: any other affiliate is behind `limit` leaders that the tail does not
+ * change. `parts` are the stored earnings of both and the tail; grouping needs no join that a plan could get wrong.
  */
 export async function listTopEarners(
   sql: Sql,
@@ -250,12 +255,27 @@ export async function listTopEarners(
   const ofStatus =
     filter.status === null ? sql.fragment`` : sql.fragment`and r.affiliate_status = ${filter.status}`;
   return await sql<AffiliateListRow>`
-    with top as (
-      select r.scope_id, r.rank_value as earned
+    with tail as materialized (
+      select scope_id as id, sum(commission_cents)::bigint as cents
+        from rollup_tail where app_id = ${appId} and scope = 'affiliate' and commission_cents <> 0 group by 1
+    ), leaders as materialized (
+      select r.scope_id as id
         from rollups r
-       where r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity' and r.shard = 0
-             ${ofStatus}
-       order by r.rank_value desc, r.scope_id limit ${limit}
+       where r.app_id = ${appId} and r.scope = 'affiliate' and r.bucket_at = '-infinity' ${ofStatus}
+       order by r.rank_value desc, r.scope_id limit ${limit} + (select count(*) from tail)
+    ), parts as (
+      select r.scope_id as id, r.rank_value as cents, true as is_stored
+        from (select id from leaders union select id from tail) c
+       cross join lateral (select * from rollups r
+                            where r.app_id = ${appId} and r.scope = 'affiliate' and r.scope_id = c.id
+                              and r.bucket_at = '-infinity' offset 0) r
+       where true ${ofStatus}
+      union all
+      select id, cents, false from tail
+    ), top as (
+      select id as scope_id, sum(cents) as earned
+        from parts group by id having bool_or(is_stored)
+       order by earned desc, id limit ${limit}
     ), p as (
       -- One index lookup per row: with a generic plan, a join would read all affiliates.
       select a.*, top.earned from top cross join lateral (select * from affiliates a where a.id = top.scope_id offset 0) a

@@ -59,8 +59,8 @@ export async function readIdentityOverlap(sql: Sql, appId: AppId, samples: numbe
     ), shared as (
       select customer_user_id from billing where is_shared union select customer_user_id from identified where is_shared
     ), paid as (
-      select coalesce(sum(paid_users), 0)::bigint as users from rollups
-       where app_id = ${appId} and scope = 'app' and scope_id = ${appId} and bucket_at = '-infinity'
+      select coalesce(sum(paid_users), 0)::bigint as users from rollup_totals
+       where app_id = ${appId} and scope = 'app' and scope_id = ${appId}
     )
     select exists (select from billing) as billed, exists (select from identified) as identified,
            greatest((select count(*) from shared), paid.users) as overlap_count,

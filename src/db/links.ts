@@ -181,22 +181,17 @@ export async function listLinks(
            (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
       from p
       left join lateral (
-        select sum(clicks)::bigint as clicks from rollups
-         where app_id = ${appId} and scope = 'link' and scope_id = p.id and bucket_at = '-infinity') t on true
+        select sum(clicks)::bigint as clicks from rollup_totals
+         where app_id = ${appId} and scope = 'link' and scope_id = p.id) t on true
      order by p.created_at, p.id`;
   return pageOf(rows, limit);
 }
 
 /**
- * Number of links per shard that are considered for the most clicked ones. At least the largest `limit`: if fewer are
- * found, no other link has clicks.
- */
-const LINKS_OF_A_SHARD = 50;
-
-/**
  * Returns the links with the most clicks, of an app or of one affiliate. Links without clicks follow, the oldest first.
- * A link's clicks are in eight shards, so the statement sums the shards of all links that lead in any shard. A link
- * that leads in none is not considered: it has fewer clicks than the fiftieth links of all shards together.
+ *
+ * The parts of the statement: `tail` is what the tail adds, `leaders` the first rows of the index. The tail never lowers
+ * clicks, so a link in neither has fewer than `limit` others. `parts` are the stored clicks of both and the tail.
  */
 export async function listTopLinks(
   sql: Sql,
@@ -207,22 +202,25 @@ export async function listTopLinks(
   const ranked =
     affiliateId === null ? sql.fragment`` : sql.fragment`and r.link_affiliate_id = ${affiliateId}`;
   const owned = affiliateId === null ? sql.fragment`` : sql.fragment`and l.affiliate_id = ${affiliateId}`;
+  const unfolded = affiliateId === null ? sql.fragment`` : sql.fragment`and affiliate_id = ${affiliateId}`;
   return await sql<LinkListRow>`
-    with leaders as (
-      select distinct lead.scope_id
-        from generate_series(0, 7) s (shard)
-       cross join lateral (
-         select r.scope_id from rollups r
-          where r.app_id = ${appId} and r.scope = 'link' and r.bucket_at = '-infinity' and r.shard = s.shard
-            and r.rank_value > 0 ${ranked}
-          order by r.rank_value desc limit ${LINKS_OF_A_SHARD}) lead
+    with tail as materialized (
+      select scope_id as id, sum(clicks) as clicks
+        from rollup_tail where app_id = ${appId} and scope = 'link' and scope_id is not null and clicks > 0 ${unfolded} group by 1
+    ), leaders as materialized (
+      select r.scope_id as id from rollups r
+       where r.app_id = ${appId} and r.scope = 'link' and r.bucket_at = '-infinity' and r.rank_value > 0 ${ranked}
+       order by r.rank_value desc, r.scope_id limit ${limit}
+    ), parts as (
+      select r.scope_id as id, r.rank_value as clicks
+        from (select id from leaders union select id from tail) c
+       cross join lateral (select * from rollups r
+                            where r.app_id = ${appId} and r.scope = 'link' and r.scope_id = c.id
+                              and r.bucket_at = '-infinity' offset 0) r
+      union all
+      select id, clicks from tail
     ), clicked as (
-      select c.scope_id as id, t.clicks
-        from leaders c
-       cross join lateral (
-         select sum(clicks)::bigint as clicks from rollups
-          where app_id = ${appId} and scope = 'link' and scope_id = c.scope_id and bucket_at = '-infinity') t
-       order by t.clicks desc, c.scope_id limit ${limit}
+      select id, sum(clicks)::bigint as clicks from parts group by id order by 2 desc, id limit ${limit}
     ), others as (
       select l.id, 0::bigint as clicks
         from links l

@@ -32,14 +32,14 @@ const sums = (sql: Sql) => sql.fragment`
   coalesce(t.matured_cents, 0)::float8 as matured_cents, coalesce(t.paid_cents, 0)::float8 as paid_cents,
   coalesce(t.commission_cents, 0)::float8 as lifetime_cents`;
 
-/** The all-time sums of an app or an affiliate, from `rollups`. */
+/** The all-time sums of an app or an affiliate. */
 const allTime = (sql: Sql, appId: AppId, scope: 'app' | 'affiliate', scopeId: string) => sql.fragment`
   (select sum(clicks)::bigint as clicks, sum(installs)::bigint as installs, sum(identified)::bigint as identified,
           sum(paid_users)::bigint as paid_users, sum(revenue_cents)::bigint as revenue_cents,
           sum(commission_cents)::bigint as commission_cents, sum(matured_cents)::bigint as matured_cents,
           sum(paid_cents)::bigint as paid_cents
-     from rollups
-    where app_id = ${appId} and scope = ${scope} and scope_id = ${scopeId} and bucket_at = '-infinity') t`;
+     from rollup_totals
+    where app_id = ${appId} and scope = ${scope} and scope_id = ${scopeId}) t`;
 
 /** Returns an app's sums of all time, from one snapshot. */
 export async function readAppTotals(sql: Sql, appId: AppId): Promise<AppTotals> {

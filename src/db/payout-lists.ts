@@ -60,8 +60,8 @@ export async function previewPayouts(
   return await sql<PreviewRow>`
     with payable as (
       select scope_id as affiliate_id, matured_cents as cents, matured_count as items
-        from rollups
-       where app_id = ${appId} and scope = 'affiliate' and bucket_at = '-infinity' and shard = 0 and matured_count > 0
+        from rollup_totals
+       where app_id = ${appId} and scope = 'affiliate' and (matured_count <> 0 or matured_cents <> 0)
       union all
       select affiliate_id, amount_cents, 1 from commissions
        where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)}
@@ -115,8 +115,8 @@ export async function previewEarlierPayouts(
                       (select count(*) from paid_since)) > ${examines}::bigint as is_too_much
     ), owed as (
       select scope_id as affiliate_id, matured_cents as cents, matured_count as items
-        from rollups
-       where app_id = ${appId} and scope = 'affiliate' and bucket_at = '-infinity' and shard = 0 and matured_count > 0
+        from rollup_totals
+       where app_id = ${appId} and scope = 'affiliate' and (matured_count <> 0 or matured_cents <> 0)
       union all select affiliate_id, -amount_cents, -1 from later
       union all select affiliate_id, amount_cents, 1 from overdue
       union all select affiliate_id, amount_cents, 1 from paid_since

@@ -28,21 +28,7 @@ create domain secret_id as text collate "C" CHECK ((VALUE ~ '^sec_[0-7][0-9a-hjk
 
 -- Types
 
-create type rollup_delta as (
-  app_id app_id,
-  affiliate_id affiliate_id,
-  link_id link_id,
-  at timestamp with time zone,
-  clicks bigint,
-  installs bigint,
-  identified bigint,
-  paid_users bigint,
-  revenue_cents bigint,
-  commission_cents bigint,
-  matured_cents bigint,
-  paid_cents bigint,
-  matured_count bigint
-);
+
 
 -- Tables
 
@@ -186,7 +172,7 @@ create table attributions (
   constraint attributions_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text]))),
   constraint attributions_sdk_check CHECK ((sdk ~ '^[a-z-]{1,20}/[0-9A-Za-z.+-]{1,30}$'::text))
 );
-CREATE TRIGGER attributions_roll_up AFTER INSERT ON attributions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION roll_up_attributions();
+CREATE TRIGGER attributions_roll_up AFTER INSERT ON attributions FOR EACH ROW EXECUTE FUNCTION roll_up_attribution();
 
 create table bindings (
   id binding_id not null,
@@ -206,8 +192,9 @@ create table bindings (
 );
 CREATE INDEX bindings_to_heal ON bindings USING btree (COALESCE(relayed_at, created_at)) WHERE (healed_at IS NULL);
 CREATE TRIGGER bindings_immutable BEFORE UPDATE ON bindings FOR EACH ROW WHEN ((((old.attribution_id)::text <> (new.attribution_id)::text) OR (old.customer_user_id <> new.customer_user_id) OR ((old.first_paid_at IS NOT NULL) AND (old.first_paid_at IS DISTINCT FROM new.first_paid_at)))) EXECUTE FUNCTION forbid_binding_change();
-CREATE TRIGGER bindings_roll_up AFTER INSERT ON bindings REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION roll_up_bindings();
-CREATE TRIGGER bindings_roll_up_paid AFTER UPDATE ON bindings REFERENCING OLD TABLE AS before NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION roll_up_paid_users();
+CREATE TRIGGER bindings_roll_up AFTER INSERT ON bindings FOR EACH ROW EXECUTE FUNCTION roll_up_binding();
+CREATE TRIGGER bindings_roll_up_paid AFTER UPDATE OF first_paid_at ON bindings FOR EACH ROW WHEN (((old.first_paid_at IS NULL) AND (new.first_paid_at IS NOT NULL))) EXECUTE FUNCTION roll_up_paid_user();
+CREATE TRIGGER bindings_roll_up_paid_new AFTER INSERT ON bindings FOR EACH ROW WHEN ((new.first_paid_at IS NOT NULL)) EXECUTE FUNCTION roll_up_paid_user();
 
 create table clicks (
   id click_id not null,
@@ -312,7 +299,7 @@ CREATE CONSTRAINT TRIGGER commissions_check_reversal AFTER INSERT ON commissions
 CREATE TRIGGER commissions_guard BEFORE UPDATE ON commissions FOR EACH ROW EXECUTE FUNCTION guard_commission_update();
 CREATE TRIGGER commissions_no_delete BEFORE DELETE OR TRUNCATE ON commissions FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE TRIGGER commissions_paid_has_item AFTER UPDATE ON commissions REFERENCING NEW TABLE AS commissions_after FOR EACH STATEMENT EXECUTE FUNCTION check_paid_has_item();
-CREATE TRIGGER commissions_roll_up AFTER INSERT ON commissions REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION roll_up_new_commissions();
+CREATE TRIGGER commissions_roll_up AFTER INSERT ON commissions FOR EACH ROW EXECUTE FUNCTION roll_up_commission();
 CREATE TRIGGER commissions_roll_up_status AFTER UPDATE ON commissions REFERENCING OLD TABLE AS before NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION roll_up_commission_status();
 
 create table deferred_clicks (
@@ -791,31 +778,49 @@ create table revenue_entries (
 );
 CREATE INDEX revenue_entries_by_reprocess_run ON revenue_entries USING btree (reprocess_run_id) WHERE (reprocess_run_id IS NOT NULL);
 CREATE TRIGGER revenue_entries_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON revenue_entries FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
-CREATE TRIGGER revenue_entries_roll_up AFTER INSERT ON revenue_entries REFERENCING NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION roll_up_revenue();
+CREATE TRIGGER revenue_entries_roll_up AFTER INSERT ON revenue_entries FOR EACH ROW EXECUTE FUNCTION roll_up_revenue();
 
 create table rollup_blocks (
   app_id app_id not null,
   scope text collate "C" not null,
   scope_id text collate "C" not null,
   block_at timestamp with time zone not null,
-  shard smallint not null,
   clicks bigint not null default 0,
   installs bigint not null default 0,
   identified bigint not null default 0,
   paid_users bigint not null default 0,
   revenue_cents bigint not null default 0,
   commission_cents bigint not null default 0,
-  constraint rollup_blocks_pkey PRIMARY KEY (app_id, scope, scope_id, block_at, shard),
-  constraint rollup_blocks_scope_check CHECK ((scope = ANY (ARRAY['app'::text, 'affiliate'::text, 'link'::text]))),
-  constraint rollup_blocks_shard_check CHECK (((shard >= 0) AND (shard <= 7)))
+  constraint rollup_blocks_pkey PRIMARY KEY (app_id, scope, scope_id, block_at),
+  constraint rollup_blocks_scope_check CHECK ((scope = ANY (ARRAY['app'::text, 'affiliate'::text, 'link'::text])))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, autovacuum_analyze_scale_factor=0.05);
+
+create table rollup_deltas (
+  created_at timestamp with time zone not null default now(),
+  id uuid not null default gen_random_uuid(),
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  link_id link_id,
+  bucket_at timestamp with time zone,
+  clicks bigint not null default 0,
+  installs bigint not null default 0,
+  identified bigint not null default 0,
+  paid_users bigint not null default 0,
+  revenue_cents bigint not null default 0,
+  commission_cents bigint not null default 0,
+  matured_cents bigint not null default 0,
+  paid_cents bigint not null default 0,
+  matured_count bigint not null default 0,
+  constraint rollup_deltas_pkey PRIMARY KEY (created_at, id)
+) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000, autovacuum_vacuum_cost_delay=0);
+CREATE INDEX rollup_deltas_by_affiliate ON rollup_deltas USING btree (app_id, affiliate_id);
+CREATE INDEX rollup_deltas_by_link ON rollup_deltas USING btree (link_id) WHERE (link_id IS NOT NULL);
 
 create table rollups (
   app_id app_id not null,
   scope text collate "C" not null,
   scope_id text collate "C" not null,
   bucket_at timestamp with time zone not null,
-  shard smallint not null,
   clicks bigint not null default 0,
   installs bigint not null default 0,
   identified bigint not null default 0,
@@ -828,15 +833,14 @@ create table rollups (
   rank_value bigint,
   link_affiliate_id affiliate_id,
   affiliate_status text,
-  constraint rollups_pkey PRIMARY KEY (app_id, scope, scope_id, bucket_at, shard),
-  constraint rollups_scope_check CHECK ((scope = ANY (ARRAY['app'::text, 'affiliate'::text, 'link'::text]))),
-  constraint rollups_shard_check CHECK (((shard >= 0) AND (shard <= 7)))
+  constraint rollups_pkey PRIMARY KEY (app_id, scope, scope_id, bucket_at),
+  constraint rollups_scope_check CHECK ((scope = ANY (ARRAY['app'::text, 'affiliate'::text, 'link'::text])))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, autovacuum_analyze_scale_factor=0.05);
-CREATE INDEX rollups_payable ON rollups USING btree (app_id, scope_id) WHERE ((scope = 'affiliate'::text) AND (bucket_at = '-infinity'::timestamp with time zone) AND (shard = 0) AND (matured_count > 0));
-CREATE INDEX rollups_top_earners ON rollups USING btree (app_id, rank_value DESC, scope_id) WHERE ((scope = 'affiliate'::text) AND (bucket_at = '-infinity'::timestamp with time zone) AND (shard = 0));
-CREATE INDEX rollups_top_earners_by_status ON rollups USING btree (app_id, affiliate_status, rank_value DESC, scope_id) WHERE ((scope = 'affiliate'::text) AND (bucket_at = '-infinity'::timestamp with time zone) AND (shard = 0));
-CREATE INDEX rollups_top_links ON rollups USING btree (app_id, shard, rank_value DESC, scope_id) WHERE ((scope = 'link'::text) AND (bucket_at = '-infinity'::timestamp with time zone));
-CREATE INDEX rollups_top_links_of_affiliate ON rollups USING btree (app_id, link_affiliate_id, shard, rank_value DESC, scope_id) WHERE ((scope = 'link'::text) AND (bucket_at = '-infinity'::timestamp with time zone));
+CREATE INDEX rollups_payable ON rollups USING btree (app_id, scope_id) WHERE ((scope = 'affiliate'::text) AND (bucket_at = '-infinity'::timestamp with time zone) AND ((matured_count <> 0) OR (matured_cents <> 0)));
+CREATE INDEX rollups_top_earners ON rollups USING btree (app_id, rank_value DESC, scope_id) WHERE ((scope = 'affiliate'::text) AND (bucket_at = '-infinity'::timestamp with time zone));
+CREATE INDEX rollups_top_earners_by_status ON rollups USING btree (app_id, affiliate_status, rank_value DESC, scope_id) WHERE ((scope = 'affiliate'::text) AND (bucket_at = '-infinity'::timestamp with time zone));
+CREATE INDEX rollups_top_links ON rollups USING btree (app_id, rank_value DESC, scope_id) WHERE ((scope = 'link'::text) AND (bucket_at = '-infinity'::timestamp with time zone));
+CREATE INDEX rollups_top_links_of_affiliate ON rollups USING btree (app_id, link_affiliate_id, rank_value DESC, scope_id) WHERE ((scope = 'link'::text) AND (bucket_at = '-infinity'::timestamp with time zone));
 
 create table sdk_keys (
   id key_id not null,
@@ -1016,6 +1020,85 @@ UNION ALL
         END AS matured_count
    FROM commissions;
 
+create view rollup_tail as
+ SELECT rollup_deltas.app_id,
+    ('app' COLLATE "C") AS scope,
+    (rollup_deltas.app_id)::text AS scope_id,
+    rollup_deltas.affiliate_id,
+    rollup_deltas.bucket_at,
+    rollup_deltas.clicks,
+    rollup_deltas.installs,
+    rollup_deltas.identified,
+    rollup_deltas.paid_users,
+    rollup_deltas.revenue_cents,
+    rollup_deltas.commission_cents,
+    rollup_deltas.matured_cents,
+    rollup_deltas.paid_cents,
+    rollup_deltas.matured_count
+   FROM rollup_deltas
+UNION ALL
+ SELECT rollup_deltas.app_id,
+    ('affiliate' COLLATE "C") AS scope,
+    (rollup_deltas.affiliate_id)::text AS scope_id,
+    rollup_deltas.affiliate_id,
+    rollup_deltas.bucket_at,
+    rollup_deltas.clicks,
+    rollup_deltas.installs,
+    rollup_deltas.identified,
+    rollup_deltas.paid_users,
+    rollup_deltas.revenue_cents,
+    rollup_deltas.commission_cents,
+    rollup_deltas.matured_cents,
+    rollup_deltas.paid_cents,
+    rollup_deltas.matured_count
+   FROM rollup_deltas
+UNION ALL
+ SELECT rollup_deltas.app_id,
+    ('link' COLLATE "C") AS scope,
+    (rollup_deltas.link_id)::text AS scope_id,
+    rollup_deltas.affiliate_id,
+    rollup_deltas.bucket_at,
+    rollup_deltas.clicks,
+    rollup_deltas.installs,
+    rollup_deltas.identified,
+    rollup_deltas.paid_users,
+    rollup_deltas.revenue_cents,
+    rollup_deltas.commission_cents,
+    rollup_deltas.matured_cents,
+    rollup_deltas.paid_cents,
+    rollup_deltas.matured_count
+   FROM rollup_deltas;
+
+create view rollup_totals as
+ SELECT rollups.app_id,
+    rollups.scope,
+    rollups.scope_id,
+    rollups.clicks,
+    rollups.installs,
+    rollups.identified,
+    rollups.paid_users,
+    rollups.revenue_cents,
+    rollups.commission_cents,
+    rollups.matured_cents,
+    rollups.paid_cents,
+    rollups.matured_count
+   FROM rollups
+  WHERE (rollups.bucket_at = '-infinity'::timestamp with time zone)
+UNION ALL
+ SELECT rollup_tail.app_id,
+    rollup_tail.scope,
+    rollup_tail.scope_id,
+    rollup_tail.clicks,
+    rollup_tail.installs,
+    rollup_tail.identified,
+    rollup_tail.paid_users,
+    rollup_tail.revenue_cents,
+    rollup_tail.commission_cents,
+    rollup_tail.matured_cents,
+    rollup_tail.paid_cents,
+    rollup_tail.matured_count
+   FROM rollup_tail;
+
 -- Functions
 
 CREATE OR REPLACE FUNCTION add_to_payment()
@@ -1029,119 +1112,6 @@ begin
          corrected_cents = p.corrected_cents - case when new.kind = 'correction' then new.amount_cents else 0 end
    where p.id = new.payment_id;
   return null;
-end $function$;
-
-CREATE OR REPLACE FUNCTION add_to_rollups(deltas rollup_delta[])
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-declare
-  d rollup_delta;
-  is_money boolean;
-  is_timed boolean;
-begin
-  if cardinality(deltas) = 1 then
-    d := deltas[1];
-    is_money := d.commission_cents <> 0 or d.matured_cents <> 0 or d.paid_cents <> 0 or d.matured_count <> 0;
-    is_timed := d.clicks <> 0 or d.installs <> 0 or d.identified <> 0 or d.paid_users <> 0 or d.revenue_cents <> 0
-                or d.commission_cents <> 0;
-    insert into rollups as r (app_id, scope, scope_id, bucket_at, shard, clicks, installs, identified, paid_users,
-                              revenue_cents, commission_cents, matured_cents, paid_cents, matured_count, rank_value,
-                              link_affiliate_id)
-    select d.app_id, v.scope, v.scope_id, v.bucket_at,
-           case when v.scope = 'affiliate' and is_money then 0 else pg_backend_pid() % 8 end,
-           d.clicks, d.installs, d.identified, d.paid_users, d.revenue_cents, d.commission_cents,
-           d.matured_cents * v.is_total, d.paid_cents * v.is_total, d.matured_count * v.is_total,
-           case when v.is_total = 0 then null when v.scope = 'link' then d.clicks
-                when v.scope = 'affiliate' and is_money then d.commission_cents end,
-           case when v.scope = 'link' and v.is_total = 1 then d.affiliate_id end
-      from (values ('app', d.app_id::text, timestamptz '-infinity', 1),
-                   ('app', d.app_id::text, rollup_bucket(d.at), 0),
-                   ('link', d.link_id::text, '-infinity', 1),
-                   ('link', d.link_id::text, rollup_bucket(d.at), 0),
-                   ('affiliate', d.affiliate_id::text, '-infinity', 1),
-                   ('affiliate', d.affiliate_id::text, rollup_bucket(d.at), 0)) v (scope, scope_id, bucket_at, is_total)
-     where v.scope_id is not null and (v.is_total = 1 or is_timed)
-    on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
-      clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
-      identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
-      revenue_cents = r.revenue_cents + excluded.revenue_cents,
-      commission_cents = r.commission_cents + excluded.commission_cents,
-      matured_cents = r.matured_cents + excluded.matured_cents, paid_cents = r.paid_cents + excluded.paid_cents,
-      matured_count = r.matured_count + excluded.matured_count, rank_value = r.rank_value + coalesce(excluded.rank_value, 0);
-    if is_timed then
-      insert into rollup_blocks as r (app_id, scope, scope_id, block_at, shard, clicks, installs, identified, paid_users,
-                                      revenue_cents, commission_cents)
-      select d.app_id, v.scope, v.scope_id, rollup_block(d.at), pg_backend_pid() % 8,
-             d.clicks, d.installs, d.identified, d.paid_users, d.revenue_cents, d.commission_cents
-        from (values ('app', d.app_id::text), ('link', d.link_id::text), ('affiliate', d.affiliate_id::text))
-             v (scope, scope_id)
-       where v.scope_id is not null
-      on conflict (app_id, scope, scope_id, block_at, shard) do update set
-        clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
-        identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
-        revenue_cents = r.revenue_cents + excluded.revenue_cents,
-        commission_cents = r.commission_cents + excluded.commission_cents;
-    end if;
-    return;
-  end if;
-
-  insert into rollups as r (app_id, scope, scope_id, bucket_at, shard, clicks, installs, identified, paid_users,
-                            revenue_cents, commission_cents, matured_cents, paid_cents, matured_count, rank_value,
-                            link_affiliate_id)
-  select x.app_id, s.scope, s.scope_id, b.bucket_at,
-         case when s.scope = 'affiliate' and s.money then 0 else pg_backend_pid() % 8 end as shard,
-         sum(x.clicks), sum(x.installs), sum(x.identified), sum(x.paid_users), sum(x.revenue_cents),
-         sum(x.commission_cents), sum(x.matured_cents * b.is_total), sum(x.paid_cents * b.is_total),
-         sum(x.matured_count * b.is_total),
-         case when b.is_total = 0 then null when s.scope = 'link' then sum(x.clicks)
-              when s.scope = 'affiliate' then sum(x.commission_cents) filter (where s.money) end,
-         case when s.scope = 'link' and b.is_total = 1 then min(x.affiliate_id::text) end
-    from unnest(deltas) x
-   cross join lateral (values
-      ('app', x.app_id::text, false),
-      ('affiliate', x.affiliate_id::text, x.commission_cents <> 0 or x.matured_count <> 0 or x.paid_cents <> 0 or x.matured_cents <> 0),
-      ('link', x.link_id::text, false)) s (scope, scope_id, money)
-   cross join lateral (values (timestamptz '-infinity', 1), (rollup_bucket(x.at), 0)) b (bucket_at, is_total)
-   where s.scope_id is not null
-     and (b.is_total = 1 or x.clicks <> 0 or x.installs <> 0 or x.identified <> 0 or x.paid_users <> 0
-          or x.revenue_cents <> 0 or x.commission_cents <> 0)
-   group by 1, 2, 3, 4, 5, b.is_total
-   order by 1, rollup_lock_rank(s.scope), 3, 4, 5
-  on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
-    clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
-    identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
-    revenue_cents = r.revenue_cents + excluded.revenue_cents,
-    commission_cents = r.commission_cents + excluded.commission_cents,
-    matured_cents = r.matured_cents + excluded.matured_cents, paid_cents = r.paid_cents + excluded.paid_cents,
-    matured_count = r.matured_count + excluded.matured_count, rank_value = r.rank_value + coalesce(excluded.rank_value, 0);
-  insert into rollup_blocks as r (app_id, scope, scope_id, block_at, shard, clicks, installs, identified, paid_users,
-                                  revenue_cents, commission_cents)
-  select x.app_id, s.scope, s.scope_id, rollup_block(x.at), pg_backend_pid() % 8 as shard,
-         sum(x.clicks), sum(x.installs), sum(x.identified), sum(x.paid_users), sum(x.revenue_cents),
-         sum(x.commission_cents)
-    from unnest(deltas) x
-   cross join lateral (values ('app', x.app_id::text), ('affiliate', x.affiliate_id::text), ('link', x.link_id::text))
-              s (scope, scope_id)
-   where s.scope_id is not null
-     and (x.clicks <> 0 or x.installs <> 0 or x.identified <> 0 or x.paid_users <> 0 or x.revenue_cents <> 0
-          or x.commission_cents <> 0)
-   group by 1, 2, 3, 4, 5
-   order by 1, rollup_lock_rank(s.scope), 3, 4, 5
-  on conflict (app_id, scope, scope_id, block_at, shard) do update set
-    clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
-    identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
-    revenue_cents = r.revenue_cents + excluded.revenue_cents,
-    commission_cents = r.commission_cents + excluded.commission_cents;
-end $function$;
-
-CREATE OR REPLACE FUNCTION apply_rollup(deltas rollup_delta[])
- RETURNS void
- LANGUAGE plpgsql
-AS $function$
-begin
-  if current_setting('tributary.dry_run', true) = 'on' then return; end if;
-  perform add_to_rollups(deltas);
 end $function$;
 
 CREATE OR REPLACE FUNCTION check_correction()
@@ -1440,30 +1410,30 @@ CREATE OR REPLACE FUNCTION rank_affiliate()
  LANGUAGE plpgsql
 AS $function$
 begin
-  insert into rollups as r (app_id, scope, scope_id, bucket_at, shard, rank_value, affiliate_status)
-  values (new.app_id, 'affiliate', new.id, '-infinity', 0, 0, new.status)
-  on conflict (app_id, scope, scope_id, bucket_at, shard) do update set affiliate_status = excluded.affiliate_status;
+  insert into rollups as r (app_id, scope, scope_id, bucket_at, rank_value, affiliate_status)
+  values (new.app_id, 'affiliate', new.id, '-infinity', 0, new.status)
+  on conflict (app_id, scope, scope_id, bucket_at) do update set affiliate_status = excluded.affiliate_status;
   return null;
 end $function$;
 
-CREATE OR REPLACE FUNCTION roll_up_attributions()
+CREATE OR REPLACE FUNCTION roll_up_attribution()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform apply_rollup(array(select row(app_id, affiliate_id, link_id, first_open_at, 0, 1, 0, 0, 0, 0, 0, 0, 0)::rollup_delta
-                               from added));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, installs)
+  values (new.app_id, new.affiliate_id, new.link_id, rollup_bucket(new.first_open_at), 1);
   return null;
 end $function$;
 
-CREATE OR REPLACE FUNCTION roll_up_bindings()
+CREATE OR REPLACE FUNCTION roll_up_binding()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform apply_rollup(array(
-    select row(b.app_id, a.affiliate_id, a.link_id, b.identified_at, 0, 0, 1, 0, 0, 0, 0, 0, 0)::rollup_delta
-      from added b join attributions a on a.id = b.attribution_id));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, identified)
+  select new.app_id, affiliate_id, link_id, rollup_bucket(new.identified_at), 1
+    from attributions where id = new.attribution_id;
   return null;
 end $function$;
 
@@ -1472,8 +1442,22 @@ CREATE OR REPLACE FUNCTION roll_up_clicks()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform apply_rollup(array(select row(app_id, affiliate_id, link_id, clicked_at, 1, 0, 0, 0, 0, 0, 0, 0, 0)::rollup_delta
-                               from added where not is_bot));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, clicks)
+  select app_id, affiliate_id, link_id, rollup_bucket(clicked_at), count(*)
+    from added where not is_bot group by 1, 2, 3, 4;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION roll_up_commission()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, commission_cents, matured_cents, paid_cents,
+                             matured_count)
+  values (new.app_id, new.affiliate_id, new.link_id, rollup_bucket(new.occurred_at), new.amount_cents,
+          case new.status when 'matured' then new.amount_cents else 0 end,
+          case new.status when 'paid' then new.amount_cents else 0 end, (new.status = 'matured')::int);
   return null;
 end $function$;
 
@@ -1482,37 +1466,24 @@ CREATE OR REPLACE FUNCTION roll_up_commission_status()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform apply_rollup(array(
-    select row(n.app_id, n.affiliate_id, n.link_id, n.occurred_at, 0, 0, 0, 0, 0, 0,
-               (case n.status when 'matured' then n.amount_cents else 0 end) - (case o.status when 'matured' then n.amount_cents else 0 end),
-               (case n.status when 'paid' then n.amount_cents else 0 end) - (case o.status when 'paid' then n.amount_cents else 0 end),
-               (n.status = 'matured')::int - (o.status = 'matured')::int)::rollup_delta
-      from changed n join before o on o.id = n.id where o.status <> n.status));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, matured_cents, paid_cents, matured_count)
+  select n.app_id, n.affiliate_id, n.link_id,
+         sum(case n.status when 'matured' then n.amount_cents else 0 end - case o.status when 'matured' then n.amount_cents else 0 end),
+         sum(case n.status when 'paid' then n.amount_cents else 0 end - case o.status when 'paid' then n.amount_cents else 0 end),
+         sum((n.status = 'matured')::int - (o.status = 'matured')::int)
+    from changed n join before o on o.id = n.id where o.status <> n.status
+   group by 1, 2, 3;
   return null;
 end $function$;
 
-CREATE OR REPLACE FUNCTION roll_up_new_commissions()
+CREATE OR REPLACE FUNCTION roll_up_paid_user()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform apply_rollup(array(
-    select row(app_id, affiliate_id, link_id, occurred_at, 0, 0, 0, 0, 0, amount_cents,
-               case status when 'matured' then amount_cents else 0 end, case status when 'paid' then amount_cents else 0 end,
-               case status when 'matured' then 1 else 0 end)::rollup_delta
-      from added));
-  return null;
-end $function$;
-
-CREATE OR REPLACE FUNCTION roll_up_paid_users()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-begin
-  perform apply_rollup(array(
-    select row(b.app_id, a.affiliate_id, a.link_id, b.first_paid_at, 0, 0, 0, 1, 0, 0, 0, 0, 0)::rollup_delta
-      from changed b join before o on o.id = b.id join attributions a on a.id = b.attribution_id
-     where o.first_paid_at is null and b.first_paid_at is not null));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, paid_users)
+  select new.app_id, affiliate_id, link_id, rollup_bucket(new.first_paid_at), 1
+    from attributions where id = new.attribution_id;
   return null;
 end $function$;
 
@@ -1521,8 +1492,8 @@ CREATE OR REPLACE FUNCTION roll_up_revenue()
  LANGUAGE plpgsql
 AS $function$
 begin
-  perform apply_rollup(array(select row(app_id, affiliate_id, link_id, occurred_at, 0, 0, 0, 0, amount_cents, 0, 0, 0, 0)::rollup_delta
-                               from added));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, revenue_cents)
+  values (new.app_id, new.affiliate_id, new.link_id, rollup_bucket(new.occurred_at), new.amount_cents);
   return null;
 end $function$;
 
@@ -1540,14 +1511,6 @@ CREATE OR REPLACE FUNCTION rollup_bucket(at timestamp with time zone)
  IMMUTABLE PARALLEL SAFE
 AS $function$
   select date_bin('15 minutes', at, timestamptz '2000-01-01 00:00:00+00')
-$function$;
-
-CREATE OR REPLACE FUNCTION rollup_lock_rank(scope text)
- RETURNS integer
- LANGUAGE sql
- IMMUTABLE PARALLEL SAFE
-AS $function$
-  select case scope when 'app' then 1 when 'link' then 2 else 3 end
 $function$;
 
 CREATE OR REPLACE FUNCTION same_payment(of_app app_id, of_environment environment, of_store text, refs text[])

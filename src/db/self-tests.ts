@@ -154,7 +154,7 @@ export interface AppActivity {
 }
 
 /**
- * Returns whether an app has an active link, and its counts since `since`, from at most four rows per day and shard.
+ * Returns whether an app has an active link, and its counts since `since`, from at most four rows per day and the tail.
  */
 export async function readAppActivity(sql: Sql, appId: AppId, since: number): Promise<AppActivity> {
   return await sql.one<AppActivity>`
@@ -162,8 +162,12 @@ export async function readAppActivity(sql: Sql, appId: AppId, since: number): Pr
              as has_active_link,
            coalesce(sum(clicks), 0)::bigint as clicks, coalesce(sum(installs), 0)::bigint as installs,
            coalesce(sum(identified), 0)::bigint as identified
-      from rollup_blocks
-     where app_id = ${appId} and scope = 'app' and scope_id = ${appId} and block_at >= rollup_block(${instant(since)}::timestamptz)`;
+      from (select clicks, installs, identified from rollup_blocks
+             where app_id = ${appId} and scope = 'app' and scope_id = ${appId}
+               and block_at >= rollup_block(${instant(since)}::timestamptz)
+            union all
+            select clicks, installs, identified from rollup_tail
+             where app_id = ${appId} and scope = 'app' and bucket_at >= rollup_block(${instant(since)}::timestamptz)) x`;
 }
 
 /** A currency of an app's payments, and the latest day with a rate. */

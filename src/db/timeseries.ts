@@ -54,34 +54,42 @@ const dateStarts = (sql: Sql, { from, to, interval, timezone }: TimeseriesReques
        from (select (d at time zone ${timezone}::text) - k * interval '30 minutes' as at from generate_series(0, 4) k) c
       where c.at at time zone ${timezone}::text >= d) start`;
 
-/** The scope and id whose sums are read. A link of another affiliate gives no id. */
-export function rollupKey(
+/**
+ * The scope whose sums are read, and an expression of its id, which is null for a link of another affiliate. The scope is a
+ * literal, so that Postgres plans for the tail of this scope alone.
+ */
+export function rollupScope(
   sql: Sql,
   appId: AppId,
   { affiliateId, linkId }: Pick<TimeseriesRequest, 'affiliateId' | 'linkId'>,
 ) {
   if (linkId !== null && affiliateId !== null) {
-    return sql.fragment`'link' as scope, (
+    return {
+      scope: sql.fragment`'link'`,
+      scopeId: sql.fragment`(
       -- By id alone: an index of the affiliate's links would be read from its beginning.
       select l.id::text from (select * from links where id = ${linkId} offset 0) l
-       where l.app_id = ${appId} and l.affiliate_id = ${affiliateId}) as scope_id`;
+       where l.app_id = ${appId} and l.affiliate_id = ${affiliateId})`,
+    };
   }
-  if (linkId !== null) return sql.fragment`'link' as scope, ${linkId}::text as scope_id`;
-  if (affiliateId !== null) return sql.fragment`'affiliate' as scope, ${affiliateId}::text as scope_id`;
-  return sql.fragment`'app' as scope, ${appId}::text as scope_id`;
+  if (linkId !== null) return { scope: sql.fragment`'link'`, scopeId: sql.fragment`${linkId}::text` };
+  if (affiliateId !== null)
+    return { scope: sql.fragment`'affiliate'`, scopeId: sql.fragment`${affiliateId}::text` };
+  return { scope: sql.fragment`'app'`, scopeId: sql.fragment`${appId}::text` };
 }
 
 /**
  * Returns the sums of each hour, day, week or month of a time zone that overlaps `from ≤ t < to`, with zeros for empty
  * ones. A quarter hour counts completely if it begins in `from ≤ t < to`, so nothing before `from` counts, and adjacent
- * spans share nothing. Each point adds whole blocks of six hours and the quarter hours at its ends: fewer than 170 rows
- * per shard, however old or busy the span. Returns undefined for a time zone that Postgres does not know.
+ * spans share nothing. Each point adds whole blocks of six hours, the quarter hours at its ends, fewer than 170 rows however
+ * old or busy the span, and its part of the tail. Returns undefined for a time zone that Postgres does not know.
  *
  * Offsets of time zones are multiples of 15 minutes. Where one was not (Liberia until 1972), a quarter hour counts
  * where it begins.
  *
  * The parts of the statement: `key` is whose sums are read, `starts` are the starts of the points, `spans` and `ends`
- * their limits, `blocks` and `parts` the split of each point into quarter hours and blocks.
+ * their limits, `blocks` and `parts` the split of each point into quarter hours and blocks, `sums` what is stored of each
+ * point and each delta of the tail, whose point is found by binary search.
  */
 export async function readTimeseries(
   sql: Sql,
@@ -90,9 +98,10 @@ export async function readTimeseries(
 ): Promise<TimeseriesPoint[] | undefined> {
   const from = instant(request.from);
   const to = instant(request.to);
+  const { scope, scopeId } = rollupScope(sql, appId, request);
   try {
     return await sql<TimeseriesPoint>`
-      with key as materialized (select ${rollupKey(sql, appId, request)}),
+      with key as materialized (select ${scopeId} as scope_id),
       starts as (${request.interval === 'hour' ? hourStarts(sql, request) : dateStarts(sql, request)}),
       spans as (select at, lead(at) over (order by at) as until from starts),
       ends as (
@@ -108,29 +117,37 @@ export async function readTimeseries(
         select at, starts_at, ends_at, case when first_at < last_at then first_at else ends_at end as blocks_from,
                case when first_at < last_at then last_at else ends_at end as blocks_to
           from blocks
+      ), starts_of_points as materialized (
+        select array_agg(at order by at) as at, array_agg(starts_at order by at) as starts_at from parts
+      ), sums as (
+        select p.at, x.*
+          from parts p
+         cross join key
+          left join lateral (
+            select clicks, installs, identified, paid_users, revenue_cents, commission_cents from rollups r
+             where r.app_id = ${appId} and r.scope = ${scope} and r.scope_id = key.scope_id
+               and r.bucket_at >= p.starts_at and r.bucket_at < p.blocks_from
+            union all
+            select clicks, installs, identified, paid_users, revenue_cents, commission_cents from rollup_blocks b
+             where b.app_id = ${appId} and b.scope = ${scope} and b.scope_id = key.scope_id
+               and b.block_at >= p.blocks_from and b.block_at < p.blocks_to
+            union all
+            select clicks, installs, identified, paid_users, revenue_cents, commission_cents from rollups r
+             where r.app_id = ${appId} and r.scope = ${scope} and r.scope_id = key.scope_id
+               and r.bucket_at >= p.blocks_to and r.bucket_at < p.ends_at) x on true
+        union all
+        select s.at[width_bucket(t.bucket_at, s.starts_at)], t.clicks, t.installs, t.identified, t.paid_users,
+               t.revenue_cents, t.commission_cents
+          from key cross join starts_of_points s cross join rollup_tail t
+         where t.app_id = ${appId} and t.scope = ${scope} and t.scope_id = key.scope_id
+           and t.bucket_at >= ${from}::timestamptz and t.bucket_at < ${to}::timestamptz
       )
-      select p.at, coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
-             coalesce(t.identified, 0) as identified, coalesce(t.paid_users, 0) as paid_users,
-             coalesce(t.revenue_cents, 0)::float8 as revenue_cents, coalesce(t.commission_cents, 0)::float8 as commission_cents
-        from parts p
-       cross join key
-        left join lateral (
-          select sum(x.clicks)::bigint as clicks, sum(x.installs)::bigint as installs,
-                 sum(x.identified)::bigint as identified, sum(x.paid_users)::bigint as paid_users,
-                 sum(x.revenue_cents)::bigint as revenue_cents, sum(x.commission_cents)::bigint as commission_cents
-            from (
-              select clicks, installs, identified, paid_users, revenue_cents, commission_cents from rollups r
-               where r.app_id = ${appId} and r.scope = key.scope and r.scope_id = key.scope_id
-                 and r.bucket_at >= p.starts_at and r.bucket_at < p.blocks_from
-              union all
-              select clicks, installs, identified, paid_users, revenue_cents, commission_cents from rollup_blocks b
-               where b.app_id = ${appId} and b.scope = key.scope and b.scope_id = key.scope_id
-                 and b.block_at >= p.blocks_from and b.block_at < p.blocks_to
-              union all
-              select clicks, installs, identified, paid_users, revenue_cents, commission_cents from rollups r
-               where r.app_id = ${appId} and r.scope = key.scope and r.scope_id = key.scope_id
-                 and r.bucket_at >= p.blocks_to and r.bucket_at < p.ends_at) x) t on true
-       order by p.at`;
+      select at, coalesce(sum(clicks), 0)::bigint as clicks, coalesce(sum(installs), 0)::bigint as installs,
+             coalesce(sum(identified), 0)::bigint as identified, coalesce(sum(paid_users), 0)::bigint as paid_users,
+             coalesce(sum(revenue_cents), 0)::float8 as revenue_cents,
+             coalesce(sum(commission_cents), 0)::float8 as commission_cents
+        from sums group by at
+       order by at`;
   } catch (error) {
     if (isRefusedValue(error)) return undefined;
     throw error;

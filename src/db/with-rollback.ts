@@ -19,7 +19,7 @@ export interface DryRun {
  * opens a new one: every connection of a dry run is read-only by default, and only its transaction may write. At the
  * end Postgres is asked whether it was the same transaction throughout. If not, this throws.
  *
- * The sums of dashboards are not updated in a dry run: that would lock their rows for the whole app.
+ * Rows of dashboard sums are not locked: what the facts of a dry run append to them is rolled back too.
  */
 export async function withRollback<T>(url: string, work: (dryRun: DryRun) => Promise<T>): Promise<T> {
   const sql = connect({
@@ -28,7 +28,6 @@ export async function withRollback<T>(url: string, work: (dryRun: DryRun) => Pro
     applicationName: 'tributary-dry-run',
     settings: {
       default_transaction_read_only: 'on',
-      'tributary.dry_run': 'on',
       lock_timeout: LOCK_TIMEOUT_MS,
       idle_in_transaction_session_timeout: IDLE_TIMEOUT_MS,
     },

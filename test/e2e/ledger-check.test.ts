@@ -184,10 +184,10 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     'rollups_equal_facts',
     'a changed sum of a dashboard',
     [
-      `update rollups set revenue_cents = revenue_cents + 1
-          where app_id = {mine} and scope = 'app' and bucket_at = '-infinity'
-            and shard = (select min(shard) from rollups where app_id = {mine} and scope = 'app' and bucket_at = '-infinity')
-         returning scope_id as id`,
+      `insert into rollups (app_id, scope, scope_id, bucket_at, revenue_cents)
+       values ({mine}, 'app', {mine}, '-infinity', 1)
+       on conflict (app_id, scope, scope_id, bucket_at) do update set revenue_cents = rollups.revenue_cents + 1
+       returning scope_id as id`,
     ],
   ],
   [

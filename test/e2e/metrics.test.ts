@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { connect } from '../../src/db/sql.ts';
+import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { startTestService } from '../support/service.ts';
@@ -39,6 +41,23 @@ test('the metrics report readiness and the backlog of deliveries', async () => {
   const text = await read();
   expect(text).toMatch(/tributary_unfinished_deliveries 1\n/);
   expect(text).toMatch(/tributary_oldest_unfinished_delivery_seconds 9\d\.?/);
+});
+
+test('the metrics report the facts that are not folded into the stored sums yet', async () => {
+  expect(await read()).toMatch(/tributary_rollup_deltas \d/);
+  const holder = connect({ url: service.database.url, max: 1 });
+  try {
+    // While another session has the turn, the folder stands still.
+    await holder`select pg_advisory_lock(hashtext('tributary'), hashtext('fold rollups'))`;
+    await founder.customer();
+    await service.sql`update rollup_deltas set created_at = now() - interval '90 seconds'`;
+    const text = await read();
+    expect(text).toMatch(/tributary_rollup_deltas [3-9]\n/);
+    expect(text).toMatch(/tributary_oldest_rollup_delta_seconds 9\d\.?/);
+  } finally {
+    await holder.close();
+  }
+  await eventually('the folder goes on', async () => /tributary_rollup_deltas 0\n/.test(await read()));
 });
 
 // @promise metrics-host

@@ -63,8 +63,8 @@ const clicksOf = (linkId: string) => api.sql<{
 
 async function countedClicks(linkId: string): Promise<number> {
   const { clicks } = await api.sql.one<{ clicks: number }>`
-    select coalesce(sum(clicks), 0)::bigint as clicks from rollups
-     where scope = 'link' and scope_id = ${linkId} and bucket_at = '-infinity'`;
+    select coalesce(sum(clicks), 0)::bigint as clicks from rollup_totals
+     where scope = 'link' and scope_id = ${linkId}`;
   return clicks;
 }
 

@@ -46,7 +46,7 @@ const identify = (deviceId: string, customerUserId: string, key = app.sdkKey, fi
 async function clicksOf(linkSlug: string): Promise<number> {
   const { clicks } = await api.sql.one<{ clicks: number }>`
     select coalesce(sum(r.clicks), 0)::bigint as clicks from links l
-      left join rollups r on r.scope = 'link' and r.scope_id = l.id and r.bucket_at = '-infinity'
+      left join rollup_totals r on r.scope = 'link' and r.scope_id = l.id
      where l.app_id = ${app.appId} and l.slug = ${linkSlug}`;
   return clicks;
 }

@@ -179,41 +179,40 @@ const ROWS_OF_PURCHASES = [
        from commissions where status = 'paid'`,
 ];
 
-/** Links up to this one are popular: they have clicks in every shard. */
-const LAST_POPULAR = id('link', '5000');
+/** How many of the latest quarter hours with clicks of a link are in the tail, as if the folder had stood still. */
+const UNFOLDED = 1_000;
 
-/** The sums that the triggers would have written: all in shard 0, except the all-time sums of popular links. */
+/** The sums that the triggers and the folder would have written. */
 function sums(): string[] {
   const columns = ['clicks', 'installs', 'identified', 'paid_users', 'revenue_cents', 'commission_cents'];
   const ofStatus = ['matured_cents', 'paid_cents', 'matured_count'];
   const sum = (names: readonly string[]) => names.map((name) => `sum(${name})`).join(', ');
   const all = [...columns, ...ofStatus];
-  // The part of a sum in one shard: all of it, or an eighth, with the remainder in the first.
-  const part = (name: string) =>
-    `case when link_id > ${LAST_POPULAR} then ${name} when shard = 0 then ${name} - 7 * (${name} / 8) else ${name} / 8 end`;
   const ofLinks = `select app_id, affiliate_id, link_id, rollup_bucket(at) as bucket_at, ${all
     .map((name) => `sum(${name}::int)::int as ${name}`)
     .join(', ')} from rollup_facts group by 1, 2, 3, 4`;
   const scopes = { app: 'app_id::text', affiliate: 'affiliate_id::text', link: 'link_id::text' };
   return [
     `create unlogged table story_sums as ${ofLinks}`,
+    `with latest as (
+       delete from story_sums where ctid in (select ctid from story_sums order by bucket_at desc limit ${UNFOLDED}) returning *)
+     insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, ${all.join(', ')})
+     select app_id, affiliate_id, link_id, bucket_at, ${all.join(', ')} from latest`,
     ...Object.entries(scopes).flatMap(([scope, scopeId]) => [
-      `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${columns.join(', ')})
-       select app_id, '${scope}', ${scopeId}, bucket_at, 0, ${scope === 'link' ? columns.join(', ') : sum(columns)}
+      `insert into rollups (app_id, scope, scope_id, bucket_at, ${columns.join(', ')})
+       select app_id, '${scope}', ${scopeId}, bucket_at, ${scope === 'link' ? columns.join(', ') : sum(columns)}
          from story_sums ${scope === 'link' ? '' : 'group by 1, 2, 3, 4'}`,
-      `insert into rollup_blocks (app_id, scope, scope_id, block_at, shard, ${columns.join(', ')})
-       select app_id, '${scope}', ${scopeId}, rollup_block(bucket_at), 0, ${sum(columns)} from story_sums group by 1, 2, 3, 4`,
+      `insert into rollup_blocks (app_id, scope, scope_id, block_at, ${columns.join(', ')})
+       select app_id, '${scope}', ${scopeId}, rollup_block(bucket_at), ${sum(columns)} from story_sums group by 1, 2, 3, 4`,
     ]),
-    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')})
-     select app_id, 'app', app_id::text, '-infinity', 0, ${sum(all)} from story_sums group by 1`,
-    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')}, rank_value, affiliate_status)
-     select a.app_id, 'affiliate', a.affiliate_id::text, '-infinity', 0, ${all.map((name) => `coalesce(sum(${name}), 0)`).join(', ')}, coalesce(sum(commission_cents), 0), a.status
+    `insert into rollups (app_id, scope, scope_id, bucket_at, ${all.join(', ')})
+     select app_id, 'app', app_id::text, '-infinity', ${sum(all)} from story_sums group by 1`,
+    `insert into rollups (app_id, scope, scope_id, bucket_at, ${all.join(', ')}, rank_value, affiliate_status)
+     select a.app_id, 'affiliate', a.affiliate_id::text, '-infinity', ${all.map((name) => `coalesce(sum(${name}), 0)`).join(', ')}, coalesce(sum(commission_cents), 0), a.status
        from story_affiliates a left join story_sums using (app_id, affiliate_id) group by a.app_id, a.affiliate_id, a.status`,
-    `insert into rollups (app_id, scope, scope_id, bucket_at, shard, ${all.join(', ')}, rank_value, link_affiliate_id)
-     select app_id, 'link', link_id::text, '-infinity', shard, ${all.map(part).join(', ')}, ${part('clicks')}, affiliate_id
-       from (select app_id, affiliate_id, link_id, ${all.map((name) => `sum(${name}) as ${name}`).join(', ')}
-               from story_sums group by 1, 2, 3) s
-       join generate_series(0, 7) shard on shard = 0 or link_id <= ${LAST_POPULAR}`,
+    `insert into rollups (app_id, scope, scope_id, bucket_at, ${all.join(', ')}, rank_value, link_affiliate_id)
+     select app_id, 'link', link_id::text, '-infinity', ${sum(all)}, sum(clicks), affiliate_id
+       from story_sums group by app_id, link_id, affiliate_id`,
   ];
 }
 
@@ -287,7 +286,7 @@ export async function createBigDatabase(): Promise<TestDatabase> {
       inTurn(other, [...PURCHASES, ...analyzed(ROWS_OF_PURCHASES)]),
     ]);
     await Promise.all([
-      inTurn(one, [...sums(), ...finish('rollups'), ...finish('rollup_blocks')]).then(() =>
+      inTurn(one, [...sums(), ...['rollups', 'rollup_blocks', 'rollup_deltas'].flatMap(finish)]).then(() =>
         finishRemaining(one),
       ),
       finishRemaining(other),

@@ -69,7 +69,7 @@ export async function insertEarning(
 
 /** Takes part of an earning back, as a refund at `occurredAt` does. Answers the id of the reversal. */
 export async function insertReversal(
-  api: TestApi,
+  api: Pick<TestApi, 'sql'>,
   earningId: string,
   row: { readonly amountCents: number; readonly occurredAt: number },
 ): Promise<string> {
@@ -96,7 +96,11 @@ export async function insertReversal(
  * Pays what is due to an affiliate by the clock of the database, without the workflow of an export. Returns the id of the
  * payout, or null when nothing was paid.
  */
-export async function payOut(api: TestApi, app: TestApp, affiliateId: string): Promise<string | null> {
+export async function payOut(
+  api: Pick<TestApi, 'sql'>,
+  app: Pick<TestApp, 'appId' | 'accountId'>,
+  affiliateId: string,
+): Promise<string | null> {
   const id = newId('payoutRequest');
   const { keyId } = await api.sql.one<{ keyId: KeyId }>`
     select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;

@@ -1,11 +1,12 @@
--- Sums for dashboards. Triggers update them in the statement that changes a fact, so no read counts rows. docs/rollups.md
--- gives the reasons for the keys and the orders.
+-- Sums for dashboards. A fact appends what it adds to them; the folder (src/rollup-folder.ts) adds that up every second; a
+-- read adds what is not folded yet. So no read counts rows, no fact waits for another one, and no sum is behind its facts.
+-- docs/rollups.md gives the reasons.
 
 ---------------------------------------------------------------------------------------------------------------------
--- Tables
+-- Stored sums, which only the folder and `rollups repair` change
 
 -- Sums of the app, of one affiliate or of one link (scope, scope_id).
--- Popular rows are updated all the time. Autovacuum starts after 2 % of the rows instead of 20 %, so that the dead versions
+-- Popular rows are updated every second. Autovacuum starts after 2 % of the rows instead of 20 %, so that the dead versions
 -- of a row stay within the free space of its page, where the next update reuses it.
 create table rollups (
   app_id           app_id not null,
@@ -13,9 +14,6 @@ create table rollups (
   scope_id         text collate "C" not null,
   -- '-infinity' for all time, otherwise the start of a quarter hour. Every time zone's offset is a multiple of that.
   bucket_at        timestamptz not null,
-  -- Spreads the clicks of a popular link over several rows. Commission sums of an affiliate are always in shard 0, where
-  -- one index can order affiliates by earnings.
-  shard            smallint not null check (shard between 0 and 7),
   clicks           bigint not null default 0,
   installs         bigint not null default 0,
   identified       bigint not null default 0,
@@ -28,25 +26,25 @@ create table rollups (
   matured_count    bigint not null default 0,
   -- The columns below order rows. They are null in rows without a place in an order: Postgres updates a row in place only
   -- while no indexed column changes, and `clicks` changes in every row that a click touches.
-  -- Rank: clicks in the all-time rows of links, commission_cents in the all-time row of an affiliate in shard 0.
+  -- Rank in the all-time rows: clicks of a link, commission_cents of an affiliate.
   rank_value        bigint,
   -- The affiliate of the link, in the all-time rows of links.
   link_affiliate_id affiliate_id,
-  -- The affiliate's status, in its all-time row in shard 0.
+  -- The affiliate's status, in its all-time row.
   affiliate_status  text,
-  primary key (app_id, scope, scope_id, bucket_at, shard)
+  primary key (app_id, scope, scope_id, bucket_at)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
         autovacuum_analyze_scale_factor = 0.05);
 create index rollups_payable on rollups (app_id, scope_id)
-  where scope = 'affiliate' and bucket_at = '-infinity' and shard = 0 and matured_count > 0;
-create index rollups_top_links on rollups (app_id, shard, rank_value desc, scope_id)
+  where scope = 'affiliate' and bucket_at = '-infinity' and (matured_count <> 0 or matured_cents <> 0);
+create index rollups_top_links on rollups (app_id, rank_value desc, scope_id)
   where scope = 'link' and bucket_at = '-infinity';
-create index rollups_top_links_of_affiliate on rollups (app_id, link_affiliate_id, shard, rank_value desc, scope_id)
+create index rollups_top_links_of_affiliate on rollups (app_id, link_affiliate_id, rank_value desc, scope_id)
   where scope = 'link' and bucket_at = '-infinity';
 create index rollups_top_earners on rollups (app_id, rank_value desc, scope_id)
-  where scope = 'affiliate' and bucket_at = '-infinity' and shard = 0;
+  where scope = 'affiliate' and bucket_at = '-infinity';
 create index rollups_top_earners_by_status on rollups (app_id, affiliate_status, rank_value desc, scope_id)
-  where scope = 'affiliate' and bucket_at = '-infinity' and shard = 0;
+  where scope = 'affiliate' and bucket_at = '-infinity';
 
 -- The same sums for blocks of six hours. A month in any time zone is whole blocks and a few quarter hours at its ends.
 create table rollup_blocks (
@@ -54,14 +52,13 @@ create table rollup_blocks (
   scope            text collate "C" not null check (scope in ('app', 'affiliate', 'link')),
   scope_id         text collate "C" not null,
   block_at         timestamptz not null,
-  shard            smallint not null check (shard between 0 and 7),
   clicks           bigint not null default 0,
   installs         bigint not null default 0,
   identified       bigint not null default 0,
   paid_users       bigint not null default 0,
   revenue_cents    bigint not null default 0,
   commission_cents bigint not null default 0,
-  primary key (app_id, scope, scope_id, block_at, shard)
+  primary key (app_id, scope, scope_id, block_at)
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000,
         autovacuum_analyze_scale_factor = 0.05);
 
@@ -76,16 +73,61 @@ create function rollup_bucket(at timestamptz) returns timestamptz language sql i
 $$;
 
 ---------------------------------------------------------------------------------------------------------------------
--- How a fact changes the sums
+-- The tail: what facts add to the sums and the folder has not added yet
 
-create type rollup_delta as (
-  app_id app_id, affiliate_id affiliate_id, link_id link_id, at timestamptz,
-  clicks bigint, installs bigint, identified bigint, paid_users bigint, revenue_cents bigint,
-  commission_cents bigint, matured_cents bigint, paid_cents bigint, matured_count bigint
-);
+-- Rows are inserted and deleted, never updated. The key has no sequence, so a copied database goes on without one.
+-- Its columns have the types of those in `rollups`: only then does Postgres look up each part of the views below by its index.
+create table rollup_deltas (
+  created_at       timestamptz not null default now(),
+  id               uuid not null default gen_random_uuid(),
+  app_id           app_id not null,
+  affiliate_id     affiliate_id not null,
+  link_id          link_id,
+  -- The start of the quarter hour in which it counts. Null for a change of status, which only counts in sums of all time.
+  bucket_at        timestamptz,
+  clicks           bigint not null default 0,
+  installs         bigint not null default 0,
+  identified       bigint not null default 0,
+  paid_users       bigint not null default 0,
+  revenue_cents    bigint not null default 0,
+  commission_cents bigint not null default 0,
+  matured_cents    bigint not null default 0,
+  paid_cents       bigint not null default 0,
+  matured_count    bigint not null default 0,
+  primary key (created_at, id)
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0);
+create index rollup_deltas_by_affiliate on rollup_deltas (app_id, affiliate_id);
+create index rollup_deltas_by_link on rollup_deltas (link_id) where link_id is not null;
 
--- What each fact adds to the roll-ups. Checks and repairs recompute the sums from this view. The triggers below state the
--- same for the rows that a statement changed.
+-- The tail of each scope. A delta without a link has no scope_id there: a condition here would keep Postgres from passing the
+-- id of a join to the index.
+create view rollup_tail as
+  select app_id, 'app' collate "C" as scope, app_id::text as scope_id, affiliate_id, bucket_at, clicks, installs, identified,
+         paid_users, revenue_cents, commission_cents, matured_cents, paid_cents, matured_count
+    from rollup_deltas
+  union all
+  select app_id, 'affiliate' collate "C", affiliate_id::text, affiliate_id, bucket_at, clicks, installs, identified,
+         paid_users, revenue_cents, commission_cents, matured_cents, paid_cents, matured_count
+    from rollup_deltas
+  union all
+  select app_id, 'link' collate "C", link_id::text, affiliate_id, bucket_at, clicks, installs, identified,
+         paid_users, revenue_cents, commission_cents, matured_cents, paid_cents, matured_count
+    from rollup_deltas;
+
+-- The parts of the sums of all time: the stored one and the tail. A reader adds them up.
+create view rollup_totals as
+  select app_id, scope, scope_id, clicks, installs, identified, paid_users, revenue_cents, commission_cents, matured_cents,
+         paid_cents, matured_count
+    from rollups where bucket_at = '-infinity'
+  union all
+  select app_id, scope, scope_id, clicks, installs, identified, paid_users, revenue_cents, commission_cents, matured_cents,
+         paid_cents, matured_count
+    from rollup_tail;
+
+---------------------------------------------------------------------------------------------------------------------
+-- What each fact adds
+
+-- The facts. Checks and repairs recompute the sums from this view. The triggers below state the same for new facts.
 create view rollup_facts as
   select app_id, affiliate_id, link_id, clicked_at as at, 1::bigint as clicks, 0::bigint as installs, 0::bigint as identified,
          0::bigint as paid_users, 0::bigint as revenue_cents, 0::bigint as commission_cents, 0::bigint as matured_cents,
@@ -107,194 +149,74 @@ create view rollup_facts as
          case status when 'matured' then 1 else 0 end
     from commissions;
 
--- The position of a scope in the order in which all statements lock rows: app, link, affiliate. One earning runs the triggers
--- of commissions, revenue and paid users, each with a call of the function below. With this order, a statement that shares a
--- shard with another one meets it at the row of the app, before it has locked anything that the other one still needs. Money
--- of an affiliate is always in shard 0, which statements of all shards share: so these rows come last.
-create function rollup_lock_rank(scope text) returns integer language sql immutable parallel safe as $$
-  select case scope when 'app' then 1 when 'link' then 2 else 3 end
-$$;
-
--- Adds facts to the sums of the app, its link and its affiliate: in all time, in the quarter hour and in the six hours.
--- Status sums have no history, so they are only in the all-time row. Rows are taken in the order above, those of `rollups`
--- first. Nearly every statement adds one fact, and for one fact Postgres needs neither to group nor to sort: the values below
--- are in that order.
-create function add_to_rollups(deltas rollup_delta[]) returns void language plpgsql as $$
-declare
-  d rollup_delta;
-  is_money boolean;
-  is_timed boolean;
-begin
-  if cardinality(deltas) = 1 then
-    d := deltas[1];
-    is_money := d.commission_cents <> 0 or d.matured_cents <> 0 or d.paid_cents <> 0 or d.matured_count <> 0;
-    is_timed := d.clicks <> 0 or d.installs <> 0 or d.identified <> 0 or d.paid_users <> 0 or d.revenue_cents <> 0
-                or d.commission_cents <> 0;
-    insert into rollups as r (app_id, scope, scope_id, bucket_at, shard, clicks, installs, identified, paid_users,
-                              revenue_cents, commission_cents, matured_cents, paid_cents, matured_count, rank_value,
-                              link_affiliate_id)
-    select d.app_id, v.scope, v.scope_id, v.bucket_at,
-           case when v.scope = 'affiliate' and is_money then 0 else pg_backend_pid() % 8 end,
-           d.clicks, d.installs, d.identified, d.paid_users, d.revenue_cents, d.commission_cents,
-           d.matured_cents * v.is_total, d.paid_cents * v.is_total, d.matured_count * v.is_total,
-           case when v.is_total = 0 then null when v.scope = 'link' then d.clicks
-                when v.scope = 'affiliate' and is_money then d.commission_cents end,
-           case when v.scope = 'link' and v.is_total = 1 then d.affiliate_id end
-      from (values ('app', d.app_id::text, timestamptz '-infinity', 1),
-                   ('app', d.app_id::text, rollup_bucket(d.at), 0),
-                   ('link', d.link_id::text, '-infinity', 1),
-                   ('link', d.link_id::text, rollup_bucket(d.at), 0),
-                   ('affiliate', d.affiliate_id::text, '-infinity', 1),
-                   ('affiliate', d.affiliate_id::text, rollup_bucket(d.at), 0)) v (scope, scope_id, bucket_at, is_total)
-     where v.scope_id is not null and (v.is_total = 1 or is_timed)
-    on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
-      clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
-      identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
-      revenue_cents = r.revenue_cents + excluded.revenue_cents,
-      commission_cents = r.commission_cents + excluded.commission_cents,
-      matured_cents = r.matured_cents + excluded.matured_cents, paid_cents = r.paid_cents + excluded.paid_cents,
-      matured_count = r.matured_count + excluded.matured_count, rank_value = r.rank_value + coalesce(excluded.rank_value, 0);
-    if is_timed then
-      insert into rollup_blocks as r (app_id, scope, scope_id, block_at, shard, clicks, installs, identified, paid_users,
-                                      revenue_cents, commission_cents)
-      select d.app_id, v.scope, v.scope_id, rollup_block(d.at), pg_backend_pid() % 8,
-             d.clicks, d.installs, d.identified, d.paid_users, d.revenue_cents, d.commission_cents
-        from (values ('app', d.app_id::text), ('link', d.link_id::text), ('affiliate', d.affiliate_id::text))
-             v (scope, scope_id)
-       where v.scope_id is not null
-      on conflict (app_id, scope, scope_id, block_at, shard) do update set
-        clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
-        identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
-        revenue_cents = r.revenue_cents + excluded.revenue_cents,
-        commission_cents = r.commission_cents + excluded.commission_cents;
-    end if;
-    return;
-  end if;
-
-  insert into rollups as r (app_id, scope, scope_id, bucket_at, shard, clicks, installs, identified, paid_users,
-                            revenue_cents, commission_cents, matured_cents, paid_cents, matured_count, rank_value,
-                            link_affiliate_id)
-  select x.app_id, s.scope, s.scope_id, b.bucket_at,
-         case when s.scope = 'affiliate' and s.money then 0 else pg_backend_pid() % 8 end as shard,
-         sum(x.clicks), sum(x.installs), sum(x.identified), sum(x.paid_users), sum(x.revenue_cents),
-         sum(x.commission_cents), sum(x.matured_cents * b.is_total), sum(x.paid_cents * b.is_total),
-         sum(x.matured_count * b.is_total),
-         case when b.is_total = 0 then null when s.scope = 'link' then sum(x.clicks)
-              when s.scope = 'affiliate' then sum(x.commission_cents) filter (where s.money) end,
-         case when s.scope = 'link' and b.is_total = 1 then min(x.affiliate_id::text) end
-    from unnest(deltas) x
-   cross join lateral (values
-      ('app', x.app_id::text, false),
-      ('affiliate', x.affiliate_id::text, x.commission_cents <> 0 or x.matured_count <> 0 or x.paid_cents <> 0 or x.matured_cents <> 0),
-      ('link', x.link_id::text, false)) s (scope, scope_id, money)
-   cross join lateral (values (timestamptz '-infinity', 1), (rollup_bucket(x.at), 0)) b (bucket_at, is_total)
-   where s.scope_id is not null
-     and (b.is_total = 1 or x.clicks <> 0 or x.installs <> 0 or x.identified <> 0 or x.paid_users <> 0
-          or x.revenue_cents <> 0 or x.commission_cents <> 0)
-   group by 1, 2, 3, 4, 5, b.is_total
-   order by 1, rollup_lock_rank(s.scope), 3, 4, 5
-  on conflict (app_id, scope, scope_id, bucket_at, shard) do update set
-    clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
-    identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
-    revenue_cents = r.revenue_cents + excluded.revenue_cents,
-    commission_cents = r.commission_cents + excluded.commission_cents,
-    matured_cents = r.matured_cents + excluded.matured_cents, paid_cents = r.paid_cents + excluded.paid_cents,
-    matured_count = r.matured_count + excluded.matured_count, rank_value = r.rank_value + coalesce(excluded.rank_value, 0);
-  insert into rollup_blocks as r (app_id, scope, scope_id, block_at, shard, clicks, installs, identified, paid_users,
-                                  revenue_cents, commission_cents)
-  select x.app_id, s.scope, s.scope_id, rollup_block(x.at), pg_backend_pid() % 8 as shard,
-         sum(x.clicks), sum(x.installs), sum(x.identified), sum(x.paid_users), sum(x.revenue_cents),
-         sum(x.commission_cents)
-    from unnest(deltas) x
-   cross join lateral (values ('app', x.app_id::text), ('affiliate', x.affiliate_id::text), ('link', x.link_id::text))
-              s (scope, scope_id)
-   where s.scope_id is not null
-     and (x.clicks <> 0 or x.installs <> 0 or x.identified <> 0 or x.paid_users <> 0 or x.revenue_cents <> 0
-          or x.commission_cents <> 0)
-   group by 1, 2, 3, 4, 5
-   order by 1, rollup_lock_rank(s.scope), 3, 4, 5
-  on conflict (app_id, scope, scope_id, block_at, shard) do update set
-    clicks = r.clicks + excluded.clicks, installs = r.installs + excluded.installs,
-    identified = r.identified + excluded.identified, paid_users = r.paid_users + excluded.paid_users,
-    revenue_cents = r.revenue_cents + excluded.revenue_cents,
-    commission_cents = r.commission_cents + excluded.commission_cents;
-end $$;
-
--- Dry runs (src/db/with-rollback.ts) leave the sums alone: they would lock rows of the whole app until their end.
-create function apply_rollup(deltas rollup_delta[]) returns void language plpgsql as $$
-begin
-  if current_setting('tributary.dry_run', true) = 'on' then return; end if;
-  perform add_to_rollups(deltas);
-end $$;
-
 create function roll_up_clicks() returns trigger language plpgsql as $$
 begin
-  perform apply_rollup(array(select row(app_id, affiliate_id, link_id, clicked_at, 1, 0, 0, 0, 0, 0, 0, 0, 0)::rollup_delta
-                               from added where not is_bot));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, clicks)
+  select app_id, affiliate_id, link_id, rollup_bucket(clicked_at), count(*)
+    from added where not is_bot group by 1, 2, 3, 4;
   return null;
 end $$;
 create trigger clicks_roll_up after insert on clicks referencing new table as added
   for each statement execute function roll_up_clicks();
 
-create function roll_up_attributions() returns trigger language plpgsql as $$
+create function roll_up_attribution() returns trigger language plpgsql as $$
 begin
-  perform apply_rollup(array(select row(app_id, affiliate_id, link_id, first_open_at, 0, 1, 0, 0, 0, 0, 0, 0, 0)::rollup_delta
-                               from added));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, installs)
+  values (new.app_id, new.affiliate_id, new.link_id, rollup_bucket(new.first_open_at), 1);
   return null;
 end $$;
-create trigger attributions_roll_up after insert on attributions referencing new table as added
-  for each statement execute function roll_up_attributions();
+create trigger attributions_roll_up after insert on attributions for each row execute function roll_up_attribution();
 
-create function roll_up_bindings() returns trigger language plpgsql as $$
+create function roll_up_binding() returns trigger language plpgsql as $$
 begin
-  perform apply_rollup(array(
-    select row(b.app_id, a.affiliate_id, a.link_id, b.identified_at, 0, 0, 1, 0, 0, 0, 0, 0, 0)::rollup_delta
-      from added b join attributions a on a.id = b.attribution_id));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, identified)
+  select new.app_id, affiliate_id, link_id, rollup_bucket(new.identified_at), 1
+    from attributions where id = new.attribution_id;
   return null;
 end $$;
-create trigger bindings_roll_up after insert on bindings referencing new table as added
-  for each statement execute function roll_up_bindings();
+create trigger bindings_roll_up after insert on bindings for each row execute function roll_up_binding();
 
-create function roll_up_paid_users() returns trigger language plpgsql as $$
+create function roll_up_paid_user() returns trigger language plpgsql as $$
 begin
-  perform apply_rollup(array(
-    select row(b.app_id, a.affiliate_id, a.link_id, b.first_paid_at, 0, 0, 0, 1, 0, 0, 0, 0, 0)::rollup_delta
-      from changed b join before o on o.id = b.id join attributions a on a.id = b.attribution_id
-     where o.first_paid_at is null and b.first_paid_at is not null));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, paid_users)
+  select new.app_id, affiliate_id, link_id, rollup_bucket(new.first_paid_at), 1
+    from attributions where id = new.attribution_id;
   return null;
 end $$;
-create trigger bindings_roll_up_paid after update on bindings referencing old table as before new table as changed
-  for each statement execute function roll_up_paid_users();
+create trigger bindings_roll_up_paid_new after insert on bindings
+  for each row when (new.first_paid_at is not null) execute function roll_up_paid_user();
+create trigger bindings_roll_up_paid after update of first_paid_at on bindings
+  for each row when (old.first_paid_at is null and new.first_paid_at is not null) execute function roll_up_paid_user();
 
 create function roll_up_revenue() returns trigger language plpgsql as $$
 begin
-  perform apply_rollup(array(select row(app_id, affiliate_id, link_id, occurred_at, 0, 0, 0, 0, amount_cents, 0, 0, 0, 0)::rollup_delta
-                               from added));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, revenue_cents)
+  values (new.app_id, new.affiliate_id, new.link_id, rollup_bucket(new.occurred_at), new.amount_cents);
   return null;
 end $$;
-create trigger revenue_entries_roll_up after insert on revenue_entries referencing new table as added
-  for each statement execute function roll_up_revenue();
+create trigger revenue_entries_roll_up after insert on revenue_entries for each row execute function roll_up_revenue();
 
-create function roll_up_new_commissions() returns trigger language plpgsql as $$
+create function roll_up_commission() returns trigger language plpgsql as $$
 begin
-  perform apply_rollup(array(
-    select row(app_id, affiliate_id, link_id, occurred_at, 0, 0, 0, 0, 0, amount_cents,
-               case status when 'matured' then amount_cents else 0 end, case status when 'paid' then amount_cents else 0 end,
-               case status when 'matured' then 1 else 0 end)::rollup_delta
-      from added));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, bucket_at, commission_cents, matured_cents, paid_cents,
+                             matured_count)
+  values (new.app_id, new.affiliate_id, new.link_id, rollup_bucket(new.occurred_at), new.amount_cents,
+          case new.status when 'matured' then new.amount_cents else 0 end,
+          case new.status when 'paid' then new.amount_cents else 0 end, (new.status = 'matured')::int);
   return null;
 end $$;
-create trigger commissions_roll_up after insert on commissions referencing new table as added
-  for each statement execute function roll_up_new_commissions();
+create trigger commissions_roll_up after insert on commissions for each row execute function roll_up_commission();
 
+-- A sweep or a payout changes thousands of commissions with one statement.
 create function roll_up_commission_status() returns trigger language plpgsql as $$
 begin
-  perform apply_rollup(array(
-    select row(n.app_id, n.affiliate_id, n.link_id, n.occurred_at, 0, 0, 0, 0, 0, 0,
-               (case n.status when 'matured' then n.amount_cents else 0 end) - (case o.status when 'matured' then n.amount_cents else 0 end),
-               (case n.status when 'paid' then n.amount_cents else 0 end) - (case o.status when 'paid' then n.amount_cents else 0 end),
-               (n.status = 'matured')::int - (o.status = 'matured')::int)::rollup_delta
-      from changed n join before o on o.id = n.id where o.status <> n.status));
+  insert into rollup_deltas (app_id, affiliate_id, link_id, matured_cents, paid_cents, matured_count)
+  select n.app_id, n.affiliate_id, n.link_id,
+         sum(case n.status when 'matured' then n.amount_cents else 0 end - case o.status when 'matured' then n.amount_cents else 0 end),
+         sum(case n.status when 'paid' then n.amount_cents else 0 end - case o.status when 'paid' then n.amount_cents else 0 end),
+         sum((n.status = 'matured')::int - (o.status = 'matured')::int)
+    from changed n join before o on o.id = n.id where o.status <> n.status
+   group by 1, 2, 3;
   return null;
 end $$;
 create trigger commissions_roll_up_status after update on commissions
@@ -305,9 +227,9 @@ create trigger commissions_roll_up_status after update on commissions
 -- copies status changes into it.
 create function rank_affiliate() returns trigger language plpgsql as $$
 begin
-  insert into rollups as r (app_id, scope, scope_id, bucket_at, shard, rank_value, affiliate_status)
-  values (new.app_id, 'affiliate', new.id, '-infinity', 0, 0, new.status)
-  on conflict (app_id, scope, scope_id, bucket_at, shard) do update set affiliate_status = excluded.affiliate_status;
+  insert into rollups as r (app_id, scope, scope_id, bucket_at, rank_value, affiliate_status)
+  values (new.app_id, 'affiliate', new.id, '-infinity', 0, new.status)
+  on conflict (app_id, scope, scope_id, bucket_at) do update set affiliate_status = excluded.affiliate_status;
   return null;
 end $$;
 create trigger affiliates_rank_new after insert on affiliates for each row execute function rank_affiliate();
