@@ -120,7 +120,9 @@ async function read(sql: Sql, { appId, affiliates, links }: Tenant, first = 0): 
     firstAffiliate: async () => await ofAffiliate(affiliateId),
     lastAffiliate: async () => await ofAffiliate(affiliates.at(-1) as AffiliateId),
     affiliates: async () =>
-      affiliateRows((await listAffiliatesByCreated(sql, appId, { status: null, externalId: null }, null, 100)).rows),
+      affiliateRows(
+        (await listAffiliatesByCreated(sql, appId, { status: null, externalId: null }, null, 100)).rows,
+      ),
     topEarners: async () => affiliateRows(await listTopEarners(sql, appId, { status: null }, 2)),
     activeEarners: async () => affiliateRows(await listTopEarners(sql, appId, { status: 'active' }, 100)),
     links: async () =>
