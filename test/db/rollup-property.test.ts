@@ -300,17 +300,11 @@ const step = fc.record({
 
 /** Returns `sql` with a fold before each statement: a sum that is read with two statements is not that of one snapshot. */
 function foldingBetween(sql: Sql): Sql {
-  const afterFold =
-    <A extends unknown[], R>(run: (...args: A) => Promise<R>) =>
-    async (...args: A) => {
-      await foldRollups(database.sql, 1);
-      return await run(...args);
-    };
-  return Object.assign(afterFold(sql), {
-    ...sql,
-    one: afterFold(sql.one),
-    maybe: afterFold(sql.maybe),
-  }) as Sql;
+  const foldOne = async () => await foldRollups(database.sql, 1);
+  const all = async (...statement: Parameters<Sql>) => (await foldOne(), await sql(...statement));
+  const one: Sql['one'] = async (...statement) => (await foldOne(), await sql.one(...statement));
+  const maybe: Sql['maybe'] = async (...statement) => (await foldOne(), await sql.maybe(...statement));
+  return Object.assign(all, { ...sql, one, maybe }) as Sql;
 }
 
 async function foldInTurn(
