@@ -87,7 +87,10 @@ export class DeliveryContext {
   }
 
   async parsed(): Promise<ParseResult> {
-    this.#parsed ??= (await this.provider()).parse(Buffer.from((await this.stored()).body));
+    if (this.#parsed === undefined) {
+      const { body, stripeAccounts } = await this.stored();
+      this.#parsed = (await this.provider()).parse(Buffer.from(body), stripeAccounts);
+    }
     return this.#parsed;
   }
 

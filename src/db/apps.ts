@@ -17,6 +17,8 @@ export interface AppSettings {
   readonly identityVerification: boolean;
   /** The custom schemes that new links may lead to. Null when the app declared none. */
   readonly destinationSchemes: readonly string[] | null;
+  /** The connected accounts of Stripe Connect whose events count as the app's own. */
+  readonly stripeAccounts: readonly string[];
 }
 
 export interface App extends AppSettings {
@@ -25,7 +27,7 @@ export interface App extends AppSettings {
 
 const columns = (sql: Sql) => sql.fragment`
   id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain,
-  identity_verification, destination_schemes`;
+  identity_verification, destination_schemes, stripe_accounts`;
 
 /** Returns an app of the account. Undefined for an unknown app and for an app of another account. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
@@ -55,8 +57,8 @@ export async function listAppIds(sql: Sql): Promise<AppId[]> {
   return (await sql<{ id: AppId }>`select id from apps order by id`).map((row) => row.id);
 }
 
-function schemesOf(schemes: readonly string[] | null): string[] | null {
-  return schemes === null ? null : [...schemes];
+function arrayOf(items: readonly string[] | null): string[] | null {
+  return items === null ? null : [...items];
 }
 
 /** Why an app cannot have a subdomain: another app holds or held it, or the app has held too many. */
@@ -96,10 +98,10 @@ export async function createApp(
     await sql.maybe<App>`
       with added as (
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
-                          deferred_window_minutes, link_subdomain, destination_schemes)
+                          deferred_window_minutes, link_subdomain, destination_schemes, stripe_accounts)
         values (${id}, ${accountId}, ${settings.name}, ${settings.commissionRateBps}, ${settings.attributionWindowDays},
                 ${settings.holdPeriodDays}, ${settings.deferredWindowMinutes}, ${settings.linkSubdomain},
-                ${schemesOf(settings.destinationSchemes)}::text[])
+                ${arrayOf(settings.destinationSchemes)}::text[], ${arrayOf(settings.stripeAccounts)}::text[])
         on conflict (id) do nothing
         returning *
       ), key as (
@@ -129,7 +131,8 @@ export async function updateApp(
              deferred_window_minutes = coalesce(${change.deferredWindowMinutes ?? null}::integer, deferred_window_minutes),
              link_subdomain = coalesce(${change.linkSubdomain ?? null}::text, link_subdomain),
              destination_schemes = case when ${change.destinationSchemes === undefined} then destination_schemes
-                                        else ${schemesOf(change.destinationSchemes ?? null)}::text[] end,
+                                        else ${arrayOf(change.destinationSchemes ?? null)}::text[] end,
+             stripe_accounts = coalesce(${arrayOf(change.stripeAccounts ?? null)}::text[], stripe_accounts),
              identity_verification = coalesce(${change.identityVerification ?? null}::boolean, identity_verification)
        where id = ${appId}
          and (${change.identityVerification !== true} or exists (select from identity_secrets where app_id = ${appId}))

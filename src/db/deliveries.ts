@@ -152,6 +152,8 @@ export interface StoredDelivery {
   readonly body: Uint8Array;
   /** Whether this service sent it to itself. It then counts as sandbox, whatever its body states. */
   readonly isSelfTest: boolean;
+  /** The app's current setting: the connected accounts of Stripe whose events count as its own. */
+  readonly stripeAccounts: readonly string[];
   readonly secret: WebhookSecretRow;
 }
 
@@ -168,8 +170,9 @@ export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<St
     select d.id, d.app_id, d.provider, d.received_at, d.processing_status,
            d.last_error, d.event_id, d.commission_id, d.proof,
            d.body_sha256, b.body, d.is_self_test, s.id as secret_id, s.environment,
-           s.ciphertext, s.encryption_key_id
+           s.ciphertext, s.encryption_key_id, a.stripe_accounts
       from deliveries d
+      join apps a on a.id = d.app_id
       join delivery_bodies b on b.delivery_id = d.id
       join webhook_secrets s on s.id = d.secret_id
      where d.id = ${deliveryId}`;

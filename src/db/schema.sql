@@ -136,6 +136,7 @@ create table apps (
   link_subdomain text collate "C" not null,
   identity_verification boolean not null default false,
   destination_schemes text[],
+  stripe_accounts text[] not null default '{}'::text[],
   created_at timestamp with time zone not null default now(),
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
@@ -144,7 +145,8 @@ create table apps (
   constraint apps_destination_schemes_check CHECK ((cardinality(destination_schemes) <= 20)),
   constraint apps_hold_period_days_check CHECK (((hold_period_days >= 0) AND (hold_period_days <= 365))),
   constraint apps_link_subdomain_check CHECK ((link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
-  constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
+  constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
+  constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100))
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();

@@ -13,7 +13,7 @@ export interface SignedRequest {
   readonly receivedAt: number;
 }
 
-/** The result of reading a body. `ignored` and `failed` are final: the same bytes always read the same. */
+/** The result of reading a body. `ignored` and `failed` are final: a retry reads the same. */
 export type ParseResult =
   | { readonly outcome: 'event'; readonly event: NormalizedEvent }
   | { readonly outcome: 'ignored'; readonly reason: string; readonly event: NormalizedEvent | null }
@@ -53,8 +53,11 @@ export interface Provider {
   readonly isOnTime?: (request: SignedRequest) => boolean;
   /** How bodies state amounts of money: as decimal numbers, or in minor units with the decimals of this table. */
   readonly amounts: 'decimal' | MinorUnits;
-  /** Reads a verified body. Should not throw; in the table of index.ts an exception becomes a `failed` result. */
-  parse(body: Buffer): ParseResult;
+  /**
+   * Reads a verified body. `accounts` are the connected accounts whose events count as the app's own, where the provider has
+   * such; none if absent. Should not throw; in the table of index.ts an exception becomes a `failed` result.
+   */
+  parse(body: Buffer, accounts?: readonly string[]): ParseResult;
   /** The test request that the provider sends when a webhook is saved. Absent: it sends none. */
   readonly setupCheck?: SetupCheck;
   /** A test purchase in the provider's format, for the self-test. */

@@ -9,9 +9,9 @@ import { failed } from './shared/normalized-event.ts';
 export function withTotalParse(provider: Provider): Provider {
   return {
     ...provider,
-    parse(body) {
+    parse(body, accounts) {
       try {
-        return provider.parse(body);
+        return provider.parse(body, accounts);
       } catch (error) {
         const name = error instanceof Error ? `a ${error.name}` : 'an unknown error';
         return failed(

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { DAY_MS } from '../../src/domain/time.ts';
+import type { Activities } from '../../activities/index.ts';
 import { newAffiliate, newApp } from '../support/api.ts';
 import { startProcessingApi } from '../support/processing-api.ts';
-import type { TestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
 import {
   bodyOf,
   fakeSecret,
@@ -19,14 +20,16 @@ import {
   stripeSubscription,
 } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
+import { requestRun, runReprocess } from '../support/reprocess.ts';
 
 // Stripe's events through the parser and the evaluation, to the cent, in every order of arrival. Everything but Temporal is
 // real: the activities of a delivery run during its request.
 
 let api: TestApi;
+let activities: Activities;
 
 beforeAll(async () => {
-  ({ api } = await startProcessingApi());
+  ({ api, activities } = await startProcessingApi());
 });
 afterAll(async () => {
   await api.close();
@@ -50,8 +53,17 @@ interface Books {
   readonly revenue: number;
 }
 
-/** Delivers the events to a new app with a rate of 20 % and an attributed user. Returns the sums of its ledger in cents. */
-async function booksAfter(events: readonly ((sale: Sale) => Payload)[]): Promise<Books> {
+/** A new app with a rate of 20 % and an attributed user who makes the sale. */
+interface Shop {
+  readonly app: TestApp;
+  readonly sale: Sale;
+  /** Delivers an event and returns the response. */
+  readonly deliver: (event: (sale: Sale) => Payload) => Promise<{ readonly commissionId: string | null }>;
+  /** Returns the sums of the app's ledger in cents. */
+  readonly books: () => Promise<Books>;
+}
+
+async function newShop(): Promise<Shop> {
   const name = randomUUID().slice(0, 8);
   const sale: Sale = {
     userId: `user-${name}`,
@@ -72,18 +84,35 @@ async function booksAfter(events: readonly ((sale: Sale) => Payload)[]): Promise
   await api.call('POST', '/sdk/identify', { key: app.sdkKey, body: identify });
   // The users were bound before these deliveries.
   api.clock.now = Date.now() + 1;
-  for (const event of events) {
-    const body = bodyOf(event(sale));
-    const response = await api.call('POST', `/webhooks/stripe/${app.appId}`, {
-      body: body.toString(),
-      headers: PROOFS.stripe(body, secret),
-    });
-    expect(response.status).toBe(200);
-  }
-  return await api.sql.one<Books>`
-    select coalesce(sum(p.earned_cents), 0)::bigint as earned, coalesce(sum(p.reversed_cents), 0)::bigint as reversed,
-           (select coalesce(sum(v.amount_cents), 0)::bigint from revenue_entries v where v.app_id = ${app.appId}) as revenue
-      from payments p where p.app_id = ${app.appId}`;
+  return {
+    app,
+    sale,
+    deliver: async (event) => {
+      const body = bodyOf(event(sale));
+      const response = await api.call<{ commissionId: string | null }>(
+        'POST',
+        `/webhooks/stripe/${app.appId}`,
+        {
+          body: body.toString(),
+          headers: PROOFS.stripe(body, secret),
+        },
+      );
+      expect(response.status).toBe(200);
+      return response.body;
+    },
+    books: async () =>
+      await api.sql.one<Books>`
+      select coalesce(sum(p.earned_cents), 0)::bigint as earned, coalesce(sum(p.reversed_cents), 0)::bigint as reversed,
+             (select coalesce(sum(v.amount_cents), 0)::bigint from revenue_entries v where v.app_id = ${app.appId}) as revenue
+        from payments p where p.app_id = ${app.appId}`,
+  };
+}
+
+/** Delivers the events to a new shop. Returns its books. */
+async function booksAfter(events: readonly ((sale: Sale) => Payload)[]): Promise<Books> {
+  const shop = await newShop();
+  for (const event of events) await shop.deliver(event);
+  return await shop.books();
 }
 
 jest.setTimeout(120_000);
@@ -350,6 +379,53 @@ describe('payment intents', () => {
     ]) {
       expect(await booksAfter(order)).toEqual(kept);
     }
+  });
+});
+
+describe('connected accounts', () => {
+  const connected: Event = (sale) => ({ ...invoice(sale), account: 'acct_FakeSeller01' });
+  const connectedRefund: Event = (sale) => ({ ...refund(5_000, 2)(sale), account: 'acct_FakeSeller01' });
+  const list = async ({ app }: Shop, stripeAccounts: readonly string[]) => {
+    const change = { key: app.key, body: { stripeAccounts } };
+    expect((await api.call('PATCH', `/apps/${app.appId}/settings`, change)).status).toBe(200);
+  };
+  const half: Books = { earned: 2_000, reversed: 1_000, revenue: 5_000 };
+  const nothing: Books = { earned: 0, reversed: 0, revenue: 0 };
+
+  // @promise stripe-connected-accounts, stripe-listed-accounts
+  test('an invoice of a connected account earns only if the app lists the account', async () => {
+    const shop = await newShop();
+    await list(shop, ['acct_FakeOther01']);
+    expect(await shop.deliver(connected)).toMatchObject({ commissionId: null });
+    const diagnosed = await api.call('GET', `/apps/${shop.app.appId}/diagnostics/webhooks`, {
+      key: shop.app.key,
+    });
+    expect(diagnosed.body).toMatchObject({
+      items: [{ processingStatus: 'ignored', lastError: expect.stringContaining('setting stripeAccounts') }],
+    });
+    expect(await shop.books()).toEqual(nothing);
+    const other = await newShop();
+    await list(other, ['acct_FakeOther01', 'acct_FakeSeller01']);
+    expect(await other.deliver(connected)).toMatchObject({ commissionId: expect.any(String) });
+    await other.deliver(connectedRefund);
+    expect(await other.books()).toEqual(half);
+  });
+
+  // @promise stripe-accounts-reprocessed
+  test('a reprocess counts the stored events of an account that was listed later, and keeps them when it no longer is', async () => {
+    const shop = await newShop();
+    const reprocess = async () =>
+      await runReprocess(api.sql, activities, await requestRun(api.sql, shop.app.appId));
+    await shop.deliver(connected);
+    await shop.deliver(connectedRefund);
+    expect(await reprocess()).toMatchObject({ applied: 0 });
+    await list(shop, ['acct_FakeSeller01']);
+    expect(await shop.books()).toEqual(nothing);
+    expect(await reprocess()).toMatchObject({ applied: 2 });
+    expect(await shop.books()).toEqual(half);
+    await list(shop, []);
+    expect(await reprocess()).toMatchObject({ applied: 0 });
+    expect(await shop.books()).toEqual(half);
   });
 });
 

@@ -28,6 +28,7 @@ const DEFAULTS = {
   deferredWindowMinutes: 60,
   identityVerification: false,
   destinationSchemes: null,
+  stripeAccounts: [],
 };
 
 const installs = async (key: string): Promise<number> =>
@@ -132,6 +133,13 @@ describe('apps', () => {
     ['linkSubdomain', '-a'],
     ['linkSubdomain', 'login'],
     ['destinationSchemes', ['intent']],
+    ['stripeAccounts', null],
+    ['stripeAccounts', 'acct_Fake01'],
+    ['stripeAccounts', ['cus_Fake01']],
+    ['stripeAccounts', ['acct_']],
+    ['stripeAccounts', ['acct_Fake01 ']],
+    ['stripeAccounts', [`acct_${'x'.repeat(65)}`]],
+    ['stripeAccounts', Array.from({ length: 101 }, (_, index) => `acct_${index}`)],
     ['identityVerification', 'yes'],
     ['name', '  '],
     ['id', 'app_x'],
@@ -153,6 +161,9 @@ describe('apps', () => {
       deferredWindowMinutes: 1440,
     },
     { linkSubdomain: `a${'-'.repeat(61)}b`, name: 'x'.repeat(200) },
+    { stripeAccounts: ['acct_1', `acct_${'x'.repeat(64)}`] },
+    { stripeAccounts: Array.from({ length: 100 }, (_, index) => `acct_${index}`) },
+    { stripeAccounts: [] },
   ])('the ends of each range are accepted: %j', async (settings) => {
     const own = await newApp(api);
     const path = `/apps/${own.appId}/settings`;

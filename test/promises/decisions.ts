@@ -211,7 +211,11 @@ const MONEY: readonly PromiseSection[] = [
       'stripe-out-of-band': 'money that an invoice received outside Stripe does not earn',
       'stripe-subscription-names-user':
         'a user named later on a Stripe subscription heals its earlier invoices',
-      'stripe-connected-accounts': 'events of connected Stripe accounts do not earn',
+      'stripe-connected-accounts':
+        'events of connected Stripe accounts do not earn unless the app lists the account',
+      'stripe-listed-accounts': 'events of a connected Stripe account that the app lists earn like its own',
+      'stripe-accounts-reprocessed':
+        'a change of the listed Stripe accounts applies to earlier deliveries when they are reprocessed',
       'stripe-payment-intents':
         'a Stripe payment intent that names its user earns once, beside its session or invoice',
       'stripe-api-versions': 'every generation of the API of Stripe is booked to the cent',

@@ -507,6 +507,22 @@ describe('reading a body', () => {
     expect(parse({ ...payload, account: null }).outcome).toBe('event');
   });
 
+  // @promise stripe-listed-accounts
+  test('an event of a connected account counts as an own one only if the app lists the account', () => {
+    const payload = stripeInvoicePaid();
+    const own = bodyOf(payload);
+    const body = bodyOf({ ...payload, account: 'acct_Fake01' });
+    expect(stripe.parse(body, ['acct_Fake02', 'acct_Fake01'])).toEqual(stripe.parse(own));
+    for (const listed of [[], ['acct_Fake02', 'acct_Fake011', 'ACCT_FAKE01']]) {
+      expect(stripe.parse(body, listed)).toMatchObject({
+        outcome: 'ignored',
+        reason: expect.stringMatching(/connected account .* setting stripeAccounts/),
+        event: { kind: 'other', payment: null, userIds: [] },
+      });
+      expect(stripe.parse(own, listed).outcome).toBe('event');
+    }
+  });
+
   test('a body without livemode names no environment', () => {
     const payload = { ...stripeInvoicePaid(), livemode: undefined };
     expect(eventOf(parse(payload)).environment).toBeNull();

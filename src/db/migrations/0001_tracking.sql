@@ -88,6 +88,8 @@ create table apps (
   identity_verification   boolean not null default false,
   -- The custom schemes that new links may lead to. Null when the app declared none: each accepted scheme is then allowed.
   destination_schemes     text[] check (cardinality(destination_schemes) <= 20),
+  -- The connected accounts of Stripe Connect whose events count as the app's own.
+  stripe_accounts         text[] not null default '{}' check (cardinality(stripe_accounts) <= 100),
   created_at              timestamptz not null default now()
 );
 create index apps_by_account on apps (account_id, created_at, id);

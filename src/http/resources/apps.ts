@@ -68,6 +68,17 @@ const destinationSchemes = z
   .max(20)
   .nullable()
   .describe(DESTINATION_SCHEMES);
+const STRIPE_ACCOUNTS =
+  "The connected accounts of Stripe Connect whose events count as the app's own. Events of other connected accounts are ignored.";
+const stripeAccounts = z
+  .array(
+    z
+      .string()
+      .regex(/^acct_[A-Za-z0-9]{1,64}$/, 'Must be the id of a Stripe account, such as acct_1032D82eZvKYlo2C.')
+      .meta({ examples: ['acct_1032D82eZvKYlo2C'] }),
+  )
+  .max(100)
+  .describe(STRIPE_ACCOUNTS);
 const sdkKey = textField('pk_live_…', "The app's SDK key. Returned only once.");
 
 const app = z
@@ -81,6 +92,7 @@ const app = z
     linkSubdomain: textField('my-app', LINK_SUBDOMAIN),
     identityVerification,
     destinationSchemes: z.array(z.string()).nullable().describe(DESTINATION_SCHEMES),
+    stripeAccounts: z.array(z.string()).describe(STRIPE_ACCOUNTS),
   })
   .meta({ id: 'App', description: 'An app and its settings.' });
 
@@ -94,6 +106,7 @@ const settingsPatch = z
     linkSubdomain: linkSubdomain.optional(),
     identityVerification: identityVerification.optional(),
     destinationSchemes: destinationSchemes.optional(),
+    stripeAccounts: stripeAccounts.optional(),
   })
   .meta({ id: 'AppSettingsChange', description: 'The settings to change.' });
 
@@ -126,6 +139,7 @@ function presentApp(row: App) {
     linkSubdomain: row.linkSubdomain,
     identityVerification: row.identityVerification,
     destinationSchemes: row.destinationSchemes === null ? null : [...row.destinationSchemes],
+    stripeAccounts: [...row.stripeAccounts],
   };
 }
 
@@ -150,6 +164,7 @@ function settingsOf(given: z.output<typeof newApp>) {
     // An app can only turn it on once it has an identity secret.
     identityVerification: false,
     destinationSchemes: given.destinationSchemes ?? null,
+    stripeAccounts: given.stripeAccounts ?? [],
   };
 }
 

@@ -15,7 +15,7 @@ import {
 import { readSubscription } from './subscriptions.ts';
 
 const CONNECTED_ACCOUNT =
-  'the event belongs to a connected account of Stripe Connect, whose sales are not yours; use an endpoint that listens to events on your own account';
+  "the event belongs to a connected account of Stripe Connect that the app does not list; if its sales are yours, add it to the app's setting stripeAccounts and reprocess the delivery";
 
 /**
  * Reads an event by its type. Of the two families that report refunds one counts per endpoint: `refund.*`, which has one id,
@@ -59,7 +59,8 @@ function readType(envelope: Envelope): ParseResult {
   }
 }
 
-export function parse(body: Buffer): ParseResult {
+/** Parses a body. Events of a connected account count only if it is one of `accounts`. */
+export function parse(body: Buffer, accounts: readonly string[] = []): ParseResult {
   const json = read.readJsonObject(body);
   if (!json.ok) return failed(json.reason);
   const format = json.value['object'];
@@ -70,7 +71,8 @@ export function parse(body: Buffer): ParseResult {
   }
   const envelope = read.readAs(envelopeSchema, json.value);
   if (!envelope.ok) return failed(envelope.reason);
-  return envelope.value.account === null
+  const { account } = envelope.value;
+  return account === null || accounts.includes(account)
     ? readType(envelope.value)
     : ignored(envelope.value, CONNECTED_ACCOUNT);
 }
