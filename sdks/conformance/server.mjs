@@ -82,6 +82,8 @@ export async function startServer(port = 0) {
   };
 
   const server = createServer(async (request, response) => {
+    // A browser repeats a request by itself if a connection breaks that it has used before.
+    response.shouldKeepAlive = false;
     if (request.method === 'OPTIONS' && !offline) return void response.writeHead(204, CORS).end();
     if (request.url.startsWith('/_/')) return void (await control(request, response));
     if (offline) return void FAULTS.reset(response);

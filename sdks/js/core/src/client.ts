@@ -1,8 +1,8 @@
-import type { MaybePromise, Platform, Storage } from './platform.ts';
-import { asCode, referralFrom } from './referral.ts';
+import type { Platform, Storage } from './platform.ts';
+import { asReferral, referralFrom } from './referral.ts';
 import type { Referral } from './referral.ts';
-import { send } from './send.ts';
-import type { Answer } from './send.ts';
+import { clockErrorOf, send } from './send.ts';
+import type { Verdict } from './send.ts';
 import {
   answerTouch,
   dropExpired,
@@ -35,7 +35,7 @@ export interface ClientOptions {
   /** Writes a line that tells the developer what to change. */
   readonly warn: (line: string) => void;
   readonly debug: (line: string) => void;
-  readonly onAttribution: (affiliateId: string) => void;
+  readonly onAttribution?: ((affiliateId: string) => void) | undefined;
 }
 
 /** A request to send next. `deferred` has neither a touch nor a user. */
@@ -45,185 +45,94 @@ interface Job {
 }
 
 /**
- * Delivers the referrals and users of one device, one request at a time. The rules are those of SPEC.md. No method
+ * Delivers the referrals and users of one device, one request at a time. The rules are those of SPEC.md. No function
  * throws or rejects.
  */
-export class Client {
-  readonly #platform: Platform;
-  readonly #options: ClientOptions;
-  readonly #startedAt: number;
-  #state: State;
-  /** The stored text that `#state` was read from or written to. */
-  #text: string | null;
-  /** False if the storage failed: it may hold a state that must not be overwritten. */
-  #isStorageUsable: boolean;
-  #saved: Promise<void> = Promise.resolve();
-  #deferredMatch: boolean;
-  #isMisconfigured = false;
-  #failures = 0;
-  #isRunning = false;
-  /** Ends when the current request is answered or the wait for the deferred match is over. */
-  #step: Promise<boolean> = Promise.resolve(true);
-  #request: AbortController | undefined;
-  #cancelRetry: (() => void) | undefined;
-  #wake: (() => void) | undefined;
-
-  /** Takes the stored text; undefined if it could not be read. */
-  constructor(platform: Platform, options: ClientOptions, text: string | null | undefined) {
-    this.#platform = platform;
-    this.#options = options;
-    this.#startedAt = platform.now();
-    this.#isStorageUsable = text !== undefined;
-    this.#text = text ?? null;
-    this.#state = this.#parse(this.#text);
-    this.#deferredMatch = options.deferredMatch;
-  }
-
-  /** Takes the referrals of this start and begins to deliver. */
-  start(referrals: readonly (Referral | undefined)[]): void {
-    const state = this.#read();
-    for (const referral of referrals) if (referral) this.#addTouch(state, referral);
-    if (state.enabled) this.#save(state);
-    this.#isMisconfigured = false;
-    this.retry();
-  }
-
+export interface Client {
+  /** Takes the referrals of this start, makes the calls that came before it, and begins to deliver. */
+  start(referrals: readonly (Referral | undefined)[], calls?: readonly ((client: Client) => unknown)[]): void;
   /** Tries again at once: the device is connected again, or the app is back in the foreground. */
-  retry(): void {
-    this.#failures = 0;
-    this.#flush();
-  }
-
-  async identify(userId: string, signature?: string): Promise<boolean> {
-    if (typeof userId !== 'string' || userId === '' || userId.length > MAX_USER_ID_LENGTH) {
-      this.#options.warn('identify: the user id must be a text of 1 to 512 characters.');
-      return false;
-    }
-    const state = this.#read();
-    const known = state.users.find(({ id }) => id === userId);
-    if (!state.enabled || known?.status === 'bound') return state.enabled;
-    if (known?.status === 'unattributed' && known.signature === signature) return false;
-    const isNew = known?.signature !== signature || known === undefined;
-    if (isNew) {
-      const user: User = { id: userId, at: this.#platform.now(), status: 'pending' };
-      const others = state.users.filter(({ id }) => id !== userId);
-      state.users = [...others, signature === undefined ? user : { ...user, signature }].slice(-MAX_WAITING);
-      this.#save(state);
-    }
-    this.#deliver(isNew);
-    return await this.#result(() => {
-      const status = this.#read().users.find(({ id }) => id === userId)?.status ?? 'refused';
-      return status === 'pending' ? undefined : status === 'bound';
-    });
-  }
-
-  async attribute(url: string | URL): Promise<boolean> {
-    return await this.refer(referralFrom(url), false);
-  }
-
-  async applyCode(text: string): Promise<boolean> {
-    const code = asCode(text);
-    return await this.refer(code === undefined ? undefined : { code }, true);
-  }
-
+  retry(): void;
+  identify(userId: string, signature?: string): Promise<boolean>;
+  attribute(url: string | URL): Promise<boolean>;
+  applyCode(code: string): Promise<boolean>;
   /** Delivers a referral. A referral that was refused is asked for again only if a user enters it (`isEntered`). */
-  async refer(referral: Referral | undefined, isEntered: boolean): Promise<boolean> {
-    const state = this.#read();
-    if (!referral || !state.enabled) return false;
-    const identity = touchIdentity(referral);
-    const answer = (current: State) => current.answered.find(({ touch }) => touch === identity)?.isAccepted;
-    if (isEntered && answer(state) === false)
-      state.answered = state.answered.filter(({ touch }) => touch !== identity);
-    const isNew = this.#addTouch(state, referral);
-    if (isNew) this.#save(state);
-    this.#deliver(isNew);
-    return await this.#result(() => {
-      const current = this.#read();
-      const isWaiting = current.touches.some((touch) => touchIdentity(touch) === identity);
-      return isWaiting ? undefined : (answer(current) ?? false);
-    });
-  }
-
-  attributedAffiliateId(): string | null {
-    return this.#read().affiliateId;
-  }
-
+  refer(referral: Referral | undefined, isEntered: boolean): Promise<boolean>;
+  attributedAffiliateId(): string | null;
   /** Deletes everything. An opt-out survives. */
-  reset(): void {
-    if (this.#read().enabled) this.#replace(true);
-  }
-
+  reset(): void;
   /** Deletes everything and sends nothing until it is enabled again. */
-  setEnabled(enabled: boolean): void {
-    if (this.#read().enabled !== enabled) this.#replace(enabled);
-  }
-
+  setEnabled(enabled: boolean): void;
   /** Whether something is not delivered yet. */
-  get isWaiting(): boolean {
-    const { touches, users } = this.#read();
-    return touches.length > 0 || users.some(({ status }) => status === 'pending');
-  }
-
+  isWaiting(): boolean;
   /** Resolves when nothing is being sent and everything is stored. */
-  async idle(): Promise<void> {
-    await this.#result(() => undefined);
-    await this.#saved;
+  idle(): Promise<void>;
+}
+
+/** Creates the client of a device from its stored text; undefined means that it could not be read. */
+export function createClient(
+  platform: Platform,
+  options: ClientOptions,
+  storedText: string | null | undefined,
+): Client {
+  const { key, host, storage, isShared, warn, debug } = options;
+  const startedAt = platform.now();
+  /** False if the storage failed: it may hold a state that must not be overwritten. */
+  let isStorageUsable = storedText !== undefined;
+  /** The stored text that `latest` was read from or written to. */
+  let latestText = storedText ?? null;
+  let latest = parse();
+  let saved: Promise<void> = Promise.resolve();
+  let { deferredMatch } = options;
+  let isMisconfigured = false;
+  let failures = 0;
+  let isRunning = false;
+  let isHeld = false;
+  /** Ends when the current request is answered or the wait for the deferred match is over. */
+  let step: Promise<boolean> = Promise.resolve(true);
+  let inFlight: AbortController | undefined;
+  let cancelRetry: (() => void) | undefined;
+  let wake: (() => void) | undefined;
+
+  function emptyState(enabled: boolean): State {
+    const id = enabled ? (options.deviceId ?? platform.newId()) : '';
+    return newState(host, id, platform.now(), enabled);
   }
 
-  #replace(enabled: boolean): void {
-    this.#deferredMatch = false;
-    this.#request?.abort();
-    this.#request = undefined;
-    this.#cancelTimers();
-    this.#failures = 0;
-    this.#state = this.#newState(enabled);
-    this.#text = enabled ? null : JSON.stringify(this.#state);
-    this.#store(this.#text);
-  }
-
-  #newState(enabled: boolean): State {
-    const { host, deviceId } = this.#options;
-    const id = enabled ? (deviceId ?? this.#platform.newId()) : '';
-    return newState(host, id, this.#platform.now(), enabled);
-  }
-
-  #parse(text: string | null): State {
-    const state = parseState(text, this.#options.host);
-    if (state === 'opt-out') return this.#newState(false);
-    return state ?? this.#newState(true);
+  function parse(): State {
+    const state = parseState(latestText, host);
+    return state === 'opt-out' ? emptyState(false) : (state ?? emptyState(true));
   }
 
   /** Returns the state. Reads it again if another process may have changed it. */
-  #read(): State {
-    const { isShared, storage, key } = this.#options;
-    if (isShared !== true || !this.#isStorageUsable) return this.#state;
+  function read(): State {
+    if (!isShared || !isStorageUsable) return latest;
     try {
       const text = storage.get(key) as string | null;
-      if (text !== this.#text) {
-        this.#text = text;
-        this.#state = this.#parse(text);
+      if (text !== latestText) {
+        latestText = text;
+        latest = parse();
       }
     } catch {
-      this.#isStorageUsable = false;
+      isStorageUsable = false;
     }
-    return this.#state;
+    return latest;
   }
 
-  #save(state: State): void {
-    this.#text = JSON.stringify(state);
-    this.#store(this.#text);
+  function save(state: State): void {
+    store(JSON.stringify(state));
   }
 
-  #store(text: string | null): void {
-    if (!this.#isStorageUsable) return;
-    const { storage, key } = this.#options;
-    const write = (): MaybePromise<void> => (text === null ? storage.remove(key) : storage.set(key, text));
+  function store(text: string | null): void {
+    latestText = text;
+    if (!isStorageUsable) return;
+    const write = () => (text === null ? storage.remove(key) : storage.set(key, text));
     const fail = () => {
-      this.#isStorageUsable = false;
-      this.#options.debug('The storage cannot be written. The state lives in memory only.');
+      isStorageUsable = false;
+      debug('The storage cannot be written. The state lives in memory only.');
     };
-    if (this.#options.isShared !== true) {
-      this.#saved = this.#saved.then(write).catch(fail);
+    if (!isShared) {
+      saved = saved.then(write).catch(fail);
       return;
     }
     try {
@@ -233,69 +142,86 @@ export class Client {
     }
   }
 
+  function replaceState(enabled: boolean): void {
+    deferredMatch = false;
+    inFlight?.abort();
+    inFlight = undefined;
+    cancelTimers();
+    failures = 0;
+    latest = emptyState(enabled);
+    store(enabled ? null : JSON.stringify(latest));
+  }
+
   /** Returns whether the touch is new. */
-  #addTouch(state: State, referral: Referral): boolean {
+  function addTouch(state: State, referral: Referral): boolean {
     const identity = touchIdentity(referral);
     const isKnown =
       !state.enabled ||
       state.touches.some((touch) => touchIdentity(touch) === identity) ||
       state.answered.some(({ touch }) => touch === identity);
     if (isKnown) return false;
-    state.touches = [...state.touches, { ...referral, at: this.#platform.now() }].slice(-MAX_WAITING);
+    state.touches = [...state.touches, { ...referral, at: platform.now() }].slice(-MAX_WAITING);
+    save(state);
     return true;
   }
 
   /** Delivers what a call added. A call that added nothing does not shorten the wait after a failure. */
-  #deliver(isNew: boolean): void {
-    if (isNew || this.#cancelRetry === undefined) this.#flush();
+  function deliver(isNew: boolean): void {
+    if (isNew || !cancelRetry) flush();
   }
 
-  #flush(): void {
-    this.#cancelTimers();
-    if (this.#isRunning) return;
-    this.#isRunning = true;
-    void this.#run();
+  function flush(): void {
+    cancelTimers();
+    if (!isRunning && !isHeld) void run();
   }
 
-  #cancelTimers(): void {
-    this.#cancelRetry?.();
-    this.#cancelRetry = undefined;
-    this.#wake?.();
+  function cancelTimers(): void {
+    cancelRetry?.();
+    cancelRetry = undefined;
+    wake?.();
   }
 
-  async #run(): Promise<void> {
+  function retryAfter(ms: number): void {
+    cancelRetry = platform.after(ms, () => {
+      cancelRetry = undefined;
+      flush();
+    });
+  }
+
+  async function run(): Promise<void> {
+    isRunning = true;
     let mayContinue = true;
     while (mayContinue) {
-      const job = this.#nextJob();
+      const job = nextJob();
       if (job === undefined) break;
-      this.#step = typeof job === 'number' ? this.#sleep(job) : this.#perform(job);
-      mayContinue = await this.#step;
+      step = typeof job === 'number' ? sleep(job) : perform(job);
+      mayContinue = await step;
     }
-    this.#isRunning = false;
+    isRunning = false;
   }
 
-  async #sleep(ms: number): Promise<boolean> {
+  async function sleep(ms: number): Promise<boolean> {
     await new Promise<void>((resolve) => {
-      const cancel = this.#platform.after(ms, resolve);
-      this.#wake = () => {
+      const cancel = platform.after(ms, resolve);
+      wake = () => {
         cancel();
         resolve();
       };
     });
-    this.#wake = undefined;
+    wake = undefined;
     return true;
   }
 
   /** Returns what to send next, or how long to wait for it in ms, or undefined if there is nothing to send now. */
-  #nextJob(): Job | number | undefined {
-    const state = this.#read();
-    const now = this.#platform.now();
-    if (!state.enabled || this.#isMisconfigured) return undefined;
+  function nextJob(): Job | number | undefined {
+    const state = read();
+    const now = platform.now();
+    if (!state.enabled || isMisconfigured) return undefined;
     dropExpired(state, now);
     const user = state.users.find(({ status }) => status === 'pending');
     const [touch] = state.touches;
     const needsDeferred =
-      this.#deferredMatch &&
+      deferredMatch &&
       !state.isDeferredAnswered &&
       state.affiliateId === null &&
       state.answered.length === 0 &&
@@ -303,120 +229,198 @@ export class Client {
     if (!touch && !needsDeferred && !user) return undefined;
     const pause = state.notBefore - now;
     if (pause > 0 && pause <= ONE_DAY_MS) {
-      this.#retryAfter(pause);
+      retryAfter(pause);
       return undefined;
     }
     if (touch) return { touch };
-    const deferredIn = this.#startedAt + DEFERRED_DELAY_MS - now;
+    const deferredIn = startedAt + DEFERRED_DELAY_MS - now;
     if (needsDeferred) return deferredIn > 0 ? deferredIn : {};
-    return user ? { user } : undefined;
+    return user && { user };
   }
 
   /** Sends a request and applies its answer. Returns whether the next one may follow. */
-  async #perform(job: Job): Promise<boolean> {
-    const { host, apiKey, debug } = this.#options;
-    const request = new AbortController();
-    this.#request = request;
-    await this.#saved;
-    const { deviceId, firstOpenAt } = this.#state;
-    const { touch, user } = job;
-    const common = { deviceId, acceptUnattributed: true, sdk: this.#platform.sdk };
-    const [path, body] = user
-      ? ['identify', { ...common, customerUserId: user.id, identifiedAt: user.at, signature: user.signature }]
-      : [
-          'install',
-          {
-            ...common,
+  async function perform({ touch, user }: Job): Promise<boolean> {
+    const request = (inFlight = new AbortController());
+    await saved;
+    if (inFlight !== request) return true;
+    const { deviceId, firstOpenAt } = latest;
+    const path = user ? 'identify' : 'install';
+    const body = {
+      deviceId,
+      acceptUnattributed: true,
+      sdk: platform.sdk,
+      ...(user
+        ? { customerUserId: user.id, identifiedAt: user.at, signature: user.signature }
+        : {
             firstOpenAt,
             ...(touch ? { claimToken: touch.claimToken, affiliateCode: touch.code } : { deferred: true }),
-          },
-        ];
-    if (this.#request !== request) return true;
-    const answer = await send(this.#platform, `${host}/sdk/${path}`, apiKey, body, request);
-    const state = this.#read();
+          }),
+    };
+    const answer = await send(platform, `${host}/sdk/${path}`, options.apiKey, body, request);
+    const state = read();
     // An answer after a reset counts for nothing, also if another tab was reset.
-    if (this.#request !== request || state.deviceId !== deviceId) return true;
-    this.#request = undefined;
-    debug(`${path}: ${answer.kind} ${JSON.stringify(answer)}`);
-    return this.#apply(state, job, answer);
-  }
-
-  #apply(state: State, { touch, user }: Job, answer: Answer): boolean {
+    if (inFlight !== request || state.deviceId !== deviceId) return true;
+    inFlight = undefined;
+    debug(`${path}: ${JSON.stringify(answer)}`);
     if (answer.kind === 'misconfigured') {
-      this.#isMisconfigured = true;
-      this.#options.warn(
+      isMisconfigured = true;
+      warn(
         `The service answered ${answer.status}. Check the SDK key and the base address. Nothing is sent until the next start.`,
       );
       return false;
     }
     if (answer.kind === 'failed') {
-      this.#failures += 1;
+      failures += 1;
       if (answer.afterMs > 0) {
-        state.notBefore = this.#platform.now() + answer.afterMs;
-        this.#save(state);
+        state.notBefore = platform.now() + answer.afterMs;
+        save(state);
       }
-      const backoff = Math.min(2 ** this.#failures * 1000, LONGEST_BACKOFF_MS);
-      const delay = Math.max(backoff * (0.5 + this.#platform.random() / 2), answer.afterMs);
-      if (this.#failures < TRIES) this.#retryAfter(delay);
+      const backoff = Math.min(2 ** failures * 1000, LONGEST_BACKOFF_MS);
+      if (failures < TRIES) retryAfter(Math.max(backoff * (0.5 + platform.random() / 2), answer.afterMs));
       return false;
     }
-    this.#failures = 0;
-    const { body } = answer;
-    const clockErrorMs = answer.kind === 'refused' ? answer.clockErrorMs : 0;
-    const isAttributed = answer.kind === 'ok' && typeof body.attributionId === 'string';
-    const stored = user && state.users.find(({ id }) => id === user.id);
-    const names = (path: string) => body.errors?.some((error) => error.path === path) === true;
-    if (stored) {
-      if (clockErrorMs !== 0 && !stored.isCorrected && names('identifiedAt')) {
-        stored.at += clockErrorMs;
-        stored.isCorrected = true;
-      } else if (isAttributed) stored.status = 'bound';
-      else if (answer.kind === 'ok' || body.code === 'no_attribution') stored.status = 'unattributed';
-      else {
-        state.users = state.users.filter((other) => other !== stored);
-        this.#options.warn(`identify: the service refused the user id (${body.code ?? 'no reason'}).`);
-      }
-    } else if (!user) {
-      if (clockErrorMs !== 0 && !state.isFirstOpenCorrected && names('firstOpenAt')) {
-        state.firstOpenAt += clockErrorMs;
-        state.isFirstOpenCorrected = true;
-      } else if (touch) answerTouch(state, touch, isAttributed && body.touch !== 'unknown');
-      else state.isDeferredAnswered = true;
-    }
-    if (isAttributed) this.#attributed(state, body.affiliateId ?? null, user !== undefined);
-    this.#save(state);
+    failures = 0;
+    const isAttributed = answer.kind === 'ok' && typeof answer.body.attributionId === 'string';
+    if (user) applyToUser(state, user.id, answer, isAttributed);
+    else applyToTouch(state, touch, answer, isAttributed);
+    save(state);
     return true;
   }
 
-  #attributed(state: State, affiliateId: string | null, isOfUser: boolean): void {
-    if (!isOfUser)
-      for (const user of state.users) if (user.status === 'unattributed') user.status = 'pending';
-    if (affiliateId === null || state.affiliateId === affiliateId) return;
-    if (isOfUser && state.affiliateId !== null) return;
-    state.affiliateId = affiliateId;
-    try {
-      this.#options.onAttribution(affiliateId);
-    } catch (error) {
-      this.#options.warn(`onAttribution threw: ${String(error)}`);
+  function applyToTouch(
+    state: State,
+    touch: Touch | undefined,
+    answer: Verdict,
+    isAttributed: boolean,
+  ): void {
+    const clockErrorMs = clockErrorOf(answer, 'firstOpenAt');
+    if (clockErrorMs !== 0 && !state.isFirstOpenCorrected) {
+      state.firstOpenAt += clockErrorMs;
+      state.isFirstOpenCorrected = true;
+    } else if (touch) answerTouch(state, touch, isAttributed && answer.body.touch !== 'unknown');
+    else state.isDeferredAnswered = true;
+    if (!isAttributed) return;
+    for (const user of state.users) if (user.status === 'unattributed') user.status = 'pending';
+    attributed(state, answer.body.affiliateId);
+  }
+
+  function applyToUser(state: State, id: string, answer: Verdict, isAttributed: boolean): void {
+    const user = state.users.find((other) => other.id === id);
+    if (!user) return;
+    const { body } = answer;
+    const clockErrorMs = clockErrorOf(answer, 'identifiedAt');
+    if (clockErrorMs !== 0 && !user.isCorrected) {
+      user.at += clockErrorMs;
+      user.isCorrected = true;
+    } else if (isAttributed) {
+      user.status = 'bound';
+      // The device keeps its own attribution.
+      if (state.affiliateId === null) attributed(state, body.affiliateId);
+    } else if (answer.kind === 'ok' || body.code === 'no_attribution') user.status = 'unattributed';
+    else {
+      state.users = state.users.filter((other) => other !== user);
+      warn(`identify: the service refused the user id (${body.code}).`);
     }
   }
 
-  #retryAfter(ms: number): void {
-    this.#cancelRetry = this.#platform.after(ms, () => {
-      this.#cancelRetry = undefined;
-      this.#flush();
-    });
+  function attributed(state: State, affiliateId: string | null | undefined): void {
+    if (!affiliateId || state.affiliateId === affiliateId) return;
+    state.affiliateId = affiliateId;
+    try {
+      options.onAttribution?.(affiliateId);
+    } catch (error) {
+      warn(`onAttribution threw: ${String(error)}`);
+    }
   }
 
   /** Waits until `get` returns something or nothing more is being sent. */
-  async #result(get: () => boolean | undefined): Promise<boolean> {
+  async function result(get: () => boolean | undefined): Promise<boolean> {
     for (;;) {
-      const result = get();
-      if (result !== undefined) return result;
-      if (!this.#isRunning) return false;
-      await this.#step;
+      const value = get();
+      if (value !== undefined) return value;
+      if (!isRunning) return false;
+      await step;
       // Lets the loop take its next step.
       await null;
     }
   }
+
+  async function refer(referral: Referral | undefined, isEntered: boolean): Promise<boolean> {
+    const state = read();
+    if (!referral || !state.enabled) return false;
+    const identity = touchIdentity(referral);
+    const answerIn = ({ answered }: State) => answered.find(({ touch }) => touch === identity)?.isAccepted;
+    if (isEntered && answerIn(state) === false)
+      state.answered = state.answered.filter(({ touch }) => touch !== identity);
+    deliver(addTouch(state, referral));
+    return await result(() => {
+      const current = read();
+      const isWaiting = current.touches.some((touch) => touchIdentity(touch) === identity);
+      return isWaiting ? undefined : (answerIn(current) ?? false);
+    });
+  }
+
+  const client: Client = {
+    start: (referrals, calls = []) => {
+      const state = read();
+      for (const referral of referrals) if (referral) addTouch(state, referral);
+      if (state.enabled) save(state);
+      isMisconfigured = false;
+      // Nothing is sent until every call is queued: touches go first, and an opt-out holds for this start.
+      isHeld = true;
+      for (const call of calls) void call(client);
+      isHeld = false;
+      client.retry();
+    },
+    retry: () => {
+      failures = 0;
+      flush();
+    },
+    identify: async (userId, signature) => {
+      if (typeof userId !== 'string' || userId === '' || userId.length > MAX_USER_ID_LENGTH) {
+        warn('identify: the user id must be a text of 1 to 512 characters.');
+        return false;
+      }
+      const state = read();
+      const known = state.users.find(({ id }) => id === userId);
+      if (!state.enabled) return false;
+      if (known?.status === 'bound') return true;
+      const isNew = !known || known.signature !== signature;
+      if (!isNew && known.status === 'unattributed') return false;
+      if (isNew) {
+        const user: User = {
+          id: userId,
+          at: platform.now(),
+          status: 'pending',
+          ...(signature && { signature }),
+        };
+        state.users = [...state.users.filter(({ id }) => id !== userId), user].slice(-MAX_WAITING);
+        save(state);
+      }
+      deliver(isNew);
+      return await result(() => {
+        const status = read().users.find(({ id }) => id === userId)?.status;
+        return status === 'pending' ? undefined : status === 'bound';
+      });
+    },
+    attribute: async (url) => await refer(referralFrom(url), false),
+    applyCode: async (text) => await refer(asReferral(undefined, text), true),
+    refer,
+    attributedAffiliateId: () => read().affiliateId,
+    reset: () => {
+      if (read().enabled) replaceState(true);
+    },
+    setEnabled: (enabled) => {
+      if (read().enabled !== enabled) replaceState(enabled);
+    },
+    isWaiting: () => {
+      const { touches, users } = read();
+      return touches.length > 0 || users.some(({ status }) => status === 'pending');
+    },
+    idle: async () => {
+      await result(() => undefined);
+      await saved;
+    },
+  };
+  return client;
 }

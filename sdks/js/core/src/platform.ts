@@ -23,7 +23,7 @@ export interface Platform {
 }
 
 /** Returns a UUID v4. `crypto.randomUUID` is missing on pages without TLS and in React Native. */
-export function uuid(randomBytes: (bytes: Uint8Array) => unknown): string {
+export function uuid(randomBytes: (bytes: Uint8Array<ArrayBuffer>) => unknown): string {
   const bytes = new Uint8Array(16);
   randomBytes(bytes);
   bytes[6] = (bytes[6]! & 0x0f) | 0x40;

@@ -10,16 +10,22 @@ export interface AnswerBody {
   readonly errors?: readonly { readonly path: string }[];
 }
 
+/** The service took the request, or refused it for good. */
+export interface Verdict {
+  readonly kind: 'ok' | 'refused';
+  /** `attributionId` is null if there is no attribution. */
+  readonly body: AnswerBody;
+  /** By how much the device's clock is behind the service, ms. 0 if that is little or unknown. */
+  readonly clockErrorMs: number;
+}
+
 /** What an answer means for the request. */
 export type Answer =
-  /** The service answered; `body.attributionId` is null if there is no attribution. */
-  | { readonly kind: 'ok'; readonly body: AnswerBody }
-  /** The service refused the request for good. `clockErrorMs` is set if the device's clock may be the cause. */
-  | { readonly kind: 'refused'; readonly body: AnswerBody; readonly clockErrorMs: number }
+  | Verdict
   /** The key or the host is wrong: nothing can be delivered. */
   | { readonly kind: 'misconfigured'; readonly status: number }
   /** No answer of the service. `afterMs` is what `Retry-After` says, else 0. */
-  | { readonly kind: 'failed'; readonly reason: string; readonly afterMs: number };
+  | { readonly kind: 'failed'; readonly reason: unknown; readonly afterMs: number };
 
 export const REQUEST_TIMEOUT_MS = 10_000;
 const CLOCK_TOLERANCE_MS = 60_000;
@@ -41,24 +47,25 @@ function retryAfter(value: string | null, now: number): number {
   return Math.min(Math.max(ms || 0, 0), ONE_DAY_MS);
 }
 
-/** Returns by how much the device's clock is behind the service, ms, or 0 if that is within the tolerance or unknown. */
-function clockError(date: string | null, now: number): number {
-  const error = Date.parse(date ?? '') - now;
-  return Math.abs(error) > CLOCK_TOLERANCE_MS ? error : 0;
+/** Returns the clock error if it may be why the service refused a request: the 400 names this field. Otherwise 0. */
+export function clockErrorOf({ body, clockErrorMs }: Verdict, field: string): number {
+  return body.errors?.some(({ path }) => path === field) ? clockErrorMs : 0;
 }
 
 function classify(status: number, headers: Headers, body: AnswerBody, now: number): Answer {
   const { attributionId, code = '' } = body;
+  const error = Date.parse(headers.get('date') ?? '') - now;
+  const clockErrorMs = status === 400 && Math.abs(error) > CLOCK_TOLERANCE_MS ? error : 0;
   if (status === 200 && (typeof attributionId === 'string' || attributionId === null))
-    return { kind: 'ok', body };
+    return { kind: 'ok', body, clockErrorMs };
   if (
     [400, 409, 413, 422].includes(status) ||
     (status === 404 && UNATTRIBUTED.includes(code)) ||
     ([401, 403].includes(status) && BAD_SIGNATURE.includes(code))
   )
-    return { kind: 'refused', body, clockErrorMs: status === 400 ? clockError(headers.get('date'), now) : 0 };
+    return { kind: 'refused', body, clockErrorMs };
   if ([401, 403, 404].includes(status)) return { kind: 'misconfigured', status };
-  return { kind: 'failed', reason: `status ${status}`, afterMs: retryAfter(headers.get('retry-after'), now) };
+  return { kind: 'failed', reason: status, afterMs: retryAfter(headers.get('retry-after'), now) };
 }
 
 /** Sends one request. Never throws or rejects. */

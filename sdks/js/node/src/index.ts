@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { asReferral, Client, createLog, readTarget, referralFrom } from '../../core/src/index.ts';
-import type { CommonOptions, Platform, Referral, Storage } from '../../core/src/index.ts';
+import { asReferral, createClient, createLog, readTarget, referralFrom } from '../../core/src/index.ts';
+import type { Client, CommonOptions, Platform, Referral, Storage } from '../../core/src/index.ts';
 
 export { fileStorage } from './file-storage.ts';
 export { referralFrom };
@@ -104,7 +104,7 @@ export function createTributary(options: TributaryOptions = {}, platform = nodeP
     } catch {
       log.warn('The storage cannot be read. The state of this device lives in memory only.');
     }
-    const client = new Client(
+    const client = createClient(
       platform,
       {
         ...target,
@@ -113,7 +113,7 @@ export function createTributary(options: TributaryOptions = {}, platform = nodeP
         storage,
         deviceId,
         deferredMatch: options.deferredMatch ?? false,
-        onAttribution: options.onAttribution ?? (() => {}),
+        onAttribution: options.onAttribution,
       },
       text,
     );
@@ -171,7 +171,7 @@ export function createTributary(options: TributaryOptions = {}, platform = nodeP
       });
       await Promise.race([Promise.all(opened.map(async (client) => await client?.idle())), timeout]);
       cancel();
-      return !opened.some((client) => client?.isWaiting);
+      return !opened.some((client) => client?.isWaiting());
     },
   };
 }

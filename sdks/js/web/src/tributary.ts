@@ -1,0 +1,131 @@
+import { createClient, createLog, readTarget, referralFrom, uuid } from '../../core/src/index.ts';
+import type { Client, CommonOptions, Platform } from '../../core/src/index.ts';
+import { pageStorage } from './storage.ts';
+import type { SyncStorage } from './storage.ts';
+
+export type { SyncStorage };
+
+declare const VERSION: string;
+
+export interface StartOptions extends Omit<CommonOptions, 'storage'> {
+  /** Where the state is kept. The default is `localStorage`. */
+  readonly storage?: SyncStorage | undefined;
+  /** Whether to remove `claim_token` from the address bar. On by default. */
+  readonly cleanUrl?: boolean | undefined;
+}
+
+/** The calls of the SDK. Nothing throws or rejects. */
+export interface Tributary {
+  /** Starts the SDK and reads the referral of the page's address. Resolves false without a key or a base address. */
+  start(options?: string | StartOptions): Promise<boolean>;
+  /** Binds the app's user id to the attribution. Resolves true once it is bound. */
+  identify(userId: string, options?: { readonly signature?: string }): Promise<boolean>;
+  /** Takes the referral of an address (`claim_token`, `via`). Resolves true if the service accepted it. */
+  attribute(url: string | URL): Promise<boolean>;
+  /** Takes a code that a user entered. Resolves true if the service knows the code. */
+  applyCode(code: string): Promise<boolean>;
+  attributedAffiliateId(): string | null;
+  /** Deletes everything that is stored. */
+  reset(): void;
+  /** Deletes everything and sends nothing until it is enabled again. */
+  setEnabled(enabled: boolean): void;
+}
+
+const KEY = 'tributary';
+const MAX_CALLS = 20;
+
+const browser: Platform = {
+  sdk: `web/${VERSION}`,
+  fetch: (url, init) => fetch(url, init),
+  now: () => Date.now(),
+  random: () => Math.random(),
+  newId: () => uuid((bytes) => crypto.getRandomValues(bytes)),
+  after: (ms, run) => {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Removes `claim_token` from the address bar, so that it is not copied or sent to other sites. */
+function cleanAddress(): void {
+  try {
+    const { href } = location;
+    const [address = '', ...fragment] = href.split('#');
+    const [path, query = ''] = address.split(/\?(.*)/s);
+    const kept = query.split('&').filter((pair) => !pair.startsWith('claim_token='));
+    const cleaned = [
+      kept.length === 0 || kept[0] === '' ? path : `${path}?${kept.join('&')}`,
+      ...fragment,
+    ].join('#');
+    if (cleaned !== href) history.replaceState(history.state, '', cleaned);
+  } catch {
+    // A sandboxed page may not change its address.
+  }
+}
+
+/** Creates the SDK of a page. */
+export function createTributary(): Tributary {
+  let client: Client | undefined;
+  let calls: ((started: Client) => unknown)[] = [];
+
+  /** Makes a call now, or keeps it until the start. */
+  function call<T>(run: (started: Client) => T, otherwise: T): T {
+    if (client) return run(client);
+    if (calls.length < MAX_CALLS) calls.push(run);
+    return otherwise;
+  }
+
+  return {
+    // oxlint-disable-next-line require-await -- Callers await the same type on every platform.
+    start: async (given = {}) => {
+      const options = typeof given === 'string' ? { apiKey: given } : given;
+      if (client) {
+        client.start([]);
+        return true;
+      }
+      const log = createLog(options);
+      const target = typeof window === 'undefined' ? undefined : readTarget(options, log.warn);
+      if (!target) return false;
+      const storage = options.storage ?? pageStorage;
+      let text: string | null | undefined;
+      try {
+        text = storage.get(KEY);
+      } catch {
+        log.debug('The storage is blocked. The state lives in memory only.');
+      }
+      const started = createClient(
+        browser,
+        {
+          ...target,
+          ...log,
+          key: KEY,
+          storage,
+          deferredMatch: options.deferredMatch ?? false,
+          isShared: true,
+          onAttribution: options.onAttribution,
+        },
+        text,
+      );
+      client = started;
+      const referral = referralFrom(location.href);
+      if (options.cleanUrl ?? true) cleanAddress();
+      started.start([referral], calls);
+      calls = [];
+      const retry = () => started.retry();
+      addEventListener('online', retry);
+      document.addEventListener('visibilitychange', () => document.hidden || retry());
+      return true;
+    },
+    identify: async (userId, { signature } = {}) =>
+      call((started) => started.identify(userId, signature), Promise.resolve(false)),
+    attribute: async (url) => call((started) => started.attribute(url), Promise.resolve(false)),
+    applyCode: async (code) => call((started) => started.applyCode(code), Promise.resolve(false)),
+    attributedAffiliateId: () => client?.attributedAffiliateId() ?? null,
+    reset: () => {
+      call((started) => started.reset(), undefined);
+    },
+    setEnabled: (enabled) => {
+      call((started) => started.setEnabled(enabled), undefined);
+    },
+  };
+}

@@ -1,0 +1,81 @@
+// Connects the scenarios to the Web SDK in a page of a real browser.
+import { START } from '../../../conformance/play.mjs';
+
+/** What the Web SDK can do beyond the rules for every SDK. */
+export const ABILITIES = ['start', 'online', 'foreground', 'deferredOffByDefault'];
+
+/** The page that loads the harness and the SDK. */
+export const PAGE = '<!doctype html><script type="module" src="/test/harness.mjs"></script>';
+
+/** Returns a driver of the SDK in a new page of the browser. */
+export async function createDriver(browser, site, server) {
+  const context = await browser.newContext();
+  const page = await context.newPage();
+  await page.exposeFunction('heldRequests', () => server.state().held);
+  let options;
+  let isLoaded;
+
+  const inPage = async (name, ...given) =>
+    await page.evaluate(([method, values]) => window.harness[method](...values), [name, given]);
+
+  /** Opens the address of a shop on the test's own origin, without leaving a page that is open already. */
+  const open = async (address = 'https://shop.test/') => {
+    const { pathname, search, hash } = new URL(address);
+    const url = `${site.url}${pathname}${search}${hash}`;
+    if (isLoaded) return await page.evaluate((to) => history.replaceState(null, '', to), url);
+    await page.goto(url);
+    await page.waitForFunction(() => window.isReady);
+    isLoaded = true;
+  };
+
+  return {
+    begin: async ({ host, options: given, store, storage }) => {
+      const { random = 0, ...rest } = given;
+      options = { apiKey: 'pk_live_test', apiBaseUrl: host, ...rest };
+      isLoaded = false;
+      await page.goto(`${site.url}/conformance/answers.json`);
+      await page.evaluate(
+        ([text, settings]) => {
+          if (text !== null) localStorage.setItem('tributary', text);
+          sessionStorage.setItem('harness', JSON.stringify(settings));
+        },
+        [store, { now: START, ids: 0, random, storage }],
+      );
+    },
+    start: async (url) => {
+      await open(url ?? undefined);
+      return await inPage('start', options);
+    },
+    call: async (name, ...given) => {
+      if (!isLoaded) await open();
+      return await inPage('call', name, ...given);
+    },
+    advance: (ms) => inPage('advance', ms),
+    clock: async (ms) => {
+      if (!isLoaded) await open();
+      await inPage('shift', ms);
+    },
+    restart: () => {
+      isLoaded = false;
+    },
+    storage: async (mode) => {
+      if (!isLoaded) await open();
+      await inPage('setStorage', mode);
+    },
+    event: (name) =>
+      page.evaluate(
+        (online) =>
+          online ? dispatchEvent(new Event('online')) : document.dispatchEvent(new Event('visibilitychange')),
+        name === 'online',
+      ),
+    stored: async () => {
+      if (!isLoaded) await open();
+      return await inPage('stored');
+    },
+    warnings: () => inPage('warnings'),
+    settled: async () => {
+      if (isLoaded) await inPage('settled');
+    },
+    end: () => context.close(),
+  };
+}

@@ -1,0 +1,215 @@
+// What only a real browser shows: storage, events and policies as a page meets them. The clock and the timers are real.
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { startServer } from '../../../conformance/server.mjs';
+import { startBrowser, startSite } from './browser.mjs';
+
+let server;
+let site;
+let browser;
+let page;
+
+/** A page with the script tag, and calls that were made before it is loaded. */
+const withTag = (queue) => `<!doctype html>
+<script>window.tributary = { q: ${JSON.stringify(queue)} };</script>
+<script async src="/dist/tributary.js" data-api-key="pk_live_test" data-api-base-url="${server.url}"></script>`;
+
+const PAGES = {
+  '/tag': () => withTag([['identify', 'user-1']]),
+  '/module': () =>
+    '<!doctype html><script type="module">import * as sdk from "/dist/index.js"; window.sdk = sdk;</script>',
+  '/policy': () =>
+    `<!doctype html><script src="/dist/tributary.js" data-api-key="pk_live_test" data-api-base-url="${server.url}"></script>`,
+  '/frame': () =>
+    `<!doctype html><iframe sandbox="allow-scripts" srcdoc="${`<script type="module">
+      import * as sdk from '${site.url}/dist/index.js';
+      const started = await sdk.start({ apiKey: 'pk_live_test', apiBaseUrl: '${server.url}' });
+      parent.postMessage([started, await sdk.applyCode('SPRING'), sdk.attributedAffiliateId()], '*');
+    </script>`.replaceAll('"', '&quot;')}"></iframe>`,
+};
+
+const policy = () =>
+  `default-src 'none'; script-src 'self'; connect-src ${server.url}; require-trusted-types-for 'script'`;
+
+before(async () => {
+  server = await startServer();
+  site = await startSite(
+    ({ pathname }) => PAGES[pathname]?.() ?? '<!doctype html>',
+    ({ pathname }) => ({
+      'access-control-allow-origin': '*',
+      ...(pathname === '/policy' && { 'content-security-policy': policy() }),
+    }),
+  );
+  browser = await startBrowser();
+});
+after(async () => {
+  await browser?.close();
+  site?.close();
+  server?.close();
+});
+beforeEach(async () => {
+  await page?.context().close();
+  page = await (await browser.newContext()).newPage();
+});
+
+const TOKEN = '11111111-1111-4111-8111-111111111111';
+const options = () => ({ apiKey: 'pk_live_test', apiBaseUrl: server.url });
+const sent = () => server.state().requests.map(({ path, body }) => [path, body]);
+const open = async (path) => {
+  await page.goto(site.url + path);
+  await page.waitForFunction(() => window.sdk ?? window.tributary?.start);
+};
+const start = (extra = {}) => page.evaluate((given) => sdk.start(given), { ...options(), ...extra });
+const until = async (condition) => {
+  for (let tries = 0; !(await condition()); tries += 1) {
+    assert.ok(tries < 500, `not within 10 s: ${condition}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+};
+const affiliate = () => page.evaluate(() => (window.sdk ?? window.tributary).attributedAffiliateId());
+
+test('the script tag takes the referral of the address and the calls that were made before it was loaded', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  await open(`/tag?claim_token=${TOKEN}&via=spring`);
+  await until(() => sent().length === 2);
+  const [[, install], [, identify]] = sent();
+  assert.equal(install.claimToken, TOKEN);
+  assert.equal(install.affiliateCode, 'spring');
+  assert.equal(identify.customerUserId, 'user-1');
+  await until(async () => (await affiliate()) === 'aff_1');
+});
+
+test('the claim token is removed from the address, and the rest of it and the history state stay', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  await page.goto(`${site.url}/module?a=1&claim_token=${TOKEN}&b=%20#part`);
+  await page.waitForFunction(() => window.sdk);
+  await page.evaluate(() => history.replaceState({ kept: true }, ''));
+  await start();
+  assert.equal(page.url(), `${site.url}/module?a=1&b=%20#part`);
+  assert.deepEqual(await page.evaluate(() => history.state), { kept: true });
+  await until(() => sent().length === 1);
+});
+
+test('with cleanUrl off the address stays', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  await open(`/module?claim_token=${TOKEN}`);
+  await start({ cleanUrl: false });
+  assert.equal(page.url(), `${site.url}/module?claim_token=${TOKEN}`);
+  await until(() => sent().length === 1);
+});
+
+test('a reload keeps the device and sends the code of the address once', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  await open('/module?via=spring');
+  await start();
+  await until(async () => (await affiliate()) === 'aff_1');
+  await page.reload();
+  await page.waitForFunction(() => window.sdk);
+  await start();
+  assert.equal(await affiliate(), 'aff_1');
+  assert.equal(await page.evaluate(() => sdk.identify('user-1')), true);
+  const [[, install], [path, identify]] = sent();
+  assert.equal(path, 'identify');
+  assert.equal(identify.deviceId, install.deviceId);
+  assert.match(install.deviceId, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
+});
+
+test('what was called offline is sent when the browser is online again', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  await open('/module');
+  await start();
+  await page.context().setOffline(true);
+  assert.equal(await page.evaluate(() => sdk.applyCode('SPRING')), false);
+  await page.context().setOffline(false);
+  await until(async () => (await affiliate()) === 'aff_1');
+  assert.equal(sent().length, 1);
+});
+
+test('a page without access to its storage works from memory', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  const message = await (async () => {
+    await page.goto(`${site.url}/module`);
+    const received = page.evaluate(
+      () =>
+        new Promise((resolve) => addEventListener('message', ({ data }) => resolve(data), { once: true })),
+    );
+    await page.evaluate((html) => document.body.insertAdjacentHTML('beforeend', html), PAGES['/frame']());
+    return await received;
+  })();
+  assert.deepEqual(message, [true, true, 'aff_1']);
+});
+
+test('a strict content security policy is kept', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  const problems = [];
+  page.on('console', (line) => problems.push(line.text()));
+  page.on('pageerror', (error) => problems.push(String(error)));
+  await open('/policy?via=spring');
+  await until(async () => (await affiliate()) === 'aff_1');
+  assert.deepEqual(problems, []);
+});
+
+test('an answer that arrives after reset counts for nothing', async () => {
+  server.load([{ path: 'install', hold: true, answer: 'won' }]);
+  await open('/module?via=spring');
+  await start();
+  await until(() => server.state().held === 1);
+  await page.evaluate(() => sdk.reset());
+  server.release();
+  await until(() => server.state().held === 0);
+  assert.equal(await affiliate(), null);
+  assert.equal(await page.evaluate(() => localStorage.getItem('tributary')), null);
+});
+
+test('two tabs are one device, and a reset in one holds for the other', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', hold: true, answer: 'bound' },
+  ]);
+  await open('/module?via=spring');
+  await start();
+  await until(async () => (await affiliate()) === 'aff_1');
+  const other = await page.context().newPage();
+  await other.goto(`${site.url}/module`);
+  await other.waitForFunction(() => window.sdk);
+  await other.evaluate((given) => sdk.start(given), options());
+  assert.equal(await other.evaluate(() => sdk.attributedAffiliateId()), 'aff_1');
+  const identified = other.evaluate(() => sdk.identify('user-1'));
+  await until(() => server.state().held === 1);
+  await page.evaluate(() => sdk.reset());
+  server.release();
+  assert.equal(await identified, false);
+  assert.equal(await other.evaluate(() => sdk.attributedAffiliateId()), null);
+  assert.equal(await page.evaluate(() => localStorage.getItem('tributary')), null);
+});
+
+test('cookieStorage is shared by the subdomains of a site', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  const startOn = async (host) => {
+    await page.goto(`http://${host}.shop.localhost:${site.port}/module?via=spring`);
+    await page.waitForFunction(() => window.sdk);
+    await page.evaluate(
+      (given) => sdk.start({ ...given, storage: sdk.cookieStorage({ domain: 'shop.localhost' }) }),
+      options(),
+    );
+  };
+  await startOn('www');
+  await until(async () => (await affiliate()) === 'aff_1');
+  await startOn('app');
+  assert.equal(await affiliate(), 'aff_1');
+  await page.evaluate(() => sdk.reset());
+  assert.equal(await page.evaluate(() => document.cookie), '');
+  assert.equal(sent().length, 1);
+});
+
+test('the module can be imported where there is no window, and start is then false', async () => {
+  const sdk = await import('../dist/index.js');
+  assert.equal(await sdk.start({ apiKey: 'pk_live_test', apiBaseUrl: server.url }), false);
+  assert.equal(sdk.attributedAffiliateId(), null);
+});
