@@ -3,8 +3,11 @@ import { startBackgroundLoop } from './lib/background-loop.ts';
 import type { BackgroundLoop } from './lib/background-loop.ts';
 import { destroyExpiredAddressKeys } from './db/address-keys.ts';
 import type { Sql } from './db/sql.ts';
+import { analyzeGrownTables } from './db/statistics.ts';
 
 const PAUSE_MS = 60_000;
+/** How many rows a table can gain before this passes limits what a plan that was made for a small table costs. */
+const STATISTICS_PAUSE_MS = 5_000;
 
 /**
  * Destroys expired address keys and hashes every minute, in every process. It does not use Temporal, because they must be
@@ -21,4 +24,16 @@ export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
         logger.warn({ err: error, msg: 'housekeeping failed; the next round does its work' }),
     },
   );
+}
+
+/**
+ * Renews the statistics of growing tables every 5 s. Autovacuum does it too, but once a minute at the earliest, and in a
+ * minute a new installation may have grown from nothing to thousands of rows.
+ */
+export function startStatistics(sql: Sql, logger: Logger): BackgroundLoop {
+  return startBackgroundLoop(async () => await analyzeGrownTables(sql), {
+    pauseMs: STATISTICS_PAUSE_MS,
+    onError: (error) =>
+      logger.warn({ err: error, msg: 'statistics of tables were not renewed; the next round does it' }),
+  });
 }

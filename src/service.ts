@@ -27,7 +27,7 @@ import { DEFAULT_LIMITS } from './domain/evaluate-payment.ts';
 import type { EvaluationLimits } from './domain/evaluate-payment.ts';
 import { DEFAULT_RETENTION } from './domain/retention.ts';
 import type { RetentionSettings } from './domain/retention.ts';
-import { startHousekeeping } from './housekeeping.ts';
+import { startHousekeeping, startStatistics } from './housekeeping.ts';
 import { serverLimits, startHttpServer } from './http-server.ts';
 import type { HttpServer } from './http-server.ts';
 import { createApp } from './http/app.ts';
@@ -299,6 +299,7 @@ function startBackground(
   const relay = startRelay({ sql, workflows, logger, ...settings.relay });
   const folder = startRollupFolder(sql, logger);
   const housekeeping = startHousekeeping(sql, logger);
+  const statistics = startStatistics(sql, logger);
   return {
     connection,
     workflows,
@@ -307,6 +308,7 @@ function startBackground(
       await relay.stop();
       await folder.stop();
       await housekeeping.stop();
+      await statistics.stop();
       await workflows.drain();
       await connection.stop();
       await results.stop();

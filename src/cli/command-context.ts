@@ -76,7 +76,13 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
   ): Promise<T> {
     const database = await openDatabase({ mayCreate });
     const { url, close } = database;
-    const sql = connect({ url, max: 2, statementTimeoutMs: 0, applicationName: 'tributary-admin' });
+    const sql = connect({
+      url,
+      max: 2,
+      statementTimeoutMs: 0,
+      indexPlans: false,
+      applicationName: 'tributary-admin',
+    });
     try {
       const { isEmpty } = await sql.one<{
         isEmpty: boolean;

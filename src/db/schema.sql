@@ -1116,6 +1116,27 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION analyze_grown_tables()
+ RETURNS text[]
+ LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO '$user', 'public'
+AS $function$
+declare
+  grown text[] := array(
+    select c.relname::text
+      from pg_class c join pg_stat_user_tables s on s.relid = c.oid
+     where c.relnamespace = current_schema()::regnamespace
+       and s.n_live_tup > 300 + 2 * greatest(c.reltuples, 0)
+     order by c.relname);
+  name text;
+begin
+  foreach name in array grown loop
+    execute format('analyze (skip_locked) %I', name);
+  end loop;
+  return grown;
+end $function$;
+
 CREATE OR REPLACE FUNCTION check_correction()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1369,13 +1390,13 @@ begin
    where p.id = any(array(
      select q.id
        from payments q
-      where q.id in (
+      where q.id = any(array(
         select unnest(tied.ids)
           from added a
          cross join lateral (
            select array_agg(x.id) as ids, count(*) filter (where x.binding_id is not null and x.duplicate_of is null) as attributed
              from same_payment(a.app_id, a.environment, a.store, array[a.alias_ref]) x) tied
-         where a.environment = 'production' and tied.attributed > 1)
+         where a.environment = 'production' and tied.attributed > 1))
       order by q.id for update));
   return null;
 end $function$;
@@ -1388,11 +1409,16 @@ begin
   update payments p set recheck_since = now(), version = p.version + 1
    where p.id = any(array(
      select q.id
-       from added a
-       join payment_user_keys k on k.app_id = a.app_id and k.user_key = a.user_key and k.source = a.source
-       join payments q on q.id = k.payment_id
-      where a.environment = 'production' and q.environment = 'production' and q.binding_id is null
-      order by q.id for update of q));
+       from payments q
+      where q.environment = 'production' and q.binding_id is null
+        and q.id = any(array(
+          select k.payment_id
+            from added a
+           cross join lateral (
+             select x.payment_id from payment_user_keys x
+              where x.app_id = a.app_id and x.user_key = a.user_key and x.source = a.source offset 0) k
+           where a.environment = 'production'))
+      order by q.id for update));
   return null;
 end $function$;
 

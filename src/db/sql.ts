@@ -32,7 +32,10 @@ export interface Sql {
   ): postgres.PendingQuery<postgres.Row[]>;
   /** A JSON parameter. */
   json(value: unknown): postgres.Parameter;
-  /** Returns the same pool with a longer time limit of a statement, ms. A limit that is longer already stays. */
+  /**
+   * Returns the same pool for statements that read large parts of tables: with the planner's own choices (`INDEX_PLANS`)
+   * and a longer time limit, ms. A limit that is longer already stays.
+   */
   within(statementTimeoutMs: number): Sql;
   /** Returns a part of the pool. Its statements have at most `connections` connections at one time. */
   share(connections: number): Sql;
@@ -42,6 +45,33 @@ export interface Sql {
 
 /** Time limit of a statement whose work grows with the data: a payout, a check of a whole ledger, a page of a sweep. */
 export const LONG_STATEMENT_MS = 30_000;
+
+/**
+ * Settings of the planner for statements that read few rows: always by an index, and with one plan for all values. A plan
+ * that was made while a table was empty would read the whole table, and a connection keeps it while the table grows; a plan
+ * for each set of values costs more than most statements (docs/database.md, "Plans"). A table without a suitable index is
+ * still read completely.
+ */
+export const INDEX_PLANS = {
+  enable_seqscan: 'off',
+  enable_hashjoin: 'off',
+  enable_mergejoin: 'off',
+  plan_cache_mode: 'force_generic_plan',
+  jit: 'off',
+} as const;
+
+const set = (settings: Readonly<Record<string, string | number>>) =>
+  Object.entries(settings)
+    .map(([name, value]) => `set ${name} = ${value}`)
+    .join('; ');
+
+/** The same settings as Postgres has them by default. */
+const PLANNERS_CHOICE = {
+  enable_seqscan: 'on',
+  enable_hashjoin: 'on',
+  enable_mergejoin: 'on',
+  plan_cache_mode: 'auto',
+} as const satisfies Partial<Record<keyof typeof INDEX_PLANS, string>>;
 
 /** The database was unreachable in all attempts. The API responds with 503; workflows retry. */
 export class DatabaseUnavailable extends Error {
@@ -141,6 +171,8 @@ export interface SqlOptions {
    */
   readonly statementTimeoutMs?: number;
   readonly applicationName?: string;
+  /** Whether statements are planned for few rows (`INDEX_PLANS`). True by default. */
+  readonly indexPlans?: boolean;
   /** Additional Postgres settings of every connection. */
   readonly settings?: Readonly<Record<string, string | number>>;
   /** Called for every attempt that failed because of the connection. */
@@ -160,6 +192,8 @@ export interface SentStatement {
 /** The limits of the statements of one `Sql`. Several of them use one pool. */
 interface View {
   readonly statementTimeoutMs: number;
+  /** Whether its statements read large parts of tables. */
+  readonly isLarge: boolean;
   readonly share: Share | null;
 }
 
@@ -187,6 +221,7 @@ export function connect(options: SqlOptions): Sql {
     patienceMs = 5_000,
     statementTimeoutMs: defaultTimeoutMs = LONG_STATEMENT_MS,
     applicationName = 'tributary',
+    indexPlans = true,
     settings = {},
     onRetry,
     onStatement,
@@ -203,7 +238,12 @@ export function connect(options: SqlOptions): Sql {
       backoff: (attempt: number) => Math.min(0.01 * 2 ** attempt, 0.25),
       onnotice: () => {},
       ...debugOption(onStatement),
-      connection: { application_name: applicationName, statement_timeout: defaultTimeoutMs, ...settings },
+      connection: {
+        application_name: applicationName,
+        statement_timeout: defaultTimeoutMs,
+        ...(indexPlans ? INDEX_PLANS : {}),
+        ...settings,
+      },
       // Column names only: keys inside JSON values do not change.
       transform: { column: { from: postgres.toCamel } },
       types: {
@@ -262,19 +302,23 @@ export function connect(options: SqlOptions): Sql {
   }
 
   function createView(view: View): Sql {
-    const { statementTimeoutMs } = view;
+    const { statementTimeoutMs, isLarge } = view;
     const send = (strings: TemplateStringsArray, values: readonly unknown[]) =>
-      statementTimeoutMs === defaultTimeoutMs
-        ? async (client: Client) => await client(strings, ...(values as never[]))
-        : async (client: Client) => {
-            await client.unsafe(`set statement_timeout = ${statementTimeoutMs}`);
+      isLarge
+        ? async (client: Client) => {
+            await client.unsafe(
+              set({ statement_timeout: statementTimeoutMs, ...(indexPlans ? PLANNERS_CHOICE : {}) }),
+            );
             try {
               return await client(strings, ...(values as never[]));
             } finally {
-              // A connection that has failed begins with the default again.
-              await client.unsafe(`set statement_timeout = ${defaultTimeoutMs}`).catch(() => {});
+              // A connection that has failed begins with the defaults again.
+              await client
+                .unsafe(set({ statement_timeout: defaultTimeoutMs, ...(indexPlans ? INDEX_PLANS : {}) }))
+                .catch(() => {});
             }
-          };
+          }
+        : async (client: Client) => await client(strings, ...(values as never[]));
     const query = async <T extends object>(
       strings: TemplateStringsArray,
       values: readonly unknown[],
@@ -291,16 +335,21 @@ export function connect(options: SqlOptions): Sql {
     };
     sql.fragment = (strings, ...values) => parts(strings, ...(values as never[]));
     sql.json = (value) => parts.json(value as never);
-    sql.within = (longerMs) =>
-      statementTimeoutMs === 0 || longerMs <= statementTimeoutMs
-        ? sql
-        : createView({ ...view, statementTimeoutMs: longerMs });
+    sql.within = (longerMs) => {
+      const isLonger = statementTimeoutMs !== 0 && longerMs > statementTimeoutMs;
+      if (!isLonger && (isLarge || !indexPlans)) return sql;
+      return createView({
+        ...view,
+        statementTimeoutMs: isLonger ? longerMs : statementTimeoutMs,
+        isLarge: true,
+      });
+    };
     sql.share = (connections) => createView({ ...view, share: { max: connections, inUse: 0 } });
     sql.close = () => pool.close();
     return sql;
   }
 
-  return createView({ statementTimeoutMs: defaultTimeoutMs, share: null });
+  return createView({ statementTimeoutMs: defaultTimeoutMs, isLarge: false, share: null });
 }
 
 /** Returns an instant (epoch ms) as a query parameter. */

@@ -21,7 +21,7 @@ import {
   findSelfTestEvents,
   readAppActivity,
 } from '../../src/db/self-tests.ts';
-import { connect } from '../../src/db/sql.ts';
+import { connect, INDEX_PLANS } from '../../src/db/sql.ts';
 import type { SentStatement, Sql } from '../../src/db/sql.ts';
 import type { AccountId, AffiliateId, AppId, IdKind } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
@@ -46,6 +46,7 @@ beforeAll(async () => {
   database = await createBigDatabase();
   client = new pg.Client(database.url);
   await client.connect();
+  for (const [name, value] of Object.entries(INDEX_PLANS)) await client.query(`set ${name} = ${value}`);
   sql = connect({ url: database.url, max: 4, onStatement: (statement) => void sent.push(statement) });
   api = await startTestApi({ sql });
   const app = await sql.one<{ id: string; accountId: AccountId }>`

@@ -519,6 +519,8 @@ const OPERATION: readonly PromiseSection[] = [
       'continue-as-new': 'heals, conversions, payouts and reprocess runs of any length run',
       'stuck-work-found':
         'a heal, conversion, payout or reprocess run that fails is found with the query that finds stuck deliveries',
+      'plans-at-any-size':
+        'a request reads as few rows in tables that grew from nothing under its connection as in empty ones',
       'rare-retries': 'a step that has failed for an hour is retried every ten to fifteen minutes',
       'slow-path-without-search-attribute':
         'a delivery is retried step by step on a server that lacks the search attribute, too',

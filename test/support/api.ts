@@ -45,8 +45,11 @@ export interface TestApi {
 export const TEST_KEY = Buffer.alloc(32, 9);
 
 /** Starts the API. `overrides` replace dependencies. */
-export async function startTestApi(overrides: Partial<HttpDeps> = {}): Promise<TestApi> {
-  const database = await createTestDatabase();
+export async function startTestApi(
+  overrides: Partial<HttpDeps> = {},
+  connections?: number,
+): Promise<TestApi> {
+  const database = await createTestDatabase(connections);
   const healed: BindingId[] = [];
   const clock = { now: Date.UTC(2026, 5, 15, 12) };
   const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });

@@ -22,21 +22,23 @@ export interface ProcessingApi {
 export async function startProcessingApi({
   onBinding = () => {},
   processDelivery = async (_, run) => await run(),
+  connections,
 }: {
+  /** Maximum number of connections to the database. */
+  readonly connections?: number;
   readonly onBinding?: (bindingId: BindingId) => void;
   readonly processDelivery?: (
     delivery: Parameters<WorkflowStarter['processDelivery']>[0],
     run: () => ReturnType<WorkflowStarter['processDelivery']>,
   ) => ReturnType<WorkflowStarter['processDelivery']>;
 } = {}): Promise<ProcessingApi> {
-  const api = await startTestApi({
-    workflows: {
-      processDelivery: async (delivery) =>
-        await processDelivery(delivery, async () => await activities.processDelivery(delivery.deliveryId)),
-      healBinding: onBinding,
-      settlePayout: async () => {},
-    },
-  });
+  const workflows: WorkflowStarter = {
+    processDelivery: async (delivery) =>
+      await processDelivery(delivery, async () => await activities.processDelivery(delivery.deliveryId)),
+    healBinding: onBinding,
+    settlePayout: async () => {},
+  };
+  const api = await startTestApi({ workflows }, connections);
   const activities = createActivities({
     sql: api.sql,
     secretBox: createSecretBox([TEST_KEY]),

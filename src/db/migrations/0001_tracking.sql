@@ -42,6 +42,29 @@ create function epoch_ms(at timestamptz) returns bigint language sql immutable p
 $$;
 
 ---------------------------------------------------------------------------------------------------------------------
+-- Statistics
+
+-- Renews the statistics of the tables that have more than doubled since Postgres counted their rows, and returns their
+-- names. Without statistics, or with those of an empty table, any index that begins with the app looks equally good. A
+-- small table needs none. A table that another session analyzes is left alone. It runs as the owner of the tables: only the
+-- owner may analyze them.
+create function analyze_grown_tables() returns text[] language plpgsql security definer set search_path from current as $$
+declare
+  grown text[] := array(
+    select c.relname::text
+      from pg_class c join pg_stat_user_tables s on s.relid = c.oid
+     where c.relnamespace = current_schema()::regnamespace
+       and s.n_live_tup > 300 + 2 * greatest(c.reltuples, 0)
+     order by c.relname);
+  name text;
+begin
+  foreach name in array grown loop
+    execute format('analyze (skip_locked) %I', name);
+  end loop;
+  return grown;
+end $$;
+
+---------------------------------------------------------------------------------------------------------------------
 -- The installation
 
 -- One row, which the first service writes. Its id names the task queues and Schedules of this installation in Temporal, so

@@ -1,0 +1,307 @@
+import { randomBytes } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import pg from 'pg';
+import { createDeliveryActivities } from '../activities/delivery.ts';
+import { receiveWebhook } from '../src/commands/receive-webhook.ts';
+import { createLogger } from '../src/config/logger.ts';
+import { createSecretBox } from '../src/config/secret-box.ts';
+import { createAccount } from '../src/db/accounts.ts';
+import { migrate } from '../src/db/migrate.ts';
+import { newId } from '../src/db/new-id.ts';
+import { connect } from '../src/db/sql.ts';
+import { putWebhookSecret, secretContext } from '../src/db/webhook-secrets.ts';
+import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
+import { percentile } from './bench-support.ts';
+import { NO_CALLBACKS } from './no-callbacks.ts';
+import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
+
+/**
+ * `npm run bench:delivery-sql`: the database's part of a delivery that earns, without HTTP and Temporal, next to the same
+ * rows inserted by one hand-written statement into tables with the same indexes, without foreign keys and triggers.
+ */
+const DELIVERIES = Number(process.env['BENCH_DELIVERIES'] ?? 1_000);
+const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 5);
+const IN_FLIGHT = Number(process.env['BENCH_IN_FLIGHT'] ?? 4);
+const USERS = 200;
+const PROVIDER = 'stripe';
+/** `/proc` counts processor time in hundredths of a second. */
+const TICKS_PER_SECOND = 100;
+
+/** The tables that one delivery which earns adds a row to. */
+const TABLES = [
+  'deliveries',
+  'delivery_bodies',
+  'events',
+  'payments',
+  'payment_users',
+  'commissions',
+  'revenue_entries',
+];
+
+/** Returns the processor time of the server and all of its processes, those that have ended included, ms. */
+function serverCpuMs(postmaster: number): number {
+  let ticks = 0;
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue;
+    try {
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+      const fields = stat
+        .slice(stat.lastIndexOf(')') + 2)
+        .split(' ')
+        .map(Number);
+      const own = (fields[11] ?? 0) + (fields[12] ?? 0);
+      if (Number(name) === postmaster) ticks += own + (fields[13] ?? 0) + (fields[14] ?? 0);
+      else if (fields[1] === postmaster) ticks += own;
+    } catch {
+      // The process has ended.
+    }
+  }
+  return (ticks * 1000) / TICKS_PER_SECOND;
+}
+
+/** Returns the process id of the server of a data folder. */
+function postmasterOf(dataDir: string): number {
+  return Number(readFileSync(path.join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
+}
+
+const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
+let server = await startEmbeddedPostgres({ dataDir, durable: true });
+const admin = new pg.Client(server.ownerUrl);
+await admin.connect();
+await admin.query(`alter system set shared_preload_libraries = 'pg_stat_statements'`);
+await admin.query(`alter system set pg_stat_statements.track_planning = on`);
+await admin.query(`alter system set max_wal_size = '4GB'`);
+await admin.end();
+await server.stop();
+server = await startEmbeddedPostgres({ dataDir, durable: true });
+const postmaster = postmasterOf(dataDir);
+
+await migrate(server.ownerUrl, () => {});
+const sql = connect({ url: server.url, max: IN_FLIGHT });
+const client = new pg.Client(server.ownerUrl);
+await client.connect();
+await client.query('create extension pg_stat_statements');
+
+const secretBox = createSecretBox([randomBytes(32)]);
+const stripeSecret = `whsec_bench_${randomBytes(8).toString('hex')}`;
+const { id: accountId } = await createAccount(sql, 'Bench');
+const appId = newId('app');
+const secretId = newId('secret');
+await client.query(
+  `insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
+                     deferred_window_minutes, link_subdomain)
+   values ($1, $2, 'Bench', 2000, 30, 30, 60, 'bench')`,
+  [appId, accountId],
+);
+await putWebhookSecret(sql, {
+  appId,
+  provider: PROVIDER,
+  environment: 'production',
+  ...secretBox.encrypt(stripeSecret, secretContext(appId, PROVIDER)),
+  at: Date.now(),
+  previousEndsAt: Date.now(),
+  keyIds: secretBox.keyIds,
+});
+const users = Array.from({ length: USERS }, (_, n) => `user-${n}`);
+const affiliateId = newId('affiliate');
+const linkId = newId('link');
+await client.query(`insert into affiliates (id, app_id, name) values ($1, $2, 'Creator')`, [
+  affiliateId,
+  appId,
+]);
+await client.query(
+  `insert into links (id, app_id, affiliate_id, slug, destination_url) values ($1, $2, $3, 'bench', 'https://example.com')`,
+  [linkId, appId, affiliateId],
+);
+for (const user of users) {
+  const attributionId = newId('attribution');
+  await client.query(
+    `insert into attributions (id, app_id, device_id, affiliate_id, link_id, match_method, touched_at, first_open_at)
+     values ($1, $2, $3, $4, $5, 'code', now(), now())`,
+    [attributionId, appId, `device of ${user}`, affiliateId, linkId],
+  );
+  await client.query(
+    `insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, healed_at)
+     values ($1, $2, $3, $4, now(), now())`,
+    [newId('binding'), appId, user, attributionId],
+  );
+}
+const bindingIds = new Map(
+  (await sql<{ id: string; customerUserId: string }>`select id, customer_user_id from bindings`).map(
+    (row) => [row.customerUserId, row.id],
+  ),
+);
+await client.query('create schema plain');
+await client.query('grant usage on schema plain to public');
+for (const table of TABLES) {
+  await client.query(
+    `create table plain.${table} (like public.${table} including defaults including indexes)`,
+  );
+}
+
+/** A side of the comparison: processes one purchase of a user. */
+type Side = (user: string) => Promise<void>;
+
+const activities = createDeliveryActivities({
+  sql,
+  secretBox,
+  logger: createLogger('fatal'),
+  ...NO_CALLBACKS,
+});
+const deps = {
+  sql,
+  secretBox,
+  refusals: { count: () => {}, flush: async () => {} },
+  admit: async <T>(work: () => Promise<T>) => await work(),
+  workflows: {
+    processDelivery: async ({ deliveryId }: { readonly deliveryId: string }) =>
+      await activities.processDelivery(deliveryId),
+    healBinding: () => {},
+    settlePayout: async () => {},
+  },
+};
+
+const service: Side = async (user) => {
+  const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_999, occurredAt: Date.now() }));
+  const headers = { 'stripe-signature': signStripe(body, stripeSecret, Math.floor(Date.now() / 1000)) };
+  const result = await receiveWebhook(deps, PROVIDER, appId, {
+    headers,
+    receivedAt: Date.now(),
+    readBody: async () => body,
+  });
+  if (result.kind !== 'done' || result.commissionId === null)
+    throw new Error(`no commission: ${result.kind}`);
+};
+
+const handWritten: Side = async (user) => {
+  const body = bodyOf(stripeInvoicePaid({ userId: user, amount: 1_999, occurredAt: Date.now() }));
+  const [deliveryId, eventId, paymentId] = [newId('delivery'), newId('event'), newId('payment')];
+  const proof = {
+    scheme: 'signed',
+    signature: signStripe(body, stripeSecret, Math.floor(Date.now() / 1000)),
+  };
+  await sql`
+    with delivery as (
+      insert into plain.deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, proof,
+                                    body_sha256, event_id, source_event_id, event_count, completed_at)
+      values (${deliveryId}, ${appId}, ${PROVIDER}, now(), true, 'processed', ${secretId}, ${sql.json(proof)},
+              sha256(${body}), ${eventId}, ${eventId}, 1, now())
+    ), stored_body as (
+      insert into plain.delivery_bodies (delivery_id, body) values (${deliveryId}, ${body})
+    ), event as (
+      insert into plain.events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at,
+                                product_id, customer_user_id, store, payment_ref, currency, amount_minor, amount_cents)
+      values (${eventId}, ${appId}, ${deliveryId}, ${PROVIDER}, ${eventId}, 'purchase', 'production', now(), now(),
+              'product', ${user}, 'stripe', ${paymentId}, 'USD', 1999, 1999)
+    ), payment as (
+      insert into plain.payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, usd_cents, occurred_at,
+                                  only_anonymous_user, evaluated_at, base_cents, binding_id, earned_cents)
+      values (${paymentId}, ${appId}, 'production', 'stripe', ${paymentId}, ${eventId}, 'USD', 1999, 1999, now(),
+              false, now(), 1999, ${bindingIds.get(user) ?? null}, 400)
+    ), paying_user as (
+      insert into plain.payment_users (app_id, customer_user_id, payment_id, environment, position)
+      values (${appId}, ${user}, ${paymentId}, 'production', 0)
+    ), commission as (
+      insert into plain.commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, kind, rate_bps,
+                                     rate_source, base_cents, amount_cents, source, customer_user_id, match_method,
+                                     occurred_at, due_at)
+      values (${newId('commission')}, ${appId}, ${affiliateId}, ${linkId}, ${eventId}, ${paymentId},
+              ${bindingIds.get(user) ?? null}, 'earning', 2000, 'app', 1999, 400, ${PROVIDER}, ${user}, 'code', now(),
+              now() + interval '30 days')
+    )
+    insert into plain.revenue_entries (payment_id, position, app_id, affiliate_id, link_id, amount_cents, occurred_at)
+    values (${paymentId}, 1, ${appId}, ${affiliateId}, ${linkId}, 1999, now())`;
+};
+
+interface Figures {
+  readonly cpuMs: number;
+  readonly walBytes: number;
+  readonly p50Ms: number;
+}
+
+/** Returns the position of the WAL, bytes. */
+const wal = async () =>
+  Number(
+    (await client.query<{ lsn: string }>(`select pg_current_wal_insert_lsn() - '0/0' as lsn`)).rows[0]?.lsn,
+  );
+
+/** Runs deliveries, and returns what one of them costs. */
+async function measure(side: Side, count: number): Promise<Figures> {
+  const times: number[] = [];
+  const [walBefore, cpuBefore] = [await wal(), serverCpuMs(postmaster)];
+  let next = 0;
+  const worker = async () => {
+    while (next < count) {
+      next += 1;
+      const user = users[next % users.length] ?? '';
+      const sent = performance.now();
+      await side(user);
+      times.push(performance.now() - sent);
+    }
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, worker));
+  const [cpuAfter, walAfter] = [serverCpuMs(postmaster), await wal()];
+  return {
+    cpuMs: (cpuAfter - cpuBefore) / count,
+    walBytes: (walAfter - walBefore) / count,
+    p50Ms: percentile(
+      times.toSorted((a, b) => a - b),
+      0.5,
+    ),
+  };
+}
+
+const medianOf = (values: readonly number[]) =>
+  percentile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  );
+const sides = { 'one hand-written statement': handWritten, 'the service': service };
+const rounds: Record<string, Figures[]> = {};
+for (const side of Object.values(sides)) await measure(side, Math.min(300, DELIVERIES));
+await client.query('vacuum analyze');
+await client.query('select pg_stat_statements_reset()');
+for (let round = 0; round < ROUNDS; round += 1) {
+  for (const [name, side] of Object.entries(sides))
+    (rounds[name] ??= []).push(await measure(side, DELIVERIES));
+}
+const median = (name: string, figure: keyof Figures) =>
+  medianOf((rounds[name] ?? []).map((one) => one[figure]));
+for (const name of Object.keys(sides)) {
+  process.stdout.write(
+    `${name.padEnd(28)} Postgres CPU ${median(name, 'cpuMs').toFixed(2)} ms, WAL ${median(name, 'walBytes').toFixed(0)} bytes, ` +
+      `p50 ${median(name, 'p50Ms').toFixed(2)} ms per delivery, ${IN_FLIGHT} in flight\n`,
+  );
+}
+const ratios = (rounds['the service'] ?? []).map(
+  (one, index) => one.cpuMs / (rounds['one hand-written statement']?.[index]?.cpuMs ?? Number.NaN),
+);
+process.stdout.write(
+  `ratio                        Postgres CPU × ${medianOf(ratios).toFixed(2)} (rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')})\n\n`,
+);
+
+const { rows } = await client.query<{
+  statement: string;
+  calls: string;
+  exec: string;
+  plan: string;
+  wal: string;
+}>(
+  `select left(regexp_replace(query, '\\s+', ' ', 'g'), 60) as statement, calls::float / $1 as calls, total_exec_time / $1 as exec,
+          total_plan_time / $1 as plan, wal_bytes / $1 as wal
+     from pg_stat_statements where query not like '%plain.%' and calls >= $1 / 100 order by total_exec_time desc limit 12`,
+  [ROUNDS * DELIVERIES],
+);
+process.stdout.write('calls  exec ms  plan ms  WAL bytes  statement (per delivery of the service)\n');
+for (const row of rows) {
+  process.stdout.write(
+    `${Number(row.calls).toFixed(2).padStart(5)} ${Number(row.exec).toFixed(3).padStart(8)} ${Number(row.plan).toFixed(3).padStart(8)} ${Number(row.wal).toFixed(0).padStart(10)}  ${row.statement.trim()}\n`,
+  );
+}
+await client.end();
+await sql.close();
+await server.stop();
+await rm(dataDir, { recursive: true, force: true });
