@@ -4,7 +4,7 @@ import type { SecretBox } from '../src/config/secret-box.ts';
 import { loadDelivery } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import type { EventFacts } from '../src/db/events.ts';
-import { findLinkedPayments, loadPayments } from '../src/db/payments.ts';
+import { findLinkedPayments, loadCommonPayment, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { secretContext } from '../src/db/webhook-secrets.ts';
@@ -29,6 +29,8 @@ export class UnknownProvider extends Error {
  */
 export class DeliveryContext {
   readonly deliveryId: DeliveryId;
+  /** The payment that this process recorded for the event. Null if it recorded none. */
+  recordedPayment: PaymentId | null = null;
   readonly #sql: Sql;
   #stored: StoredDelivery | undefined;
   #parsed: ParseResult | undefined;
@@ -146,6 +148,10 @@ export class DeliveryContext {
       ...event.paymentAliases.map((a) => a.paymentRef),
     ];
     const known = refs.filter((ref) => ref !== undefined);
+    if (this.recordedPayment !== null && known.length === 1) {
+      const payment = await loadCommonPayment(sql, this.recordedPayment);
+      if (payment !== undefined) return [payment];
+    }
     return store === undefined ? [] : await loadPayments(sql, { appId, environment, store, refs: known });
   }
 }

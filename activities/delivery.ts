@@ -3,7 +3,7 @@ import type { SecretBox } from '../src/config/secret-box.ts';
 import { finishDelivery, loadDelivery, markDeliveryProcessing } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import { recordEventFacts } from '../src/db/events.ts';
-import type { NewCommission } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/evaluations.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import type { BindingId, CommissionId, DeliveryId } from '../src/domain/ids.ts';
@@ -112,7 +112,9 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
   dedupe: async (deps, context) => {
     const delivery = await context.stored();
     const facts = await context.facts();
-    if ((await recordEventFacts(deps.sql, facts)) === 'recorded') return null;
+    const { isDuplicate, paymentId } = await recordEventFacts(deps.sql, facts);
+    context.recordedPayment = paymentId;
+    if (!isDuplicate) return null;
     const { sourceEventId } = facts.event;
     return await finish(deps, delivery, { status: 'duplicate', reason: null, sourceEventId, eventCount: 0 });
   },

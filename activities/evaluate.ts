@@ -1,9 +1,11 @@
 import { evaluatePayment } from '../src/domain/evaluate-payment.ts';
 import type { Evaluation, EvaluationLimits } from '../src/domain/evaluate-payment.ts';
 import type { Logger } from 'pino';
-import type { DeliveryId, EventId, PaymentId, ReprocessRunId } from '../src/domain/ids.ts';
-import { applyEvaluation, loadPayments, markForRecheck } from '../src/db/payments.ts';
-import type { AppliedEvaluation, NewCommission, StoredPayment } from '../src/db/payments.ts';
+import type { PaymentId, ReprocessRunId } from '../src/domain/ids.ts';
+import { applyEvaluation } from '../src/db/evaluations.ts';
+import type { AppliedEvaluation, EvaluatedDelivery, NewCommission } from '../src/db/evaluations.ts';
+import { loadPayments, markForRecheck } from '../src/db/payments.ts';
+import type { StoredPayment } from '../src/db/payments.ts';
 import { isConnectionFailure } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { throwIfCancelled } from './cancellation.ts';
@@ -30,7 +32,7 @@ export interface EvaluationOptions {
 export async function evaluateAndApply(
   sql: Sql,
   payment: StoredPayment,
-  delivery: { deliveryId: DeliveryId; eventId: EventId; sourceEventId: string } | null,
+  delivery: EvaluatedDelivery | null,
   { limits, reprocessRunId = null }: EvaluationOptions = {},
 ): Promise<EvaluatedPayment> {
   let snapshot: StoredPayment | undefined = payment;

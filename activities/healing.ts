@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { findBinding, markHealed } from '../src/db/healing.ts';
 import { findWaitingPayments } from '../src/db/payments.ts';
-import type { NewCommission } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/evaluations.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';

@@ -1,7 +1,7 @@
 import { ApplicationFailure, ApplicationFailureCategory } from '@temporalio/common';
 import type { Logger } from 'pino';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
-import type { NewCommission } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/evaluations.ts';
 import { findConvertiblePayments, importRates } from '../src/db/rates.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { fetchRatesFile, RatesAddressWrong, RatesUnavailable } from '../src/rates/fetch-rates.ts';

@@ -3,7 +3,7 @@ import type { SecretBox } from '../src/config/secret-box.ts';
 import { appendEventFacts } from '../src/db/events.ts';
 import type { AppendedFacts } from '../src/db/events.ts';
 import { loadPayments } from '../src/db/payments.ts';
-import type { NewCommission } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/evaluations.ts';
 import { raiseOutcome, findReading } from '../src/db/reprocess.ts';
 import type { DeliveryNames } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';

@@ -1,6 +1,6 @@
 import { ApplicationFailure, CancelledFailure } from '@temporalio/activity';
 import type { Logger } from 'pino';
-import type { NewCommission } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/evaluations.ts';
 import {
   advanceReprocessRun,
   cancelReprocessRun,

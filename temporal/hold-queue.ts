@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import type { NewCommission } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/evaluations.ts';
 
 /** Starts in flight at once. Two leave the server free for requests that wait for a response. */
 const PARALLEL_STARTS = 2;

@@ -1,7 +1,7 @@
 import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import type { Logger } from 'pino';
-import type { NewCommission } from '../src/db/payments.ts';
+import type { NewCommission } from '../src/db/evaluations.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../src/domain/delivery.ts';
 import type {
   AffiliateId,

@@ -1,5 +1,5 @@
 import type { LikelyCause } from '../domain/evaluate-payment.ts';
-import type { AppId, DeliveryId, EventId } from '../domain/ids.ts';
+import type { AppId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../domain/events.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
@@ -29,20 +29,35 @@ export interface AppendedFacts {
 
 type Fragment = ReturnType<Sql['fragment']>;
 
+/** The result of recording an event's facts. */
+export interface RecordedFacts {
+  /** Whether another delivery reported the event before. */
+  readonly isDuplicate: boolean;
+  /** The event's payment. Null if it has none, or if the facts were stored before. */
+  readonly paymentId: PaymentId | null;
+}
+
 /**
  * Commits all facts of an event in one statement: the event, its payment or adjustment, the users who may have paid,
- * aliases of payments. Returns `duplicate` when another delivery reported the event before. The same delivery may be
- * recorded again.
+ * aliases of payments. The statement consists of the parts that this event has. The same delivery may be recorded again.
  */
-export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<'recorded' | 'duplicate'> {
-  const { deliveryId } = await sql.one<{ deliveryId: DeliveryId }>`
+export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<RecordedFacts> {
+  const { payment, adjustment } = facts.event;
+  const parts = detailsOf(sql, facts).filter(({ count }) => count > 0);
+  const row = await sql.one<{ deliveryId: DeliveryId; paymentId: PaymentId | null }>`
     with new_event as (${insertEvent(sql, facts, sql.fragment`${firstCause(facts, 'processing')}`)}),
-    event as (select id, delivery_id from new_event),
-    payment as (${insertPayment(sql, facts, sql.fragment`event`, sql.fragment`null::timestamptz, null::text`)}),
-    adjustment as (${insertAdjustment(sql, facts, sql.fragment`event`)}),
-    ${insertDetails(sql, facts)}
-    ${selectReporter(sql, facts)}`;
-  return deliveryId === facts.deliveryId ? 'recorded' : 'duplicate';
+    event as (select id, delivery_id from new_event)
+    ${
+      payment === null
+        ? sql.fragment``
+        : sql.fragment`, payment as (${insertPayment(sql, facts, sql.fragment`event`, sql.fragment`null::timestamptz, null::text`)})`
+    }
+    ${adjustment === null ? sql.fragment`` : sql.fragment`, adjustment as (${insertAdjustment(sql, facts, sql.fragment`event`)})`}
+    ${joined(sql, parts)}
+    select reporter.delivery_id,
+           ${payment === null ? sql.fragment`null` : sql.fragment`(select id from payment)`} as payment_id
+      from (${selectReporter(sql, facts)}) reporter`;
+  return { isDuplicate: row.deliveryId !== facts.deliveryId, paymentId: row.paymentId };
 }
 
 /**
@@ -78,8 +93,8 @@ export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<App
       union all
       select p.id from payments p where ${facts.event.payment !== null}::boolean and ${samePayment} and exists (select from event)
     ),
-    adjustment as (${insertAdjustment(sql, facts, sql.fragment`money_event`)}),
-    ${insertDetails(sql, facts)},
+    adjustment as (${insertAdjustment(sql, facts, sql.fragment`money_event`)})
+    ${joined(sql, detailsOf(sql, facts))},
     counts as (
       select jsonb_build_object(
                'event', (select count(*) from new_event), 'payment', (select count(*) from new_payment where is_new),
@@ -199,11 +214,22 @@ function insertAdjustment(sql: Sql, facts: EventFacts, source: Fragment): Fragme
     returning 1`;
 }
 
+/** A common table expression that inserts facts, and their number. */
+interface FactsPart {
+  readonly count: number;
+  readonly expression: Fragment;
+}
+
+/** Returns common table expressions for use after another one. */
+function joined(sql: Sql, parts: readonly FactsPart[]): Fragment {
+  return parts.reduce((before, { expression }) => sql.fragment`${before}, ${expression}`, sql.fragment``);
+}
+
 /**
- * The facts beside the money, each as a common table expression: users and provider keys of `payment`, and user links,
- * transfers and payment aliases of `event`. Stored rows stay.
+ * The facts beside the money: users and provider keys of `payment`, and user links, transfers and payment aliases of
+ * `event`. Stored rows stay.
  */
-function insertDetails(sql: Sql, { event, appId, environment, source }: EventFacts): Fragment {
+function detailsOf(sql: Sql, { event, appId, environment, source }: EventFacts): FactsPart[] {
   const isPayment = event.payment !== null;
   const users = isPayment
     ? event.userIds.map((customerUserId, position) => ({ customerUserId, position }))
@@ -216,38 +242,58 @@ function insertDetails(sql: Sql, { event, appId, environment, source }: EventFac
           ...event.transfer.to.map((customerUserId) => ({ role: 'receiver', customerUserId })),
         ]
       : [];
-  return sql.fragment`
-    users as (
-      insert into payment_users (app_id, customer_user_id, payment_id, environment, position)
-      select ${appId}, u."customerUserId", payment.id, ${environment}, u.position
-        from payment, jsonb_to_recordset(${sql.json(users)}) u ("customerUserId" text, position int)
-      on conflict do nothing
-      returning 1
-    ), user_keys as (
-      insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
-      select ${appId}, ${source}, k."userKey", payment.id, ${environment}, k.position
-        from payment, jsonb_to_recordset(${sql.json(keys)}) k ("userKey" text, position int)
-      on conflict do nothing
-      returning 1
-    ), links as (
-      insert into user_links (app_id, environment, source, user_key, customer_user_id)
-      select ${appId}, ${environment}, ${source}, l.key, l."customerUserId"
-        from event, jsonb_to_recordset(${sql.json(event.userLinks)}) l (key text, "customerUserId" text)
-      on conflict do nothing
-      returning 1
-    ), transfers as (
-      insert into user_transfers (app_id, event_id, role, customer_user_id)
-      select ${appId}, event.id, t.role, t."customerUserId"
-        from event, jsonb_to_recordset(${sql.json(transfers)}) t (role text, "customerUserId" text)
-      on conflict do nothing
-      returning 1
-    ), aliases as (
-      insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
-      select ${appId}, ${environment}, a.store, a."aliasRef", a."paymentRef"
-        from event, jsonb_to_recordset(${sql.json(event.paymentAliases)}) a (store text, "aliasRef" text, "paymentRef" text)
-      on conflict do nothing
-      returning 1
-    )`;
+  return [
+    {
+      count: users.length,
+      expression: sql.fragment`
+        users as (
+          insert into payment_users (app_id, customer_user_id, payment_id, environment, position)
+          select ${appId}, u."customerUserId", payment.id, ${environment}, u.position
+            from payment, jsonb_to_recordset(${sql.json(users)}) u ("customerUserId" text, position int)
+          on conflict do nothing
+          returning 1)`,
+    },
+    {
+      count: keys.length,
+      expression: sql.fragment`
+        user_keys as (
+          insert into payment_user_keys (app_id, source, user_key, payment_id, environment, position)
+          select ${appId}, ${source}, k."userKey", payment.id, ${environment}, k.position
+            from payment, jsonb_to_recordset(${sql.json(keys)}) k ("userKey" text, position int)
+          on conflict do nothing
+          returning 1)`,
+    },
+    {
+      count: event.userLinks.length,
+      expression: sql.fragment`
+        links as (
+          insert into user_links (app_id, environment, source, user_key, customer_user_id)
+          select ${appId}, ${environment}, ${source}, l.key, l."customerUserId"
+            from event, jsonb_to_recordset(${sql.json(event.userLinks)}) l (key text, "customerUserId" text)
+          on conflict do nothing
+          returning 1)`,
+    },
+    {
+      count: transfers.length,
+      expression: sql.fragment`
+        transfers as (
+          insert into user_transfers (app_id, event_id, role, customer_user_id)
+          select ${appId}, event.id, t.role, t."customerUserId"
+            from event, jsonb_to_recordset(${sql.json(transfers)}) t (role text, "customerUserId" text)
+          on conflict do nothing
+          returning 1)`,
+    },
+    {
+      count: event.paymentAliases.length,
+      expression: sql.fragment`
+        aliases as (
+          insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
+          select ${appId}, ${environment}, a.store, a."aliasRef", a."paymentRef"
+            from event, jsonb_to_recordset(${sql.json(event.paymentAliases)}) a (store text, "aliasRef" text, "paymentRef" text)
+          on conflict do nothing
+          returning 1)`,
+    },
+  ];
 }
 
 /**

@@ -64,9 +64,9 @@ const growth = (appId: string, from: number, to: number): string[] => {
     `insert into payment_aliases (app_id, environment, store, alias_ref, payment_ref)
      select '${appId}', 'production', 'stripe', 'a-' || n, 'r-' || n from ${n}`,
     `insert into adjustments (id, app_id, environment, store, ref, payment_ref, kind, state, rank, reverses_all, currency,
-                              amount_minor, occurred_at, event_id)
+                              amount_minor, occurred_at, stated_at, event_id)
      select ${id('adjustment', 'n')}, '${appId}', 'production', 'stripe', 'adj-' || n, 'r-' || n, 'refund', 'applied', 1, false,
-            'USD', 1000, now(), ${id('event', 'n')} from ${n}`,
+            'USD', 1000, now(), now(), ${id('event', 'n')} from ${n}`,
     `insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, kind, rate_bps, base_cents,
                               amount_cents, source, customer_user_id, match_method, occurred_at, due_at)
      select ${id('commission', 'n')}, '${appId}', ${id('affiliate', 'n')}, ${id('link', 'n')}, ${id('event', 'n')},

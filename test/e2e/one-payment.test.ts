@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { applyEvaluation, loadPayments } from '../../src/db/payments.ts';
+import { applyEvaluation } from '../../src/db/evaluations.ts';
+import { loadPayments } from '../../src/db/payments.ts';
 import { evaluatePayment } from '../../src/domain/evaluate-payment.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';

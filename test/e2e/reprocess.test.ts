@@ -9,7 +9,8 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { finishDelivery } from '../../src/db/deliveries.ts';
 import { recordEventFacts } from '../../src/db/events.ts';
 import { loadPayments } from '../../src/db/payments.ts';
-import type { NewCommission, StoredPayment } from '../../src/db/payments.ts';
+import type { NewCommission } from '../../src/db/evaluations.ts';
+import type { StoredPayment } from '../../src/db/payments.ts';
 import { withRollback } from '../../src/db/with-rollback.ts';
 import {
   cancelReprocessRun,

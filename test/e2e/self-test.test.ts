@@ -251,7 +251,9 @@ describe('no money', () => {
     await expect(recordEventFacts(service.sql, { ...facts, environment: 'production' })).rejects.toThrow(
       /is of a self-test/,
     );
-    expect(await recordEventFacts(service.sql, { ...facts, environment: 'sandbox' })).toBe('recorded');
+    expect(await recordEventFacts(service.sql, { ...facts, environment: 'sandbox' })).toMatchObject({
+      isDuplicate: false,
+    });
   });
 });
 

@@ -1,0 +1,245 @@
+import { shownUsdPerUnit } from '../domain/exchange-rate.ts';
+import type { Evaluation } from '../domain/evaluate-payment.ts';
+import type { CommissionId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
+import { newId } from './new-id.ts';
+import type { StoredPayment } from './payments.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+type Fragment = ReturnType<Sql['fragment']>;
+
+/** A commission that was just inserted and needs a timer for its due date. */
+export interface NewCommission {
+  readonly commissionId: CommissionId;
+  readonly eventId: EventId;
+  readonly dueAt: number;
+}
+
+export interface AppliedEvaluation {
+  readonly commissions: readonly NewCommission[];
+  /** The outcome that the statement stored in the delivery. Null if no delivery was given or it had an outcome. */
+  readonly delivery: { readonly commissionId: CommissionId | null } | null;
+}
+
+/** The delivery whose outcome is stored with an evaluation. */
+export interface EvaluatedDelivery {
+  readonly deliveryId: DeliveryId;
+  readonly eventId: EventId;
+  readonly sourceEventId: string;
+}
+
+/** What the parts of the statement share. */
+interface Application {
+  readonly payment: StoredPayment;
+  readonly evaluation: Evaluation;
+  readonly delivery: EvaluatedDelivery | null;
+  readonly rows: readonly CommissionRow[];
+  readonly reprocessRunId: ReprocessRunId | null;
+}
+
+interface CommissionRow {
+  readonly id: CommissionId;
+  readonly kind: 'earning' | 'reversal' | 'correction';
+  readonly eventId: EventId;
+  readonly adjustmentId: string | null;
+  readonly amountCents: number;
+  readonly baseCents: number | null;
+  readonly occurredAt: number;
+}
+
+/**
+ * Appends the difference that an evaluation found, in one statement, if the payment still has the version that was
+ * read. Returns null if it does not: read and evaluate the payment again. With `delivery`, the same statement stores
+ * the delivery's outcome. Rows that a reprocess run appends carry its id.
+ *
+ * The statement consists of the parts that this evaluation needs. All of them read `held`, which is empty if another
+ * evaluation came first: then none of them changes anything.
+ */
+export async function applyEvaluation(
+  sql: Sql,
+  payment: StoredPayment,
+  evaluation: Evaluation,
+  delivery: EvaluatedDelivery | null,
+  reprocessRunId: ReprocessRunId | null = null,
+): Promise<AppliedEvaluation | null> {
+  const rows = commissionRows(payment, evaluation);
+  const application: Application = { payment, evaluation, delivery, rows, reprocessRunId };
+  const row = await sql.one<{ applied: boolean } & AppliedEvaluation>`
+    with ${hold(sql, application)}
+    ${rows.length === 0 ? sql.fragment`` : sql.fragment`, written as (${insertCommissions(sql, application)})`}
+    ${evaluation.revenue.length === 0 ? sql.fragment`` : sql.fragment`, earned as (${insertRevenue(sql, application)})`}
+    ${evaluation.booked.length === 0 ? sql.fragment`` : sql.fragment`, booked as (${bookAdjustments(sql, application)})`}
+    ${evaluation.binding === null ? sql.fragment`` : sql.fragment`, first_paid as (${markFirstPaid(sql, application)})`}
+    , priced as (${updatePaidEvent(sql, application)})
+    ${delivery === null || delivery.eventId === payment.eventId ? sql.fragment`` : sql.fragment`, cleared as (${clearCause(sql, delivery.eventId)})`}
+    ${delivery === null ? sql.fragment`` : sql.fragment`, done as (${finishDelivery(sql, application, delivery)})`}
+    select exists (select from held) as applied,
+           ${delivery === null ? sql.fragment`null::jsonb` : sql.fragment`(select jsonb_build_object('commissionId', commission_id) from done)`} as delivery,
+           ${
+             rows.length === 0
+               ? sql.fragment`'[]'::jsonb`
+               : sql.fragment`coalesce((select jsonb_agg(jsonb_build_object('commissionId', id, 'eventId', event_id, 'dueAt', epoch_ms(due_at)))
+                                          from written), '[]')`
+           } as commissions`;
+  return row.applied ? row : null;
+}
+
+/** Returns the commissions of an evaluation, with new ids. */
+function commissionRows(payment: StoredPayment, evaluation: Evaluation): CommissionRow[] {
+  const { earning, baseCents, reversals, correction } = evaluation;
+  const { eventId, occurredAt } = payment;
+  const ofPayment = { eventId, occurredAt, adjustmentId: null };
+  const rows: CommissionRow[] = [];
+  if (earning !== null) {
+    const { amountCents } = earning;
+    rows.push({ id: newId('commission'), kind: 'earning', ...ofPayment, amountCents, baseCents });
+  }
+  for (const reversal of reversals) rows.push({ id: newId('commission'), kind: 'reversal', ...reversal });
+  if (correction !== null) {
+    rows.push({ id: newId('commission'), kind: 'correction', ...ofPayment, ...correction });
+  }
+  return rows;
+}
+
+/**
+ * `held` raises the payment's version and stores the result, if no row of the payment has changed since it was read. If the
+ * payment has other references and money changes, `names` locks all its rows before, in one order, and `aliases` raises the
+ * versions of the others, so that their evaluations run again: only one reference earns.
+ */
+function hold(sql: Sql, { payment, evaluation, rows }: Application): Fragment {
+  const { binding, revenue, booked } = evaluation;
+  const changesMoney = binding !== null || rows.length > 0 || revenue.length > 0 || booked.length > 0;
+  const holdRow = (condition: Fragment) => sql.fragment`
+    held as (
+      update payments
+         set version = version + 1, evaluated_at = coalesce(evaluated_at, now()), likely_cause = ${evaluation.likelyCause},
+             base_cents = ${evaluation.baseCents}, binding_id = coalesce(binding_id, ${binding?.bindingId ?? null}),
+             duplicate_of = coalesce(duplicate_of, ${payment.duplicateOf?.paymentId ?? null}), recheck_since = null
+       where id = ${payment.paymentId} and version = ${payment.version} ${condition}
+      returning id, app_id, event_id, binding_id, occurred_at
+    )`;
+  if (!changesMoney || payment.aliasIds.length === 0) return holdRow(sql.fragment``);
+  const names = [payment.paymentId, ...payment.aliasIds];
+  return sql.fragment`
+    names as materialized (
+      -- All evaluations lock in the same order and read the rows after that: one of another reference waits, or is seen.
+      select q.id, q.version from payments q where q.id = any(${names}::text[]) order by q.id for update
+    ), ${holdRow(sql.fragment`and (select sum(n.version) from names n) = ${payment.version + payment.aliasVersions}::bigint`)},
+    aliases as (
+      update payments q set version = q.version + 1 from held
+       where q.id = any(${[...payment.aliasIds]}::text[])
+    )`;
+}
+
+/**
+ * Inserts commissions. They share the terms of their earning, which are fixed when it is written: those of the evaluation, or
+ * those of the stored earning.
+ */
+function insertCommissions(sql: Sql, { payment, evaluation, rows, reprocessRunId }: Application): Fragment {
+  const { earning, binding } = evaluation;
+  const earningId = rows.find((row) => row.kind === 'earning')?.id ?? payment.earning?.commissionId ?? null;
+  const terms =
+    earning === null
+      ? sql.fragment`
+          select c.affiliate_id, c.link_id, c.rate_bps, c.rate_source, c.due_at, c.customer_user_id, c.match_method
+            from commissions c where c.id = ${earningId}`
+      : sql.fragment`
+          select ${binding?.affiliateId ?? null}::text as affiliate_id, ${binding?.linkId ?? null}::text as link_id,
+                 ${earning.rateBps}::int as rate_bps, ${earning.rateSource}::text as rate_source,
+                 ${instant(earning.dueAt)}::timestamptz as due_at, ${earning.customerUserId}::text as customer_user_id,
+                 ${binding?.matchMethod ?? null}::text as match_method`;
+  return sql.fragment`
+    insert into commissions (id, app_id, affiliate_id, link_id, event_id, payment_id, binding_id, adjustment_id, kind,
+                             reverses_commission_id, reason, duplicate_of_commission_id, rate_bps, rate_source, base_cents,
+                             amount_cents, source, customer_user_id, match_method, occurred_at, due_at, reprocess_run_id)
+    select r.id, held.app_id, t.affiliate_id, t.link_id, r."eventId", held.id, held.binding_id, r."adjustmentId", r.kind,
+           case when r.kind <> 'earning' then ${earningId} end,
+           case r.kind when 'correction' then 'earned_under_another_reference' end,
+           case r.kind when 'correction' then ${payment.duplicateOf?.commissionId ?? null} end, t.rate_bps, t.rate_source,
+           r."baseCents", r."amountCents", ${payment.source}, t.customer_user_id, t.match_method,
+           to_timestamp(r."occurredAt" / 1000.0), t.due_at, ${reprocessRunId}
+      from held, (${terms}) t,
+           rows from (jsonb_to_recordset(${sql.json(rows)}) as (id text, kind text, "eventId" text, "adjustmentId" text,
+             "amountCents" bigint, "baseCents" bigint, "occurredAt" bigint)) with ordinality r
+     order by r.ordinality
+    returning id, event_id, due_at`;
+}
+
+/** Inserts revenue entries of the affiliate and link that the payment is attributed to. */
+function insertRevenue(sql: Sql, { payment, evaluation, reprocessRunId }: Application): Fragment {
+  const { binding, revenue } = evaluation;
+  const entries = revenue.map((entry, index) => ({ ...entry, position: payment.revenueEntries + index + 1 }));
+  const attribution =
+    binding === null
+      ? sql.fragment`(select * from bindings y where y.id = held.binding_id offset 0) b
+         cross join lateral (select * from attributions y where y.id = b.attribution_id offset 0)`
+      : sql.fragment`(select ${binding.affiliateId}::text as affiliate_id, ${binding.linkId}::text as link_id)`;
+  return sql.fragment`
+    insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, adjustment_id, amount_cents, occurred_at,
+                                 reprocess_run_id)
+    select held.id, v.position, held.app_id, a.affiliate_id, a.link_id, v."adjustmentId", v."amountCents",
+           to_timestamp(v."occurredAt" / 1000.0), ${reprocessRunId}
+      from held cross join lateral ${attribution} a
+     cross join jsonb_to_recordset(${sql.json(entries)})
+                v (position int, "adjustmentId" text, "amountCents" bigint, "occurredAt" bigint)
+     order by v.position`;
+}
+
+/** Stores how much of each adjustment the ledger contains. */
+function bookAdjustments(sql: Sql, { evaluation }: Application): Fragment {
+  return sql.fragment`
+    update adjustments a set booked_minor = b."bookedMinor", booked_payment_id = held.id
+      from held, jsonb_to_recordset(${sql.json(evaluation.booked)}) b ("adjustmentId" text, "bookedMinor" bigint)
+     where a.id = b."adjustmentId" and a.id = any(${evaluation.booked.map((one) => one.adjustmentId)}::text[])`;
+}
+
+/** Stores the time of the first payment of the user whom the payment is attributed through. */
+function markFirstPaid(sql: Sql, { evaluation }: Application): Fragment {
+  return sql.fragment`
+    update bindings b set first_paid_at = held.occurred_at
+      from held
+     where b.id = ${evaluation.binding?.bindingId ?? null} and b.first_paid_at is null`;
+}
+
+/** Stores the cause, the amount and the frozen rate of the payment's event. */
+function updatePaidEvent(sql: Sql, { payment, evaluation }: Application): Fragment {
+  const { likelyCause, baseCents, customerUserId, fx } = evaluation;
+  const frozenRate =
+    fx === null
+      ? sql.fragment``
+      : sql.fragment`,
+          fx_rate = coalesce(e.fx_rate, ${shownUsdPerUnit(fx)}::numeric), fx_units = coalesce(e.fx_units, ${fx.units}::numeric),
+          fx_worth_usd = coalesce(e.fx_worth_usd, ${fx.worthUsd}::numeric), fx_source = coalesce(e.fx_source, ${fx.source})`;
+  return sql.fragment`
+    update events e
+       set likely_cause = ${likelyCause}, amount_cents = coalesce(${baseCents}, e.amount_cents),
+           customer_user_id = coalesce(${customerUserId}, e.customer_user_id) ${frozenRate}
+      from held
+     where e.id = ${payment.eventId} and e.amount_minor is not null
+       and (e.likely_cause is distinct from ${likelyCause}::text or e.amount_cents is distinct from ${baseCents}::bigint)`;
+}
+
+/** Removes the cause of an event whose payment another event brought: only that one has a cause. */
+function clearCause(sql: Sql, eventId: EventId): Fragment {
+  return sql.fragment`
+    update events e set likely_cause = null from held
+     where e.id = ${eventId} and e.amount_minor is not null and num_nonnulls(e.likely_cause) = 1`;
+}
+
+/** Stores the outcome of a delivery that has none. Its commission is the latest one of its event. */
+function finishDelivery(sql: Sql, { rows }: Application, delivery: EvaluatedDelivery): Fragment {
+  const own = rows.findLast((row) => row.eventId === delivery.eventId)?.id;
+  const commissionId =
+    own === undefined
+      ? sql.fragment`(select c.id from commissions c where c.event_id = ${delivery.eventId}
+                       order by c.created_at desc, c.id desc limit 1)`
+      : sql.fragment`${own}`;
+  // Written as a count of nulls, the last condition cannot lead to the index of unfinished deliveries, which may be long.
+  return sql.fragment`
+    update deliveries d
+       set processing_status = 'processed', completed_at = now(), last_error = null, event_count = 1,
+           source_event_id = ${delivery.sourceEventId}, commission_id = ${commissionId}
+      from held
+     where d.id = ${delivery.deliveryId} and num_nulls(d.completed_at) = 1
+    returning d.commission_id`;
+}
