@@ -37,7 +37,9 @@ export class DeliveryContext {
   #payments: readonly StoredPayment[] | undefined;
   #linked: readonly PaymentId[] | undefined;
 
-  constructor(sql: Sql, deliveryId: DeliveryId) {
+  /** `stored` is the delivery, if the caller has it. */
+  constructor(sql: Sql, deliveryId: DeliveryId, stored?: StoredDelivery) {
+    this.#stored = stored;
     this.#sql = sql;
     this.deliveryId = deliveryId;
   }

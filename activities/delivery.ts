@@ -22,6 +22,8 @@ export interface DeliveryActivityDeps {
   readonly sql: Sql;
   readonly secretBox: SecretBox;
   readonly logger: Logger;
+  /** Returns a delivery that this process has just stored, at the first call only. The rows are read if it is absent. */
+  readonly takeStored?: (deliveryId: DeliveryId) => StoredDelivery | undefined;
   /** Called with an outcome after its commit; passes it to the request that waits. */
   readonly onOutcome: (deliveryId: DeliveryId, outcome: DeliveryOutcome) => void;
   /** Called with commissions after their commit; starts their hold timers. */
@@ -204,7 +206,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
   return {
     processDelivery: async (id) => {
       const deliveryId = parseId('delivery', id);
-      const context = new DeliveryContext(deps.sql, deliveryId);
+      const context = new DeliveryContext(deps.sql, deliveryId, deps.takeStored?.(deliveryId));
       for (const step of DELIVERY_STEPS) {
         throwIfCancelled();
         const outcome = await steps[step](deps, context);

@@ -16,6 +16,7 @@ import { tlsAdvice } from './config/database-url.ts';
 import { StartupError } from './config/startup-error.ts';
 import { createAddressHasher } from './commands/address-hasher.ts';
 import { findInstallationId } from './db/installation.ts';
+import { Inbox } from './commands/inbox.ts';
 import { createRefusalCounter } from './commands/refusal-counter.ts';
 import type { RefusalCounter } from './commands/refusal-counter.ts';
 import { recordRefusedRequests } from './db/deliveries.ts';
@@ -171,6 +172,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
         sql,
         intakeSql,
         workflows: background.workflows,
+        inbox: background.inbox,
         refusals,
         readiness: async () =>
           isStopping
@@ -244,6 +246,7 @@ function unusableDatabase(databaseUrl: string, error: unknown): StartupError {
 interface Background {
   readonly connection: TemporalConnection;
   readonly workflows: TemporalWorkflowStarter;
+  readonly inbox: Inbox;
   readonly relay: Relay;
   /** Ends the loops, then the starts in flight, then the worker and its connection. */
   readonly stop: () => Promise<void>;
@@ -262,6 +265,7 @@ function startBackground(
   const hasWorker = role !== 'api';
   const limits: EvaluationLimits =
     settings.maxPaymentCents === undefined ? DEFAULT_LIMITS : { maxPaymentCents: settings.maxPaymentCents };
+  const inbox = new Inbox();
   const activities = () =>
     createActivities({
       sql,
@@ -273,6 +277,7 @@ function startBackground(
       ratesUrl,
       withRollback: (work) => withRollback(settings.databaseUrl, work),
       canMark: () => connection.canMark(),
+      takeStored: (deliveryId) => inbox.take(deliveryId),
       onOutcome: (deliveryId, outcome) => workflows.reportOutcome(deliveryId, outcome),
       onSettled: (requestId) => workflows.reportSettled(requestId),
       onCommissions: (commissions) => workflows.startHolds(commissions),
@@ -303,6 +308,7 @@ function startBackground(
   return {
     connection,
     workflows,
+    inbox,
     relay,
     stop: async () => {
       await relay.stop();
@@ -335,6 +341,7 @@ interface ApiDeps {
   /** The part of the pool for calls without an account key. */
   readonly intakeSql: Sql;
   readonly workflows: TemporalWorkflowStarter;
+  readonly inbox: Inbox;
   readonly refusals: RefusalCounter;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly metrics: Metrics | null;
@@ -343,7 +350,7 @@ interface ApiDeps {
 /** Serves the API. */
 async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> {
   const { host, role, secretBox, logger } = settings;
-  const { sql, intakeSql, workflows, refusals, readiness, metrics } = deps;
+  const { sql, intakeSql, workflows, inbox, refusals, readiness, metrics } = deps;
   const urlsOf = (listeningUrl: string) => ({
     url: settings.publicUrl ?? listeningUrl,
     ownUrl: localAddressOf(host, Number(new URL(listeningUrl).port || 80)),
@@ -366,6 +373,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       intake: createIntake(intakeSql, settings.admission ?? NO_ADMISSION_LIMITS),
       addressHasher: createAddressHasher({ sql, secretBox, logger }),
       workflows,
+      inbox,
       readiness,
       ...(metrics === null ? {} : { observeRequest: metrics.observeRequest }),
     });

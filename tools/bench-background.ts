@@ -163,6 +163,7 @@ async function relay(): Promise<void> {
       appId: founder.app.id as AppId,
       provider: 'stripe',
       receivedAt,
+      currentSecretId: null,
       secretId: secret.id,
       proof: { kind: 'headers', headers: { 'stripe-signature': signature } },
       bodySha256: createHash('sha256').update(body).digest(),

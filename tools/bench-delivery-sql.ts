@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { createDeliveryActivities } from '../activities/delivery.ts';
+import { Inbox } from '../src/commands/inbox.ts';
 import { receiveWebhook } from '../src/commands/receive-webhook.ts';
 import { createLogger } from '../src/config/logger.ts';
 import { createSecretBox } from '../src/config/secret-box.ts';
@@ -145,15 +146,18 @@ for (const table of TABLES) {
 /** A side of the comparison: processes one purchase of a user. */
 type Side = (user: string) => Promise<void>;
 
+const inbox = new Inbox();
 const activities = createDeliveryActivities({
   sql,
   secretBox,
   logger: createLogger('fatal'),
   ...NO_CALLBACKS,
+  takeStored: (deliveryId) => inbox.take(deliveryId),
 });
 const deps = {
   sql,
   secretBox,
+  inbox,
   refusals: { count: () => {}, flush: async () => {} },
   admit: async <T>(work: () => Promise<T>) => await work(),
   workflows: {

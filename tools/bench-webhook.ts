@@ -11,6 +11,7 @@ import Koa from 'koa';
 import getRawBody from 'raw-body';
 import { createDeliveryActivities } from '../activities/delivery.ts';
 import type { WorkflowStarter } from '../src/commands/deps.ts';
+import { Inbox } from '../src/commands/inbox.ts';
 import { receiveWebhook } from '../src/commands/receive-webhook.ts';
 import { readConfig } from '../src/config/config.ts';
 import { createLogger } from '../src/config/logger.ts';
@@ -95,11 +96,13 @@ async function measure(
 async function startPlainServer(sql: Sql, secretsKeys: readonly Buffer[], appId: string): Promise<Server> {
   const logger = createLogger('error');
   const secretBox = createSecretBox(secretsKeys);
+  const inbox = new Inbox();
   const activities = createDeliveryActivities({
     sql,
     secretBox,
     logger,
     ...NO_CALLBACKS,
+    takeStored: (deliveryId) => inbox.take(deliveryId),
   });
   const workflows: WorkflowStarter = {
     processDelivery: async ({ deliveryId }) => await activities.processDelivery(deliveryId),
@@ -110,7 +113,7 @@ async function startPlainServer(sql: Sql, secretsKeys: readonly Buffer[], appId:
   const app = new Koa();
   app.use(async (ctx) => {
     ctx.body = await receiveWebhook(
-      { sql, secretBox, workflows, refusals, admit: async (work) => await work() },
+      { sql, secretBox, workflows, inbox, refusals, admit: async (work) => await work() },
       'stripe',
       appId,
       {

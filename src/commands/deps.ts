@@ -4,6 +4,7 @@ import type { Sql } from '../db/sql.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../domain/delivery.ts';
 import type { AffiliateId, BindingId, PayoutRequestId } from '../domain/ids.ts';
 import type { AddressHasher } from './address-hasher.ts';
+import type { Inbox } from './inbox.ts';
 import type { RefusalCounter } from './refusal-counter.ts';
 
 /** Starts workflows, which outlive the request. `temporal/workflow-starter.ts` implements it. */
@@ -27,6 +28,8 @@ export interface CommandDeps {
   /** Hashes client addresses for deferred matches. */
   readonly addressHasher: AddressHasher;
   readonly workflows: WorkflowStarter;
+  /** Remembers secrets and deliveries of webhooks. */
+  readonly inbox: Inbox;
   /** Counts refused webhooks. */
   readonly refusals: RefusalCounter;
 }

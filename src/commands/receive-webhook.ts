@@ -1,9 +1,11 @@
+import type { SecretBox } from '../config/secret-box.ts';
 import { acceptDelivery, findActiveWebhookSecrets } from '../db/deliveries.ts';
-import type { WebhookSecretRow } from '../db/deliveries.ts';
+import type { AcceptedDelivery, StoredDelivery, WebhookSecretRow } from '../db/deliveries.ts';
 import { newId } from '../db/new-id.ts';
+import { DatabaseUnavailable } from '../db/sql.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
-import type { CommissionId, EventId, SecretId } from '../domain/ids.ts';
+import type { AppId, CommissionId, EventId, SecretId } from '../domain/ids.ts';
 import { sha256 } from '../providers/hashing.ts';
 import { providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
@@ -86,16 +88,22 @@ async function bearerReason(
     : 'the token was sent without "Bearer " in front of it: enter it in the provider\'s dashboard with "Bearer "';
 }
 
-interface WebhookDeps extends Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'refusals'> {
+interface WebhookDeps extends Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'inbox' | 'refusals'> {
   /** Runs the work on a verified webhook when there is room for it, or throws. */
   readonly admit: <T>(work: () => Promise<T>) => Promise<T>;
 }
+
+/** How often a request is verified again because the secrets change meanwhile. */
+const MAX_VERIFICATIONS = 5;
 
 /**
  * Receives a webhook: verifies its signature over the raw bytes, stores the delivery, starts its workflow and waits for
  * the outcome. A stored delivery can't be lost, so from then on the result is never an error. Throws
  * `DatabaseUnavailable` if the delivery can't be stored, and `SecretUnreadable` if an encryption key is missing that may
  * be needed to verify it. The provider must then send it again.
+ *
+ * Remembered secrets only save reading them: they are read again before a request is refused, and when the database does
+ * not accept the delivery under them.
  */
 export async function receiveWebhook(
   deps: WebhookDeps,
@@ -103,61 +111,137 @@ export async function receiveWebhook(
   customerAppId: string,
   { readBody, ...incoming }: IncomingWebhook,
 ): Promise<WebhookResult> {
-  const { sql, secretBox, workflows, refusals, admit } = deps;
-  const respondAt = incoming.receivedAt + RESPOND_WITHIN_MS;
+  const { sql, inbox, admit } = deps;
   if (!isId('app', customerAppId)) return { kind: 'refused' };
-  const secrets = await findActiveWebhookSecrets(sql, customerAppId, providerName, incoming.receivedAt);
+  const remembered = inbox.secretsOf(customerAppId, providerName);
+  const readSecrets = async () => {
+    const read = await findActiveWebhookSecrets(sql, customerAppId, providerName, incoming.receivedAt);
+    inbox.rememberSecrets(customerAppId, providerName, read ?? []);
+    return read;
+  };
+  let secrets = remembered ?? (await readSecrets());
   if (secrets === null) return { kind: 'refused' };
 
   const request: SignedRequest = { ...incoming, body: await readBody() };
-  const provider = providers[providerName];
-  const opened = new Map<SecretId, string>();
-  const open = (secret: WebhookSecretRow): string => {
-    const text =
-      opened.get(secret.id) ??
-      secretBox.decrypt(
-        Buffer.from(secret.ciphertext),
-        secret.encryptionKeyId,
-        secretContext(customerAppId, providerName),
-      );
-    opened.set(secret.id, text);
-    return text;
-  };
-  // Secrets that can't be decrypted come last. Trying one throws, because it may have signed what no other secret verifies.
-  const canOpen = (secret: WebhookSecretRow) => Number(secretBox.keyIds.includes(secret.encryptionKeyId));
-  const sorted = secrets.toSorted((a, b) => canOpen(b) - canOpen(a));
-  const verifying = await findProving(provider, request, sorted, open);
   const row = {
+    deliveryId: newId('delivery'),
+    eventId: newId('event'),
     appId: customerAppId,
     provider: providerName,
     receivedAt: request.receivedAt,
     bodySha256: await sha256(request.body),
   };
-  if (verifying === undefined) {
-    const texts = secrets.map(open);
-    const reason =
-      texts.length === 0
-        ? 'no webhook secret is set for this provider'
-        : ((await clockReason(provider, request, texts)) ??
-          (await bearerReason(provider, request, texts)) ??
-          'the signature or token does not match');
-    refusals.count({ ...row, reason });
-    return { kind: 'refused' };
+  let areRead = remembered === undefined;
+  for (let attempt = 1; attempt <= MAX_VERIFICATIONS && secrets !== null; attempt += 1) {
+    const open = opener(deps.secretBox, customerAppId, providerName);
+    const verifying = await findVerifying(deps.secretBox, providers[providerName], request, secrets, open);
+    if (verifying !== undefined) {
+      const known = secrets;
+      // Refused webhooks take no place from others.
+      const result = await admit(async () => await storeAndProcess(deps, request, row, verifying, known));
+      if (result !== 'secrets_changed') return result;
+    } else if (areRead) {
+      const reason = await refusalReason(providers[providerName], request, secrets.map(open));
+      deps.refusals.count({ ...row, reason });
+      return { kind: 'refused' };
+    }
+    secrets = await readSecrets();
+    areRead = true;
   }
+  if (secrets === null) return { kind: 'refused' };
+  throw new DatabaseUnavailable(`the webhook secrets changed during ${MAX_VERIFICATIONS} verifications`);
+}
 
-  const ids = { deliveryId: newId('delivery'), eventId: newId('event') };
-  // Refused webhooks take no place from others.
-  const outcome = await admit(async () => {
-    await acceptDelivery(sql, {
-      ...ids,
-      ...row,
-      secretId: verifying.id,
-      proof: proofOf(provider, request, secretBox),
-      body: request.body,
-    });
-    return await workflows.processDelivery({ ...ids, ...row }, Math.max(0, respondAt - Date.now()));
+/** Returns a function that decrypts the secrets of an app, each once. */
+function opener(
+  secretBox: SecretBox,
+  appId: AppId,
+  provider: ProviderName,
+): (secret: WebhookSecretRow) => string {
+  const opened = new Map<SecretId, string>();
+  return (secret) => {
+    const text =
+      opened.get(secret.id) ??
+      secretBox.decrypt(
+        Buffer.from(secret.ciphertext),
+        secret.encryptionKeyId,
+        secretContext(appId, provider),
+      );
+    opened.set(secret.id, text);
+    return text;
+  };
+}
+
+/** Returns the newest secret that verifies the request, or undefined. */
+async function findVerifying(
+  secretBox: SecretBox,
+  provider: Provider,
+  request: SignedRequest,
+  secrets: readonly WebhookSecretRow[],
+  open: (secret: WebhookSecretRow) => string,
+): Promise<WebhookSecretRow | undefined> {
+  // Secrets that can't be decrypted come last. Trying one throws, because it may have signed what no other secret verifies.
+  const canOpen = (secret: WebhookSecretRow) => Number(secretBox.keyIds.includes(secret.encryptionKeyId));
+  const sorted = secrets.toSorted((a, b) => canOpen(b) - canOpen(a));
+  return await findProving(provider, request, sorted, open);
+}
+
+/** Returns why no secret verifies the request. */
+async function refusalReason(
+  provider: Provider,
+  request: SignedRequest,
+  texts: readonly string[],
+): Promise<string> {
+  if (texts.length === 0) return 'no webhook secret is set for this provider';
+  return (
+    (await clockReason(provider, request, texts)) ??
+    (await bearerReason(provider, request, texts)) ??
+    'the signature or token does not match'
+  );
+}
+
+/**
+ * Stores a verified delivery and waits for the outcome of its workflow. Returns `secrets_changed`, and stores nothing, if the
+ * secrets have changed since they were read.
+ */
+async function storeAndProcess(
+  { sql, secretBox, workflows, inbox }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'inbox'>,
+  request: SignedRequest,
+  row: Omit<AcceptedDelivery, 'secretId' | 'proof' | 'body' | 'currentSecretId'> & {
+    readonly provider: ProviderName;
+  },
+  verifying: WebhookSecretRow,
+  secrets: readonly WebhookSecretRow[],
+): Promise<WebhookResult | 'secrets_changed'> {
+  const { body, receivedAt } = request;
+  const proof = proofOf(providers[row.provider], request, secretBox);
+  const { isAccepted, isSelfTest, stripeAccounts } = await acceptDelivery(sql, {
+    ...row,
+    secretId: verifying.id,
+    proof,
+    body,
+    currentSecretId: secrets.find(({ isCurrent }) => isCurrent)?.id ?? null,
   });
-  if (outcome === null) return { kind: 'pending', eventId: ids.eventId };
+  if (!isAccepted) return 'secrets_changed';
+  const stored: StoredDelivery | null =
+    isSelfTest === null
+      ? null
+      : {
+          ...row,
+          id: row.deliveryId,
+          processingStatus: 'received',
+          lastError: null,
+          commissionId: null,
+          proof,
+          body,
+          isSelfTest,
+          stripeAccounts,
+          secret: verifying,
+        };
+  const outcome = await inbox.keeping(stored, async () => {
+    return await workflows.processDelivery(row, Math.max(0, receivedAt + RESPOND_WITHIN_MS - Date.now()));
+  });
+  if (outcome === null) return { kind: 'pending', eventId: row.eventId };
   return outcome.status === 'duplicate'
     ? { kind: 'duplicate' }
     : { kind: 'done', eventId: outcome.eventId, commissionId: outcome.commissionId };

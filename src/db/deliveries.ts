@@ -21,6 +21,8 @@ export interface WebhookSecretRow {
   readonly environment: Environment;
   readonly ciphertext: Uint8Array;
   readonly encryptionKeyId: string;
+  /** Whether it is the latest one, which does not expire. */
+  readonly isCurrent: boolean;
 }
 
 /**
@@ -34,7 +36,7 @@ export async function findActiveWebhookSecrets(
   at: number,
 ): Promise<readonly WebhookSecretRow[] | null> {
   const rows = await sql<{ appId: string } & { [K in keyof WebhookSecretRow]: WebhookSecretRow[K] | null }>`
-    select a.id as app_id, s.id, s.environment, s.ciphertext, s.encryption_key_id
+    select a.id as app_id, s.id, s.environment, s.ciphertext, s.encryption_key_id, s.expires_at is null as is_current
       from apps a
       left join webhook_secrets s on s.app_id = a.id and s.provider = ${provider}
                                  and s.live_slot is not null
@@ -55,20 +57,44 @@ export interface AcceptedDelivery {
   readonly proof: Proof;
   readonly bodySha256: Buffer;
   readonly body: Buffer;
+  /** The current secret when the secrets were read. Null if there was none. */
+  readonly currentSecretId: SecretId | null;
 }
 
-/** Stores a verified delivery with its bytes. After that it cannot be lost. Storing it twice changes nothing. */
-export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<void> {
-  await sql`
-    with row as (
+/** Whether a delivery was stored. */
+export interface Acceptance {
+  /** False if the secrets have changed since they were read: nothing was stored. */
+  readonly isAccepted: boolean;
+  /** Whether this service sent the request to itself. Null if the delivery was not stored now. */
+  readonly isSelfTest: boolean | null;
+  /** The app's current setting, as in `StoredDelivery`. */
+  readonly stripeAccounts: readonly string[];
+}
+
+/**
+ * Stores a verified delivery with its bytes, if the secret that verified it is still valid and no newer one was set. After
+ * that it cannot be lost. Storing it twice changes nothing.
+ */
+export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<Acceptance> {
+  return await sql.one<Acceptance>`
+    with valid as (
+      select s.id from webhook_secrets s
+       where s.id = ${d.secretId} and s.live_slot is not null and (s.expires_at is null or s.expires_at > ${instant(d.receivedAt)})
+         and (${d.currentSecretId}::text is null
+              or (select num_nulls(c.expires_at) = 1 from webhook_secrets c where c.id = ${d.currentSecretId}))
+    ), row as (
       insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, proof,
                               body_sha256, event_id)
-      values (${d.deliveryId}, ${d.appId}, ${d.provider}, ${instant(d.receivedAt)}, true, 'received', ${d.secretId},
-              ${sql.json(d.proof)}, ${d.bodySha256}, ${d.eventId})
+      select ${d.deliveryId}::text, ${d.appId}::text, ${d.provider}::text, ${instant(d.receivedAt)}::timestamptz, true, 'received',
+             valid.id, ${sql.json(d.proof)}::jsonb, ${d.bodySha256}::bytea, ${d.eventId}::text
+        from valid
       on conflict (id) do nothing
-      returning id
+      returning id, is_self_test
+    ), bodies as (
+      insert into delivery_bodies (delivery_id, body) select id, ${d.body}::bytea from row
     )
-    insert into delivery_bodies (delivery_id, body) select id, ${d.body}::bytea from row`;
+    select exists (select from valid) as is_accepted, (select is_self_test from row) as is_self_test,
+           (select stripe_accounts from apps where id = ${d.appId}) as stripe_accounts`;
 }
 
 /** Refused requests of one app and provider with one body, all in one hour. */
@@ -154,7 +180,7 @@ export interface StoredDelivery {
   readonly isSelfTest: boolean;
   /** The app's current setting: the connected accounts of Stripe whose events count as its own. */
   readonly stripeAccounts: readonly string[];
-  readonly secret: WebhookSecretRow;
+  readonly secret: Omit<WebhookSecretRow, 'isCurrent'>;
 }
 
 /** Returns a delivery with its bytes and the secret that verified it. Undefined for an unknown or refused one. */
@@ -172,16 +198,19 @@ export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<St
            d.body_sha256, b.body, d.is_self_test, s.id as secret_id, s.environment,
            s.ciphertext, s.encryption_key_id, a.stripe_accounts
       from deliveries d
-      join apps a on a.id = d.app_id
-      join delivery_bodies b on b.delivery_id = d.id
-      join webhook_secrets s on s.id = d.secret_id
+     cross join lateral (select * from apps x where x.id = d.app_id offset 0) a
+     cross join lateral (select * from delivery_bodies x where x.delivery_id = d.id offset 0) b
+     cross join lateral (select * from webhook_secrets x where x.id = d.secret_id offset 0) s
      where d.id = ${deliveryId}`;
   if (row === undefined) return undefined;
   const { secretId, environment, ciphertext, encryptionKeyId, ...delivery } = row;
   return { ...delivery, secret: { id: secretId, environment, ciphertext, encryptionKeyId } };
 }
 
-/** Completes a delivery that moves no money. The first outcome stays. */
+/**
+ * Completes a delivery that moves no money. The first outcome stays. As a count of nulls, the condition cannot lead to the
+ * index of unfinished deliveries, which may be long.
+ */
 export async function finishDelivery(
   sql: Sql,
   deliveryId: DeliveryId,
@@ -196,7 +225,7 @@ export async function finishDelivery(
     update deliveries
        set processing_status = ${outcome.status}, last_error = ${outcome.reason}, completed_at = now(),
            source_event_id = coalesce(${outcome.sourceEventId}::text, source_event_id), event_count = ${outcome.eventCount}
-     where id = ${deliveryId} and completed_at is null`;
+     where id = ${deliveryId} and num_nulls(completed_at) = 1`;
 }
 
 /** Records that a delivery is being processed, and why its last attempt failed. */
@@ -207,7 +236,7 @@ export async function markDeliveryProcessing(
 ): Promise<void> {
   await sql`
     update deliveries set processing_status = 'processing', last_error = ${lastError}
-     where id = ${deliveryId} and completed_at is null`;
+     where id = ${deliveryId} and num_nulls(completed_at) = 1`;
 }
 
 /**

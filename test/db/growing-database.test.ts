@@ -140,7 +140,7 @@ const BEGINNINGS: readonly (readonly [string, readonly string[]])[] = [
 describe.each(isLong ? BEGINNINGS : BEGINNINGS.slice(1))('a connection that began %s', (_, preparation) => {
   // @promise plans-at-any-size
   test('a request reads as few rows when the tables have grown as when they were empty', async () => {
-    const { api } = await startProcessingApi({ connections: 1 });
+    const { api } = await startProcessingApi({ sqlOptions: { max: 1 } });
     const admin = new pg.Client(api.database.url);
     await admin.connect();
     try {

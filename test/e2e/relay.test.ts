@@ -57,6 +57,7 @@ async function accept(owner: Founder, body: Buffer, receivedAt: number, stored =
     appId: owner.app.id as AppId,
     provider: 'stripe',
     receivedAt,
+    currentSecretId: null,
     secretId: secret.id,
     proof: { kind: 'headers', headers: { 'stripe-signature': signature } },
     bodySha256: createHash('sha256').update(body).digest(),

@@ -67,6 +67,8 @@ const IDENTITY: readonly PromiseSection[] = [
       'secret-grace': 'the previous secret ends with its grace period',
       'rotation-last-millisecond':
         'a rotated key and a rotated secret work until the last millisecond of their grace period',
+      'revoked-secret-at-once':
+        'a secret that was revoked or replaced in one process is refused by every process from then on',
       'secret-grace-verifies': 'the previous secret verifies requests during its grace period',
       'webhooks-never-show-secret':
         '`GET …/webhooks` returns the url and whether a secret is configured, never the secret',

@@ -4,11 +4,12 @@ import { pino } from 'pino';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
-import type { Sql } from '../../src/db/sql.ts';
+import type { Sql, SqlOptions } from '../../src/db/sql.ts';
 import type { AccountId, BindingId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { createAddressHasher } from '../../src/commands/address-hasher.ts';
+import { Inbox } from '../../src/commands/inbox.ts';
 import { createRefusalCounter } from '../../src/commands/refusal-counter.ts';
 import { recordRefusedRequests } from '../../src/db/deliveries.ts';
 import { createApp } from '../../src/http/app.ts';
@@ -47,9 +48,9 @@ export const TEST_KEY = Buffer.alloc(32, 9);
 /** Starts the API. `overrides` replace dependencies. */
 export async function startTestApi(
   overrides: Partial<HttpDeps> = {},
-  connections?: number,
+  sqlOptions?: Partial<SqlOptions>,
 ): Promise<TestApi> {
-  const database = await createTestDatabase(connections);
+  const database = await createTestDatabase(sqlOptions);
   const healed: BindingId[] = [];
   const clock = { now: Date.UTC(2026, 5, 15, 12) };
   const logger = pino({ level: process.env['TEST_LOG_LEVEL'] ?? 'silent' });
@@ -83,6 +84,7 @@ export async function startTestApi(
       healBinding: (bindingId) => void healed.push(bindingId),
       settlePayout: async () => {},
     },
+    inbox: new Inbox(),
     readiness: async () => [],
     ...overrides,
   });

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from '../../src/db/sql.ts';
-import type { Sql } from '../../src/db/sql.ts';
+import type { Sql, SqlOptions } from '../../src/db/sql.ts';
 import { createDatabase, inDatabase, runOn } from './postgres-admin.ts';
 
 export interface TestDatabase {
@@ -10,13 +10,13 @@ export interface TestDatabase {
 }
 
 /** Creates a migrated database, cloned from the template of the test run. */
-export async function createTestDatabase(connections = 4): Promise<TestDatabase> {
+export async function createTestDatabase(options: Partial<SqlOptions> = {}): Promise<TestDatabase> {
   const server = process.env['TEST_POSTGRES_URL'];
   if (server === undefined) throw new Error('TEST_POSTGRES_URL is not set: run the tests with `npm test`');
   const name = `test_${randomBytes(6).toString('hex')}`;
   await createDatabase(server, name, 'tributary_template');
   const url = inDatabase(server, name);
-  const sql = connect({ url, max: connections });
+  const sql = connect({ max: 4, ...options, url });
   return {
     url,
     sql,

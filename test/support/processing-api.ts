@@ -2,7 +2,9 @@ import { pino } from 'pino';
 import { createActivities } from '../../activities/index.ts';
 import type { Activities } from '../../activities/index.ts';
 import type { WorkflowStarter } from '../../src/commands/deps.ts';
+import { Inbox } from '../../src/commands/inbox.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import type { SqlOptions } from '../../src/db/sql.ts';
 import { withRollback } from '../../src/db/with-rollback.ts';
 import type { BindingId } from '../../src/domain/ids.ts';
 import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
@@ -22,10 +24,9 @@ export interface ProcessingApi {
 export async function startProcessingApi({
   onBinding = () => {},
   processDelivery = async (_, run) => await run(),
-  connections,
+  sqlOptions,
 }: {
-  /** Maximum number of connections to the database. */
-  readonly connections?: number;
+  readonly sqlOptions?: Partial<SqlOptions>;
   readonly onBinding?: (bindingId: BindingId) => void;
   readonly processDelivery?: (
     delivery: Parameters<WorkflowStarter['processDelivery']>[0],
@@ -38,12 +39,14 @@ export async function startProcessingApi({
     healBinding: onBinding,
     settlePayout: async () => {},
   };
-  const api = await startTestApi({ workflows }, connections);
+  const inbox = new Inbox();
+  const api = await startTestApi({ workflows, inbox }, sqlOptions);
   const activities = createActivities({
     sql: api.sql,
     secretBox: createSecretBox([TEST_KEY]),
     logger: pino({ level: 'silent' }),
     ...NO_CALLBACKS,
+    takeStored: (deliveryId) => inbox.take(deliveryId),
     onBindings: (ids) => ids.forEach(onBinding),
     ratesUrl: null,
     withRollback: (work) => withRollback(api.database.url, work),
