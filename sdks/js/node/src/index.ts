@@ -151,6 +151,10 @@ export function createTributary(options: TributaryOptions = {}, platform = nodeP
   return {
     device,
     trackSignup: async (signup) => {
+      if (typeof signup.userId !== 'string' || signup.userId === '') {
+        log.warn('trackSignup: the user id must be a text of 1 to 512 characters.');
+        return null;
+      }
       const client = await clientOf(deviceOfUser(signup.userId));
       if (!client) return null;
       const referral = signupReferral(signup);

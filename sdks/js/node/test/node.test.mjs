@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { startServer } from '../../../conformance/server.mjs';
+import { createTributary, fileStorage, referralFrom } from '../dist/index.js';
+
+const TOKEN = '11111111-1111-4111-8111-111111111111';
+let server;
+let folder;
+let options;
+before(async () => {
+  server = await startServer();
+  folder = await mkdtemp(join(tmpdir(), 'tributary-node-'));
+});
+after(async () => {
+  server.close();
+  await rm(folder, { recursive: true });
+});
+beforeEach(() => {
+  options = { apiKey: 'pk_live_test', apiBaseUrl: server.url, logger: () => {} };
+});
+const sent = () => server.state().requests.map(({ path, body }) => ({ path, ...body }));
+
+test('trackSignup reports the referral of the address and the user, on a device of its own', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const url = `https://shop.test/?claim_token=${TOKEN}&via=spring`;
+  assert.deepEqual(await createTributary(options).trackSignup({ userId: 'u', url }), {
+    affiliateId: 'aff_1',
+  });
+  const [install, identify] = sent();
+  assert.equal(install.deviceId, 'srv_u');
+  assert.equal(install.claimToken, TOKEN);
+  assert.equal(install.affiliateCode, 'spring');
+  assert.equal(identify.deviceId, 'srv_u');
+  assert.equal(identify.customerUserId, 'u');
+});
+
+test('an entered code takes the place of the code in the address', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  await createTributary(options).trackSignup({ userId: 'u', url: 'https://x.test/?via=one', code: 'TWO' });
+  assert.equal(sent()[0].affiliateCode, 'TWO');
+});
+
+test('trackSignup without a referral reports the user, who may be known from a device', async () => {
+  server.load([
+    { path: 'identify', answer: 'bound' },
+    { path: 'identify', answer: 'unbound' },
+  ]);
+  const tributary = createTributary(options);
+  assert.deepEqual(await tributary.trackSignup({ userId: 'u' }), { affiliateId: 'aff_1' });
+  assert.equal(await tributary.trackSignup({ userId: 'v' }), null);
+});
+
+test('a long user id has a device id that the service accepts', async () => {
+  server.load([{ path: 'identify', answer: 'bound', times: 2 }]);
+  const tributary = createTributary(options);
+  await tributary.trackSignup({ userId: `${'u'.repeat(500)}1` });
+  await tributary.trackSignup({ userId: `${'u'.repeat(500)}2` });
+  const [one, two] = sent();
+  assert.ok(one.deviceId.length <= 200);
+  assert.notEqual(one.deviceId, two.deviceId);
+});
+
+test('trackSignup without a user id sends nothing', async () => {
+  server.load([]);
+  const tributary = createTributary(options);
+  assert.equal(await tributary.trackSignup({ userId: '', code: 'SPRING' }), null);
+  assert.equal(await tributary.trackSignup({ code: 'SPRING' }), null);
+  assert.deepEqual(sent(), []);
+});
+
+test('the key and the base address come from the environment', async () => {
+  server.load([{ path: 'identify', answer: 'bound' }]);
+  process.env.TRIBUTARY_SDK_KEY = 'pk_live_environment';
+  process.env.TRIBUTARY_API_BASE_URL = `${server.url}/`;
+  try {
+    assert.equal(await createTributary().device('d').identify('u'), true);
+  } finally {
+    delete process.env.TRIBUTARY_SDK_KEY;
+    delete process.env.TRIBUTARY_API_BASE_URL;
+  }
+  assert.equal(server.state().requests[0].authorization, 'Bearer pk_live_environment');
+});
+
+test('devices are independent of each other', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  const tributary = createTributary(options);
+  await tributary.device('a').applyCode('SPRING');
+  assert.equal(await tributary.device('a').attributedAffiliateId(), 'aff_1');
+  assert.equal(await tributary.device('b').attributedAffiliateId(), null);
+});
+
+test('flush is true when everything is delivered, and false when something is left or the time is over', async () => {
+  server.load([
+    { path: 'identify', answer: 'bound' },
+    { path: 'identify', answer: 'unavailable' },
+    { path: 'identify', fault: 'hang' },
+  ]);
+  const tributary = createTributary(options);
+  void tributary.device('a').identify('u');
+  assert.equal(await tributary.flush(5000), true);
+  void tributary.device('b').identify('u');
+  assert.equal(await tributary.flush(5000), false);
+  void tributary.device('c').identify('u');
+  assert.equal(await tributary.flush(50), false);
+});
+
+test('a process ends while something waits to be sent again', async () => {
+  server.load([{ path: 'identify', answer: 'unavailable' }]);
+  const sdk = fileURLToPath(new URL('../dist/index.js', import.meta.url));
+  const program = `
+    import { createTributary } from ${JSON.stringify(sdk)};
+    const tributary = createTributary({ apiKey: 'k', apiBaseUrl: '${server.url}' });
+    console.log(await tributary.device('d').identify('u'));`;
+  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
+    timeout: 5000,
+  });
+  assert.equal(stdout, 'false\n');
+});
+
+test('a file keeps what was not delivered for the next process', async () => {
+  const path = join(folder, 'state.json');
+  server.load([
+    { path: 'identify', answer: 'unavailable' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const first = createTributary({ ...options, storage: fileStorage(path) });
+  assert.equal(await first.device('d').identify('u'), false);
+  await first.flush(1000);
+  assert.equal((await stat(path)).mode & 0o777, 0o600);
+  const next = createTributary({ ...options, storage: fileStorage(path) });
+  await next.device('d').attributedAffiliateId();
+  await next.flush(5000);
+  assert.equal(await next.device('d').attributedAffiliateId(), 'aff_1');
+  await next.device('d').reset();
+  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), {});
+});
+
+test('a damaged file is kept beside the new one', async () => {
+  const path = join(folder, 'damaged.json');
+  await writeFile(path, '{"tributary.d": "');
+  await fileStorage(path).set('key', 'value');
+  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { key: 'value' });
+  assert.equal(await readFile(`${path}.damaged`, 'utf8'), '{"tributary.d": "');
+});
+
+test('a file that cannot be read is not overwritten, and the calls work from memory', async () => {
+  server.load([{ path: 'install', answer: 'won' }]);
+  const path = join(folder, 'folder.json');
+  await writeFile(`${path}`, '');
+  const unreadable = join(path, 'state.json');
+  const tributary = createTributary({ ...options, storage: fileStorage(unreadable) });
+  assert.equal(await tributary.device('d').applyCode('SPRING'), true);
+  assert.deepEqual(
+    (await readdir(folder)).filter((name) => name.startsWith('folder')),
+    ['folder.json'],
+  );
+});
+
+test('many writes of one moment leave the last values', async () => {
+  const path = join(folder, 'many.json');
+  const storage = fileStorage(path);
+  await Promise.all(
+    Array.from({ length: 200 }, (_, index) => storage.set(`key${index % 10}`, String(index))),
+  );
+  const stored = JSON.parse(await readFile(path, 'utf8'));
+  assert.equal(Object.keys(stored).length, 10);
+  assert.equal(stored.key9, '199');
+});
+
+test('referralFrom reads a token and a code', () => {
+  assert.deepEqual(referralFrom(`https://x.test/?via=a+b&claim_token=${TOKEN.toUpperCase()}`), {
+    claimToken: TOKEN,
+    code: 'a b',
+  });
+  assert.equal(referralFrom('https://x.test/?code=a'), undefined);
+});

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Runs the tests of every SDK whose toolchain is installed, and names the SDKs that were left out.
+#   run-tests.sh [--require NAME,NAME] [--quick]
+# --require fails if the toolchain of a named SDK is missing; with CI=true that is every SDK. --quick leaves out the tests
+# against the real service and the mutants, which need `npm ci && npm run build` at the root.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+all=(node web)
+required=()
+quick=false
+[[ ${CI:-} == true ]] && required=("${all[@]}")
+while (($# > 0)); do
+  case $1 in
+    --require) IFS=, read -ra required <<<"$2"; shift 2 ;;
+    --quick) quick=true; shift ;;
+    *) echo "usage: run-tests.sh [--require NAME,NAME] [--quick]" >&2; exit 2 ;;
+  esac
+done
+
+chromium=${CHROMIUM:-/usr/bin/chromium}
+has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
+has_web() { has_node && [[ -x $chromium ]]; }
+
+left_out=()
+names=()
+for name in "${all[@]}"; do
+  if "has_$name"; then names+=("$name"); else left_out+=("$name"); fi
+done
+for name in ${left_out[@]+"${left_out[@]}"}; do
+  if [[ " ${required[*]-} " == *" $name "* ]]; then
+    echo "The toolchain of the SDK \"$name\" is missing (web needs Chromium at $chromium)." >&2
+    exit 1
+  fi
+done
+
+if ((${#names[@]} > 0)); then
+  (cd js && npm ci --no-audit --no-fund && npm run -s check && npm run -s build && node --test test/*.test.mjs)
+fi
+for name in ${names[@]+"${names[@]}"}; do
+  echo "--- $name"
+  (cd js && npm run -s "test:$name")
+done
+if [[ $quick == false ]]; then
+  if [[ ! -f ../dist/src/main.js ]]; then
+    echo "Build the service first: npm ci && npm run build at the root. Or pass --quick." >&2
+    exit 1
+  fi
+  for name in ${names[@]+"${names[@]}"}; do
+    echo "--- $name, end to end"
+    (cd js && npm run -s "test:e2e:$name")
+  done
+  echo "--- scripted answers and the service"
+  node conformance/verify-real.mjs
+  echo "--- mutants"
+  node conformance/mutants.mjs
+fi
+echo "Tested: ${names[*]-none}. Left out: ${left_out[*]-none}."
