@@ -9,6 +9,7 @@ import type {
   AccountId,
 } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
+import { retryUntilVisible } from './retries.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -74,23 +75,31 @@ export async function openPayoutRequest(
   await sql`
     update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
      where account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey} and status = 'open' and expires_at <= now()`;
-  await sql`
-    insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, idempotency_key, expected_total_cents, expires_at)
-    select ${r.id}, f.app_id, f.id, ${r.accountId}, ${r.keyId}, ${r.idempotencyKey}, ${r.expectedTotalCents},
-           now() + ${r.validForMs} * interval '1 millisecond'
-      from affiliates f join apps a on a.id = f.app_id
-     where f.id = ${r.affiliateId} and f.app_id = ${r.appId} and a.account_id = ${r.accountId}
-       and not exists (select from idempotency_keys k where k.account_id = ${r.accountId}
-                          and k.idempotency_key = ${r.idempotencyKey} and k.expires_at > now())
-    on conflict do nothing`;
-  const opened = await sql.maybe<PayoutRequest>`
-    select ${REQUEST_COLUMNS(sql)} from payout_requests
-     where id = ${r.id} or (account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey})`;
-  if (opened !== undefined || r.idempotencyKey === null) return opened;
-  const other = await sql.maybe`
-    select 1 as found from idempotency_keys
-     where account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey} and expires_at > now()`;
-  return other === undefined ? undefined : 'key_reused';
+  // A call with the same key may close its request between two of these statements, which frees the key.
+  const { request } = await retryUntilVisible(async () => {
+    await sql`
+      insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, idempotency_key, expected_total_cents, expires_at)
+      select ${r.id}, f.app_id, f.id, ${r.accountId}, ${r.keyId}, ${r.idempotencyKey}, ${r.expectedTotalCents},
+             now() + ${r.validForMs} * interval '1 millisecond'
+        from affiliates f join apps a on a.id = f.app_id
+       where f.id = ${r.affiliateId} and f.app_id = ${r.appId} and a.account_id = ${r.accountId}
+         and not exists (select from idempotency_keys k where k.account_id = ${r.accountId}
+                            and k.idempotency_key = ${r.idempotencyKey} and k.expires_at > now())
+      on conflict do nothing`;
+    const opened = await sql.maybe<PayoutRequest>`
+      select ${REQUEST_COLUMNS(sql)} from payout_requests
+       where id = ${r.id} or (account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey})`;
+    if (opened !== undefined) return { request: opened };
+    const { isKnown, isReused } = await sql.one<{ isKnown: boolean; isReused: boolean }>`
+      select exists (select from affiliates f join apps a on a.id = f.app_id
+                      where f.id = ${r.affiliateId} and f.app_id = ${r.appId} and a.account_id = ${r.accountId}) as is_known,
+             exists (select from idempotency_keys
+                      where account_id = ${r.accountId} and idempotency_key = ${r.idempotencyKey}
+                        and expires_at > now()) as is_reused`;
+    if (isReused) return { request: 'key_reused' as const };
+    return isKnown ? undefined : { request: undefined };
+  });
+  return request;
 }
 
 /** Returns a payout request. Undefined for an unknown id. */

@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { createDeliveryActivities } from '../../activities/delivery.ts';
 import type { DeliveryActivities } from '../../activities/delivery.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
-import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import { closePayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { previewPayouts } from '../../src/db/payout-lists.ts';
 import type { AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
@@ -81,16 +81,22 @@ async function exportOnce(body: object = {}) {
   };
 }
 
-/** Opens a payout request of the affiliate. */
-async function openRequest(expectedTotalCents: number | null): Promise<PayoutRequestId> {
+/** Returns what opens a payout request of the affiliate. */
+async function newRequest(expectedTotalCents: number | null = null) {
   const { keyId } = await api.sql.one<{ keyId: KeyId }>`
     select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
   const id = newId('payoutRequest');
   const { accountId } = app;
   const appId = app.appId as AppId;
   const request = { id, appId, affiliateId, accountId, keyId, idempotencyKey: null, expectedTotalCents };
-  await openPayoutRequest(api.sql, { ...request, validForMs: 60_000 });
-  return id;
+  return { ...request, validForMs: 60_000 };
+}
+
+/** Opens a payout request of the affiliate. */
+async function openRequest(expectedTotalCents: number | null): Promise<PayoutRequestId> {
+  const request = await newRequest(expectedTotalCents);
+  await openPayoutRequest(api.sql, request);
+  return request.id;
 }
 
 /** Runs `work` while `start`s settlement has locked its commissions and waits to insert its payout. Then both end. */
@@ -304,5 +310,42 @@ describe('sums beyond 2^53 cents', () => {
     await get('/affiliates?sort=earnings');
     expect(await exportOnce()).toMatchObject({ amounts: [huge], moreDue: 'true' });
     expect(await exportOnce()).toMatchObject({ amounts: [huge], moreDue: 'false' });
+  });
+});
+
+describe('an idempotency key of payout requests', () => {
+  // @promise export-key-freed
+  test('a call gets a request of its own when another call closes the request of its key in between', async () => {
+    const idempotencyKey = randomUUID();
+    const [first, second] = [await newRequest(), await newRequest()];
+    await openPayoutRequest(api.sql, { ...first, idempotencyKey });
+    let isClosed = false;
+    /** Closes the first request after the second one was refused because of it. */
+    const closeInBetween = async () => {
+      const { found } = await api.sql.one<{ found: number }>`
+        select count(*)::int as found from payout_requests where id in (${first.id}, ${second.id})`;
+      expect(found).toBe(1);
+      isClosed = await closePayoutRequest(api.sql, first.id);
+    };
+    const { sql } = api;
+    const interrupted = async (strings: TemplateStringsArray, ...values: readonly unknown[]) => {
+      const rows = await sql(strings, ...values);
+      if (!isClosed && strings[0]?.includes('insert into payout_requests') === true) await closeInBetween();
+      return rows;
+    };
+    const opened = await openPayoutRequest(Object.assign(interrupted, sql), {
+      ...second,
+      idempotencyKey,
+    });
+    expect(isClosed).toBe(true);
+    expect(opened).toMatchObject({ id: second.id, status: 'open' });
+  });
+
+  test('a payout request for an affiliate of another app is not opened', async () => {
+    const other = await newApp(api);
+    for (const idempotencyKey of [null, randomUUID()]) {
+      const request = { ...(await newRequest()), appId: other.appId as AppId, idempotencyKey };
+      expect(await openPayoutRequest(api.sql, request)).toBeUndefined();
+    }
   });
 });
