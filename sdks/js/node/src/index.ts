@@ -151,7 +151,7 @@ export function createTributary(options: TributaryOptions = {}, platform = nodeP
   return {
     device,
     trackSignup: async (signup) => {
-      if (typeof signup.userId !== 'string' || signup.userId === '') {
+      if (typeof signup?.userId !== 'string' || signup.userId === '') {
         log.warn('trackSignup: the user id must be a text of 1 to 512 characters.');
         return null;
       }
