@@ -178,11 +178,15 @@ test('two tabs are one device, and a reset in one holds for the other', async ()
   const other = await page.context().newPage();
   await other.goto(`${site.url}/module`);
   await other.waitForFunction(() => window.sdk);
+  // Browsers pass writes to other tabs with a delay.
+  const isStored = () => other.evaluate(() => localStorage.getItem('tributary') !== null);
+  await until(isStored);
   await other.evaluate((given) => sdk.start(given), options());
-  assert.equal(await other.evaluate(() => sdk.attributedAffiliateId()), 'aff_1');
+  await until(async () => (await other.evaluate(() => sdk.attributedAffiliateId())) === 'aff_1');
   const identified = other.evaluate(() => sdk.identify('user-1'));
   await until(() => server.state().held === 1);
   await page.evaluate(() => sdk.reset());
+  await until(async () => !(await isStored()));
   server.release();
   assert.equal(await identified, false);
   assert.equal(await other.evaluate(() => sdk.attributedAffiliateId()), null);
