@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { isbot } from 'isbot';
-import { recordClick } from '../db/clicks.ts';
 import type { RedirectTarget } from '../db/links.ts';
 import { redirectLocation } from '../domain/redirect-location.ts';
+import type { ClickRecorder } from './click-recorder.ts';
 import type { CommandDeps } from './deps.ts';
 
 /** How much of a User-Agent is stored, characters. Enough to tell browsers and bots apart. */
@@ -19,12 +19,14 @@ export interface Visit {
   readonly clientAddress: string | null;
 }
 
+type FollowLinkDeps = Pick<CommandDeps, 'addressHasher'> & { readonly recordClick: ClickRecorder };
+
 /**
  * Returns the address to redirect a visitor of a link to. A visit that counts records a click and passes its claim token
  * on. If the link is inactive or its affiliate removed, visitors still reach the destination, without a token.
  */
 export async function followLink(
-  deps: Pick<CommandDeps, 'sql' | 'addressHasher'>,
+  deps: FollowLinkDeps,
   target: RedirectTarget,
   visit: Visit,
 ): Promise<string> {
@@ -39,7 +41,7 @@ export async function followLink(
 
 /** Records the click of a visit. Returns false if the link was switched off meanwhile. */
 async function recordVisit(
-  { sql, addressHasher }: Pick<CommandDeps, 'sql' | 'addressHasher'>,
+  { recordClick, addressHasher }: FollowLinkDeps,
   { appId, slug, deferredWindowMinutes }: RedirectTarget,
   visit: Visit,
   claimToken: string,
@@ -48,7 +50,7 @@ async function recordVisit(
   const isBot = isbot(userAgent);
   // No hash is stored that no install could use: bots install nothing, and a window of 0 turns deferred matches off.
   const address = !isBot && deferredWindowMinutes > 0 ? visit.clientAddress : null;
-  const recorded = await recordClick(sql, {
+  const recorded = await recordClick({
     appId,
     slug,
     claimToken,

@@ -1,7 +1,6 @@
 import type { AffiliateId, AppId, ClickId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
 import { retryUntilVisible } from './retries.ts';
-import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 export interface ClickFact {
@@ -22,46 +21,81 @@ export interface RecordedClick {
   readonly destinationUrl: string;
 }
 
+/** `not_found`: the link is unknown or inactive, or its affiliate was removed. `again`: the token has just been inserted. */
+export type ClickOutcome = RecordedClick | 'not_found' | 'again';
+
 /**
- * Records a click on a link. For a known claim token it returns the click of that token, whatever the state of the
- * link, and counts nothing. Returns undefined when the link is unknown or inactive, or its affiliate was removed.
+ * Records clicks with one statement and returns the outcome of each. Two clicks of a call have different tokens. For a
+ * known claim token the outcome is the click of that token, whatever the state of the link, and nothing is counted.
+ *
+ * The parts of the statement: `found` are the clicks with their link and the stored click of their token, each looked up
+ * by its index; `waiting` are the clicks that an install without a token may match. The last part names the added ones
+ * instead of joining them.
  */
+export async function recordClicks(sql: Sql, clicks: readonly ClickFact[]): Promise<ClickOutcome[]> {
+  const rows = clicks.map(({ addressHash, ...click }) => ({
+    ...click,
+    // JSON in Postgres accepts no half of a surrogate pair, which remains where a text was cut off.
+    userAgent: click.userAgent?.replaceAll(/\p{Surrogate}/gu, '\uFFFD') ?? null,
+    id: newId('click'),
+    addressHash: addressHash?.toString('hex') ?? null,
+  }));
+  const found = await sql<{
+    id: string;
+    isAdded: boolean;
+    isLinked: boolean;
+    storedId: ClickId | null;
+    affiliateId: AffiliateId | null;
+    destinationUrl: string | null;
+  }>`
+    with found as materialized (
+      select r.*, c.id as stored_id, l.id as link_id, coalesce(c.affiliate_id, l.affiliate_id) as affiliate_id,
+             coalesce(c.destination_url, l.destination_url) as destination_url
+        from jsonb_to_recordset(${sql.json(rows)}) r (id text, "appId" text, slug text, "claimToken" uuid, "ipHash" text,
+               "userAgent" text, "isBot" boolean, "clickedAt" bigint, "addressHash" text)
+        left join lateral (
+          select c.id, c.affiliate_id, (select destination_url from links l where l.id = c.link_id) as destination_url
+            from clicks c where c.app_id = r."appId" and c.claim_token = r."claimToken" offset 0) c on true
+        left join lateral (
+          select l.id, l.affiliate_id, l.destination_url
+            from links l
+           where l.app_id = r."appId" and lower(l.slug) collate "C" = lower(r.slug) and l.active
+             and (select a.status from affiliates a where a.id = l.affiliate_id) <> 'removed' offset 0) l on true
+    ), added as (
+      insert into clicks (id, app_id, affiliate_id, link_id, claim_token, ip_hash, user_agent, is_bot, clicked_at)
+      select id, "appId", affiliate_id, link_id, "claimToken", "ipHash", "userAgent", "isBot",
+             to_timestamp("clickedAt" / 1000.0)
+        from found where stored_id is null and link_id is not null order by "appId", "claimToken"
+      on conflict (app_id, claim_token) do nothing
+      returning id, app_id, link_id, clicked_at
+    ), waiting as (
+      insert into deferred_clicks (click_id, app_id, link_id, address_hash, clicked_at)
+      select a.id, a.app_id, a.link_id, decode(f."addressHash", 'hex'), a.clicked_at
+        from (select * from found where "addressHash" is not null) f join added a on a.id = f.id
+    )
+    select id, false as is_added, link_id is not null as is_linked, stored_id, affiliate_id, destination_url from found
+    union all
+    select id, true, true, null, null, null from added`;
+  const added = new Set(found.filter(({ isAdded }) => isAdded).map(({ id }) => id));
+  const outcomes = new Map(
+    found
+      .filter(({ isAdded }) => !isAdded)
+      .map(({ id, isLinked, storedId, affiliateId, destinationUrl }): [string, ClickOutcome] => {
+        const clickId = storedId ?? (added.has(id) ? (id as ClickId) : null);
+        return clickId !== null && affiliateId !== null && destinationUrl !== null
+          ? [id, { clickId, affiliateId, destinationUrl }]
+          : [id, isLinked ? 'again' : 'not_found'];
+      }),
+  );
+  return rows.map(({ id }) => outcomes.get(id) ?? 'again');
+}
+
+/** Records one click. Returns undefined when the link is unknown or inactive, or its affiliate was removed. */
 export async function recordClick(sql: Sql, click: ClickFact): Promise<RecordedClick | undefined> {
-  const id = newId('click');
-  const { found } = await retryUntilVisible(async () => {
-    const row = await sql.one<
-      { linkFound: boolean } & { [K in keyof RecordedClick]: RecordedClick[K] | null }
-    >`
-      with stored as (
-        select id, affiliate_id, link_id from clicks where app_id = ${click.appId} and claim_token = ${click.claimToken}::uuid
-      ), link as (
-        select l.id, l.app_id, l.affiliate_id
-          from links l join affiliates a on a.id = l.affiliate_id
-         where l.app_id = ${click.appId} and lower(l.slug) collate "C" = lower(${click.slug})
-           and l.active and a.status <> 'removed'
-      ), added as (
-        insert into clicks (id, app_id, affiliate_id, link_id, claim_token, ip_hash, user_agent, is_bot, clicked_at)
-        select ${id}::text, app_id, affiliate_id, id, ${click.claimToken}::uuid, ${click.ipHash}::text,
-               ${click.userAgent}::text, ${click.isBot}::boolean, ${instant(click.clickedAt)}::timestamptz
-          from link where not exists (select from stored)
-        on conflict (app_id, claim_token) do nothing
-        returning id, affiliate_id, link_id
-      ), waiting as (
-        insert into deferred_clicks (click_id, app_id, link_id, address_hash, clicked_at)
-        select id, ${click.appId}::text, link_id, ${click.addressHash}::bytea, ${instant(click.clickedAt)}::timestamptz
-          from added where ${click.addressHash}::bytea is not null
-      )
-      select exists (select from link) as link_found, c.id as click_id, c.affiliate_id,
-             l.destination_url
-        from (select 1) always
-        left join (select * from stored union all select * from added) c on true
-        left join links l on l.id = c.link_id`;
-    const { linkFound, clickId, affiliateId, destinationUrl } = row;
-    if (clickId !== null && affiliateId !== null && destinationUrl !== null) {
-      return { found: { clickId, affiliateId, destinationUrl } };
-    }
-    // A link without a click: another statement has just inserted the token. The next attempt sees it.
-    return linkFound ? undefined : { found: undefined };
+  const outcome = await retryUntilVisible(async () => {
+    const [recorded] = await recordClicks(sql, [click]);
+    // The next attempt sees the token that another statement has just inserted.
+    return recorded === 'again' ? undefined : recorded;
   });
-  return found;
+  return outcome === 'not_found' ? undefined : outcome;
 }

@@ -1,3 +1,5 @@
+import { createClickRecorder } from '../commands/click-recorder.ts';
+import type { ClickRecorder } from '../commands/click-recorder.ts';
 import type { Sql } from '../db/sql.ts';
 import { ApiError } from './errors.ts';
 
@@ -85,9 +87,15 @@ export interface Intake {
   readonly sql: Sql;
   readonly webhooks: Admission;
   readonly openCalls: Admission;
+  readonly recordClick: ClickRecorder;
 }
 
 /** Creates the limits of a process. `sql` is the share of the pool. */
 export function createIntake(sql: Sql, settings: AdmissionSettings): Intake {
-  return { sql, webhooks: new Admission(settings.webhooks), openCalls: new Admission(settings.openCalls) };
+  return {
+    sql,
+    webhooks: new Admission(settings.webhooks),
+    openCalls: new Admission(settings.openCalls),
+    recordClick: createClickRecorder(sql),
+  };
 }

@@ -46,6 +46,8 @@ async function sendUntilProcessed(body: Buffer): Promise<void> {
 }
 
 /** The work that a killed process left, which another one completes: the relay and Temporal start it again after 30 s. */
+/** The tokens of clicks that were answered before a kill. */
+const answeredClicks: string[] = [];
 let purchased: { readonly affiliateId: string; readonly purchases: number };
 let healing: {
   readonly affiliateId: string;
@@ -70,6 +72,14 @@ const bindingsOf = async (users: readonly string[]) =>
   await database.sql<{ id: string; user: string }>`
     select id, customer_user_id as "user" from bindings where customer_user_id = any(${users}::text[])`;
 
+/** Sends a click and notes its token when it is answered. */
+async function click(slug: string): Promise<void> {
+  const claimToken = randomUUID();
+  const body = { customerAppId: founder.app.id, slug, claimToken };
+  const response = await founder.call('POST', '/clicks', { body }).catch(() => undefined);
+  if (response?.status === 200) answeredClicks.push(claimToken);
+}
+
 /** Kills the process at several moments of a burst of webhooks, which are then sent again as a provider does. */
 async function killDuringWebhooks(): Promise<void> {
   const { affiliateId, slug } = await founder.newAffiliate();
@@ -80,10 +90,12 @@ async function killDuringWebhooks(): Promise<void> {
       bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000, occurredAt: Date.now() - 40 * DAY_MS })),
     );
     purchases += bodies.length;
+    await click(slug);
     const sent = bodies.map((body) => founder.stripe(body).catch(() => undefined));
+    const clicks = Array.from({ length: 40 }, () => click(slug));
     await sleep(delayMs);
     await child.kill();
-    await Promise.all(sent);
+    await Promise.all([...sent, ...clicks]);
     await restart();
     await Promise.all(bodies.map(sendUntilProcessed));
   }
@@ -195,6 +207,13 @@ describe('SIGKILL and SIGTERM', () => {
   );
 
   // Another process continues a delivery whose process died between its facts and its commission.
+  test('every click that was answered before a kill is stored', async () => {
+    const stored = await database.sql`
+      select from clicks where claim_token = any(${answeredClicks}::text[]::uuid[])`;
+    expect(stored).toHaveLength(answeredClicks.length);
+    expect(answeredClicks.length).toBeGreaterThan(0);
+  });
+
   // @promise killed-process-no-duplicate
   test('every purchase earns exactly once when the process is killed during webhooks', async () => {
     const { affiliateId, purchases: n } = purchased;
