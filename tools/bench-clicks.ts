@@ -114,6 +114,12 @@ interface Round {
   readonly walBytes: number;
 }
 
+const median = (values: readonly number[]) =>
+  percentile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  );
+
 async function main(): Promise<void> {
   const { service, backends, base, key, stop } = await startBenchServer();
   const { appId, slugs } = await createBenchApp(base, key, { creators: 20, users: 1 });
@@ -147,11 +153,6 @@ async function main(): Promise<void> {
       walBytes: ((await walPosition()) - before) / timesMs.length,
     };
   };
-  const median = (values: readonly number[]) =>
-    percentile(
-      values.toSorted((a, b) => a - b),
-      0.5,
-    );
   for (const { port } of subjects) await measure(request(port, Math.min(SECONDS, 2), null));
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const { port, rounds } of subjects) rounds.push(await measure(request(port, SECONDS, null)));
@@ -176,4 +177,4 @@ async function main(): Promise<void> {
 }
 
 if (isMainThread) await main();
-else parentPort?.postMessage(await send(workerData as Load));
+else parentPort?.postMessage(await send(workerData as Load), []);
