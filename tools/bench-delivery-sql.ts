@@ -141,6 +141,7 @@ for (const table of TABLES) {
   await client.query(
     `create table plain.${table} (like public.${table} including defaults including indexes)`,
   );
+  await client.query(`grant insert on plain.${table} to public`);
 }
 
 /** A side of the comparison: processes one purchase of a user. */
