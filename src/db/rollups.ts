@@ -1,5 +1,6 @@
 import type { AppId } from '../domain/ids.ts';
 import { listAppIds } from './apps.ts';
+import { retryUntilVisible } from './retries.ts';
 import type { Sql } from './sql.ts';
 
 /** Deltas that one statement folds at most. It takes some tens of milliseconds. */
@@ -152,10 +153,9 @@ const shown = (sql: Sql, appId: AppId) => sql.fragment`
            where t.app_id = ${appId} and t.scope_id is not null and b.bucket_at is not null) x
    group by 1, 2, 3, 4`;
 
-/** The difference between the two, and the status that an affiliate's row should have. */
+/** The difference between the two, and whether an affiliate's row has another status than the affiliate. */
 const deltas = (sql: Sql, appId: AppId) => sql.fragment`
-  select scope, scope_id, span, bucket_at, e.link_affiliate_id, a.status as affiliate_status,
-         a.status is distinct from s.affiliate_status as status_differs,
+  select scope, scope_id, span, bucket_at, e.link_affiliate_id, a.status is distinct from s.affiliate_status as status_differs,
          coalesce(e.clicks, 0) - coalesce(s.clicks, 0) as clicks,
          coalesce(e.installs, 0) - coalesce(s.installs, 0) as installs,
          coalesce(e.identified, 0) - coalesce(s.identified, 0) as identified,
@@ -187,7 +187,7 @@ export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): 
     >`
       select ${appId}::text as app_id, scope, scope_id, span,
              case when isfinite(bucket_at) then bucket_at end as bucket_at, status_differs,
-             to_jsonb(d) - '{scope,scope_id,span,bucket_at,link_affiliate_id,affiliate_status,status_differs}'::text[]
+             to_jsonb(d) - '{scope,scope_id,span,bucket_at,link_affiliate_id,status_differs}'::text[]
                as off
         from (${deltas(sql, appId)}) d
        where ${isUnequal(sql)}
@@ -203,49 +203,70 @@ export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): 
 }
 
 /**
- * Corrects the stored sums and returns the number of corrected rows. One statement per app adds the difference that its
- * snapshot shows. Facts that arrive meanwhile append their own deltas, and a fold in between moves deltas to the stored
- * sums without changing what both add up to, so the difference stays right. The parts of the statement: `turn` waits for
- * the folder, so that the two do not lock each other's rows; `missing` is the difference; `added` and `added_blocks`
- * correct both tables.
+ * Corrects the stored sums and returns the number of corrected rows. Facts that arrive meanwhile append their own deltas,
+ * and a fold in between moves deltas to the stored sums without changing what both add up to, so the difference that a
+ * snapshot shows stays right. Only another repair makes it wrong: the same one sent again, too.
  */
 export async function repairRollups(sql: Sql): Promise<number> {
   let repaired = 0;
   for (const appId of await listAppIds(sql)) {
-    const row = await sql.one<{ repaired: number }>`
-      with turn as materialized (
-        select pg_advisory_xact_lock(${lock(sql)})::text as is_mine
-      ), missing as materialized (
-        select * from (${deltas(sql, appId)}) d where (select is_mine from turn) is not null and ${isUnequal(sql)}
-      ), added as (
-        insert into rollups as r (app_id, scope, scope_id, bucket_at, clicks, installs, identified, paid_users,
-                                  revenue_cents, commission_cents, matured_cents, paid_cents, matured_count,
-                                  rank_value, link_affiliate_id, affiliate_status)
-        select ${appId}::text, scope, scope_id, bucket_at, clicks, installs, identified, paid_users, revenue_cents,
-               commission_cents, matured_cents, paid_cents, matured_count,
-               case when scope <> 'app' and span = 'all_time' then rank_value end, link_affiliate_id, affiliate_status
-          from missing where span <> 'six_hours'
-         order by scope, scope_id, bucket_at
-        on conflict (app_id, scope, scope_id, bucket_at) do update set
-          ${addExcluded(sql)}, matured_cents = r.matured_cents + excluded.matured_cents,
-          paid_cents = r.paid_cents + excluded.paid_cents, matured_count = r.matured_count + excluded.matured_count,
-          rank_value = case when excluded.rank_value is null then r.rank_value
-                            else coalesce(r.rank_value, 0) + excluded.rank_value end,
-          link_affiliate_id = coalesce(excluded.link_affiliate_id, r.link_affiliate_id),
-          affiliate_status = coalesce(excluded.affiliate_status, r.affiliate_status)
-        returning 1
-      ), added_blocks as (
-        insert into rollup_blocks as r (app_id, scope, scope_id, block_at, clicks, installs, identified, paid_users,
-                                        revenue_cents, commission_cents)
-        select ${appId}::text, scope, scope_id, bucket_at, clicks, installs, identified, paid_users, revenue_cents,
-               commission_cents
-          from missing where span = 'six_hours'
-         order by scope, scope_id, bucket_at
-        on conflict (app_id, scope, scope_id, block_at) do update set ${addExcluded(sql)}
-        returning 1
-      )
-      select (select count(*) from added) + (select count(*) from added_blocks) as repaired`;
-    repaired += row.repaired;
+    repaired += await retryUntilVisible(() => repairApp(sql, appId));
   }
   return repaired;
+}
+
+/**
+ * Adds the difference that the snapshot of this statement shows. Returns undefined, and corrects nothing, if another repair
+ * of the app was committed after the snapshot. The parts of the statement: `known` is how many repairs the snapshot shows;
+ * `turn` waits for the folder, so that the two do not lock each other's rows, and counts this repair; `missing` is the
+ * difference; `statuses` are the affiliates' statuses of now, which are locked; `added` and `added_blocks` correct both tables.
+ */
+async function repairApp(sql: Sql, appId: AppId): Promise<number | undefined> {
+  const { isCurrent, repaired } = await sql.one<{ isCurrent: boolean; repaired: number }>`
+    with known as (
+      select coalesce((select repairs from rollup_repairs where app_id = ${appId}), 0) as repairs
+    ), turn as (
+      insert into rollup_repairs as r (app_id, repairs)
+      select ${appId}::text, 1 from (select pg_advisory_xact_lock(${lock(sql)})::text) is_mine
+      on conflict (app_id) do update set repairs = r.repairs + 1
+      returning repairs
+    ), snapshot as materialized (
+      select turn.repairs = known.repairs + 1 as is_current from turn, known
+    ), missing as materialized (
+      select * from (${deltas(sql, appId)}) d where (select is_current from snapshot) and ${isUnequal(sql)}
+    ), statuses as materialized (
+      select id, status from affiliates
+       where id = any(array(select scope_id from missing where scope = 'affiliate' and span = 'all_time'))
+       order by id for share
+    ), added as (
+      insert into rollups as r (app_id, scope, scope_id, bucket_at, clicks, installs, identified, paid_users,
+                                revenue_cents, commission_cents, matured_cents, paid_cents, matured_count,
+                                rank_value, link_affiliate_id, affiliate_status)
+      select ${appId}::text, scope, scope_id, bucket_at, clicks, installs, identified, paid_users, revenue_cents,
+             commission_cents, matured_cents, paid_cents, matured_count,
+             case when scope <> 'app' and span = 'all_time' then rank_value end, link_affiliate_id,
+             case when scope = 'affiliate' and span = 'all_time' then (select s.status from statuses s where s.id = scope_id) end
+        from missing where span <> 'six_hours'
+       order by scope, scope_id, bucket_at
+      on conflict (app_id, scope, scope_id, bucket_at) do update set
+        ${addExcluded(sql)}, matured_cents = r.matured_cents + excluded.matured_cents,
+        paid_cents = r.paid_cents + excluded.paid_cents, matured_count = r.matured_count + excluded.matured_count,
+        rank_value = case when excluded.rank_value is null then r.rank_value
+                          else coalesce(r.rank_value, 0) + excluded.rank_value end,
+        link_affiliate_id = coalesce(excluded.link_affiliate_id, r.link_affiliate_id),
+        affiliate_status = coalesce(excluded.affiliate_status, r.affiliate_status)
+      returning 1
+    ), added_blocks as (
+      insert into rollup_blocks as r (app_id, scope, scope_id, block_at, clicks, installs, identified, paid_users,
+                                      revenue_cents, commission_cents)
+      select ${appId}::text, scope, scope_id, bucket_at, clicks, installs, identified, paid_users, revenue_cents,
+             commission_cents
+        from missing where span = 'six_hours'
+       order by scope, scope_id, bucket_at
+      on conflict (app_id, scope, scope_id, block_at) do update set ${addExcluded(sql)}
+      returning 1
+    )
+    select (select is_current from snapshot) as is_current,
+           (select count(*) from added) + (select count(*) from added_blocks) as repaired`;
+  return isCurrent ? repaired : undefined;
 }

@@ -818,6 +818,13 @@ create table rollup_deltas (
 CREATE INDEX rollup_deltas_by_affiliate ON rollup_deltas USING btree (app_id, affiliate_id);
 CREATE INDEX rollup_deltas_by_link ON rollup_deltas USING btree (link_id) WHERE (link_id IS NOT NULL);
 
+create table rollup_repairs (
+  app_id app_id not null,
+  repairs bigint not null,
+  constraint rollup_repairs_pkey PRIMARY KEY (app_id),
+  constraint rollup_repairs_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id)
+);
+
 create table rollups (
   app_id app_id not null,
   scope text collate "C" not null,

@@ -72,6 +72,12 @@ create function rollup_bucket(at timestamptz) returns timestamptz language sql i
   select date_bin('15 minutes', at, timestamptz '2000-01-01 00:00:00+00')
 $$;
 
+-- How often the sums of an app were repaired. A repair whose snapshot is older than the last one does nothing.
+create table rollup_repairs (
+  app_id  app_id primary key references apps (id),
+  repairs bigint not null
+);
+
 ---------------------------------------------------------------------------------------------------------------------
 -- The tail: what facts add to the sums and the folder has not added yet
 
