@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { newId } from '../../src/db/new-id.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -178,6 +181,7 @@ describe('external ids', () => {
     const answers = await Promise.all([1, 2, 3, 4].map(() => bulk('affiliates', rows, own)));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect(answers.reduce((sum, { body }) => sum + body.created.length, 0)).toBe(20);
+    expect(answers.every(({ body }) => body.created.length + body.existing.length === 20)).toBe(true);
     const affiliateId = await newAffiliate(api, own);
     const links = rows.map(({ externalId }) => ({ ...link(affiliateId), externalId }));
     const linked = await Promise.all([1, 2, 3, 4].map(() => bulk('links', links, own)));
@@ -185,9 +189,52 @@ describe('external ids', () => {
     expect(linked.every(({ body }) => body.created.length + body.existing.length === 20)).toBe(true);
   });
 
+  // @promise external-id-once
+  test.each(['affiliates', 'links'] as const)(
+    'an import waits for a concurrent one of the same external id, and reports its %s as existing',
+    async (what) => {
+      const own = await newApp(api);
+      const affiliateId = await newAffiliate(api, own);
+      const other = new pg.Client(api.database.url);
+      await other.connect();
+      try {
+        const id = newId(what === 'links' ? 'link' : 'affiliate');
+        await other.query('begin');
+        await (what === 'links'
+          ? other.query(
+              `insert into links (id, app_id, affiliate_id, slug, destination_url, external_id)
+               values ($1, $2, $3, 'other', 'https://example.com', 'x')`,
+              [id, own.appId, affiliateId],
+            )
+          : other.query(
+              "insert into affiliates (id, app_id, name, external_id) values ($1, $2, 'Ann', 'x')",
+              [id, own.appId],
+            ));
+        const row = what === 'links' ? link(affiliateId) : { name: 'Ann' };
+        let isAnswered = false;
+        const importing = bulk(what, [{ ...row, externalId: 'x' }], own).finally(() => (isAnswered = true));
+        await eventually('the import waits or is answered', async () => {
+          const waiting =
+            await api.sql`select from pg_locks where locktype = 'transactionid' and not granted`;
+          return isAnswered || waiting.length > 0;
+        });
+        await other.query('commit');
+        expect((await importing).body).toMatchObject({
+          created: [],
+          existing: [{ index: 0, id }],
+          failed: [],
+        });
+      } finally {
+        await other.end();
+      }
+    },
+  );
+
   // @promise repeated-email-warning
   test('a repeated e-mail address creates the affiliate, with a warning', async () => {
     const own = await newApp(api);
+    // An affiliate of another app with the same address is no repetition.
+    for (const email of ['ann@example.com', 'c@example.com']) await newAffiliate(api, app, { email });
     const first = await single('affiliates', { name: 'Ann', email: 'ann@example.com' }, own);
     expect(first.body).not.toHaveProperty('warnings');
     const second = await single('affiliates', { name: 'Ann', email: 'Ann@Example.com' }, own);

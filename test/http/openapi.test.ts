@@ -168,6 +168,9 @@ describe('the OpenAPI document', () => {
           expect(String(ERRORS[code as keyof typeof ERRORS][0])).toBe(status);
         }
       }
+      for (const code of route.errors ?? []) {
+        expect(operation.responses[ERRORS[code][0]]?.['x-error-codes']).toContain(code);
+      }
       if (route.auth === 'account') {
         for (const status of ['401', '403', '429', '503']) expect(operation.responses[status]).toBeDefined();
       }

@@ -42,11 +42,24 @@ const installs = async (key: string): Promise<number> =>
 describe('apps', () => {
   // @promise get-settings
   test('GET settings returns the fields that PATCH takes, and PATCH accepts them', async () => {
+    const settings = {
+      name: 'Other',
+      commissionRateBps: 1,
+      attributionWindowDays: 2,
+      holdPeriodDays: 3,
+      deferredWindowMinutes: 4,
+      linkSubdomain: `other-${randomUUID().slice(0, 8)}`,
+      identityVerification: true,
+      destinationSchemes: ['myapp'],
+      stripeAccounts: ['acct_1'],
+    };
     const own = await newApp(api);
     const path = `/apps/${own.appId}/settings`;
+    await api.call('POST', `/apps/${own.appId}/identity-secret/rotate`, { key: own.key, body: {} });
+    await api.call('PATCH', path, { key: own.key, body: settings });
     const { status, body } = await api.call('GET', path, { key: own.key });
     expect(status).toBe(200);
-    expect(body).toMatchObject(DEFAULTS);
+    expect(body).toEqual(settings);
     const patched = await api.call('PATCH', path, { key: own.key, body });
     expect(patched).toMatchObject({ status: 200, body: { id: own.appId, ...body } });
   });

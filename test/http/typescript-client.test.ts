@@ -86,7 +86,7 @@ export function whoDecided({ steps }: Explanation): string | undefined {
 /** Each line that is marked with an error does not compile. */
 const WRONG = `
 import { Api } from './client.js';
-import type { Affiliate, Commission, Explanation, Problem } from './client.js';
+import type { Affiliate, Commission, Delivery, Explanation, Problem, WebhookSecret } from './client.js';
 
 const api = new Api();
 export const noName = () => api.apps.createAffiliate('app', { email: 'ann@example.com' }); // TS2741
@@ -95,6 +95,9 @@ export const cents = (row: Commission): string => row.amountCents; // TS2322
 export const mayBeNull = (row: Commission): string => row.payoutId; // TS2322
 export const source = () => api.apps.listCommissions('app', { source: 'paypal' }); // TS2322
 export const provider = () => api.apps.putWebhookSecret('app', 'paypal', {}); // TS2345
+export const stuck = (delivery: Delivery) => delivery.processingStatus === 'stuck'; // TS2367
+export const ofProvider = (secret: WebhookSecret) => secret.provider === 'paypal'; // TS2367
+export const mayLackEmail = (affiliate: Affiliate): string => affiliate.email; // TS2322
 export const code = (problem: Problem) => problem.code === 'gone'; // TS2367
 export const decision = ({ steps }: Explanation) => steps.some((step) => step.decision === 'maybe'); // TS2367
 export const refused = async () => (await api.apps.createLinks('app', { rows: [] })).failed[0]?.code === 'gone'; // TS2367
@@ -141,6 +144,6 @@ test('a program that uses the generated types wrongly does not compile', async (
   const expected = WRONG.split('\n').flatMap((line, index) =>
     [...line.matchAll(/\/\/ (TS\d+)$/g)].map(([, code]) => `wrong.ts:${index + 1} ${code}`),
   );
-  expect(expected).toHaveLength(9);
+  expect(expected).toHaveLength(12);
   expect(await compile('wrong.ts', WRONG)).toEqual(expected);
 }, 60_000);
