@@ -35,7 +35,10 @@ export class PendingResults<T> {
     // Registered before the start, so that no result is missed.
     const { result, forget } = this.#expect(id);
     const ended = new AbortController();
-    const signal = given === undefined ? ended.signal : AbortSignal.any([ended.signal, given]);
+    const { signal } = ended;
+    if (given?.aborted === true) ended.abort();
+    // Unlike a signal of `AbortSignal.any`, the listener is gone when the wait has ended.
+    given?.addEventListener('abort', () => ended.abort(), { once: true, signal });
 
     const startAndFetch = async (): Promise<T | null> => {
       const work = await start();

@@ -1,4 +1,6 @@
+import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { types } from 'node:util';
 import { expect, test } from '@jest/globals';
 import { PendingResults } from '../../temporal/pending-results.ts';
 
@@ -83,4 +85,26 @@ test('the end of one wait does not end a later wait for the same id', async () =
   expect(await first).toBe('first');
   pending.settle('id', 'second');
   expect(await second).toBe('second');
+});
+
+test('a wait that has ended leaves nothing on a signal that lives longer', async () => {
+  const { signal } = new AbortController();
+  const pending = new PendingResults<string>();
+  for (const id of ['one', 'two', 'three']) {
+    const wait = pending.wait(id, { waitMs: LONG, signal, start: async () => work(never) });
+    pending.settle(id, 'done');
+    expect(await wait).toBe('done');
+  }
+  // Node keeps signals that were made from this one in a set.
+  const dependents = Reflect.ownKeys(signal)
+    .map((key): unknown => Reflect.get(signal, key))
+    .filter((value) => types.isSet(value))
+    .reduce((count, { size }) => count + size, 0);
+  expect([dependents, getEventListeners(signal, 'abort').length]).toEqual([0, 0]);
+});
+
+test('a wait with an aborted signal returns null at once', async () => {
+  const signal = AbortSignal.abort();
+  const pending = new PendingResults<string>();
+  expect(await pending.wait('id', { waitMs: LONG, signal, start: async () => work(never) })).toBeNull();
 });
