@@ -21,7 +21,7 @@ import { createRefusalCounter } from './commands/refusal-counter.ts';
 import type { RefusalCounter } from './commands/refusal-counter.ts';
 import { recordRefusedRequests } from './db/deliveries.ts';
 import { migrate } from './db/migrate.ts';
-import { connect } from './db/sql.ts';
+import { connect, DatabaseUnavailable } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
 import { withRollback } from './db/with-rollback.ts';
 import { DEFAULT_LIMITS } from './domain/evaluate-payment.ts';
@@ -133,7 +133,7 @@ const STATEMENT_TIMEOUT_MS = 4_000;
 export async function startService(settings: ServiceSettings): Promise<Service> {
   const { logger, secretBox } = settings;
   const sql = await openDatabase(settings);
-  const taskQueue = await findTaskQueue(sql);
+  const taskQueue = await findTaskQueue(sql, settings.databaseUrl);
   const intakeSql = sql.share(Math.max(1, Math.floor((settings.poolSize ?? POOL_SIZE) * INTAKE_SHARE)));
   const background = startBackground(settings, { sql, intakeSql }, taskQueue);
   const { connection, relay } = background;
@@ -222,13 +222,16 @@ async function openDatabase({
   });
 }
 
-/** Returns the task queue of this installation. Closes the pool when the database fails. */
-async function findTaskQueue(sql: Sql): Promise<string> {
+/** Returns the task queue of this installation. Closes the pool and throws `StartupError` when the database fails. */
+async function findTaskQueue(sql: Sql, databaseUrl: string): Promise<string> {
   try {
     return awaitedQueue(await findInstallationId(sql));
   } catch (error) {
     await sql.close();
-    throw error;
+    throw unusableDatabase(
+      databaseUrl,
+      error instanceof DatabaseUnavailable ? (error.cause ?? error) : error,
+    );
   }
 }
 
@@ -237,9 +240,9 @@ function unusableDatabase(databaseUrl: string, error: unknown): StartupError {
   const { host, pathname } = new URL(databaseUrl);
   const reason =
     error instanceof Error ? error.message || String((error as { code?: string }).code) : String(error);
-  const advice = tlsAdvice(databaseUrl, error) ?? '';
+  const advice = tlsAdvice(databaseUrl, error);
   return new StartupError(
-    `Postgres at ${host}${pathname} can't be used (${reason}): check DATABASE_URL, or unset it to use the built-in Postgres. ${advice}`.trim(),
+    `Postgres at ${host}${pathname} can't be used (${reason})${advice === null ? ': check DATABASE_URL, or unset it to use the built-in Postgres.' : `. ${advice}`}`,
   );
 }
 

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { hasKnownSslMode, withVerifiedHost } from './database-url.ts';
+import { hasKnownSslMode, hasReadableRootCertificate, withVerifiedHost } from './database-url.ts';
 
 /** The settings from the environment, read once at the start. */
 export interface Config {
@@ -125,6 +125,10 @@ function databaseUrl(name: string) {
     .refine(
       (text) => !URL.canParse(text) || hasKnownSslMode(text),
       `${name} must have the sslmode verify-full, no-verify or disable, or none.`,
+    )
+    .refine(
+      (text) => !URL.canParse(text) || hasReadableRootCertificate(text),
+      `${name} has an sslrootcert that can't be read. Give it the path of a file with certificates, or remove it.`,
     )
     .transform(withVerifiedHost);
 }

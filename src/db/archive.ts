@@ -1,6 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import pg from 'pg';
 import { z } from 'zod';
+import { driverAddress } from '../config/database-url.ts';
 
 /**
  * Copies a whole database through an archive: lines of JSON, the first of which is the header. Both directions run in one
@@ -40,7 +41,8 @@ interface Table {
 }
 
 async function connectTo(url: string): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: url, application_name: 'tributary-archive' });
+  const { url: connectionString, ssl } = driverAddress(url);
+  const client = new pg.Client({ connectionString, ssl, application_name: 'tributary-archive' });
   // A lost connection also rejects the query that is waiting for it.
   client.on('error', () => {});
   await client.connect();

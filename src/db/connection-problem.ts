@@ -1,3 +1,5 @@
+import { tlsAdvice } from '../config/database-url.ts';
+
 /** Codes of sockets and of postgres.js for a server that does not respond. */
 const UNREACHABLE = new Set([
   'CONNECT_TIMEOUT',
@@ -18,6 +20,8 @@ const UNREACHABLE = new Set([
 export function connectionProblem(url: string, error: unknown): string | null {
   const { host, pathname, username } = new URL(url);
   const name = decodeURIComponent(pathname.slice(1));
+  const advice = tlsAdvice(url, error);
+  if (advice !== null) return `The database ${name} at ${host} can't be used. ${advice}`;
   for (let cause = error; typeof cause === 'object' && cause !== null; cause = nextCause(cause)) {
     const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : '';
     if (UNREACHABLE.has(code)) {

@@ -4,6 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { PG_MIGRATE_LOCK_ID, runner } from 'node-pg-migrate';
 import type { RunnerOption } from 'node-pg-migrate';
 import pg from 'pg';
+import { driverAddress } from '../config/database-url.ts';
 import { projectRoot } from '../config/project-root.ts';
 
 const MIGRATIONS_DIR = path.join(projectRoot, 'src/db/migrations');
@@ -70,7 +71,8 @@ export async function migrate(
   log: (message: string) => void = () => {},
   { dir = MIGRATIONS_DIR, pauseMs = PAUSE_MS, giveUpAfterMs = GIVE_UP_AFTER_MS }: MigrateOptions = {},
 ): Promise<string[]> {
-  const client = new pg.Client(databaseUrl);
+  const { url: connectionString, ssl } = driverAddress(databaseUrl);
+  const client = new pg.Client({ connectionString, ssl });
   // A lost connection fails the statement in flight; without a listener it would end the process, too.
   client.on('error', () => {});
   await client.connect();

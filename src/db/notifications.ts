@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import postgres from 'postgres';
+import { driverAddress } from '../config/database-url.ts';
 import type { Sql } from './sql.ts';
 
 /** The channels of `NOTIFY`. */
@@ -37,13 +38,15 @@ export function listenTo(
   { url, channel }: { readonly url: string; readonly channel: Channel },
   onPayload: (payload: string) => void,
 ): NotificationListener {
+  const { url: address, ssl } = driverAddress(url);
   const stopping = new AbortController();
   let isListening = false;
   let current: Client | undefined;
   let wake = new AbortController();
 
   function open(): Client {
-    const client = postgres(url, {
+    const client = postgres(address, {
+      ssl,
       max: 1,
       idle_timeout: 0,
       max_lifetime: null,

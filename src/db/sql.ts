@@ -1,5 +1,5 @@
 import postgres from 'postgres';
-import { tlsOption } from '../config/database-url.ts';
+import { driverAddress } from '../config/database-url.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NoResponse, Pool, PoolClosed, PoolOverloaded } from './pool.ts';
 import type { Client, CreateClient, Share } from './pool.ts';
@@ -226,11 +226,12 @@ export function connect(options: SqlOptions): Sql {
     onRetry,
     onStatement,
   } = options;
+  const { url: address, ssl } = driverAddress(url);
   const createClient: CreateClient = (openSocket) =>
-    postgres(url, {
+    postgres(address, {
+      ssl,
       max: 1,
       ...socketOption(openSocket),
-      ...tlsOption(url),
       connect_timeout: 5,
       idle_timeout: 60,
       max_lifetime: 60 * 30,

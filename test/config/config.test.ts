@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { Writable } from 'node:stream';
 import { describe, expect, test } from '@jest/globals';
 import { ConfigError, readConfig } from '../../src/config/config.ts';
-import { tlsAdvice, tlsOption } from '../../src/config/database-url.ts';
+import { driverAddress, tlsAdvice } from '../../src/config/database-url.ts';
 import { createLogger } from '../../src/config/logger.ts';
 import { createSecretBox, SecretUnreadable } from '../../src/config/secret-box.ts';
 
@@ -69,10 +69,23 @@ describe('the environment', () => {
     expect(tlsAdvice('postgres://u@127.0.0.1/d', refused)).toBeNull();
   });
 
-  test('the driver checks the certificate for the host of the address, also an IP address', () => {
-    expect(tlsOption('postgres://u@10.0.0.5/d?sslmode=verify-full')).toEqual({ ssl: { host: '10.0.0.5' } });
-    expect(tlsOption('postgres://u@db/d?sslmode=no-verify')).toEqual({ ssl: { rejectUnauthorized: false } });
-    expect(tlsOption('postgres://u@127.0.0.1/d')).toEqual({});
+  test.each([
+    ['postgres://u@10.0.0.5/d?sslmode=verify-full', 'postgres://u@10.0.0.5/d', { host: '10.0.0.5' }],
+    ['postgres://u@[::2]/d?sslmode=verify-ca', 'postgres://u@[::2]/d', { host: '::2' }],
+    ['postgres://u@db/d?sslmode=verify-full&sslrootcert=system', 'postgres://u@db/d', { host: 'db' }],
+    ['postgres://u@db/d?sslmode=no-verify', 'postgres://u@db/d', { rejectUnauthorized: false }],
+    ['postgres://u@localhost/d?sslmode=require', 'postgres://u@localhost/d', { rejectUnauthorized: false }],
+    ['postgres://u@localhost/d?sslmode=prefer', 'postgres://u@localhost/d', false],
+    ['postgres://u@db/d?sslmode=disable', 'postgres://u@db/d', false],
+    ['postgres://u@127.0.0.1/d', 'postgres://u@127.0.0.1/d', false],
+  ])('both drivers receive one TLS option for %s', (address, url, ssl) => {
+    expect(driverAddress(address)).toEqual({ url, ssl });
+  });
+
+  test('a missing file of sslrootcert is refused with what to do', () => {
+    expect(() => readConfig({ DATABASE_URL: 'postgres://u@db/d?sslrootcert=/no/such/file' })).toThrow(
+      "DATABASE_URL has an sslrootcert that can't be read. Give it the path of a file with certificates",
+    );
   });
 
   test('MAX_PAYMENT_USD is a million dollars by default and is read as cents', () => {

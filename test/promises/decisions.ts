@@ -476,6 +476,8 @@ const OPERATION: readonly PromiseSection[] = [
         'the role of the service in the built-in Postgres can read and write rows and nothing else',
       'database-verified':
         'a database on another host is verified, whatever `sslmode` says, except for `disable` and `no-verify`',
+      'database-tls':
+        'a database over TLS is used when its certificate is valid, and otherwise refused with what to do',
       'temporal-checksum': 'the downloaded Temporal program has the pinned SHA-256',
       'temporal-version': 'a Temporal program on PATH is used only when its version fits',
       'child-environment': 'the built-in servers do not receive the environment of the service',

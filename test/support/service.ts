@@ -80,7 +80,13 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
       },
     };
   };
-  return await start();
+  try {
+    return await start();
+  } catch (error) {
+    await connection.close();
+    await database.drop();
+    throw error;
+  }
 }
 
 /** Creates an account with a key of every permission. */
