@@ -359,7 +359,7 @@ describe('the check of query plans', () => {
     ['commissions_by_link', '/commissions', { linkId: 'link' }],
     ['commissions_by_kind', '/commissions', { kind: 'correction' }],
     ['commissions_matured_since', '/payouts/preview', { asOf: '2026-06-01' }],
-    ['commissions_paid_since', '/payouts/preview', { asOf: '2026-05-01' }],
+    ['commissions_paid_since', '/payouts/preview', { asOf: '2026-06-01' }],
     ['payout_items_payout_id_position_key', '/commissions', { payoutId: 'payout' }],
     ['affiliates_by_email', '/affiliates', { email: 'nobody@example.com' }],
     ['deliveries_by_status', '/diagnostics/webhooks', { processingStatus: 'failed' }],
