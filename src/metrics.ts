@@ -53,7 +53,7 @@ export function createMetrics(deps: {
 
   const deltas = new Gauge({
     name: 'tributary_rollup_deltas',
-    help: 'Facts that the folder has not added to the stored sums yet, counted up to 10000.',
+    help: 'Facts that the fold loop has not added to the stored sums yet, counted up to 10000.',
     registers: [registry],
   });
   const oldestDelta = new Gauge({

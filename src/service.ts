@@ -43,7 +43,7 @@ import { localAddressOf } from './lib/listen.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
 import type { Metrics, MetricsServer } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
-import { startRollupFolder } from './rollup-folder.ts';
+import { startRollupFoldLoop } from './rollup-fold-loop.ts';
 import { createSecretsCheck } from './secrets-check.ts';
 
 export interface ServiceSettings {
@@ -256,7 +256,7 @@ interface Background {
 }
 
 /**
- * Starts everything that works without a request: the Temporal connection with its worker, the relay, the folder of
+ * Starts everything that works without a request: the Temporal connection with its worker, the relay, the fold loop of
  * roll-ups, housekeeping.
  */
 function startBackground(
@@ -305,7 +305,7 @@ function startBackground(
   });
   const results = listenToResults(settings.databaseUrl, (result) => void workflows.receiveResult(result));
   const relay = startRelay({ sql, workflows, logger, ...settings.relay });
-  const folder = startRollupFolder(sql, logger);
+  const foldLoop = startRollupFoldLoop(sql, logger);
   const housekeeping = startHousekeeping(sql, logger);
   const statistics = startStatistics(sql, logger);
   return {
@@ -315,7 +315,7 @@ function startBackground(
     relay,
     stop: async () => {
       await relay.stop();
-      await folder.stop();
+      await foldLoop.stop();
       await housekeeping.stop();
       await statistics.stop();
       await workflows.drain();

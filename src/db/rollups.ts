@@ -6,7 +6,7 @@ import type { Sql } from './sql.ts';
 /** Deltas that one statement folds at most. It takes some tens of milliseconds. */
 export const FOLD_LIMIT = 2_000;
 
-/** The lock that the folder and a repair hold. Only one of them changes the stored sums at a time. */
+/** The lock that the fold loop and a repair hold. Only one of them changes the stored sums at a time. */
 const lock = (sql: Sql) => sql.fragment`hashtext('tributary'), hashtext('fold rollups')`;
 
 /**
@@ -106,7 +106,7 @@ export interface RollupDifference {
 }
 
 /**
- * The sums computed from the facts of one app: one row per scope and span. The counterpart of the triggers and the folder.
+ * The sums computed from the facts of one app: one row per scope and span. The counterpart of the triggers and the fold loop.
  * Affiliates without facts are included, since each has its all-time row from its creation.
  */
 const expected = (sql: Sql, appId: AppId) => sql.fragment`

@@ -340,7 +340,7 @@ test('every dashboard sum equals its facts, whatever facts, folds, killed folds 
           foldInTurn(folds),
           compareInSnapshot(tenant),
         ]);
-        // While only the folder works, each statement of a read must show all facts. It has something to fold each time.
+        // While only the fold loop works, each statement of a read must show all facts. It has something to fold each time.
         for (let creator = 0; creator < 3; creator += 1) {
           await write(tenant, { kind: 'clicks', creator, amount: 7, minute: firstReader });
           await write(tenant, { kind: 'earning', creator, amount: 30 + creator, minute: firstReader });

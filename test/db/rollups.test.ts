@@ -133,7 +133,7 @@ describe('concurrent facts of one creator', () => {
   });
 });
 
-describe('the folder', () => {
+describe('the fold loop', () => {
   test('a statement of many clicks of a link in one quarter hour appends one delta', async () => {
     const { sql } = database;
     await foldAll();

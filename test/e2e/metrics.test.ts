@@ -47,7 +47,7 @@ test('the metrics report the facts that are not folded into the stored sums yet'
   expect(await read()).toMatch(/tributary_rollup_deltas \d/);
   const holder = connect({ url: service.database.url, max: 1 });
   try {
-    // While another session has the turn, the folder stands still.
+    // While another session has the turn, the fold loop adds nothing.
     await holder`select pg_advisory_lock(hashtext('tributary'), hashtext('fold rollups'))`;
     await founder.customer();
     await service.sql`update rollup_deltas set created_at = now() - interval '90 seconds'`;
@@ -57,7 +57,7 @@ test('the metrics report the facts that are not folded into the stored sums yet'
   } finally {
     await holder.close();
   }
-  await eventually('the folder goes on', async () => /tributary_rollup_deltas 0\n/.test(await read()));
+  await eventually('the fold loop continues', async () => /tributary_rollup_deltas 0\n/.test(await read()));
 });
 
 // @promise metrics-host

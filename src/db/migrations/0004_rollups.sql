@@ -1,9 +1,9 @@
--- Sums for dashboards. A fact appends what it adds to them; the folder (src/rollup-folder.ts) adds that up every second; a
+-- Sums for dashboards. A fact appends what it adds to them; the fold loop (src/rollup-fold-loop.ts) adds that up every second; a
 -- read adds what is not folded yet. So no read counts rows, no fact waits for another one, and no sum is behind its facts.
 -- docs/rollups.md gives the reasons.
 
 ---------------------------------------------------------------------------------------------------------------------
--- Stored sums, which only the folder and `rollups repair` change
+-- Stored sums, which only the fold loop and `rollups repair` change
 
 -- Sums of the app, of one affiliate or of one link (scope, scope_id).
 -- Popular rows are updated every second. Autovacuum starts after 2 % of the rows instead of 20 %, so that the dead versions
@@ -79,7 +79,7 @@ create table rollup_repairs (
 );
 
 ---------------------------------------------------------------------------------------------------------------------
--- The tail: what facts add to the sums and the folder has not added yet
+-- The tail: what facts add to the sums and the fold loop has not added yet
 
 -- Rows are inserted and deleted, never updated. The key has no sequence, so a copied database goes on without one.
 -- Its columns have the types of those in `rollups`: only then does Postgres look up each part of the views below by its index.

@@ -11,7 +11,7 @@ const PAUSE_MS = 1_000;
  * the turn. It does not use Temporal: a second is too often for a workflow, and sums must not depend on it. While it fails,
  * sums stay right and reads get slower with the tail, which two metrics show.
  */
-export function startRollupFolder(sql: Sql, logger: Logger): BackgroundLoop {
+export function startRollupFoldLoop(sql: Sql, logger: Logger): BackgroundLoop {
   let isFailing = false;
   return startBackgroundLoop(
     async () => {
@@ -24,7 +24,8 @@ export function startRollupFolder(sql: Sql, logger: Logger): BackgroundLoop {
       hasMore: (folded) => folded === FOLD_LIMIT,
       onError: (error) => {
         // Once, not every second.
-        if (!isFailing) logger.warn({ err: error, msg: 'folding roll-ups failed; it is tried every second' });
+        if (!isFailing)
+          logger.warn({ err: error, msg: 'folding roll-ups failed; it is retried every second' });
         isFailing = true;
       },
     },
