@@ -223,9 +223,9 @@ function normalize(event: ExplainedEvent): ExplainedStep {
     amountMinor,
     customerUserId,
   } = event;
-  const amount = amountMinor === null ? '' : ` of ${amountMinor} minor units of ${currency ?? '?'}`;
+  const amount = amountMinor === null ? '' : `, with ${amountMinor} minor units of ${currency ?? '?'}`;
   const sandbox = environment === 'sandbox' ? ' It is a sandbox event, so it never earns a commission.' : '';
-  return step('normalize', kind, `The body was read as ${kind}${amount}.${sandbox}`, {
+  return step('normalize', kind, `The body was read as an event of the kind ${kind}${amount}.${sandbox}`, {
     kind,
     environment,
     occurredAt,

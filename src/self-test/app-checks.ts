@@ -73,8 +73,8 @@ async function checkActivity({ deps, appId }: SelfTestSession): Promise<AppStep[
   const { hasActiveLink, clicks, installs, identified } = await readAppActivity(deps.sql, appId, since);
   const recent = (step: 'clicks' | 'installs' | 'identified', count: number, what: string, fix: string) =>
     count > 0
-      ? passed(step, `${count} ${what} in the last ${RECENT_DAYS} days.`, 'advice')
-      : advice(step, `No ${what} in the last ${RECENT_DAYS} days.`, fix);
+      ? passed(step, `${count} ${what}${count === 1 ? '' : 's'} in the last ${RECENT_DAYS} days.`, 'advice')
+      : advice(step, `No ${what}s in the last ${RECENT_DAYS} days.`, fix);
   return [
     hasActiveLink
       ? passed('links', 'There is an active link.', 'advice')
@@ -83,17 +83,17 @@ async function checkActivity({ deps, appId }: SelfTestSession): Promise<AppStep[
           'There is no active link.',
           `Create an affiliate and a link: POST /apps/${appId}/affiliates, then POST /apps/${appId}/links.`,
         ),
-    recent('clicks', clicks, 'clicks', 'Open one of your links once, on a phone.'),
+    recent('clicks', clicks, 'click', 'Open one of your links once, on a phone.'),
     recent(
       'installs',
       installs,
-      'attributed installs',
+      'attributed install',
       'Have the app call POST /sdk/install at its first start, with the claim token or the affiliate code.',
     ),
     recent(
       'identified',
       identified,
-      'identified users',
+      'identified user',
       'Have the app call POST /sdk/identify as soon as it knows the user, before the first purchase.',
     ),
   ];

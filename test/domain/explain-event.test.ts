@@ -207,7 +207,7 @@ describe('the step normalize', () => {
     expect(step('normalize')).toEqual({
       step: 'normalize',
       decision: 'purchase',
-      explanation: 'The body was read as purchase of 999 minor units of EUR.',
+      explanation: 'The body was read as an event of the kind purchase, with 999 minor units of EUR.',
       facts: {
         kind: 'purchase',
         environment: 'production',
@@ -224,7 +224,9 @@ describe('the step normalize', () => {
 
   test('the step normalize states no amount and no currency that the event does not have', () => {
     const says = (over: Partial<ExplainedEvent>) => step('normalize', { event: { ...event, ...over } });
-    expect(says({ amountMinor: null, currency: null }).explanation).toBe('The body was read as purchase.');
+    expect(says({ amountMinor: null, currency: null }).explanation).toBe(
+      'The body was read as an event of the kind purchase.',
+    );
     expect(says({ currency: null }).explanation).toContain('999 minor units of ?');
   });
 

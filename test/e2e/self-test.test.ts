@@ -130,6 +130,7 @@ describe('a correctly configured app', () => {
     const report = await selfTest(founder);
     const open = [...report.app, ...Object.values(stepsOf(report, 'revenuecat'))].filter(({ ok }) => !ok);
     expect(open.map(({ step }) => step)).toEqual(['public_url']);
+    expect(appStep(report, 'clicks')).toMatchObject({ detail: '1 click in the last 30 days.' });
   });
 
   // @promise self-test-limits
