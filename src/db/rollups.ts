@@ -218,7 +218,7 @@ export async function repairRollups(sql: Sql): Promise<number> {
 /**
  * Adds the difference that the snapshot of this statement shows. Returns undefined, and corrects nothing, if another repair
  * of the app was committed after the snapshot. The parts of the statement: `known` is how many repairs the snapshot shows;
- * `turn` waits for the folder, so that the two do not lock each other's rows, and counts this repair; `missing` is the
+ * `turn` waits for the fold loop, so that the two do not lock each other's rows, and counts this repair; `missing` is the
  * difference; `statuses` are the affiliates' statuses of now, which are locked; `added` and `added_blocks` correct both tables.
  */
 async function repairApp(sql: Sql, appId: AppId): Promise<number | undefined> {
