@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Connection } from '@temporalio/client';
 import { DAY_MS } from '../../src/domain/time.ts';
+import type { heal } from '../../workflows/heal.ts';
 import { startChildService } from '../support/child-service.ts';
 import type { ChildService } from '../support/child-service.ts';
 import { createTestDatabase } from '../support/database.ts';
@@ -45,9 +46,9 @@ async function sendUntilProcessed(body: Buffer): Promise<void> {
   throw new Error('not processed after fifty attempts');
 }
 
-/** The work that a killed process left, which another one completes: the relay and Temporal start it again after 30 s. */
 /** The tokens of clicks that were answered before a kill. */
 const answeredClicks: string[] = [];
+// The work that a killed process left. Another one completes it: the relay and Temporal start it again after 30 s.
 let purchased: { readonly affiliateId: string; readonly purchases: number };
 let healing: {
   readonly affiliateId: string;
@@ -232,8 +233,11 @@ describe('SIGKILL and SIGTERM', () => {
     );
     const connection = await Connection.connect({ address: temporalAddress() });
     for (const { id, user } of await bindingsOf(users)) {
-      const result = new Client({ connection }).workflow.getHandle(`heal:${id}`).result();
-      await expect(result).resolves.toEqual({ pages: user === healed ? 3 : 1 });
+      const { pages } = await new Client({ connection }).workflow
+        .getHandle<typeof heal>(`heal:${id}`)
+        .result();
+      // A page that is read again after the kill leaves out what had earned, so that the last page may be gone.
+      expect(user === healed ? [2, 3] : [1]).toContain(pages);
     }
     await connection.close();
     expect(await earnedBy(affiliateId)).toEqual({ n: payments, payments, cents: payments * 200 });
