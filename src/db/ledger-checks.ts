@@ -332,7 +332,7 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
               or (p.total_cents, p.item_count, 1, p.item_count) is distinct from (i.cents, i.items, i.first, i.last))`,
   ),
   byStatement(
-    'payouts_were_asked_for',
+    'payouts_have_their_request',
     'Every payout belongs to one paid request of an authorized call, and every paid request has its payout.',
     (sql, appId) => sql.fragment`
       select coalesce(p.id::text, r.id::text)

@@ -241,7 +241,7 @@ function normalize(event: ExplainedEvent): ExplainedStep {
 /** The step `dedupe` of a delivery whose event another delivery reported before. */
 function duplicate({ delivery, duplicateOf }: EventHistory): ExplainedStep {
   const explanation = `${delivery.provider} reported the same event before. This delivery changed nothing.`;
-  return step('dedupe', 'duplicate', explanation, { toldBefore: duplicateOf });
+  return step('dedupe', 'duplicate', explanation, { duplicateOfEventId: duplicateOf });
 }
 
 function dedupe({ eventId, payment }: EventHistory, { kind, sourceEventId }: ExplainedEvent): ExplainedStep {

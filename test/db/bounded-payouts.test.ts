@@ -281,7 +281,7 @@ test('the sums of payouts are those of their items after all of this', async () 
     'payouts_are_the_sum_of_their_items',
     'paid_once',
     'paid_means_in_a_payout',
-    'payouts_were_asked_for',
+    'payouts_have_their_request',
   ];
   await expectConsistentLedger(api.sql, checks);
 });

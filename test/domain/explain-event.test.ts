@@ -291,7 +291,7 @@ describe('the step dedupe', () => {
       step: 'dedupe',
       decision: 'duplicate',
       explanation: saying('stripe reported the same event before\\. .* changed nothing'),
-      facts: { toldBefore: OTHER_EVENT_ID },
+      facts: { duplicateOfEventId: OTHER_EVENT_ID },
     });
   });
 

@@ -149,7 +149,7 @@ describe('GET /apps/:appId/events/:eventId/explanation', () => {
       select event_id from deliveries where processing_status = 'duplicate' limit 1`;
     const duplicate = await explain(eventId);
     expect(decisions(duplicate).at(-1)).toBe('dedupe: duplicate');
-    expect(duplicate.at(-1)?.facts).toEqual({ toldBefore: first.body.eventId });
+    expect(duplicate.at(-1)?.facts).toEqual({ duplicateOfEventId: first.body.eventId });
   });
 
   test('the explanation of a second event of one payment names the event that counted', async () => {

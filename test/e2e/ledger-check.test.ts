@@ -478,19 +478,19 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     ],
   ],
   [
-    'payouts_were_asked_for',
+    'payouts_have_their_request',
     'a payout without a request',
     [`delete from payout_requests where payout_id = ${aPayout} returning payout_id as id`],
   ],
   [
-    'payouts_were_asked_for',
+    'payouts_have_their_request',
     'a request with a different net',
     [
       `update payout_requests set net_cents = net_cents + 1 where payout_id = ${aPayout} returning payout_id as id`,
     ],
   ],
   [
-    'payouts_were_asked_for',
+    'payouts_have_their_request',
     'a paid request without its payout',
     [
       `delete from payouts where id = ${aPayout}`,
@@ -498,7 +498,7 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
     ],
   ],
   [
-    'payouts_were_asked_for',
+    'payouts_have_their_request',
     'a payout with two requests',
     [
       'drop index payout_requests_payout',

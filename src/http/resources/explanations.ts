@@ -107,7 +107,7 @@ const dedupe = step(
     .object({
       sourceEventId,
       firstEventId: idOf('event', 'The id of the event that first reported the payment.'),
-      toldBefore: orNull(
+      duplicateOfEventId: orNull(
         idOf('event', 'The id of the event that this delivery repeats.'),
         'Null if the event is not stored any more.',
       ),
