@@ -1,13 +1,21 @@
 import { describe, expect, test } from '@jest/globals';
 import {
+  asSdk,
   chooseDeferredClick,
   chooseTouch,
   DEFERRED_LINKS_LIMIT,
   isInFuture,
   isInWindow,
   isSameTouch,
+  touchOutcome,
 } from '../../src/domain/attribution.ts';
-import type { ClaimedClick, CodeTarget, DeferredClick } from '../../src/domain/attribution.ts';
+import type {
+  ClaimedClick,
+  CodeTarget,
+  DeferredClick,
+  MatchMethod,
+  TouchOutcome,
+} from '../../src/domain/attribution.ts';
 import type { AffiliateId, ClickId, LinkId } from '../../src/domain/ids.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../src/domain/time.ts';
 
@@ -203,4 +211,47 @@ describe('a deferred match', () => {
 test('a code with another link of the same affiliate is another touch', () => {
   const touch = { matchMethod: 'code', affiliateId: code.affiliateId, linkId: null, clickId: null } as const;
   expect(isSameTouch(touch, { ...touch, touchedAt: AT, linkId: click.linkId })).toBe(false);
+});
+
+test.each<[string, TouchOutcome, MatchMethod, LinkId | null, boolean]>([
+  ['that attributed its device', 'won', 'code', click.linkId, false],
+  ['that attributed its device, and asks for a deferred match', 'won', 'code', click.linkId, true],
+  ['that is another one', 'existing', 'code', 'other' as LinkId, false],
+  ['that is not the deferred match of its device', 'existing', 'deferred', 'other' as LinkId, true],
+])('the outcome of an install with a touch %s is %s', (_, outcome, matchMethod, linkId, isDeferred) => {
+  const winner = { matchMethod, affiliateId: code.affiliateId, linkId: click.linkId, clickId: null };
+  const touch = { ...winner, matchMethod: 'code' as const, linkId, touchedAt: AT };
+  expect(touchOutcome(winner, touch, isDeferred)).toBe(outcome);
+});
+
+test.each<[string, TouchOutcome, MatchMethod, boolean]>([
+  ['that asks for nothing', 'unknown', 'code', false],
+  ['from a device with a deferred match, that asks for nothing', 'unknown', 'deferred', false],
+  ['from a device with a deferred match, that asks for one', 'won', 'deferred', true],
+  ['from a device with a code, that asks for a deferred match', 'existing', 'code', true],
+])('the outcome of an install without a touch %s is %s', (_, outcome, matchMethod, isDeferred) => {
+  const winner = { matchMethod, affiliateId: code.affiliateId, linkId: click.linkId, clickId: null };
+  expect(touchOutcome(winner, null, isDeferred)).toBe(outcome);
+});
+
+test.each([
+  ['web/0.1.0', true],
+  ['react-native/1.2.3-beta.4+build', true],
+  ['a/1', true],
+  [`${'a'.repeat(20)}/${'1'.repeat(30)}`, true],
+  [`${'a'.repeat(21)}/1`, false],
+  [`a/${'1'.repeat(31)}`, false],
+  ['web/', false],
+  ['/0.1.0', false],
+  ['Web/0.1.0', false],
+  ['web 0.1.0', false],
+  ['the web/0.1.0', false],
+  ['web/0.1.0 (Safari)', false],
+  ['web/0.1.0\n', false],
+  ['', false],
+  [['web/0.1.0'], false],
+  [null, false],
+  [undefined, false],
+])('%j states the name and the version of an SDK: %p', (value, isSdk) => {
+  expect(asSdk(value)).toBe(isSdk ? value : null);
 });

@@ -7,7 +7,14 @@ import type {
   Evaluation,
   PaymentSnapshot,
 } from '../../src/domain/evaluate-payment.ts';
-import type { AdjustmentId, AffiliateId, BindingId, CommissionId, EventId } from '../../src/domain/ids.ts';
+import type {
+  AdjustmentId,
+  AffiliateId,
+  BindingId,
+  CommissionId,
+  EventId,
+  PaymentId,
+} from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 
 const NOW = 1_790_000_000_000;
@@ -762,4 +769,50 @@ describe('a refund reversal that names only the payment', () => {
     const { reversals, booked } = evaluatePayment(refundedAnd(undoing(2, { state: 'applied' })));
     expect([reversals, booked]).toEqual([[], []]);
   });
+});
+
+describe('a payment that was attributed under two references', () => {
+  const second = {
+    ...payment,
+    evaluatedAt: NOW - 1,
+    bindingId: binding.bindingId,
+    baseCents: 1_000,
+    duplicateOf: { paymentId: 'pmt_1' as PaymentId, commissionId: 'com_1' as CommissionId },
+    adjustments: [adjustment(1)],
+  };
+
+  /** Ledger sums: earning, reversed, corrected and revenue. Expected: the correction with its base, and the revenue. */
+  test.each<
+    [string, readonly (number | null)[], { amountCents: number; baseCents: number } | null, number | null]
+  >([
+    ['all of an untouched earning', [200, 0, 0, 1_000], { amountCents: -200, baseCents: -1_000 }, -1_000],
+    ['what refunds left of an earning', [200, 60, 0, 700], { amountCents: -140, baseCents: -700 }, -700],
+    ['what a correction left', [200, 60, 40, 500], { amountCents: -100, baseCents: -500 }, -500],
+    ['a single cent', [200, 199, 0, 5], { amountCents: -1, baseCents: -5 }, -5],
+    ['an earning whose revenue is gone', [200, 0, 0, 0], { amountCents: -200, baseCents: 0 }, null],
+    ['only revenue where it was refunded completely', [200, 200, 0, 1], null, -1],
+    ['only revenue where it earned nothing', [null, 0, 0, 1_000], null, -1_000],
+    ['nothing where a correction took everything back', [200, 0, 200, 0], null, null],
+    ['nothing where the ledger has no entry', [null, 0, 0, null], null, null],
+  ])(
+    'the second reference of a payment loses %s',
+    (_, [earned = 0, reversed, corrected, revenueCents = null], correction, revenue) => {
+      const evaluation = evaluatePayment({
+        ...second,
+        earning: earned === null ? null : { commissionId: 'com_2' as CommissionId, amountCents: earned },
+        reversedCents: reversed ?? 0,
+        correctedCents: corrected ?? 0,
+        revenueCents,
+        likelyCause: 'rate_zero',
+      });
+      const { occurredAt } = payment;
+      expect(evaluation).toEqual({
+        ...NOTHING,
+        likelyCause: 'rate_zero',
+        baseCents: 1_000,
+        correction,
+        revenue: revenue === null ? [] : [{ adjustmentId: null, amountCents: revenue, occurredAt }],
+      });
+    },
+  );
 });

@@ -402,6 +402,7 @@ describe('the step attribute', () => {
       explanation: saying('Sandbox events are not attributed'),
       facts: { users: [user] },
     });
+    expect(step('attribute', { event: sandbox, payment: null }).facts).toEqual({ users: [] });
   });
 
   test.each<EventKind>(['trial_started', 'cancellation', 'expiration', 'transfer', 'test', 'other'])(
@@ -490,6 +491,23 @@ describe('the step write_commission', () => {
       /1085 cents\. Later refunds and disputes have rows of their own\.$/,
     );
     expect(explained.facts).toEqual({ price, commissions });
+  });
+
+  test('the explanation of an earning that a correction takes back states both amounts', () => {
+    const correction = {
+      ...earning,
+      commissionId: 'com_4' as CommissionId,
+      kind: 'correction',
+      amountCents: -157,
+    } as const;
+    const commissions = [earning, { ...reversal, eventId: EVENT_ID }, correction];
+    expect(step('write_commission', { commissions })).toEqual({
+      step: 'write_commission',
+      decision: 'corrected',
+      explanation:
+        "217 cents: 2000 basis points (the app's rate at the time of the evaluation) of 1085 cents. The same payment earned under another of its references, too. A correction of -157 cents takes back the rest.",
+      facts: { price, commissions },
+    });
   });
 
   test('the explanation of a refund states the sum of only its own rows', () => {

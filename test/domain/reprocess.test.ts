@@ -195,6 +195,8 @@ const reversal = {
   baseCents: -250,
 };
 
+const correction = { amountCents: -150, baseCents: -750 };
+
 describe('the changes of an evaluation', () => {
   test('a payment is settled when its evaluation changes nothing', () => {
     expect(isSettled(payment, nothing)).toBe(true);
@@ -215,6 +217,7 @@ describe('the changes of an evaluation', () => {
       payment,
       { ...nothing, booked: [{ adjustmentId: 'adj_1' as AdjustmentId, bookedMinor: 1 }] },
     ],
+    ['an earning is to be taken back', payment, { ...nothing, correction }],
     ['the cause differs', payment, { ...nothing, likelyCause: 'rate_zero' }],
     ['its base was missing', { ...payment, baseCents: null }, nothing],
   ])('a payment is not settled when %s', (_title, stored, evaluation) => {
@@ -227,6 +230,7 @@ describe('the changes of an evaluation', () => {
       likelyCause: 'affiliate_paused',
       earning,
       reversals: [reversal],
+      correction,
       revenue: [
         { adjustmentId: null, amountCents: 1_000, occurredAt: 1 },
         { adjustmentId: 'adj_1' as AdjustmentId, amountCents: -250, occurredAt: 2 },
@@ -236,6 +240,7 @@ describe('the changes of an evaluation', () => {
     expect(ledgerChanges(evaluation, 'processing')).toEqual([
       { ...append, what: 'commission', today: 'earning at 2000 bps', amountCents: 200, affiliateId: 'aff_1' },
       { ...append, what: 'commission', today: 'reversal', amountCents: -50 },
+      { ...append, what: 'commission', today: 'correction', amountCents: -150 },
       { ...append, what: 'revenue', today: 'payment', amountCents: 1_000 },
       { ...append, what: 'revenue', today: 'refund or dispute', amountCents: -250 },
       { ...append, what: 'cause', stored: 'processing', today: 'affiliate_paused' },
