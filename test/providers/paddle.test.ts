@@ -475,6 +475,8 @@ describe('reading a body', () => {
   test('a transaction without a captured payment counts from its billing, else from the time of its event', () => {
     const billed = { billed_at: paddleTime(START - DAY_MS), payments: null };
     expect(eventOf(parse({ occurredAt: START, extra: billed })).occurredAt).toBe(START - DAY_MS);
+    const undated = { ...billed, payments: [{ amount: '1200', status: 'captured', captured_at: null }] };
+    expect(eventOf(parse({ occurredAt: START, extra: undated })).occurredAt).toBe(START - DAY_MS);
     const neither = { billed_at: null, payments: [] };
     expect(eventOf(parse({ occurredAt: START, extra: neither })).occurredAt).toBe(START);
   });
@@ -509,6 +511,7 @@ describe('an invoice that is collected manually', () => {
   interface Invoice {
     readonly currency?: string;
     readonly captured?: readonly number[];
+    readonly declined?: readonly number[];
     readonly adjusted?: number;
     readonly payout?: object;
     readonly adjustedPayout?: object;
@@ -517,7 +520,14 @@ describe('an invoice that is collected manually', () => {
   }
 
   /** Reads a completed invoice over 1,000.00. */
-  function invoice({ captured = [], adjusted, payout, adjustedPayout, ...over }: Invoice): NormalizedEvent {
+  function invoice({
+    captured = [],
+    declined = [],
+    adjusted,
+    payout,
+    adjustedPayout,
+    ...over
+  }: Invoice): NormalizedEvent {
     const total = (minor: number) => ({ total: String(minor), grand_total: String(minor) });
     const extra = {
       collection_mode: over.mode ?? 'manual',
@@ -528,11 +538,18 @@ describe('an invoice that is collected manually', () => {
         payout_totals: payout ?? null,
         adjusted_payout_totals: adjustedPayout ?? null,
       },
-      payments: captured.map((amount) => ({
-        amount: String(amount),
-        status: 'captured',
-        captured_at: paddleTime(START - 5000),
-      })),
+      payments: [
+        ...captured.map((amount) => ({
+          amount: String(amount),
+          status: 'captured',
+          captured_at: paddleTime(START - 5000),
+        })),
+        ...declined.map((amount) => ({
+          amount: String(amount),
+          status: 'error',
+          captured_at: paddleTime(START - 1000),
+        })),
+      ],
     };
     return eventOf(parse({ occurredAt: START, currency: over.currency ?? 'USD', extra }));
   }
@@ -542,6 +559,13 @@ describe('an invoice that is collected manually', () => {
     expect(invoice({ adjusted: 60_000 }).payment).toMatchObject(dollars(60_000));
     expect(invoice({ captured: [60_000] }).payment).toMatchObject(dollars(60_000));
     expect(invoice({ captured: [20_000, 40_000], adjusted: 60_000 }).payment).toMatchObject(dollars(60_000));
+  });
+
+  test('a payment that was not captured adds neither an amount nor a time to an invoice', () => {
+    expect(invoice({ captured: [60_000], declined: [20_000] })).toMatchObject({
+      occurredAt: START - 5000,
+      payment: dollars(60_000),
+    });
   });
 
   test('a refund, which is booked separately, does not reduce what was paid', () => {
@@ -580,6 +604,27 @@ describe('an invoice that is collected manually', () => {
     const adjustedPayout = { currency_code: 'USD', grand_total: '65999' };
     const event = invoice({ currency: 'EUR', adjusted: 60_000, payout, adjustedPayout });
     expect(event.payment).toMatchObject({ amountMinor: 60_000, usdCents: 65_999 });
+  });
+
+  test('the payout is the USD value of an invoice that was paid in full', () => {
+    const payout = { currency_code: 'USD', grand_total: '110001' };
+    const adjustedPayout = { currency_code: 'USD', grand_total: '109000' };
+    const event = invoice({
+      currency: 'EUR',
+      captured: [100_000],
+      adjusted: 100_000,
+      payout,
+      adjustedPayout,
+    });
+    expect(event.payment).toMatchObject({ amountMinor: 100_000, usdCents: 110_001 });
+  });
+
+  test('an adjusted payout is no USD value of an invoice that was paid with another amount', () => {
+    const payout = { currency_code: 'USD', grand_total: '110000' };
+    const adjustedPayout = { currency_code: 'USD', grand_total: '66000' };
+    const paid = { currency: 'EUR', captured: [80_000], adjusted: 60_000 };
+    expect(invoice({ ...paid, payout, adjustedPayout }).payment).toMatchObject({ usdCents: 88_000 });
+    expect(invoice({ ...paid, adjustedPayout }).payment).toMatchObject({ usdCents: null });
   });
 
   test('the totals of an automatically collected transaction are not those after adjustments', () => {
@@ -756,6 +801,16 @@ describe('malformed bodies', () => {
     ['an amount with decimals', bodyOf(paddleTransaction(totals('12.00'))), 'data.details.totals.total'],
     ['an amount that is text', bodyOf(paddleTransaction(totals(personal))), 'data.details.totals.total'],
     ['an amount too large', bodyOf(paddleTransaction(totals('9'.repeat(16)))), 'totals.total'],
+    [
+      'an amount too large in the minor units of ISO 4217',
+      bodyOf(paddleTransaction({ currency: 'KWD', amount: 999_999_999_999_999 })),
+      'the amount in KWD is too large',
+    ],
+    [
+      'a refund too large in the minor units of ISO 4217',
+      bodyOf(paddleAdjustment({ currency: 'KWD', amount: 999_999_999_999_999 })),
+      'the amount in KWD is too large',
+    ],
     [
       'a currency that is not a code',
       bodyOf(paddleTransaction({ currency: 'dollars' })),

@@ -192,7 +192,8 @@ describe('reading a body', () => {
         const result = parse({ ...stripe, ...overrides, extra: { renewal_number: renewalNumber } });
         expect(result).toEqual({
           outcome: 'failed',
-          reason: expect.stringContaining('event.renewal_number is missing'),
+          reason:
+            'event.renewal_number is missing or not a whole number, which tells the payments of a Stripe subscription apart',
         });
       }
     });
@@ -203,6 +204,20 @@ describe('reading a body', () => {
       const refunded = eventOf(parse({ ...once, type: 'CANCELLATION', usd: -9.99 }));
       expect(paid.payment).toMatchObject({ ref: 'sub_FakeLantern01' });
       expect(refunded.adjustment).toMatchObject({ paymentRef: 'sub_FakeLantern01' });
+    });
+
+    test('a one-off purchase is known by its transaction id, whatever its expiration is', () => {
+      const once = { ...stripe, type: 'NON_RENEWING_PURCHASE', renewalNumber: null };
+      for (const expiration of [undefined, STORE_START]) {
+        const paid = eventOf(parse({ ...once, extra: { expiration_at_ms: expiration } }));
+        expect(paid.payment).toMatchObject({ ref: 'sub_FakeLantern01' });
+      }
+    });
+
+    test('a renewal number may be zero', () => {
+      expect(eventOf(parse({ ...stripe, renewalNumber: 0 })).payment).toMatchObject({
+        ref: 'sub_FakeLantern01:0',
+      });
     });
 
     test('a transaction id that is too long with its renewal number fails', () => {
@@ -233,6 +248,18 @@ describe('reading a body', () => {
     expect(eventOf(parse({ ...overrides, localPrice: null, extra: { price: undefined } })).priceUnknown).toBe(
       true,
     );
+  });
+
+  test.each<[string, RevenuecatOverrides]>([
+    ['at a price', {}],
+    ['without a price', { usd: null }],
+  ])('a purchase %s without a kind of period is read as in a normal period', (_, overrides) => {
+    const known = { eventId: 'E-1', transactionId: 'T-1', ...overrides };
+    for (const periodType of [null, undefined]) {
+      expect(parse({ ...known, extra: { period_type: periodType } })).toEqual(
+        parse({ ...known, periodType: 'NORMAL' }),
+      );
+    }
   });
 
   test('a trial without a price is free', () => {

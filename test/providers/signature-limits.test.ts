@@ -70,8 +70,17 @@ describe.each(SCHEMES)('%s', (_, { provider, secret, headers, right }) => {
 
   // @promise signature-list-bounded
   test('a signature header of more than 1 KiB is refused', async () => {
-    const fits = 'y'.repeat(800);
-    expect(await verify([right(secret), fits])).toBe(true);
-    expect(await verify([right(secret), 'y'.repeat(1100)])).toBe(false);
+    const short = headers([right(secret), 'y']);
+    const room = 1024 - Math.max(...Object.values(short).map((value) => value.length));
+    expect(await verify([right(secret), 'y'.repeat(room + 1)])).toBe(true);
+    expect(await verify([right(secret), 'y'.repeat(room + 2)])).toBe(false);
+  });
+
+  test('a request is on time only if its headers state a time within the tolerance', () => {
+    const isOnTime = (receivedAt: number, sent: Readonly<Record<string, string>>) =>
+      provider.isOnTime?.({ headers: sent, body: BODY, receivedAt });
+    expect(isOnTime(AT * 1000, headers(['x']))).toBe(true);
+    expect(isOnTime((AT + 301) * 1000, headers(['x']))).toBe(false);
+    for (const receivedAt of [AT * 1000, 0]) expect(isOnTime(receivedAt, {})).toBe(false);
   });
 });

@@ -31,10 +31,12 @@ export const paddle: Provider = {
   setupHint:
     "In Paddle, open Developer tools > Notifications and add a webhook destination with this URL for the events transaction.completed, adjustment.created, adjustment.updated, subscription.created, subscription.trialing, subscription.updated and subscription.canceled. Copy the destination's secret key (pdl_ntfset_…) here, with the environment of that Paddle account. At the checkout, pass customData: { app_user_id: … } with the app's own user id. This server's clock must be accurate to five seconds.",
   // The secret in the tests of Paddle's own library begins with pdl_ntf_.
-  secretProblem: (secret) =>
-    /^pdl_ntf(?:set)?_./.test(secret)
-      ? weakKeyProblem(secret.replace(/^pdl_ntf(?:set)?_/, ''), 'Paddle')
-      : "This is not a notification destination's secret key: Paddle's begin with pdl_ntfset_. Copy it from the destination in Paddle; an API key does not work here.",
+  secretProblem: (secret) => {
+    const [, key] = /^pdl_ntf(?:set)?_(.+)/s.exec(secret) ?? [];
+    return key === undefined
+      ? "This is not a notification destination's secret key: Paddle's begin with pdl_ntfset_. Copy it from the destination in Paddle; an API key does not work here."
+      : weakKeyProblem(key, 'Paddle');
+  },
   verify: (request, secret) => verifyTimestampedHmac(request, secret, SIGNATURE),
   signedAt: (request) => timestampedHmacTime(request, SIGNATURE),
   isOnTime: (request) => isTimestampedHmacOnTime(request, SIGNATURE),

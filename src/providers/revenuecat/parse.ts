@@ -74,13 +74,9 @@ const oneOffSchema = z.union([
 
 const purchaseTimeSchema = z.object({ purchased_at_ms: read.epochMs.nullish() });
 
-/** The known types. An event of any other type is stored as ignored. */
+/** The known types besides those of payments and refunds. */
 const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
-  ['INITIAL_PURCHASE', 'purchase'],
-  ['NON_RENEWING_PURCHASE', 'purchase'],
-  ['RENEWAL', 'renewal'],
   ['CANCELLATION', 'cancellation'],
-  ['REFUND', 'refund'],
   ['REFUND_REVERSED', 'refund_reversed'],
   ['EXPIRATION', 'expiration'],
   // An immediate change also sends a RENEWAL, which carries the money.
@@ -100,6 +96,11 @@ const MONEY_TYPES: ReadonlySet<string> = new Set([
   'REFUND',
   'REFUND_REVERSED',
 ]);
+
+/** Returns whether the type is known. An event of any other type is stored as ignored. */
+function isKnown(type: string): boolean {
+  return MONEY_TYPES.has(type) || KINDS.has(type);
+}
 
 function environmentOf(event: Base): Environment | null {
   return event.store?.toUpperCase() === 'TEST_STORE' ? 'sandbox' : readEnvironment(event.environment);
@@ -234,12 +235,12 @@ export function parse(body: Buffer): ParseResult {
   const kind = KINDS.get(type.value.type);
   const base = read.readAs(baseSchema, raw, 'event');
   const unknown = `events of type ${read.typeName(type.value.type)} do not affect commissions`;
-  if (!base.ok) return kind === undefined ? ignored(unknown) : failed(base.reason);
+  if (!base.ok) return isKnown(type.value.type) ? failed(base.reason) : ignored(unknown);
   const event = base.value;
   if (kind === 'transfer') return readTransfer(event);
   if (kind === 'test') return done(eventOf(event, kind));
   const result = readMoney(event, raw, kind ?? 'other');
   // An unknown type still counts when its price shows a refund.
-  if (kind !== undefined || result.outcome !== 'event' || result.event.kind === 'refund') return result;
+  if (isKnown(event.type) || result.outcome !== 'event' || result.event.kind === 'refund') return result;
   return ignored(unknown, result.event);
 }

@@ -52,7 +52,6 @@ const KINDS: ReadonlyMap<string, EventKind> = new Map<string, EventKind>([
   ['cancellation', 'cancellation'],
   ['expiration', 'expiration'],
   ['product_change', 'product_change'],
-  ['test', 'test'],
   ['uncancellation', 'other'],
   ['billing_issue', 'other'],
   ['subscription_paused', 'other'],
