@@ -52,7 +52,8 @@ test('the metrics report the facts that are not folded into the stored sums yet'
     await founder.customer();
     await service.sql`update rollup_deltas set created_at = now() - interval '90 seconds'`;
     const text = await read();
-    expect(text).toMatch(/tributary_rollup_deltas [3-9]\n/);
+    // A click, an install and an identify, and what earlier tests wrote within the last second.
+    expect(text).toMatch(/tributary_rollup_deltas (?:[3-9]|\d\d)\n/);
     expect(text).toMatch(/tributary_oldest_rollup_delta_seconds 9\d\.?/);
   } finally {
     await holder.close();
