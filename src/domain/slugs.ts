@@ -17,8 +17,8 @@ const RESERVED_SUBDOMAINS = new Set(
   `
     about abuse access account accounts admin administrator api app apps assets auth autoconfig
     autodiscover billing cdn console dashboard dev dns docs email ftp git grafana healthz help
-    hostmaster imap info internal l legal link links localhost login logout mail metrics mta-sts no-
-    reply noc noreply ns ns1 ns2 oauth official pay payment payments payout payouts pop pop3 portal
+    hostmaster imap info internal l legal link links localhost login logout mail metrics mta-sts
+    no-reply noc noreply ns ns1 ns2 oauth official pay payment payments payout payouts pop pop3 portal
     postmaster privacy readyz register root sdk secure security signin signup smtp ssl sso staff staging
     static status support sysadmin system temporal tributary trust vpn web webhook webhooks webmail
     webmaster wpad ws www www1 www2

@@ -73,13 +73,16 @@ test('each character of a slug comes from a different byte', () => {
 });
 
 // @promise subdomain-reserved
-test.each(['www', 'api', 'login', 'app', 'admin', 'mail', 'l', 'xn--pypal-4ve'])(
+test.each(['www', 'api', 'login', 'app', 'admin', 'mail', 'no-reply', 'l', 'xn--pypal-4ve'])(
   'the subdomain %s is reserved',
   (name) => {
     expect(isReservedSubdomain(name)).toBe(true);
   },
 );
 
-test.each(['acme', 'apidae', 'my-app', 'mailbox-friends'])('the subdomain %s is not reserved', (name) => {
-  expect(isReservedSubdomain(name)).toBe(false);
-});
+test.each(['acme', 'apidae', 'reply', 'my-app', 'mailbox-friends'])(
+  'the subdomain %s is not reserved',
+  (name) => {
+    expect(isReservedSubdomain(name)).toBe(false);
+  },
+);
