@@ -5,7 +5,9 @@ import { ID_PREFIXES, isId } from '../../src/domain/ids.ts';
 import { CAUSE_EXPLANATIONS, LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
 import { TIMESERIES_INTERVALS } from '../../src/domain/timeseries.ts';
 import type { AppId } from '../../src/domain/ids.ts';
+import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
 import { webhookUrl } from '../../src/domain/webhook-url.ts';
+import { PAYOUT_REQUESTED } from '../../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../../src/domain/workflow-ids.ts';
 
 describe('values that callers and rows store', () => {
@@ -33,6 +35,20 @@ describe('values that callers and rows store', () => {
     expect(webhookUrl('https://api.example.test/base', 'paddle', appId)).toBe(
       'https://api.example.test/base/webhooks/paddle/app_1',
     );
+  });
+
+  test('the signal that running payout workflows wait for keeps its name', () => {
+    expect(PAYOUT_REQUESTED).toBe('payoutRequested');
+  });
+
+  test('without a setting, personal data is kept for 90 days and bodies for 400', () => {
+    expect(DEFAULT_RETENTION).toEqual({
+      idempotency_keys: 1,
+      identities: 90,
+      refused_counters: 90,
+      user_agents: 90,
+      bodies: 400,
+    });
   });
 
   test('the ids of workflows do not change', () => {

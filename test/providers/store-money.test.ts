@@ -110,6 +110,11 @@ describe('a store payment', () => {
     ['a price of zero', { usd: 0 }, false],
     ['a price of zero USD beside one in another currency', { usd: 0, local: 8.99, currency: 'EUR' }, false],
     ['a price of less than half a cent', { usd: 0.004 }, false],
+    [
+      'a USD price of less than half a cent beside one in another currency',
+      { usd: 0.004, local: 8.99, currency: 'EUR' },
+      false,
+    ],
   ])('%s is not a payment and needs no purchase', (_, over, priceUnknown) => {
     const value = { payment: null, priceUnknown };
     expect(money.storePayment(stated(over), NO_TRANSACTION)).toEqual({ ok: true, value });

@@ -861,6 +861,7 @@ describe('refunds and reversals', () => {
     ['prevented', 'event'],
     ['won', 'event'],
     ['lost', 'event'],
+    ['something_new', 'ignored'],
   ])('a dispute closed as %s has the outcome %s', (status, outcome) => {
     expect(parse(stripeDispute({ type: 'charge.dispute.closed', status })).outcome).toBe(outcome);
   });
@@ -1072,9 +1073,25 @@ describe('currencies', () => {
     expect(stripe.amounts).toBe(STRIPE_MINOR_UNITS);
   });
 
-  test('an amount that is too large in the minor units of ISO 4217 fails with a reason', () => {
-    const body = bodyOf(stripeInvoicePaid({ currency: 'mga', amount: Number.MAX_SAFE_INTEGER }));
-    expect(stripe.parse(body)).toEqual({
+  const most = Number.MAX_SAFE_INTEGER;
+  test.each([
+    ['an invoice', stripeInvoicePaid({ currency: 'mga', amount: most })],
+    ['a checkout session', stripeCheckoutSession({ extra: { currency: 'mga', amount_total: most } })],
+    ['a payment intent', stripePaymentIntent({ extra: { currency: 'mga', amount_received: most } })],
+    [
+      'a payment outside Stripe',
+      stripeInvoicePaymentPaid({ paymentRecordId: 'pr_1', extra: { currency: 'mga', amount_paid: most } }),
+    ],
+    [
+      'a refunded charge',
+      stripeEvent(
+        'charge.refunded',
+        { id: 'ch_1', currency: 'mga', amount_refunded: most },
+        { apiVersion: '2022-11-15' },
+      ),
+    ],
+  ])('the amount of %s that is too large in the minor units of ISO 4217 fails with a reason', (_, body) => {
+    expect(stripe.parse(bodyOf(body))).toEqual({
       outcome: 'failed',
       reason: 'data.object states an amount that is too large',
     });
