@@ -1211,8 +1211,11 @@ declare
   total bigint;
   items integer;
 begin
-  select coalesce(sum(i.amount_cents), 0), count(*) into total, items
-    from payout_items i join commissions c on c.id = i.commission_id and c.payout_id = i.payout_id
+  -- Joined by the commission alone: a look-up by payout would read all its commissions for each item.
+  select coalesce(sum(i.amount_cents) filter (where c.payout_id = i.payout_id), 0),
+         count(*) filter (where c.payout_id = i.payout_id)
+    into total, items
+    from payout_items i join commissions c on c.id = i.commission_id
    where i.payout_id = new.id;
   if total <> new.total_cents or items <> new.item_count then
     raise exception 'payout % states % cents in % items, but its paid items are % cents in % items',
@@ -1502,12 +1505,14 @@ CREATE OR REPLACE FUNCTION roll_up_commission_status()
 AS $function$
 begin
   insert into rollup_deltas (app_id, affiliate_id, link_id, matured_cents, paid_cents, matured_count)
-  select n.app_id, n.affiliate_id, n.link_id,
-         sum(case n.status when 'matured' then n.amount_cents else 0 end - case o.status when 'matured' then n.amount_cents else 0 end),
-         sum(case n.status when 'paid' then n.amount_cents else 0 end - case o.status when 'paid' then n.amount_cents else 0 end),
-         sum((n.status = 'matured')::int - (o.status = 'matured')::int)
-    from changed n join before o on o.id = n.id where o.status <> n.status
-   group by 1, 2, 3;
+  select app_id, affiliate_id, link_id, sum(case status when 'matured' then sign * amount_cents else 0 end),
+         sum(case status when 'paid' then sign * amount_cents else 0 end), sum(case status when 'matured' then sign else 0 end)
+    from (select app_id, affiliate_id, link_id, status, amount_cents, 1 as sign from changed
+          union all select app_id, affiliate_id, link_id, status, amount_cents, -1 from before) c
+   group by 1, 2, 3
+  having sum(case status when 'matured' then sign * amount_cents else 0 end) <> 0
+      or sum(case status when 'paid' then sign * amount_cents else 0 end) <> 0
+      or sum(case status when 'matured' then sign else 0 end) <> 0;
   return null;
 end $function$;
 

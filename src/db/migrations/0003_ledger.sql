@@ -316,8 +316,11 @@ declare
   total bigint;
   items integer;
 begin
-  select coalesce(sum(i.amount_cents), 0), count(*) into total, items
-    from payout_items i join commissions c on c.id = i.commission_id and c.payout_id = i.payout_id
+  -- Joined by the commission alone: a look-up by payout would read all its commissions for each item.
+  select coalesce(sum(i.amount_cents) filter (where c.payout_id = i.payout_id), 0),
+         count(*) filter (where c.payout_id = i.payout_id)
+    into total, items
+    from payout_items i join commissions c on c.id = i.commission_id
    where i.payout_id = new.id;
   if total <> new.total_cents or items <> new.item_count then
     raise exception 'payout % states % cents in % items, but its paid items are % cents in % items',

@@ -213,16 +213,19 @@ begin
 end $$;
 create trigger commissions_roll_up after insert on commissions for each row execute function roll_up_commission();
 
--- A sweep or a payout changes thousands of commissions with one statement.
+-- A sweep or a payout changes thousands of commissions with one statement. What they added before is taken back and what
+-- they add now is added, without a join: the two lists have no index, so a plan for few rows would compare each with each.
 create function roll_up_commission_status() returns trigger language plpgsql as $$
 begin
   insert into rollup_deltas (app_id, affiliate_id, link_id, matured_cents, paid_cents, matured_count)
-  select n.app_id, n.affiliate_id, n.link_id,
-         sum(case n.status when 'matured' then n.amount_cents else 0 end - case o.status when 'matured' then n.amount_cents else 0 end),
-         sum(case n.status when 'paid' then n.amount_cents else 0 end - case o.status when 'paid' then n.amount_cents else 0 end),
-         sum((n.status = 'matured')::int - (o.status = 'matured')::int)
-    from changed n join before o on o.id = n.id where o.status <> n.status
-   group by 1, 2, 3;
+  select app_id, affiliate_id, link_id, sum(case status when 'matured' then sign * amount_cents else 0 end),
+         sum(case status when 'paid' then sign * amount_cents else 0 end), sum(case status when 'matured' then sign else 0 end)
+    from (select app_id, affiliate_id, link_id, status, amount_cents, 1 as sign from changed
+          union all select app_id, affiliate_id, link_id, status, amount_cents, -1 from before) c
+   group by 1, 2, 3
+  having sum(case status when 'matured' then sign * amount_cents else 0 end) <> 0
+      or sum(case status when 'paid' then sign * amount_cents else 0 end) <> 0
+      or sum(case status when 'matured' then sign else 0 end) <> 0;
   return null;
 end $$;
 create trigger commissions_roll_up_status after update on commissions
