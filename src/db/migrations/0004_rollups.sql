@@ -218,14 +218,14 @@ create trigger commissions_roll_up after insert on commissions for each row exec
 create function roll_up_commission_status() returns trigger language plpgsql as $$
 begin
   insert into rollup_deltas (app_id, affiliate_id, link_id, matured_cents, paid_cents, matured_count)
-  select app_id, affiliate_id, link_id, sum(case status when 'matured' then sign * amount_cents else 0 end),
-         sum(case status when 'paid' then sign * amount_cents else 0 end), sum(case status when 'matured' then sign else 0 end)
-    from (select app_id, affiliate_id, link_id, status, amount_cents, 1 as sign from changed
-          union all select app_id, affiliate_id, link_id, status, amount_cents, -1 from before) c
-   group by 1, 2, 3
-  having sum(case status when 'matured' then sign * amount_cents else 0 end) <> 0
-      or sum(case status when 'paid' then sign * amount_cents else 0 end) <> 0
-      or sum(case status when 'matured' then sign else 0 end) <> 0;
+  select *
+    from (select app_id, affiliate_id, link_id, sum(case status when 'matured' then sign * amount_cents else 0 end) as matured_cents,
+                 sum(case status when 'paid' then sign * amount_cents else 0 end) as paid_cents,
+                 sum(case status when 'matured' then sign else 0 end) as matured_count
+            from (select app_id, affiliate_id, link_id, status, amount_cents, 1 as sign from changed
+                  union all select app_id, affiliate_id, link_id, status, amount_cents, -1 from before) c
+           group by 1, 2, 3) d
+   where (d.matured_cents, d.paid_cents, d.matured_count) <> (0, 0, 0);
   return null;
 end $$;
 create trigger commissions_roll_up_status after update on commissions
