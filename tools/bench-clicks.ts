@@ -9,7 +9,7 @@ import { koaBody } from 'koa-body';
 import Koa from 'koa';
 import postgres from 'postgres';
 import { newId } from '../src/db/new-id.ts';
-import { createBenchApp, percentile, startBenchServer } from './bench-support.ts';
+import { createBenchApp, median, percentile, startBenchServer } from './bench-support.ts';
 
 /**
  * `npm run bench:clicks`: `POST /clicks` compared with an ordinary Koa handler that inserts one row, in turns in one run,
@@ -113,12 +113,6 @@ interface Round {
   readonly p99Ms: number;
   readonly walBytes: number;
 }
-
-const median = (values: readonly number[]) =>
-  percentile(
-    values.toSorted((a, b) => a - b),
-    0.5,
-  );
 
 async function main(): Promise<void> {
   const { service, backends, base, key, stop } = await startBenchServer();

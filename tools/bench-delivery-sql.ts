@@ -15,7 +15,7 @@ import { newId } from '../src/db/new-id.ts';
 import { connect } from '../src/db/sql.ts';
 import { putWebhookSecret, secretContext } from '../src/db/webhook-secrets.ts';
 import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
-import { percentile } from './bench-support.ts';
+import { median } from './bench-support.ts';
 import { NO_CALLBACKS } from './no-callbacks.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
 
@@ -252,18 +252,10 @@ async function measure(side: Side, count: number): Promise<Figures> {
   return {
     cpuMs: (cpuAfter - cpuBefore) / count,
     walBytes: (walAfter - walBefore) / count,
-    p50Ms: percentile(
-      times.toSorted((a, b) => a - b),
-      0.5,
-    ),
+    p50Ms: median(times),
   };
 }
 
-const medianOf = (values: readonly number[]) =>
-  percentile(
-    values.toSorted((a, b) => a - b),
-    0.5,
-  );
 const sides = { 'one hand-written statement': handWritten, 'the service': service };
 const rounds: Record<string, Figures[]> = {};
 for (const side of Object.values(sides)) await measure(side, Math.min(300, DELIVERIES));
@@ -273,19 +265,19 @@ for (let round = 0; round < ROUNDS; round += 1) {
   for (const [name, side] of Object.entries(sides))
     (rounds[name] ??= []).push(await measure(side, DELIVERIES));
 }
-const median = (name: string, figure: keyof Figures) =>
-  medianOf((rounds[name] ?? []).map((one) => one[figure]));
+const medianOf = (name: string, figure: keyof Figures) =>
+  median((rounds[name] ?? []).map((one) => one[figure]));
 for (const name of Object.keys(sides)) {
   process.stdout.write(
-    `${name.padEnd(28)} Postgres CPU ${median(name, 'cpuMs').toFixed(2)} ms, WAL ${median(name, 'walBytes').toFixed(0)} bytes, ` +
-      `p50 ${median(name, 'p50Ms').toFixed(2)} ms per delivery, ${IN_FLIGHT} in flight\n`,
+    `${name.padEnd(28)} Postgres CPU ${medianOf(name, 'cpuMs').toFixed(2)} ms, WAL ${medianOf(name, 'walBytes').toFixed(0)} bytes, ` +
+      `p50 ${medianOf(name, 'p50Ms').toFixed(2)} ms per delivery, ${IN_FLIGHT} in flight\n`,
   );
 }
 const ratios = (rounds['the service'] ?? []).map(
   (one, index) => one.cpuMs / (rounds['one hand-written statement']?.[index]?.cpuMs ?? Number.NaN),
 );
 process.stdout.write(
-  `ratio                        Postgres CPU × ${medianOf(ratios).toFixed(2)} (rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')})\n\n`,
+  `ratio                        Postgres CPU × ${median(ratios).toFixed(2)} (rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')})\n\n`,
 );
 
 const { rows } = await client.query<{

@@ -14,6 +14,14 @@ export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
+/** Returns the median of values in any order. NaN without values. */
+export function median(values: readonly number[]): number {
+  return percentile(
+    values.toSorted((a, b) => a - b),
+    0.5,
+  );
+}
+
 export interface BenchServer extends Pick<RunningServer, 'service' | 'backends'> {
   /** The address of the API. */
   readonly base: string;

@@ -22,7 +22,7 @@ import { connect } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { runServer } from '../src/server.ts';
 import { NO_CALLBACKS } from './no-callbacks.ts';
-import { createBenchApp, percentile, postPurchase } from './bench-support.ts';
+import { createBenchApp, median, percentile, postPurchase } from './bench-support.ts';
 
 const WARM_UP_REQUESTS = 200;
 const SEQUENTIAL_REQUESTS = 200;
@@ -40,12 +40,6 @@ interface Figures {
   /** Responses per second, measured until the last hold timer was started: the rate that can be sustained. */
   readonly sustainedPerSecond: number;
 }
-
-const median = (values: readonly number[]) =>
-  percentile(
-    values.toSorted((a, b) => a - b),
-    0.5,
-  );
 
 /** Posts `count` new signed purchases, `inFlight` at a time; every response must have a commission. */
 async function load(
