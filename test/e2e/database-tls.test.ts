@@ -4,18 +4,16 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { runAdmin } from '../../src/cli/admin.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { listenTo, notify } from '../../src/db/notifications.ts';
 import { connect } from '../../src/db/sql.ts';
-import { openDatabase } from '../../src/embedded/database.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import type { EmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { startChildService } from '../support/child-service.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
-import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { runOn } from '../support/postgres-admin.ts';
+import { runAdminIn } from '../support/run-admin.ts';
 import { startTestService, TEST_SECRETS_KEY } from '../support/service.ts';
 
 const run = promisify(execFile);
@@ -81,18 +79,8 @@ const variables = (options: Address) => ({
   SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
 });
 
-async function admin(environment: Record<string, string>, ...args: string[]) {
-  const config = readConfig(environment);
-  let [out, err] = ['', ''];
-  const status = await runAdmin([...args, '--json'], {
-    openDatabase: async (options) => await openDatabase(config, () => {}, options),
-    secretsKeys: noSecretsKeys,
-    findService: async () => null,
-    stdout: (text) => void (out += text),
-    stderr: (text) => void (err += text),
-  });
-  return { status, out, err };
-}
+const admin = async (environment: Record<string, string>, ...args: string[]) =>
+  await runAdminIn(environment, ...args, '--json');
 
 async function startOn(environment: Record<string, string>) {
   const { databaseUrl = '', migrationsDatabaseUrl } = readConfig(environment);

@@ -1,12 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { runAdmin } from '../../src/cli/admin.ts';
-import { readConfig } from '../../src/config/config.ts';
-import { openDatabase } from '../../src/embedded/database.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
-import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { createDatabase, inDatabase, runOn } from '../support/postgres-admin.ts';
+import { runAdminIn } from '../support/run-admin.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -66,20 +63,13 @@ test('the command line creates the schema with the role of the owner and works w
   await createDatabase(server, ofCommands);
   const url = inDatabase(server, ofCommands);
   await grantRows(url);
-  const config = readConfig({
+  const environment = {
     DATABASE_URL: restricted(url),
     MIGRATIONS_DATABASE_URL: url,
     SECRETS_KEY: randomBytes(32).toString('base64'),
-  });
+  };
   const admin = async (...args: string[]) => {
-    let [out, err] = ['', ''];
-    const status = await runAdmin([...args, '--json'], {
-      openDatabase: async (options) => await openDatabase(config, () => {}, options),
-      secretsKeys: noSecretsKeys,
-      findService: async () => null,
-      stdout: (text) => void (out += text),
-      stderr: (text) => void (err += text),
-    });
+    const { status, out, err } = await runAdminIn(environment, ...args, '--json');
     expect({ status, err }).toEqual({ status: 0, err: expect.any(String) });
     return JSON.parse(out) as unknown;
   };

@@ -1,33 +1,35 @@
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, test } from '@jest/globals';
-import { runAdmin } from '../../src/cli/admin.ts';
-import { noSecretsKeys } from '../support/no-secrets-keys.ts';
+import { runAdminIn } from '../support/run-admin.ts';
 import { readConfig } from '../../src/config/config.ts';
 import { prepareDataDir, writeServiceFile } from '../../src/embedded/data-dir.ts';
-import { openDatabase } from '../../src/embedded/database.ts';
 import { findService } from '../../src/embedded/find-service.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { cleanUp, query, temporaryFolder } from './helpers.ts';
 
 afterAll(cleanUp);
 
-async function run(dataDir: string, ...args: string[]) {
-  let [out, err] = ['', ''];
-  const status = await runAdmin(args, {
-    openDatabase: async (options) => await openDatabase(readConfig({ DATA_DIR: dataDir }), () => {}, options),
-    secretsKeys: noSecretsKeys,
-    findService: async () => null,
-    stdout: (text) => void (out += text),
-    stderr: (text) => void (err += text),
-  });
-  return { status, out, err };
-}
+const run = async (dataDir: string, ...args: string[]) => await runAdminIn({ DATA_DIR: dataDir }, ...args);
 
 async function admin(dataDir: string, ...args: string[]) {
   const { status, out, err } = await run(dataDir, ...args, '--json');
   expect({ status, err }).toEqual({ status: 0, err: expect.any(String) });
   return JSON.parse(out) as unknown;
+}
+
+/** Starts the database of a data folder and names this process as its service. */
+async function startDatabaseOfService(dataDir: string) {
+  const held = await prepareDataDir(dataDir);
+  const postgres = await startEmbeddedPostgres({ dataDir, durable: false });
+  await writeServiceFile(dataDir, {
+    pid: process.pid,
+    apiUrl: 'http://127.0.0.1:1',
+    databaseUrl: postgres.url,
+    migrationsDatabaseUrl: postgres.ownerUrl,
+    temporalAddress: '127.0.0.1:1',
+  });
+  return { held, postgres };
 }
 
 // @promise command-line-on-data-folder
@@ -37,15 +39,7 @@ test('the command line starts and sets up the database of the data folder, or us
   const listed = [expect.objectContaining(account as object)];
   expect(await admin(dataDir, 'accounts', 'list')).toEqual(listed);
 
-  const held = await prepareDataDir(dataDir);
-  const postgres = await startEmbeddedPostgres({ dataDir, durable: false });
-  await writeServiceFile(dataDir, {
-    pid: process.pid,
-    apiUrl: 'http://127.0.0.1:1',
-    databaseUrl: postgres.url,
-    migrationsDatabaseUrl: postgres.ownerUrl,
-    temporalAddress: '127.0.0.1:1',
-  });
+  const { held, postgres } = await startDatabaseOfService(dataDir);
   expect(await admin(dataDir, 'accounts', 'list')).toEqual(listed);
   expect(await query(postgres.url, 'select count(*)::int as n from accounts')).toEqual([{ n: 1 }]);
   await postgres.stop();
@@ -55,15 +49,7 @@ test('the command line starts and sets up the database of the data folder, or us
 // @promise embedded-restricted-role
 test('the command line fills a new embedded database from an archive, which the role of the service cannot do', async () => {
   const dataDir = await temporaryFolder();
-  const held = await prepareDataDir(dataDir);
-  const postgres = await startEmbeddedPostgres({ dataDir, durable: false });
-  await writeServiceFile(dataDir, {
-    pid: process.pid,
-    apiUrl: 'http://127.0.0.1:1',
-    databaseUrl: postgres.url,
-    migrationsDatabaseUrl: postgres.ownerUrl,
-    temporalAddress: '127.0.0.1:1',
-  });
+  const { held, postgres } = await startDatabaseOfService(dataDir);
   const account = await admin(dataDir, 'accounts', 'create', '--name', 'Ann');
   const archive = join(dataDir, 'archive');
   expect(await admin(dataDir, 'export', archive)).toMatchObject({ ok: true });
