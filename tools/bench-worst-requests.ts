@@ -23,7 +23,7 @@ import type { SentRequest, Target, WorstCase } from './worst-requests.ts';
  */
 const REQUESTS = Number(process.env['BENCH_REQUESTS'] ?? 16);
 /** The figure of a request is that of the batch that other work on the machine disturbed least. */
-const BATCHES = 5;
+const BATCHES = 9;
 const WARM_UP = 10;
 /** Measures only the routes that match this expression. */
 const ROUTES = new RegExp(process.env['BENCH_ROUTES'] ?? '');

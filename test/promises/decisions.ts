@@ -430,7 +430,7 @@ const OPERATION: readonly PromiseSection[] = [
       'content-encoding-415': '415 for a body with a `Content-Encoding`',
       'large-bodies-bounded':
         'the large bodies that are being received and verified take a bounded amount of memory',
-      'large-body-off-loop': 'the signature of a large body is computed in the thread pool',
+      'large-body-off-loop': 'the signature of a large body is computed in a thread of its own',
       'slow-request-408': 'a request that does not arrive in time is cut off',
       'connection-limits': 'connections are limited, for the process and for each address',
       'app-before-body': 'a webhook of an unknown app is refused before its body is read',

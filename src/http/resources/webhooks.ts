@@ -87,18 +87,21 @@ export const webhookRoutes = [
           },
         },
       ).finally(() => held.free());
-      const setupFields = setupFieldsOf(provider, held.body);
       if (result.kind === 'refused') await deps.rateLimits.count('refusals', sender);
       else deps.knownSenders.add(sender, now);
       switch (result.kind) {
         case 'done':
-          return { eventId: result.eventId, commissionId: result.commissionId, ...setupFields };
+          return {
+            eventId: result.eventId,
+            commissionId: result.commissionId,
+            ...setupFieldsOf(provider, held.body),
+          };
         case 'pending':
           return {
             eventId: result.eventId,
             commissionId: null,
             pending: true as const,
-            ...setupFields,
+            ...setupFieldsOf(provider, held.body),
           };
         case 'duplicate':
           return { duplicate: true as const };
