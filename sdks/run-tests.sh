@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-all=(node web)
+all=(node web react-native)
 required=()
 quick=false
 [[ ${CI:-} == true ]] && required=("${all[@]}")
@@ -20,6 +20,7 @@ done
 
 chromium=${CHROMIUM:-/usr/bin/chromium}
 has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
+has_react-native() { has_node; }
 has_web() { has_node && [[ -x $chromium ]]; }
 
 left_out=()

@@ -11,7 +11,8 @@ import { promisify } from 'node:util';
 
 const ROOT = new URL('../../', import.meta.url);
 
-async function freePort() {
+/** Returns a free loopback port. */
+export async function freePort() {
   const server = createServer();
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address();

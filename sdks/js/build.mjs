@@ -1,6 +1,7 @@
-// Builds every package: one ES module each, the script tag's file, and the type declarations. Prints the sizes.
+// Builds packages with their type declarations, and prints the sizes: `node build.mjs [NAME...]`. The default is every package of
+// this workspace. `react-native` needs the packages of its own lock file.
 import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync, rmSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 
@@ -10,44 +11,56 @@ const define = {
   VERSION: JSON.stringify(version),
   HOST: JSON.stringify(readFileSync('../HOST', 'utf8').trim()),
 };
+const browser = { platform: 'browser', target: 'es2022', minify: true };
 
-/** Bytes of the minified file after gzip. */
-const LIMITS = { 'web/dist/index.js': 4800, 'web/dist/tributary.js': 4900 };
+/** The files of each package: its source, esbuild's options, and the limit in bytes after gzip. */
+const PACKAGES = {
+  node: [
+    { source: 'index.ts', file: 'index.js', options: { platform: 'node', format: 'esm', target: 'node20' } },
+  ],
+  web: [
+    { source: 'index.ts', file: 'index.js', options: { ...browser, format: 'esm' }, limit: 4800 },
+    { source: 'script-tag.ts', file: 'tributary.js', options: { ...browser, format: 'iife' }, limit: 4900 },
+  ],
+  // CommonJS, because the jest of an app does not transform this package. Metro takes both.
+  'react-native': [
+    {
+      source: 'index.ts',
+      file: 'index.js',
+      options: {
+        platform: 'neutral',
+        format: 'cjs',
+        target: 'es2020',
+        minify: true,
+        external: ['react-native', '@react-native-async-storage/async-storage'],
+      },
+      limit: 5000,
+    },
+  ],
+};
 
-async function bundle(entry, outfile, options) {
-  await build({ entryPoints: [entry], outfile, bundle: true, define, legalComments: 'none', ...options });
-}
-
-for (const name of ['node', 'web']) {
+const given = process.argv.slice(2);
+for (const name of given.length > 0 ? given : ['node', 'web']) {
   rmSync(`${name}/dist`, { recursive: true, force: true });
   const stated = JSON.parse(readFileSync(`${name}/package.json`, 'utf8')).version;
   if (stated !== version)
     throw new Error(`${name}/package.json says ${stated}, and VERSION says ${version}.`);
-}
-await bundle('node/src/index.ts', 'node/dist/index.js', {
-  platform: 'node',
-  format: 'esm',
-  target: 'node20',
-});
-if (existsSync('web/src/index.ts')) {
-  const web = { platform: 'browser', target: 'es2022', minify: true };
-  await bundle('web/src/index.ts', 'web/dist/index.js', { ...web, format: 'esm' });
-  await bundle('web/src/script-tag.ts', 'web/dist/tributary.js', { ...web, format: 'iife' });
-}
-for (const name of ['node', 'web']) {
-  if (!existsSync(`${name}/src/index.ts`)) continue;
+  for (const { source, file, options, limit } of PACKAGES[name]) {
+    const outfile = `${name}/dist/${file}`;
+    const entryPoints = [`${name}/src/${source}`];
+    await build({ entryPoints, outfile, bundle: true, define, legalComments: 'none', ...options });
+    if (limit === undefined) continue;
+    const size = gzipSync(readFileSync(outfile), { level: 9 }).length;
+    console.log(`${outfile}: ${size} bytes gzip (limit ${limit})`);
+    if (size > limit) process.exitCode = 1;
+  }
+  const project = name === 'react-native' ? 'react-native/tsconfig.json' : `tsconfig.${name}.json`;
   execFileSync(
     'node_modules/.bin/tsc',
     [
       ...['--rootDir', '.', '--outDir', `${name}/dist/types`, '--declaration', '--emitDeclarationOnly'],
-      ...['-p', `tsconfig.${name}.json`],
+      ...['-p', project],
     ],
     { stdio: 'inherit' },
   );
-}
-for (const [file, limit] of Object.entries(LIMITS)) {
-  if (!existsSync(file)) continue;
-  const size = gzipSync(readFileSync(file), { level: 9 }).length;
-  console.log(`${file}: ${size} bytes gzip (limit ${limit})`);
-  if (size > limit) process.exitCode = 1;
 }

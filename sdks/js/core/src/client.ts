@@ -65,6 +65,8 @@ export interface Client {
   setEnabled(enabled: boolean): void;
   /** Whether something is not delivered yet. */
   isWaiting(): boolean;
+  /** Resolves when everything is stored. */
+  saved(): Promise<void>;
   /** Resolves when nothing is being sent and everything is stored. */
   idle(): Promise<void>;
 }
@@ -417,6 +419,7 @@ export function createClient(
       const { touches, users } = read();
       return touches.length > 0 || users.some(({ status }) => status === 'pending');
     },
+    saved: () => saved,
     idle: async () => {
       await result(() => undefined);
       await saved;

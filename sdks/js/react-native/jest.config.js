@@ -1,0 +1,11 @@
+// Every test runs with the native modules of iOS and with those of Android.
+const project = (platform) => ({
+  preset: 'react-native',
+  displayName: platform,
+  haste: { defaultPlatform: platform, platforms: ['android', 'ios', 'native'] },
+  testEnvironment: './test/environment.js',
+  testMatch: ['**/test/*.test.js'],
+  transform: { '\\.(js|tsx?)$': ['babel-jest', { presets: ['module:@react-native/babel-preset'] }] },
+});
+
+module.exports = { projects: [project('ios'), project('android')] };

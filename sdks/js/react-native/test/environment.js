@@ -1,0 +1,13 @@
+// React Native's own environment, with the conformance kit, which is written in ES modules and runs outside of it.
+const ReactNativeEnvironment = require('react-native/jest/react-native-env.js');
+
+const CONFORMANCE = '../../../conformance';
+
+module.exports = class extends ReactNativeEnvironment {
+  async setup() {
+    await super.setup();
+    const modules = ['play', 'server', 'fake-clock', 'service'];
+    const loaded = await Promise.all(modules.map((name) => import(`${CONFORMANCE}/${name}.mjs`)));
+    this.global.kit = { ...Object.assign({}, ...loaded), fetch, setTimeout, clearTimeout };
+  }
+};
