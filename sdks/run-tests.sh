@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-all=(node web react-native)
+all=(node web react-native kotlin)
 required=()
 quick=false
 [[ ${CI:-} == true ]] && required=("${all[@]}")
@@ -22,6 +22,14 @@ chromium=${CHROMIUM:-/usr/bin/chromium}
 has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
 has_react-native() { has_node; }
 has_web() { has_node && [[ -x $chromium ]]; }
+has_kotlin() { has_node && command -v mvn >/dev/null && command -v javac >/dev/null; }
+
+# An SDK outside the npm workspace has functions of its own.
+test_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=warn verify); }
+e2e_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Pe2e verify); }
+run() {
+  if declare -F "$1_$2" >/dev/null; then "$1_$2"; else (cd js && npm run -s "$3:$2"); fi
+}
 
 left_out=()
 names=()
@@ -30,7 +38,7 @@ for name in "${all[@]}"; do
 done
 for name in ${left_out[@]+"${left_out[@]}"}; do
   if [[ " ${required[*]-} " == *" $name "* ]]; then
-    echo "The toolchain of the SDK \"$name\" is missing (web needs Chromium at $chromium)." >&2
+    echo "The toolchain of the SDK \"$name\" is missing (web needs Chromium at $chromium, kotlin needs Maven and a JDK)." >&2
     exit 1
   fi
 done
@@ -40,7 +48,7 @@ if ((${#names[@]} > 0)); then
 fi
 for name in ${names[@]+"${names[@]}"}; do
   echo "--- $name"
-  (cd js && npm run -s "test:$name")
+  run test "$name" test
 done
 if [[ $quick == false ]]; then
   if [[ ! -f ../dist/src/main.js ]]; then
@@ -49,7 +57,7 @@ if [[ $quick == false ]]; then
   fi
   for name in ${names[@]+"${names[@]}"}; do
     echo "--- $name, end to end"
-    (cd js && npm run -s "test:e2e:$name")
+    run e2e "$name" test:e2e
   done
   echo "--- scripted answers and the service"
   node conformance/verify-real.mjs

@@ -1,0 +1,75 @@
+package dev.tributary
+
+import android.content.Context
+import android.net.Uri
+import kotlin.coroutines.resume
+import kotlin.coroutines.suspendCoroutine
+
+/**
+ * Attributes the installation and the purchases of its users to affiliates. Nothing throws or blocks. Results come on the
+ * main thread. The `await` variants suspend until the result is known.
+ */
+public object Tributary {
+    @Volatile internal var installation: Installation = Installation(AndroidPlatform())
+
+    private val sdk get() = installation.sdk
+
+    /**
+     * Starts the SDK. Call it in `Application.onCreate`. The key and the base address default to the manifest's `meta-data`
+     * `dev.tributary.API_KEY` and `dev.tributary.API_BASE_URL`. Returns false, and logs one line, if one is missing.
+     */
+    @JvmStatic
+    @JvmOverloads
+    public fun start(context: Context, apiKey: String? = null, options: TributaryOptions = TributaryOptions()): Boolean =
+        installation.start(context, apiKey, options)
+
+    /** Binds the app's user id to the attribution. True once it is bound. */
+    @JvmStatic
+    @JvmOverloads
+    public fun identify(userId: String, signature: String? = null, onResult: ResultCallback? = null) {
+        sdk.identify(userId, signature, onResult)
+    }
+
+    /** Binds the app's user id to the attribution. True once it is bound. */
+    public suspend fun awaitIdentify(userId: String, signature: String? = null): Boolean =
+        await { identify(userId, signature, it) }
+
+    /** Takes the referral of an address (`claim_token`, `via`), such as the one of an intent. True if the service accepted it. */
+    @JvmStatic
+    @JvmOverloads
+    public fun attribute(url: Uri?, onResult: ResultCallback? = null) {
+        sdk.attribute(url?.toString().orEmpty(), onResult)
+    }
+
+    /** Takes the referral of an address (`claim_token`, `via`), such as the one of an intent. True if the service accepted it. */
+    public suspend fun awaitAttribute(url: Uri?): Boolean = await { attribute(url, it) }
+
+    /** Takes a code that a user entered. True if the service knows the code. */
+    @JvmStatic
+    @JvmOverloads
+    public fun applyCode(code: String, onResult: ResultCallback? = null) {
+        sdk.applyCode(code, onResult)
+    }
+
+    /** Takes a code that a user entered. True if the service knows the code. */
+    public suspend fun awaitApplyCode(code: String): Boolean = await { applyCode(code, it) }
+
+    /** Returns the affiliate, or null if there is none or the state is not read yet. */
+    @JvmStatic
+    public fun attributedAffiliateId(): String? = sdk.attributedAffiliateId()
+
+    /** Deletes everything that is stored. */
+    @JvmStatic
+    public fun reset() {
+        sdk.reset()
+    }
+
+    /** Deletes everything and sends nothing until it is enabled again. */
+    @JvmStatic
+    public fun setEnabled(enabled: Boolean) {
+        sdk.setEnabled(enabled)
+    }
+
+    private suspend fun await(call: (ResultCallback) -> Unit): Boolean =
+        suspendCoroutine { continuation -> call { continuation.resume(it) } }
+}

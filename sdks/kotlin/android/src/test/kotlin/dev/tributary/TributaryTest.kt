@@ -1,0 +1,155 @@
+package dev.tributary
+
+import android.app.Application
+import android.net.Uri
+import android.os.Bundle
+import android.os.Looper
+import com.sun.net.httpserver.HttpServer
+import org.junit.After
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertFalse
+import org.junit.Assert.assertNull
+import org.junit.Assert.assertSame
+import org.junit.Assert.assertTrue
+import org.junit.Before
+import org.junit.Test
+import org.junit.runner.RunWith
+import org.robolectric.RobolectricTestRunner
+import org.robolectric.RuntimeEnvironment
+import org.robolectric.Shadows.shadowOf
+import org.robolectric.annotation.Config
+import org.robolectric.shadows.ShadowLooper
+import org.robolectric.shadows.ShadowLog
+import java.io.File
+import java.net.InetSocketAddress
+import java.util.concurrent.LinkedBlockingQueue
+import kotlin.coroutines.Continuation
+import kotlin.coroutines.EmptyCoroutineContext
+import kotlin.coroutines.startCoroutine
+
+/** The object `Tributary` with its own clock and threads. */
+@RunWith(RobolectricTestRunner::class)
+@Config(sdk = [34])
+class TributaryTest {
+    private val app: Application get() = RuntimeEnvironment.getApplication()
+    private val server = HttpServer.create(InetSocketAddress("127.0.0.1", 0), 0)
+    private val bodies = LinkedBlockingQueue<String>()
+    private val url get() = "http://127.0.0.1:${server.address.port}"
+
+    @Before
+    fun begin() {
+        server.createContext("/sdk/") { exchange ->
+            bodies.put(exchange.requestBody.reader().readText())
+            val bytes = """{"attributionId":"att_1","affiliateId":"aff_1"}""".toByteArray()
+            exchange.sendResponseHeaders(200, bytes.size.toLong())
+            exchange.responseBody.use { it.write(bytes) }
+        }
+        server.start()
+        FakePlay.install(app, null)
+        newProcess()
+    }
+
+    @After
+    fun end() = server.stop(0)
+
+    private fun newProcess() {
+        Tributary.installation = Installation(AndroidPlatform())
+    }
+
+    /** Runs the main thread until the condition holds. */
+    private fun await(what: String, condition: () -> Boolean) {
+        val endAt = System.nanoTime() + 10_000_000_000
+        while (!condition()) {
+            assertTrue("$what did not happen", System.nanoTime() < endAt)
+            ShadowLooper.idleMainLooper()
+            Thread.sleep(1)
+        }
+    }
+
+    private fun identify(userId: String): Boolean {
+        var result: Boolean? = null
+        Tributary.identify(userId) { result = it }
+        await("The result of identify") { result != null }
+        return result == true
+    }
+
+    private fun start(options: TributaryOptions = TributaryOptions(url, deferredMatch = false)): Boolean =
+        Tributary.start(app, "pk_live_test", options)
+
+    @Test
+    fun `the key and the base address come from the manifest`() {
+        assertFalse(Tributary.start(app))
+        val info = shadowOf(app.packageManager).getInternalMutablePackageInfo(app.packageName)
+        info.applicationInfo?.metaData = Bundle().apply {
+            putString("dev.tributary.API_KEY", "pk_live_test")
+            putString("dev.tributary.API_BASE_URL", url)
+        }
+        assertTrue(Tributary.start(app, options = TributaryOptions(deferredMatch = false)))
+        assertTrue(identify("u"))
+    }
+
+    @Test
+    fun `a start without a key logs one line`() {
+        assertFalse(Tributary.start(app, options = TributaryOptions(url)))
+        assertEquals(
+            listOf("No SDK key: set apiKey to the key of your app (pk_live_…). Nothing is sent."),
+            ShadowLog.getLogsForTag("tributary").map { it.msg },
+        )
+    }
+
+    @Test
+    fun `results and onAttribution come on the main thread`() {
+        val threads = LinkedBlockingQueue<Thread>()
+        start(TributaryOptions(url, deferredMatch = false, onAttribution = { threads.put(Thread.currentThread()) }))
+        Tributary.applyCode("SPRING") { threads.put(Thread.currentThread()) }
+        await("Both callbacks") { threads.size == 2 }
+        for (thread in threads) assertSame(Looper.getMainLooper().thread, thread)
+    }
+
+    @Test
+    fun `the await variants suspend until the result is known`() {
+        start()
+        var result: Result<Boolean>? = null
+        suspend { Tributary.awaitApplyCode("SPRING") && Tributary.awaitAttribute(Uri.parse("app://x/?via=SPRING")) && Tributary.awaitIdentify("u") }
+            .startCoroutine(Continuation(EmptyCoroutineContext) { result = it })
+        await("The end of the coroutine") { result != null }
+        assertEquals(Result.success(true), result)
+    }
+
+    @Test
+    fun `an intent without an address is no referral`() {
+        start()
+        var result: Boolean? = null
+        Tributary.attribute(null) { result = it }
+        await("The result of attribute") { result != null }
+        assertEquals(false, result)
+        assertTrue(bodies.isEmpty())
+    }
+
+    @Test
+    fun `a deferred match is asked for unless it is turned off`() {
+        start(TributaryOptions(url))
+        assertTrue(identify("u"))
+        assertTrue("\"deferred\":true" in bodies.take())
+        assertTrue("\"customerUserId\":\"u\"" in bodies.take())
+    }
+
+    @Test
+    fun `the state is in the folder that is not backed up`() {
+        start()
+        identify("u")
+        assertTrue("\"aff_1\"" in File(app.noBackupFilesDir, "tributary.json").readText())
+        newProcess()
+        start()
+        await("The stored affiliate") { Tributary.attributedAffiliateId() == "aff_1" }
+        Tributary.reset()
+        assertNull(Tributary.attributedAffiliateId())
+    }
+
+    @Test
+    fun `an app without the permission to watch the network is started`() {
+        shadowOf(app).denyPermissions("android.permission.ACCESS_NETWORK_STATE")
+        assertTrue(start())
+        assertTrue(identify("u"))
+    }
+}

@@ -1,0 +1,97 @@
+package dev.tributary
+
+import java.text.ParseException
+import java.text.SimpleDateFormat
+import java.util.Locale
+import java.util.TimeZone
+
+/** What an answer means for the request. */
+internal sealed class Answer {
+    /** The service took the request, or refused it for good. */
+    class Verdict(
+        val isSuccess: Boolean,
+        /** The attribution or the problem document of the service. `attributionId` is null if there is no attribution. */
+        private val body: Map<*, *>,
+        private val clockErrorMs: Long,
+    ) : Answer() {
+        val isAttributed get() = isSuccess && body["attributionId"] is String
+        val affiliateId get() = body["affiliateId"] as? String
+        val isUnknownCode get() = body["touch"] == "unknown"
+        val code get() = body["code"] as? String
+
+        /**
+         * Returns by how much the device's clock is behind the service, ms, if that may be why the service refused the
+         * request: the 400 names this field. Otherwise 0.
+         */
+        fun clockErrorOf(field: String): Long {
+            val errors = body["errors"] as? List<*> ?: return 0
+            return if (errors.any { (it as? Map<*, *>)?.get("path") == field }) clockErrorMs else 0
+        }
+
+        override fun toString(): String = "${if (isSuccess) "ok" else "refused"} ${Json.write(body)}"
+    }
+
+    /** The key or the host is wrong: nothing can be delivered. */
+    class Misconfigured(val status: Int) : Answer() {
+        override fun toString(): String = "misconfigured $status"
+    }
+
+    /** No answer of the service. `afterMs` is what `Retry-After` says, else 0. */
+    class Failed(private val reason: Any?, val afterMs: Long = 0) : Answer() {
+        override fun toString(): String = "failed $reason"
+    }
+
+    companion object {
+        private const val CLOCK_TOLERANCE_MS = 60_000L
+        private val FINAL = setOf(400, 409, 413, 422)
+        private val UNATTRIBUTED = setOf("no_attributable_click", "no_attribution")
+        private val BAD_SIGNATURE = setOf("signature_required", "invalid_signature")
+        private val DIGITS = Regex("[0-9]+")
+
+        /** Returns the meaning of a response that came at this time. */
+        fun of(response: HttpResponse, now: Long): Answer {
+            val status = response.status
+            val body = parse(response.text)
+            val code = body["code"]
+            val error = (instant(response.date) ?: now) - now
+            val clockErrorMs = if (status == 400 && Math.abs(error) > CLOCK_TOLERANCE_MS) error else 0
+            val id = body["attributionId"]
+            val isSuccess = status == 200 && "attributionId" in body && (id == null || id is String)
+            val isFinal = status in FINAL ||
+                (status == 404 && code in UNATTRIBUTED) ||
+                ((status == 401 || status == 403) && code in BAD_SIGNATURE)
+            return when {
+                isSuccess || isFinal -> Verdict(isSuccess, body, clockErrorMs)
+                status == 401 || status == 403 || status == 404 -> Misconfigured(status)
+                else -> Failed(status, retryAfter(response.retryAfter, now))
+            }
+        }
+
+        private fun parse(text: String): Map<*, *> = try {
+            Json.parse(text) as? Map<*, *> ?: emptyMap<String, Any?>()
+        } catch (_: IllegalArgumentException) {
+            emptyMap<String, Any?>()
+        }
+
+        /** Returns the delay that `Retry-After` asks for in seconds or as a date, ms. */
+        private fun retryAfter(value: String?, now: Long): Long {
+            val ms = when {
+                value == null -> 0
+                DIGITS.matches(value) -> (value.toDouble() * 1000).toLong()
+                else -> (instant(value) ?: now) - now
+            }
+            return ms.coerceIn(0, State.DAY_MS)
+        }
+
+        /** Returns the instant of an HTTP date, epoch ms, or null if it is none. */
+        private fun instant(text: String?): Long? {
+            val format = SimpleDateFormat("EEE, dd MMM yyyy HH:mm:ss zzz", Locale.US)
+            format.timeZone = TimeZone.getTimeZone("GMT")
+            return try {
+                text?.let(format::parse)?.time
+            } catch (_: ParseException) {
+                null
+            }
+        }
+    }
+}

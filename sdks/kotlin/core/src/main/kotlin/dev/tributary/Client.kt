@@ -1,0 +1,378 @@
+package dev.tributary
+
+/** What a client works with. */
+internal class Settings(
+    val apiKey: String,
+    /** The base address of the service, without a slash at its end. */
+    val host: String,
+    val storage: Storage,
+    val deferredMatch: Boolean,
+    val log: Log,
+    /** Called on the SDK's thread when the affiliate changes. */
+    val onAffiliate: (affiliateId: String?) -> Unit,
+)
+
+/**
+ * Delivers the referrals and users of one installation, one request at a time. The rules are those of SPEC.md. Runs on the
+ * SDK's thread only.
+ */
+internal class Client(private val platform: Platform, private val settings: Settings, awaitsReferrer: Boolean) {
+    /** A request in flight. */
+    private class Request {
+        var cancelTimeout: Cancel? = null
+        var cancelPost: Cancel? = null
+
+        fun cancel() {
+            cancelTimeout?.cancel()
+            cancelPost?.cancel()
+        }
+    }
+
+    /** A call that waits for its result; `get` returns null while there is none. */
+    private class Waiter(val get: () -> Boolean?, val onResult: (Boolean) -> Unit)
+
+    private sealed class Job {
+        object Pause : Job()
+
+        /** A request to send next. A deferred match has neither a touch nor a user. */
+        class Send(val touch: Touch? = null, val user: User? = null) : Job()
+    }
+
+    private val log = settings.log
+
+    /** False if the storage failed: it may hold a state that must not be overwritten. */
+    private var isStorageUsable = true
+    private var state = load()
+    private var deferredMatch = settings.deferredMatch
+    private var isDelayOver = false
+    private var isReferrerAwaited = awaitsReferrer && state.enabled
+
+    /** False after a reset: the app store speaks of the person who installed the app. */
+    private var isReferrerWanted = true
+    private var isMisconfigured = false
+    private var isHeld = false
+    private var failures = 0
+    private var request: Request? = null
+
+    /** Whether the next request waits for the referrer or for the time of the deferred match. */
+    private var isPausing = false
+    private var cancelRetry: Cancel? = null
+    private var waiters: List<Waiter> = emptyList()
+
+    val isEnabled get() = state.enabled
+
+    init {
+        settings.onAffiliate(state.affiliateId)
+        if (deferredMatch) platform.after(DEFERRED_DELAY_MS) { resumeAfter { isDelayOver = true } }
+        if (isReferrerAwaited) platform.after(REFERRER_DELAY_MS) { resumeAfter { isReferrerAwaited = false } }
+    }
+
+    /** Makes the calls that came before the start, and begins to deliver. */
+    fun start(calls: List<(Client) -> Unit>) {
+        if (state.enabled) save()
+        isMisconfigured = false
+        // Nothing is sent until every call is queued: touches go first, and an opt-out holds for this start.
+        isHeld = true
+        for (call in calls) call(this)
+        isHeld = false
+        retry()
+    }
+
+    /** Tries again at once: the device is connected again, or the app is back in the foreground. */
+    fun retry() {
+        failures = 0
+        flush()
+    }
+
+    /** Takes what the app store says about the installation. Returns whether it need not be asked again. */
+    fun referrerAnswered(referral: Referral?): Boolean {
+        if (!isReferrerWanted) return true
+        if (referral != null) addTouch(referral)
+        isReferrerAwaited = false
+        flush()
+        return isStorageUsable
+    }
+
+    fun identify(userId: String, signature: String?, onResult: (Boolean) -> Unit) {
+        if (userId.isEmpty() || userId.length > MAX_USER_ID_LENGTH) {
+            log.warn("identify: the user id must be a text of 1 to 512 characters.")
+            return onResult(false)
+        }
+        if (!state.enabled) return onResult(false)
+        val known = state.users.find { it.id == userId }
+        if (known?.status == Status.BOUND) return onResult(true)
+        val isNew = known == null || known.signature != signature
+        if (!isNew && known?.status == Status.UNATTRIBUTED) return onResult(false)
+        if (isNew) {
+            val user = User(userId, signature, platform.now())
+            state.users = (state.users.filter { it.id != userId } + user).takeLast(State.MAX_WAITING)
+            save()
+        }
+        deliver(isNew)
+        await(onResult) {
+            when (state.users.find { it.id == userId }?.status) {
+                Status.PENDING -> null
+                Status.BOUND -> true
+                else -> false
+            }
+        }
+    }
+
+    /** Delivers a referral. A referral that was refused is asked for again only if a user enters it. */
+    fun refer(referral: Referral?, isEntered: Boolean, onResult: (Boolean) -> Unit) {
+        if (referral == null || !state.enabled) return onResult(false)
+        val identity = referral.identity
+        if (isEntered && state.answerTo(identity) == false)
+            state.answered = state.answered.filter { it.identity != identity }
+        deliver(addTouch(referral))
+        await(onResult) {
+            if (state.touches.any { it.identity == identity }) null else state.answerTo(identity) ?: false
+        }
+    }
+
+    fun reset() {
+        if (state.enabled) replaceState(true)
+    }
+
+    fun setEnabled(enabled: Boolean) {
+        if (state.enabled != enabled) replaceState(enabled)
+    }
+
+    private fun emptyState(enabled: Boolean) =
+        State(settings.host, enabled, if (enabled) platform.newId() else "", platform.now())
+
+    private fun load(): State {
+        val text = try {
+            settings.storage.read()
+        } catch (error: Exception) {
+            isStorageUsable = false
+            log.debug { "The storage cannot be read. The state lives in memory only: $error" }
+            null
+        }
+        return text?.let { State.parse(it, settings.host) { emptyState(false) } } ?: emptyState(true)
+    }
+
+    private fun save() {
+        store(state.write())
+    }
+
+    private fun store(text: String?) {
+        if (!isStorageUsable) return
+        try {
+            if (text == null) settings.storage.delete() else settings.storage.write(text)
+        } catch (error: Exception) {
+            isStorageUsable = false
+            log.debug { "The storage cannot be written. The state lives in memory only: $error" }
+        }
+    }
+
+    private fun replaceState(enabled: Boolean) {
+        deferredMatch = false
+        isReferrerAwaited = false
+        isReferrerWanted = false
+        isPausing = false
+        request?.cancel()
+        request = null
+        cancelRetry?.cancel()
+        cancelRetry = null
+        failures = 0
+        state = emptyState(enabled)
+        store(if (enabled) null else state.write())
+        settings.onAffiliate(null)
+        settle()
+    }
+
+    /** Returns whether the touch is new. */
+    private fun addTouch(referral: Referral): Boolean {
+        val identity = referral.identity
+        if (state.touches.any { it.identity == identity } || state.answerTo(identity) != null) return false
+        state.touches = (state.touches + Touch(referral, platform.now())).takeLast(State.MAX_WAITING)
+        save()
+        return true
+    }
+
+    /** Delivers what a call added. A call that added nothing does not shorten the wait after a failure. */
+    private fun deliver(isNew: Boolean) {
+        if (isNew || cancelRetry == null) flush()
+    }
+
+    private fun flush() {
+        cancelRetry?.cancel()
+        cancelRetry = null
+        if (request == null && !isHeld) next()
+    }
+
+    private fun resumeAfter(change: () -> Unit) {
+        change()
+        if (isPausing) next()
+    }
+
+    private fun retryAfter(ms: Long) {
+        cancelRetry?.cancel()
+        cancelRetry = platform.after(ms) {
+            cancelRetry = null
+            flush()
+        }
+    }
+
+    /** Sends the next request if there is one. */
+    private fun next() {
+        val job = nextJob()
+        isPausing = job === Job.Pause
+        if (job is Job.Send) perform(job)
+        settle()
+    }
+
+    private fun nextJob(): Job? {
+        val now = platform.now()
+        if (!state.enabled || isMisconfigured) return null
+        state.dropExpired(now)
+        val user = state.users.find { it.status == Status.PENDING }
+        val touch = state.touches.firstOrNull()
+        val needsDeferred = deferredMatch &&
+            !state.isDeferredAnswered &&
+            state.affiliateId == null &&
+            state.answered.isEmpty() &&
+            now - state.firstOpenAt <= State.DAY_MS
+        if (touch == null && !needsDeferred && user == null) return null
+        val pause = state.notBefore - now
+        if (pause in 1..State.DAY_MS) {
+            retryAfter(pause)
+            return null
+        }
+        return when {
+            touch != null -> Job.Send(touch)
+            isReferrerAwaited || (needsDeferred && !isDelayOver) -> Job.Pause
+            needsDeferred -> Job.Send()
+            else -> Job.Send(user = user)
+        }
+    }
+
+    private fun perform(job: Job.Send) {
+        val (touch, user) = job.touch to job.user
+        val path = if (user == null) "install" else "identify"
+        val common = fields("deviceId" to state.deviceId, "acceptUnattributed" to true, "sdk" to "${platform.name}/$VERSION")
+        val body = common + if (user != null) {
+            fields("customerUserId" to user.id, "identifiedAt" to user.at, "signature" to user.signature)
+        } else {
+            fields(
+                "firstOpenAt" to state.firstOpenAt,
+                "claimToken" to touch?.referral?.claimToken,
+                "affiliateCode" to touch?.referral?.code,
+                "deferred" to if (touch == null) true else null,
+            )
+        }
+        val current = Request()
+        request = current
+        current.cancelTimeout = platform.after(HttpPost.TIMEOUT_MS.toLong()) {
+            current.cancelPost?.cancel()
+            onAnswer(current, job, path) { Answer.Failed("time-out") }
+        }
+        current.cancelPost = platform.post("${settings.host}/sdk/$path", settings.apiKey, Json.write(body)) { result ->
+            platform.execute {
+                onAnswer(current, job, path) {
+                    result.fold({ Answer.of(it, platform.now()) }, { Answer.Failed(it) })
+                }
+            }
+        }
+    }
+
+    private fun onAnswer(current: Request, job: Job.Send, path: String, read: () -> Answer) {
+        // An answer after a reset counts for nothing.
+        if (request !== current) return
+        request = null
+        current.cancelTimeout?.cancel()
+        val answer = read()
+        log.debug { "$path: $answer" }
+        when (answer) {
+            is Answer.Verdict -> {
+                failures = 0
+                if (job.user != null) applyToUser(job.user, answer) else applyToTouch(job.touch, answer)
+                save()
+                next()
+            }
+            is Answer.Misconfigured -> {
+                isMisconfigured = true
+                log.warn(
+                    "The service answered ${answer.status}. Check the SDK key and the base address. " +
+                        "Nothing is sent until the next start.",
+                )
+                settle()
+            }
+            is Answer.Failed -> {
+                failures += 1
+                if (answer.afterMs > 0) {
+                    state.notBefore = platform.now() + answer.afterMs
+                    save()
+                }
+                if (failures < TRIES) {
+                    val backoff = Math.min(1000L shl failures, LONGEST_BACKOFF_MS)
+                    retryAfter(Math.max((backoff * (0.5 + platform.random() / 2)).toLong(), answer.afterMs))
+                }
+                settle()
+            }
+        }
+    }
+
+    private fun applyToTouch(touch: Touch?, answer: Answer.Verdict) {
+        val clockErrorMs = answer.clockErrorOf("firstOpenAt")
+        if (clockErrorMs != 0L && !state.isFirstOpenCorrected) {
+            state.firstOpenAt += clockErrorMs
+            state.isFirstOpenCorrected = true
+        } else if (touch != null) {
+            state.answer(touch, answer.isAttributed && !answer.isUnknownCode)
+        } else {
+            state.isDeferredAnswered = true
+        }
+        if (!answer.isAttributed) return
+        for (user in state.users) if (user.status == Status.UNATTRIBUTED) user.status = Status.PENDING
+        attributed(answer.affiliateId)
+    }
+
+    private fun applyToUser(sent: User, answer: Answer.Verdict) {
+        val user = state.users.find { it.id == sent.id } ?: return
+        val clockErrorMs = answer.clockErrorOf("identifiedAt")
+        if (clockErrorMs != 0L && !user.isCorrected) {
+            user.at += clockErrorMs
+            user.isCorrected = true
+        } else if (answer.isAttributed) {
+            user.status = Status.BOUND
+            // The device keeps its own attribution.
+            if (state.affiliateId == null) attributed(answer.affiliateId)
+        } else if (answer.isSuccess || answer.code == "no_attribution") {
+            user.status = Status.UNATTRIBUTED
+        } else {
+            state.users = state.users.filter { it !== user }
+            log.warn("identify: the service refused the user id (${answer.code}).")
+        }
+    }
+
+    private fun attributed(affiliateId: String?) {
+        if (affiliateId == null || state.affiliateId == affiliateId) return
+        state.affiliateId = affiliateId
+        settings.onAffiliate(affiliateId)
+    }
+
+    /** Passes on the result as soon as there is one, or false if nothing more is being sent. */
+    private fun await(onResult: (Boolean) -> Unit, get: () -> Boolean?) {
+        waiters = waiters + Waiter(get, onResult)
+        settle()
+    }
+
+    private fun settle() {
+        val isRunning = request != null || isPausing
+        waiters = waiters.filter { waiter ->
+            val result = waiter.get() ?: if (isRunning) null else false
+            if (result != null) waiter.onResult(result)
+            result == null
+        }
+    }
+
+    private companion object {
+        const val TRIES = 6
+        const val LONGEST_BACKOFF_MS = 60_000L
+        const val DEFERRED_DELAY_MS = 2_000L
+        const val REFERRER_DELAY_MS = 5_000L
+        const val MAX_USER_ID_LENGTH = 512
+    }
+}

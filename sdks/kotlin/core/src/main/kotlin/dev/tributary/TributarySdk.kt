@@ -1,0 +1,160 @@
+package dev.tributary
+
+import java.util.concurrent.atomic.AtomicInteger
+
+/**
+ * The calls of one installation. Nothing throws or blocks. Android apps use the object `Tributary`, which has an instance of
+ * this class.
+ */
+public class TributarySdk(private val platform: Platform) {
+    private var log = Log(platform, TributaryOptions())
+    private var isStarted = false
+    private var earlyCalls: List<(Client) -> Unit> = emptyList()
+
+    /** Set and used on the SDK's thread. */
+    private var client: Client? = null
+
+    @Volatile private var affiliateId: String? = null
+
+    /** How many deletions were asked for and not made yet. The affiliate is null meanwhile. */
+    private val deletions = AtomicInteger()
+
+    /**
+     * Starts the SDK. Returns false, and logs one line, without a key or a base address. A second call delivers what waits.
+     */
+    @Synchronized
+    public fun start(apiKey: String?, options: TributaryOptions, environment: Environment): Boolean {
+        if (isStarted) {
+            run { client?.start(emptyList()) }
+            return true
+        }
+        log = Log(platform, options)
+        val key = (apiKey ?: environment.apiKey).orEmpty()
+        val host = (options.apiBaseUrl ?: environment.apiBaseUrl).orEmpty().ifEmpty { HOST }.trim().trimEnd('/')
+        val problem = when {
+            !ADDRESS.containsMatchIn(host) -> "No base address: set apiBaseUrl to the http or https address of your service."
+            key.isEmpty() -> "No SDK key: set apiKey to the key of your app (pk_live_…)."
+            else -> null
+        }
+        if (problem != null) {
+            log.warn("$problem Nothing is sent.")
+            return false
+        }
+        val storage = options.storage ?: environment.storage
+        val deferredMatch = options.deferredMatch ?: environment.deferredMatch
+        val settings = Settings(key, host, storage, deferredMatch, log, publish(options))
+        val calls = earlyCalls
+        earlyCalls = emptyList()
+        isStarted = true
+        run { launch(settings, environment.referrer, calls) }
+        return true
+    }
+
+    /** Binds the app's user id to the attribution. True once it is bound. */
+    @JvmOverloads
+    public fun identify(userId: String, signature: String? = null, onResult: ResultCallback? = null) {
+        call(onResult) { client, end -> client.identify(userId, signature, end) }
+    }
+
+    /** Takes the referral of an address (`claim_token`, `via`). True if the service accepted it. */
+    @JvmOverloads
+    public fun attribute(url: String, onResult: ResultCallback? = null) {
+        call(onResult) { client, end -> client.refer(Referral.from(url), false, end) }
+    }
+
+    /** Takes a code that a user entered. True if the service knows the code. */
+    @JvmOverloads
+    public fun applyCode(code: String, onResult: ResultCallback? = null) {
+        call(onResult) { client, end -> client.refer(Referral.of(null, code), true, end) }
+    }
+
+    /** Returns the affiliate, or null if there is none or the state is not read yet. */
+    public fun attributedAffiliateId(): String? = if (deletions.get() > 0) null else affiliateId
+
+    /** Deletes everything that is stored. */
+    public fun reset() {
+        delete { it.reset() }
+    }
+
+    /** Deletes everything and sends nothing until it is enabled again. */
+    public fun setEnabled(enabled: Boolean) {
+        if (enabled) call(null) { client, _ -> client.setEnabled(true) } else delete { it.setEnabled(false) }
+    }
+
+    /** Tries again at once: the device is connected again, or the app is back in the foreground. */
+    public fun retry() {
+        if (synchronized(this) { isStarted }) run { client?.retry() }
+    }
+
+    private fun launch(settings: Settings, source: ReferrerSource?, calls: List<(Client) -> Unit>) {
+        val referrer = source?.takeIf { it.isPending() }
+        val started = Client(platform, settings, referrer != null)
+        client = started
+        started.start(calls)
+        if (started.isEnabled) {
+            referrer?.read { referral -> run { if (started.referrerAnswered(referral)) referrer.onStored() } }
+        }
+    }
+
+    private fun publish(options: TributaryOptions): (String?) -> Unit {
+        var isFirst = true
+        return { id ->
+            affiliateId = id
+            // The first value is the stored one.
+            if (id != null && !isFirst) {
+                platform.deliver {
+                    runCatching { options.onAttribution?.invoke(id) }.onFailure { log.warn("onAttribution threw: $it") }
+                }
+            }
+            isFirst = false
+        }
+    }
+
+    private fun delete(change: (Client) -> Unit) {
+        deletions.incrementAndGet()
+        val isKept = call(null) { client, _ ->
+            change(client)
+            deletions.decrementAndGet()
+        }
+        if (!isKept) deletions.decrementAndGet()
+    }
+
+    /** Makes a call now, or keeps it until the start and answers false. Returns whether it is made or kept. */
+    private fun call(onResult: ResultCallback?, make: (Client, (Boolean) -> Unit) -> Unit): Boolean {
+        val end = { result: Boolean -> if (onResult != null) platform.deliver { guard { onResult.onResult(result) } } }
+        synchronized(this) {
+            if (isStarted) {
+                run {
+                    try {
+                        client?.let { make(it, end) }
+                    } catch (error: Exception) {
+                        end(false)
+                        throw error
+                    }
+                }
+                return true
+            }
+            val isKept = earlyCalls.size < MAX_CALLS
+            if (isKept) earlyCalls = earlyCalls + { client -> make(client) {} }
+            end(false)
+            return isKept
+        }
+    }
+
+    private fun run(task: () -> Unit) {
+        platform.execute { guard(task) }
+    }
+
+    private fun guard(task: () -> Unit) {
+        try {
+            task()
+        } catch (error: Exception) {
+            log.warn("A call failed: $error")
+        }
+    }
+
+    private companion object {
+        const val MAX_CALLS = 20
+        val ADDRESS = Regex("^https?://[^/]")
+    }
+}

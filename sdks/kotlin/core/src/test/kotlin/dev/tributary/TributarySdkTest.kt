@@ -1,0 +1,164 @@
+package dev.tributary
+
+import com.sun.net.httpserver.HttpServer
+import org.junit.After
+import org.junit.Assert.assertEquals
+import org.junit.Assert.assertNull
+import org.junit.Assert.assertTrue
+import org.junit.Before
+import org.junit.Rule
+import org.junit.Test
+import org.junit.rules.TemporaryFolder
+import java.io.File
+import java.net.InetSocketAddress
+import java.util.concurrent.CompletableFuture
+import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.TimeUnit
+
+class TributarySdkTest {
+    @get:Rule
+    val folder = TemporaryFolder()
+    private val server = HttpServer.create(InetSocketAddress("127.0.0.1", 0), 0)
+    private val bodies = LinkedBlockingQueue<Map<*, *>>()
+
+    @Volatile private var answer = """{"attributionId":"att_1","affiliateId":"aff_1","touch":"won"}"""
+
+    @Before
+    fun begin() {
+        server.createContext("/sdk/") { exchange ->
+            bodies.put(Json.parse(exchange.requestBody.reader().readText()) as Map<*, *>)
+            val bytes = answer.toByteArray()
+            exchange.sendResponseHeaders(200, bytes.size.toLong())
+            exchange.responseBody.use { it.write(bytes) }
+        }
+        server.start()
+    }
+
+    @After
+    fun end() = server.stop(0)
+
+    private fun start(options: TributaryOptions = TributaryOptions(), referrer: ReferrerSource? = null): TributarySdk {
+        val url = "http://127.0.0.1:${server.address.port}/"
+        val environment = Environment(FileStorage(File(folder.root, "state.json")), "pk_live_test", url, referrer = referrer)
+        return TributarySdk(Platform()).also { assertTrue(it.start(null, options, environment)) }
+    }
+
+    private fun <T> CompletableFuture<T>.result(): T = get(10, TimeUnit.SECONDS)
+
+    private fun TributarySdk.identified(userId: String): Boolean =
+        CompletableFuture<Boolean>().also { future -> identify(userId) { future.complete(it) } }.result()
+
+    private fun TributarySdk.applied(code: String): Boolean =
+        CompletableFuture<Boolean>().also { future -> applyCode(code) { future.complete(it) } }.result()
+
+    @Test
+    fun `the version of a request is that of the release`() {
+        start().applied("SPRING")
+        assertEquals("jvm/${File(System.getProperty("sdks"), "VERSION").readText().trim()}", bodies.take()["sdk"])
+    }
+
+    @Test
+    fun `onAttribution learns an affiliate once, and not again after a restart`() {
+        val learnt = LinkedBlockingQueue<String>()
+        val options = TributaryOptions(onAttribution = { learnt.put(it) })
+        start(options).run {
+            applied("SPRING")
+            applied("SUMMER")
+        }
+        start(options).identified("u")
+        assertEquals(listOf("aff_1"), learnt.toList())
+    }
+
+    @Test
+    fun `the affiliate is null as soon as reset returns`() {
+        val sdk = start()
+        sdk.applied("SPRING")
+        assertEquals("aff_1", sdk.attributedAffiliateId())
+        sdk.reset()
+        assertNull(sdk.attributedAffiliateId())
+        sdk.applied("SUMMER")
+        assertEquals("aff_1", sdk.attributedAffiliateId())
+    }
+
+    @Test
+    fun `a call that is made in a callback is answered`() {
+        val sdk = start()
+        val second = CompletableFuture<Boolean>()
+        sdk.applyCode("SPRING") { sdk.identify("u") { isBound -> second.complete(isBound) } }
+        assertTrue(second.result())
+    }
+
+    @Test
+    fun `a callback that throws does not break the next call`() {
+        val sdk = start(TributaryOptions(logger = {}))
+        sdk.applyCode("SPRING") { error("The host app is broken.") }
+        assertTrue(sdk.identified("u"))
+    }
+
+    /** An app store that answers when the test says so. */
+    private class FakeStore : ReferrerSource {
+        val asked = CompletableFuture<(Referral?) -> Unit>()
+        var stored = 0
+
+        override fun isPending() = stored == 0
+
+        override fun read(onResult: (Referral?) -> Unit) {
+            asked.complete(onResult)
+        }
+
+        override fun onStored() {
+            stored += 1
+        }
+    }
+
+    @Test
+    fun `the first user waits for the referrer of the app store, which is asked once`() {
+        val store = FakeStore()
+        val sdk = start(referrer = store)
+        val bound = CompletableFuture<Boolean>()
+        sdk.identify("u") { bound.complete(it) }
+        store.asked.result()(Referral.fromQuery("utm_source=x&via=spring"))
+        assertTrue(bound.result())
+        assertEquals("spring", bodies.take()["affiliateCode"])
+        assertEquals("u", bodies.take()["customerUserId"])
+        assertEquals(1, store.stored)
+    }
+
+    @Test
+    fun `a referrer that is answered after a reset counts for nothing`() {
+        val store = FakeStore()
+        val sdk = start(referrer = store)
+        val answerOfStore = store.asked.result()
+        sdk.reset()
+        answerOfStore(Referral.fromQuery("via=spring"))
+        answer = """{"attributionId":null,"affiliateId":null}"""
+        sdk.identified("u")
+        assertEquals("u", bodies.take()["customerUserId"])
+        assertTrue(bodies.isEmpty())
+        assertEquals(1, store.stored)
+    }
+
+    @Test
+    fun `the app store is not asked after an opt-out`() {
+        val store = FakeStore()
+        start().run {
+            setEnabled(false)
+            identified("u")
+        }
+        start(referrer = store).identified("u")
+        assertTrue(!store.asked.isDone)
+        assertTrue(bodies.isEmpty())
+    }
+
+    @Test
+    fun `a process ends while something waits to be sent again`() {
+        val classPath = System.getProperty("surefire.test.class.path") ?: System.getProperty("java.class.path")
+        val java = File(System.getProperty("java.home"), "bin/java").path
+        val process = ProcessBuilder(java, "-cp", classPath, "dev.tributary.OfflineAppKt", File(folder.root, "offline.json").path)
+            .redirectErrorStream(true)
+            .start()
+        assertEquals("false\n", process.inputStream.reader().readText())
+        assertTrue(process.waitFor(10, TimeUnit.SECONDS))
+        assertEquals(0, process.exitValue())
+    }
+}
