@@ -46,6 +46,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       rateLimits: config.rateLimits,
       maxConnections: config.maxConnections,
       admission: config.admission,
+      ...(config.drainSeconds === 0 ? {} : { lingerMs: config.drainSeconds * 1_000 }),
       poolSize: config.databaseConnections,
       metricsPort: config.metricsPort,
       metricsHost: config.metricsHost,

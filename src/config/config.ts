@@ -36,6 +36,8 @@ export interface Config {
   };
   /** The most connections to the API at one time. */
   readonly maxConnections: number;
+  /** How long a stopping process still accepts requests, while its readiness tells a balancer to send no more; seconds. */
+  readonly drainSeconds: number;
   /** Webhooks, and clicks and SDK calls, that a process works on at one time; 0 for no limit. */
   readonly admission: { readonly webhooks: number; readonly openCalls: number };
   /** Maximum number of database connections of a process. */
@@ -166,6 +168,7 @@ const environment = z.object({
   OPEN_CALLS_IN_FLIGHT: wholeNumber('OPEN_CALLS_IN_FLIGHT', 0, 10_000).default(128),
   DATABASE_CONNECTIONS: wholeNumber('DATABASE_CONNECTIONS', 4, 1_000).default(20),
   MAX_CONNECTIONS: wholeNumber('MAX_CONNECTIONS', 10, 100_000).default(2_000),
+  DRAIN_SECONDS: wholeNumber('DRAIN_SECONDS', 0, 60).default(0),
   RATES_URL: z
     .string()
     .refine(
@@ -187,6 +190,9 @@ const environment = z.object({
   METRICS_PORT: wholeNumber('METRICS_PORT', 1, 65_535).optional(),
   METRICS_HOST: z.string().default('127.0.0.1'),
 });
+
+/** The names of the variables that `readConfig` reads. */
+export const CONFIG_VARIABLES: readonly string[] = Object.keys(environment.shape);
 
 /**
  * Parses the environment. An empty variable counts as not set, except RATES_URL, where it means that nothing is fetched.
@@ -224,6 +230,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       refusals: value.RATE_LIMIT_REFUSALS,
     },
     maxConnections: value.MAX_CONNECTIONS,
+    drainSeconds: value.DRAIN_SECONDS,
     admission: { webhooks: value.WEBHOOKS_IN_FLIGHT, openCalls: value.OPEN_CALLS_IN_FLIGHT },
     databaseConnections: value.DATABASE_CONNECTIONS,
     ratesUrl: value.RATES_URL,

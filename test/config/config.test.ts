@@ -24,6 +24,7 @@ describe('the environment', () => {
       retention: { idempotency_keys: 1, identities: 90, refused_counters: 90, user_agents: 90, bodies: 400 },
       rateLimits: { address: 1_200, account: 600, sdk: 60, clicks: 120, identify: 60, refusals: 600 },
       maxConnections: 2_000,
+      drainSeconds: 0,
       admission: { webhooks: 64, openCalls: 128 },
       databaseConnections: 20,
       holdTimers: 'workflow',
