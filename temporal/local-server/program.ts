@@ -50,7 +50,7 @@ export async function findTemporalProgram(options: { onProgress: Progress }): Pr
     }
   }
   throw new StartupError(
-    `There is no Temporal server to use (${reasons.join('; ')}): set TEMPORAL_ADDRESS to a server that runs, install the Temporal CLI ${version} so that "temporal" is on PATH, or run "docker compose up".`,
+    `There is no Temporal server to use (${reasons.join('; ')}): set TEMPORAL_ADDRESS to a server that runs, install the Temporal CLI ${version} so that "temporal" is on PATH, or run "docker compose --file docker-compose.dev.yml up".`,
   );
 }
 

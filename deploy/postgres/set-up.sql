@@ -1,0 +1,33 @@
+-- Run by set-up.sh. \getenv keeps the passwords out of the command line, where other users could read them.
+\getenv owner_password OWNER_PASSWORD
+\getenv service_password SERVICE_PASSWORD
+\getenv temporal_password TEMPORAL_PASSWORD
+-- Another session may run this file at the same moment.
+select pg_advisory_lock(hashtext('tributary set-up')) \g /dev/null
+
+select format('create role %I login', name)
+  from unnest(array['tributary_owner', 'tributary_service', 'temporal']) roles (name)
+ where not exists (select from pg_roles where rolname = name) \gexec
+
+alter role tributary_owner password :'owner_password';
+alter role tributary_service password :'service_password';
+alter role temporal password :'temporal_password';
+
+-- Only the owner of a database, or a member of that role, may create it. A superuser needs no membership.
+select format('grant %I to current_user', name)
+  from unnest(array['tributary_owner', 'temporal']) roles (name)
+ where not pg_has_role(current_user, name, 'member') \gexec
+
+select format('create database %I owner %I', name, owner)
+  from (values (:'database', 'tributary_owner'), ('temporal', 'temporal'), ('temporal_visibility', 'temporal')) databases (name, owner)
+ where not exists (select from pg_database where datname = name) \gexec
+
+-- By default everybody may connect to every database.
+select format('revoke connect on database %I from public', name)
+  from unnest(array[:'database', 'temporal', 'temporal_visibility']) databases (name) \gexec
+select format('grant connect on database %I to tributary_service', :'database') \gexec
+
+\connect :database
+-- The role of the service reads and writes rows, and changes nothing else.
+alter default privileges for role tributary_owner in schema public
+  grant select, insert, update, delete on tables to tributary_service;

@@ -1,0 +1,28 @@
+#!/bin/sh
+# Creates the namespace and its search attribute on the Temporal server at TEMPORAL_ADDRESS. Safe to run again.
+set -eu
+
+namespace=${TEMPORAL_NAMESPACE:-default}
+attempts=60
+until temporal operator cluster health >/dev/null 2>&1; do
+  attempts=$((attempts - 1))
+  if [ "$attempts" -eq 0 ]; then
+    echo "The Temporal server at $TEMPORAL_ADDRESS does not respond: read its log, then start again." >&2
+    exit 1
+  fi
+  sleep 1
+done
+
+# A new server refuses calls to a namespace for a few seconds until all of its services know it.
+if ! temporal operator namespace describe --namespace "$namespace" >/dev/null 2>&1; then
+  temporal operator namespace create --namespace "$namespace" --retention "${TEMPORAL_RETENTION:-7d}"
+fi
+attempts=30
+until temporal operator search-attribute create --namespace "$namespace" --name DeliveryState --type Keyword; do
+  attempts=$((attempts - 1))
+  if [ "$attempts" -eq 0 ]; then
+    echo "The search attribute DeliveryState could not be created in the namespace $namespace: see the messages above." >&2
+    exit 1
+  fi
+  sleep 1
+done

@@ -1,0 +1,144 @@
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { mkdir, open, readFile } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { Connection } from '@temporalio/client';
+import { projectRoot } from '../src/config/project-root.ts';
+import { endWithThisProcess, tryListen } from '../src/embedded/processes.ts';
+import { eventually } from '../test/support/eventually.ts';
+import { environmentOf } from './compose.ts';
+
+const run = promisify(execFile);
+
+/** The version of the images of docker-compose.yml. */
+export const TEMPORAL_SERVER_VERSION = '1.32.1';
+const PROGRAMS = {
+  'temporal-server': 'go.temporal.io/server/cmd/server',
+  'temporal-sql-tool': 'go.temporal.io/server/cmd/tools/sql',
+} as const;
+const SERVICES = ['FRONTEND', 'HISTORY', 'MATCHING', 'WORKER'] as const;
+const START_TIMEOUT_MS = 60_000;
+
+/** The folder of the programs, in the cache of the user. */
+export const programFolder = path.join(
+  process.env['XDG_CACHE_HOME'] || path.join(homedir(), '.cache'),
+  `tributary/temporal-server-${TEMPORAL_SERVER_VERSION}`,
+);
+
+type Say = (line: string) => void;
+
+/** Builds the programs that are missing from Go modules, which takes about ten minutes once. */
+export async function buildTemporalServer(say: Say): Promise<void> {
+  const missing = Object.entries(PROGRAMS).filter(([name]) => !existsSync(path.join(programFolder, name)));
+  if (missing.length === 0) return;
+  say(`Building the Temporal server ${TEMPORAL_SERVER_VERSION} with Go in ${programFolder}`);
+  const source = path.join(programFolder, 'src');
+  await mkdir(source, { recursive: true });
+  const go = (...args: readonly string[]) =>
+    execFileSync('go', args, { cwd: source, env: { ...process.env, CGO_ENABLED: '0' }, stdio: 'inherit' });
+  if (!existsSync(path.join(source, 'go.mod'))) go('mod', 'init', 'local/temporal-server');
+  go('get', '-tool', ...Object.values(PROGRAMS).map((name) => `${name}@v${TEMPORAL_SERVER_VERSION}`));
+  for (const [name, module] of missing) {
+    go('build', '-trimpath', '-ldflags', '-s -w', '-o', path.join(programFolder, name), module);
+  }
+}
+
+/** Returns a free port. The server stores its ports in columns that end at 32,767. */
+async function lowPort(): Promise<number> {
+  return await tryListen(randomInt(10_000, 32_000)).catch(lowPort);
+}
+
+/** Runs a script of `deploy` with a fixed environment and the folders of its programs in front of PATH. */
+export async function runScript(
+  script: string,
+  environment: Readonly<Record<string, string>>,
+  ...folders: readonly string[]
+): Promise<void> {
+  const PATH = [...folders, process.env['PATH']].join(path.delimiter);
+  await run('sh', [path.join(projectRoot, 'deploy', script)], { env: { PATH, HOME: '/', ...environment } });
+}
+
+export interface TemporalServerSettings {
+  /** Host and port of a Postgres with the databases `temporal` and `temporal_visibility`. */
+  readonly postgres: { readonly host: string; readonly port: string };
+  /** The role that owns both databases, `temporal` in docker-compose.yml. */
+  readonly user?: string;
+  readonly password: string;
+  readonly logFile: string;
+}
+
+export interface TemporalServer {
+  readonly address: string;
+  readonly stop: () => Promise<void>;
+}
+
+/**
+ * Starts a production Temporal server as docker-compose.yml does, without a container: the same environment, schema script
+ * and dynamic configuration, on loopback ports. It has no namespace yet. Throws with its log when it does not start.
+ */
+export async function startTemporalServer({
+  postgres: { host, port },
+  user = 'temporal',
+  password,
+  logFile,
+}: TemporalServerSettings): Promise<TemporalServer> {
+  const variables = {
+    POSTGRES_HOST: host,
+    POSTGRES_PORT: port,
+    TEMPORAL_PASSWORD: password,
+    POSTGRES_PASSWORD: 'unused',
+  };
+  const schema = { ...environmentOf('temporal-schema', variables), SQL_USER: user };
+  await runScript('temporal/set-up-schema.sh', schema, programFolder);
+
+  const ports: Record<string, string> = {};
+  for (const service of SERVICES) {
+    for (const kind of ['GRPC', 'MEMBERSHIP']) ports[`${service}_${kind}_PORT`] = String(await lowPort());
+  }
+  ports['FRONTEND_HTTP_PORT'] = String(await lowPort());
+  const address = `127.0.0.1:${ports['FRONTEND_GRPC_PORT']}`;
+  const environment = {
+    ...environmentOf('temporal', variables),
+    ...ports,
+    POSTGRES_USER: user,
+    BIND_ON_IP: '127.0.0.1',
+    PROMETHEUS_ENDPOINT: `127.0.0.1:${await lowPort()}`,
+    DYNAMIC_CONFIG_FILE_PATH: path.join(projectRoot, 'deploy/temporal/dynamic-config.yaml'),
+  };
+  const log = await open(logFile, 'w');
+  const server = spawn(path.join(programFolder, 'temporal-server'), ['start'], {
+    cwd: '/',
+    env: environment,
+    stdio: ['ignore', log.fd, log.fd],
+  });
+  const stopWatching = endWithThisProcess(server.pid ?? 0, 'TERM');
+  const ended = new Promise<void>((resolve) => {
+    server.once('exit', () => resolve());
+  });
+  const stop = async () => {
+    server.kill('SIGTERM');
+    await ended;
+    stopWatching();
+    await log.close();
+  };
+  try {
+    await eventually(
+      'the Temporal server is up',
+      async () => {
+        if (server.exitCode !== null)
+          throw new Error(`the Temporal server ended: ${await readFile(logFile, 'utf8')}`);
+        const connection = await Connection.connect({ address }).catch(() => undefined);
+        await connection?.close();
+        return connection !== undefined;
+      },
+      START_TIMEOUT_MS,
+    );
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { address, stop };
+}
