@@ -44,6 +44,11 @@ export class DeliveryContext {
     this.deliveryId = deliveryId;
   }
 
+  /** The delivery, if it was read already. */
+  get known(): StoredDelivery | undefined {
+    return this.#stored;
+  }
+
   /** Returns the accepted delivery. Throws a failure that is not retried when the database has none. */
   async stored(): Promise<StoredDelivery> {
     this.#stored ??= await loadDelivery(this.#sql, this.deliveryId);

@@ -28,8 +28,26 @@ export interface DeliveryActivityDeps {
   readonly onOutcome: (deliveryId: DeliveryId, outcome: DeliveryOutcome) => void;
   /** Called with commissions after their commit; starts their hold timers. */
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
+  readonly observe?: DeliveryObserver | undefined;
   /** Called with new bindings; has the earlier payments of their users evaluated. */
   readonly onBindings: (bindings: readonly BindingId[]) => void;
+}
+
+/** Receives what happens to deliveries, for the metrics. `provider` is `unknown` when the row could not be read. */
+export interface DeliveryObserver {
+  /** A step has ended; `ok` is false when it failed and will be retried. */
+  readonly step: (measured: {
+    readonly provider: string;
+    readonly step: DeliveryStep;
+    readonly ok: boolean;
+    readonly seconds: number;
+  }) => void;
+  /** A delivery has its outcome; `seconds` since its receipt. */
+  readonly outcome: (measured: {
+    readonly provider: string;
+    readonly outcome: 'earned' | 'processed' | 'duplicate';
+    readonly seconds: number;
+  }) => void;
 }
 
 type Step = (deps: DeliveryActivityDeps, context: DeliveryContext) => Promise<DeliveryOutcome | null>;
@@ -173,12 +191,36 @@ export type DeliveryActivities = Readonly<
   readonly processDelivery: (deliveryId: string) => Promise<DeliveryOutcome>;
 };
 
+/** The provider of a delivery whose row could not be read. */
+const UNKNOWN = 'unknown';
+
 /** The activities of the delivery workflow. */
 export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryActivities {
-  const report = (deliveryId: DeliveryId, outcome: DeliveryOutcome): DeliveryOutcome => {
+  const report = (context: DeliveryContext, outcome: DeliveryOutcome): DeliveryOutcome => {
+    const { deliveryId, known } = context;
     deps.logger.info({ deliveryId, ...outcome, msg: 'delivery finished' });
+    deps.observe?.outcome({
+      provider: known?.provider ?? UNKNOWN,
+      outcome:
+        outcome.status === 'duplicate' ? 'duplicate' : outcome.commissionId === null ? 'processed' : 'earned',
+      seconds: Math.max(0, Date.now() - (known?.receivedAt ?? Date.now())) / 1_000,
+    });
     deps.onOutcome(deliveryId, outcome);
     return outcome;
+  };
+
+  /** Runs one step and measures it. */
+  const runStep = async (step: DeliveryStep, context: DeliveryContext): Promise<DeliveryOutcome | null> => {
+    const startedAt = performance.now();
+    let ok = false;
+    try {
+      const outcome = await steps[step](deps, context);
+      ok = true;
+      return outcome;
+    } finally {
+      const seconds = (performance.now() - startedAt) / 1_000;
+      deps.observe?.step({ provider: context.known?.provider ?? UNKNOWN, step, ok, seconds });
+    }
   };
 
   /** Runs one step. A failure is also stored on the row, where the diagnostics show it to the founder. */
@@ -187,8 +229,9 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
     async (id: string): Promise<DeliveryOutcome | null> => {
       const deliveryId = parseId('delivery', id);
       try {
-        const outcome = await steps[step](deps, new DeliveryContext(deps.sql, deliveryId));
-        return outcome === null ? null : report(deliveryId, outcome);
+        const context = new DeliveryContext(deps.sql, deliveryId);
+        const outcome = await runStep(step, context);
+        return outcome === null ? null : report(context, outcome);
       } catch (error) {
         deps.logger.warn({
           deliveryId,
@@ -209,8 +252,8 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
       const context = new DeliveryContext(deps.sql, deliveryId, deps.takeStored?.(deliveryId));
       for (const step of DELIVERY_STEPS) {
         throwIfCancelled();
-        const outcome = await steps[step](deps, context);
-        if (outcome !== null) return report(deliveryId, outcome);
+        const outcome = await runStep(step, context);
+        if (outcome !== null) return report(context, outcome);
       }
       throw new Error('the last step always has an outcome');
     },

@@ -1,7 +1,9 @@
 import { createServer } from 'node:http';
 import { once } from 'node:events';
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { DeliveryObserver } from '../activities/delivery.ts';
 import { readBacklog } from './db/backlog.ts';
+import type { Backlog } from './db/backlog.ts';
 import { readRetentionProgress } from './db/retention.ts';
 import { measureRollupTail } from './db/rollups.ts';
 import type { Sql } from './db/sql.ts';
@@ -10,10 +12,16 @@ import { listen } from './lib/listen.ts';
 
 /** Upper bounds of the histogram of request times, seconds. */
 const REQUEST_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+/** The same for deliveries, from the receipt to the outcome: a stuck one takes hours. */
+const DELIVERY_SECONDS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 600, 3_600, 86_400];
+/** The same for one step of a delivery. */
+const STEP_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1, 5];
 
 /** The metrics of one process for Prometheus. */
 export interface Metrics {
   readonly observeRequest: RequestObserver;
+  readonly observeDelivery: DeliveryObserver;
+  readonly observeSettled: (status: string) => void;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   /** Returns the metrics in the text format of Prometheus. */
   readonly text: () => Promise<string>;
@@ -24,6 +32,8 @@ export interface Metrics {
 export function createMetrics(deps: {
   readonly sql: Sql;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
+  /** Where the metrics of the Temporal SDK listen, which are appended; null when they are off. */
+  readonly sdkMetricsAddress: string | null;
 }): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -40,16 +50,81 @@ export function createMetrics(deps: {
     labelNames: ['check'] as const,
     registers: [registry],
   });
-  const oldest = new Gauge({
-    name: 'tributary_oldest_unfinished_delivery_seconds',
-    help: 'Age of the oldest accepted delivery without an outcome; 0 when there is none.',
+  const gauge = (name: string, help: string) => new Gauge({ name, help, registers: [registry] });
+  const backlogGauges: Readonly<Record<keyof Backlog, Gauge>> = {
+    unfinishedDeliveries: gauge(
+      'tributary_unfinished_deliveries',
+      'Accepted deliveries without an outcome, counted up to 10000.',
+    ),
+    oldestUnfinishedSeconds: gauge(
+      'tributary_oldest_unfinished_delivery_seconds',
+      'Age of the oldest accepted delivery without an outcome; 0 when there is none.',
+    ),
+    stuckDeliveries: gauge(
+      'tributary_stuck_deliveries',
+      'Accepted deliveries without an outcome of which a step has failed, counted up to 10000.',
+    ),
+    overdueCommissions: gauge(
+      'tributary_overdue_commissions',
+      'Pending commissions whose hold period is over, counted up to 10000.',
+    ),
+    oldestOverdueSeconds: gauge(
+      'tributary_oldest_overdue_commission_seconds',
+      'How long ago the hold period of the oldest pending commission ended; 0 when none is overdue.',
+    ),
+    openPayoutRequests: gauge(
+      'tributary_open_payout_requests',
+      'Exports that are not settled yet, counted up to 10000.',
+    ),
+    oldestPayoutRequestSeconds: gauge(
+      'tributary_oldest_open_payout_request_seconds',
+      'Age of the oldest export that is not settled yet; 0 when there is none.',
+    ),
+    unhealedBindings: gauge(
+      'tributary_unhealed_bindings',
+      'Users whose earlier payments wait for their evaluation, counted up to 10000.',
+    ),
+    oldestUnhealedSeconds: gauge(
+      'tributary_oldest_unhealed_binding_seconds',
+      'Age of the oldest binding whose earlier payments wait for their evaluation; 0 when there is none.',
+    ),
+  };
+  const deliveries = new Histogram({
+    name: 'tributary_delivery_duration_seconds',
+    help: 'Time from the receipt of a delivery to its outcome (earned, processed, duplicate), by provider.',
+    labelNames: ['provider', 'outcome'] as const,
+    buckets: DELIVERY_SECONDS,
     registers: [registry],
   });
-  const unfinished = new Gauge({
-    name: 'tributary_unfinished_deliveries',
-    help: 'Accepted deliveries without an outcome, counted up to 10000.',
+  const steps = new Histogram({
+    name: 'tributary_delivery_step_duration_seconds',
+    help: 'Time of one step of a delivery that succeeded.',
+    labelNames: ['step'] as const,
+    buckets: STEP_SECONDS,
     registers: [registry],
   });
+  const stepFailures = new Counter({
+    name: 'tributary_delivery_step_failures_total',
+    help: 'Failed attempts at a step of a delivery, by provider. Each is retried.',
+    labelNames: ['provider', 'step'] as const,
+    registers: [registry],
+  });
+  const settled = new Counter({
+    name: 'tributary_payout_requests_settled_total',
+    help: 'Settled exports, by status (paid, empty, total_changed, closed).',
+    labelNames: ['status'] as const,
+    registers: [registry],
+  });
+  const connections = new Gauge({
+    name: 'tributary_database_connections',
+    help: 'Database connections of the process, by state (busy, idle, max).',
+    labelNames: ['state'] as const,
+    registers: [registry],
+  });
+  const waiting = gauge(
+    'tributary_database_waiting_statements',
+    'Statements of the process that wait for a database connection.',
+  );
 
   const deltas = new Gauge({
     name: 'tributary_rollup_deltas',
@@ -75,12 +150,14 @@ export function createMetrics(deps: {
   });
 
   async function updateGauges(): Promise<void> {
+    const usage = deps.sql.usage();
+    for (const state of ['busy', 'idle', 'max'] as const) connections.set({ state }, usage[state]);
+    waiting.set(usage.waiting);
     for (const { name, ok } of await deps.readiness()) ready.set({ check: name }, ok ? 1 : 0);
     // tributary_ready reports a database that is away; the gauges keep their last values.
     const backlog = await readBacklog(deps.sql).catch(() => undefined);
     if (backlog === undefined) return;
-    unfinished.set(backlog.unfinishedDeliveries);
-    oldest.set(backlog.oldestSeconds);
+    for (const [name, value] of Object.entries(backlog)) backlogGauges[name as keyof Backlog].set(value);
     const tail = await measureRollupTail(deps.sql).catch(() => undefined);
     if (tail !== undefined) {
       deltas.set(tail.deltas);
@@ -97,12 +174,34 @@ export function createMetrics(deps: {
     observeRequest: ({ method, route, status, seconds }) => {
       requests.observe({ method, route: route ?? 'none', status: String(status) }, seconds);
     },
+    observeDelivery: {
+      step: ({ provider, step, ok, seconds }) => {
+        if (ok) steps.observe({ step }, seconds);
+        else stepFailures.inc({ provider, step });
+      },
+      outcome: ({ provider, outcome, seconds }) => deliveries.observe({ provider, outcome }, seconds),
+    },
+    observeSettled: (status) => settled.inc({ status }),
     text: async () => {
       await updateGauges();
-      return await registry.metrics();
+      return (await registry.metrics()) + (await readSdkMetrics(deps.sdkMetricsAddress));
     },
     contentType: registry.contentType,
   };
+}
+
+const SDK_METRICS_TIMEOUT_MS = 1_000;
+
+/** Returns the metrics of the Temporal SDK, whose names begin with `temporal_`; nothing when they can't be read. */
+async function readSdkMetrics(address: string | null): Promise<string> {
+  if (address === null) return '';
+  try {
+    const signal = AbortSignal.timeout(SDK_METRICS_TIMEOUT_MS);
+    const response = await fetch(`http://${address}/metrics`, { signal });
+    return response.ok ? await response.text() : '';
+  } catch {
+    return '';
+  }
 }
 
 export interface MetricsServer {

@@ -40,6 +40,7 @@ import { createKnownSenders } from './http/known-senders.ts';
 import { createRateLimits } from './http/rate-limits.ts';
 import type { RateLimitSettings } from './http/rate-limits.ts';
 import { localAddressOf } from './lib/listen.ts';
+import { freePort } from './embedded/processes.ts';
 import { createMetrics, serveMetrics } from './metrics.ts';
 import type { Metrics, MetricsServer } from './metrics.ts';
 import { createReadiness } from './readiness.ts';
@@ -135,7 +136,12 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const sql = await openDatabase(settings);
   const taskQueue = await findTaskQueue(sql, settings.databaseUrl);
   const intakeSql = sql.share(Math.max(1, Math.floor((settings.poolSize ?? POOL_SIZE) * INTAKE_SHARE)));
-  const background = startBackground(settings, { sql, intakeSql }, taskQueue);
+  const sdkMetricsAddress = settings.metricsPort === undefined ? null : `127.0.0.1:${await freePort()}`;
+  const metrics =
+    settings.metricsPort === undefined
+      ? null
+      : createMetrics({ sql, readiness: async () => await readiness(), sdkMetricsAddress });
+  const background = startBackground(settings, { sql, intakeSql, metrics, sdkMetricsAddress }, taskQueue);
   const { connection, relay } = background;
   const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
   const readiness = createReadiness({ sql, connection, checkSecrets });
@@ -158,7 +164,6 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   try {
     // Logs at the start what SECRETS_KEY lacks.
     await checkSecrets();
-    const metrics = settings.metricsPort === undefined ? null : createMetrics({ sql, readiness });
     if (metrics !== null) {
       metricsServer = await serveMetrics(
         metrics,
@@ -261,7 +266,17 @@ interface Background {
  */
 function startBackground(
   settings: ServiceSettings,
-  { sql, intakeSql }: { readonly sql: Sql; readonly intakeSql: Sql },
+  {
+    sql,
+    intakeSql,
+    metrics,
+    sdkMetricsAddress,
+  }: {
+    readonly sql: Sql;
+    readonly intakeSql: Sql;
+    readonly metrics: Metrics | null;
+    readonly sdkMetricsAddress: string | null;
+  },
   taskQueue: string,
 ): Background {
   const { temporal, role, secretBox, logger, workflowBundle, setUpPauseMs, ratesUrl = null } = settings;
@@ -283,6 +298,8 @@ function startBackground(
       takeStored: (deliveryId) => inbox.take(deliveryId),
       onOutcome: (deliveryId, outcome) => workflows.reportOutcome(deliveryId, outcome),
       onSettled: (requestId) => workflows.reportSettled(requestId),
+      observe: metrics?.observeDelivery,
+      observeSettled: metrics?.observeSettled,
       onCommissions: (commissions) => workflows.startHolds(commissions),
       onBindings: (bindings) => bindings.forEach((bindingId) => workflows.healBinding(bindingId)),
     });
@@ -292,6 +309,7 @@ function startBackground(
     schedules: schedulesOf(settings),
     ...(setUpPauseMs === undefined ? {} : { setUpPauseMs }),
     logger,
+    sdkMetricsAddress,
     worker: hasWorker ? { bundle: workflowBundle, activities } : null,
   });
   const workflows = new TemporalWorkflowStarter({

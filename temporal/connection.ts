@@ -32,6 +32,8 @@ export interface TemporalConnectionSettings {
   /** How often missing search attributes and Schedules are restored, as after the server was wiped; a minute by default. */
   readonly setUpPauseMs?: number;
   readonly logger: Logger;
+  /** Host and port on which the SDK's own metrics listen; null when they are off. */
+  readonly sdkMetricsAddress?: string | null;
 }
 
 /**
@@ -57,7 +59,7 @@ export class TemporalConnection {
   constructor(settings: TemporalConnectionSettings) {
     this.#settings = settings;
     this.#setUp = new ServerSetUp(settings.logger);
-    installSdkRuntime(settings.logger);
+    installSdkRuntime(settings.logger, settings.sdkMetricsAddress);
     this.#watching = this.#watch();
   }
 

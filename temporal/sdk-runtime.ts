@@ -5,15 +5,27 @@ let isInstalled = false;
 
 /**
  * Configures the Temporal SDK once per process: without its own signal handling, because the service stops in its own
- * order, and with its log lines sent to `logger`.
+ * order, and with its log lines sent to `logger`. Its metrics listen on `metricsAddress`, unless that is null.
  */
-export function installSdkRuntime(logger: Logger): void {
+export function installSdkRuntime(logger: Logger, metricsAddress: string | null = null): void {
   if (isInstalled) return;
   isInstalled = true;
   Runtime.install({
     shutdownSignals: [],
     telemetryOptions: {
       logging: { forward: {}, filter: makeTelemetryFilterString({ core: 'WARN', other: 'ERROR' }) },
+      ...(metricsAddress === null
+        ? {}
+        : {
+            metrics: {
+              prometheus: {
+                bindAddress: metricsAddress,
+                countersTotalSuffix: true,
+                unitSuffix: true,
+                useSecondsForDurations: true,
+              },
+            },
+          }),
     },
     logger: new DefaultLogger('WARN', ({ level, message, meta }) => {
       // Only the fields that name the work and the reason: the other metadata is internal to the SDK.

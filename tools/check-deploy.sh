@@ -40,4 +40,6 @@ done
 echo "The $(grep -c '^kind:' "$work/kubernetes.yaml") Kubernetes manifests match the schemas of Kubernetes 1.30 and 1.37."
 
 PATH="$PATH:/usr/sbin"
+promtool check rules deploy/prometheus/alerts.yaml
+promtool test rules deploy/prometheus/alerts.test.yaml
 LISTEN=127.0.0.1:8080 SERVICE=tributary SERVICE_PORT=3000 DNS_SERVER=127.0.0.11:53 haproxy -c -f deploy/haproxy/haproxy.cfg

@@ -1,19 +1,43 @@
 import type { Sql } from './sql.ts';
 
-/** Upper bound of the count. The exact number of a larger backlog is not needed. */
+/** Upper bound of each count. The exact number of a larger backlog is not needed. */
 const COUNT_LIMIT = 10_000;
 
+/** Work that is due and not done yet. An age is 0 when there is none. */
 export interface Backlog {
   readonly unfinishedDeliveries: number;
-  /** Age of the oldest one. 0 when there is none. */
-  readonly oldestSeconds: number;
+  readonly oldestUnfinishedSeconds: number;
+  /** Unfinished deliveries of which a step has failed. */
+  readonly stuckDeliveries: number;
+  readonly overdueCommissions: number;
+  /** How long ago the oldest of them was due. */
+  readonly oldestOverdueSeconds: number;
+  readonly openPayoutRequests: number;
+  readonly oldestPayoutRequestSeconds: number;
+  /** Users whose earlier payments have not been evaluated. */
+  readonly unhealedBindings: number;
+  readonly oldestUnhealedSeconds: number;
 }
 
-/** Returns the number and age of accepted deliveries without an outcome. */
+/** Returns the number and age of what the service has accepted and not finished. Reads from partial indexes only. */
 export async function readBacklog(sql: Sql): Promise<Backlog> {
   return await sql.one<Backlog>`
-    select count(*)::int as unfinished_deliveries,
-           coalesce(extract(epoch from now() - min(received_at)), 0)::float8 as oldest_seconds
-      from (select received_at from deliveries where completed_at is null
-             order by coalesce(relayed_at, received_at) limit ${COUNT_LIMIT}) d`;
+    select *
+      from (select count(*)::int as unfinished_deliveries,
+                   coalesce(extract(epoch from now() - min(received_at)), 0)::float8 as oldest_unfinished_seconds,
+                   count(last_error)::int as stuck_deliveries
+              from (select received_at, last_error from deliveries where completed_at is null
+                     order by coalesce(relayed_at, received_at) limit ${COUNT_LIMIT}) d) deliveries,
+           (select count(*)::int as overdue_commissions,
+                   coalesce(extract(epoch from now() - min(due_at)), 0)::float8 as oldest_overdue_seconds
+              from (select due_at from commissions where status = 'pending' and due_at <= now()
+                     order by due_at limit ${COUNT_LIMIT}) c) commissions,
+           (select count(*)::int as open_payout_requests,
+                   coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as oldest_payout_request_seconds
+              from (select created_at from payout_requests where status = 'open'
+                     order by expires_at limit ${COUNT_LIMIT}) p) payout_requests,
+           (select count(*)::int as unhealed_bindings,
+                   coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as oldest_unhealed_seconds
+              from (select created_at from bindings where healed_at is null
+                     order by coalesce(relayed_at, created_at) limit ${COUNT_LIMIT}) b) bindings`;
 }

@@ -39,6 +39,16 @@ export interface PoolOptions {
   readonly createClient: CreateClient;
 }
 
+/** What a pool does at one moment. */
+export interface PoolUsage {
+  readonly max: number;
+  /** Connections with a statement in flight. */
+  readonly busy: number;
+  readonly idle: number;
+  /** Statements that wait for a connection. */
+  readonly waiting: number;
+}
+
 /** A part of the pool: its statements have at most `max` connections at one time. */
 export interface Share {
   readonly max: number;
@@ -187,6 +197,16 @@ export class Pool {
       this.#startChecks();
       work().then(resolve, reject);
     });
+  }
+
+  get usage(): PoolUsage {
+    const idle = this.#idle.length;
+    return {
+      max: this.#options.max,
+      busy: this.#connections.size - idle,
+      idle,
+      waiting: this.#waiting.length,
+    };
   }
 
   /** Ends all connections after their statements, for at most 5 s. Waiting statements fail. */

@@ -2,7 +2,7 @@ import postgres from 'postgres';
 import { driverAddress } from '../config/database-url.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NoResponse, Pool, PoolClosed, PoolOverloaded } from './pool.ts';
-import type { Client, CreateClient, Share } from './pool.ts';
+import type { Client, CreateClient, PoolUsage, Share } from './pool.ts';
 
 /** A result row with column names in camel case. */
 export type Row = Record<string, unknown>;
@@ -39,6 +39,8 @@ export interface Sql {
   within(statementTimeoutMs: number): Sql;
   /** Returns a part of the pool. Its statements have at most `connections` connections at one time. */
   share(connections: number): Sql;
+  /** Returns what the pool does right now. */
+  usage(): PoolUsage;
   /** Closes all connections after their statements complete. */
   close(): Promise<void>;
 }
@@ -346,6 +348,7 @@ export function connect(options: SqlOptions): Sql {
       });
     };
     sql.share = (connections) => createView({ ...view, share: { max: connections, inUse: 0 } });
+    sql.usage = () => pool.usage;
     sql.close = () => pool.close();
     return sql;
   }

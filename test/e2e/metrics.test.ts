@@ -3,6 +3,7 @@ import { connect } from '../../src/db/sql.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { textOf } from '../support/text-of.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 
@@ -59,6 +60,70 @@ test('the metrics report the facts that are not folded into the stored sums yet'
     await holder.close();
   }
   await eventually('the fold loop continues', async () => /tributary_rollup_deltas 0\n/.test(await read()));
+});
+
+test('the metrics measure deliveries by provider and outcome, their steps, exports, and the pool', async () => {
+  const user = await founder.customer();
+  await founder.purchase(user, 5, { eventId: 'measured' });
+  await founder.purchase(user, 5, { eventId: 'measured' });
+  await founder.exportCsv();
+  const text = await read();
+  const count = 'tributary_delivery_duration_seconds_count';
+  for (const outcome of ['earned', 'duplicate'])
+    expect(text).toMatch(new RegExp(`${count}\\{provider="revenuecat",outcome="${outcome}"\\} [1-9]`));
+  expect(text).toMatch(/tributary_delivery_step_duration_seconds_count\{step="writeCommission"\} [1-9]/);
+  expect(text).toMatch(/tributary_payout_requests_settled_total\{status="paid"\} 1\n/);
+  expect(text).toMatch(/tributary_database_connections\{state="max"\} 20\n/);
+  expect(text).toMatch(/tributary_database_waiting_statements 0\n/);
+});
+
+test('the metrics report a stuck delivery, an overdue commission and an open export', async () => {
+  const { body } = await founder.purchase(await founder.customer(), 5);
+  await service.sql`update deliveries set last_error = 'dedupe: no', completed_at = null, processing_status = 'processing',
+    relayed_at = now() + interval '1 hour' where event_id = ${body.eventId ?? ''}`;
+  const text = await read();
+  expect(text).toMatch(/tributary_stuck_deliveries [1-9]\n/);
+  for (const name of ['overdue_commissions', 'open_payout_requests', 'unhealed_bindings'])
+    expect(text).toMatch(new RegExp(`tributary_${name} \\d+\n`));
+  await service.sql`update deliveries set completed_at = now(), processing_status = 'processed' where completed_at is null`;
+});
+
+test('the Temporal server accepts every list filter of the runbook', async () => {
+  const filters = [...textOf('docs/runbook.md').matchAll(/`([A-Z]\w+ [^`]+"|\w+ IS NOT NULL)`/g)];
+  const queries = new Set(filters.map(([, query = '']) => query.replaceAll('\n', ' ')));
+  expect(queries.size).toBeGreaterThan(8);
+  for (const query of queries)
+    await expect(service.temporal.workflow.count(query)).resolves.toHaveProperty('count');
+});
+
+test('every metric that an alert or a panel of the dashboard names exists', async () => {
+  // The SDK has counters of failures only after a failure: here a workflow of an unknown type, whose id the relay finds taken.
+  const { body } = await founder.purchase(await founder.customer(), 5);
+  const { id } = await service.sql.one<{ id: string }>`
+    update deliveries set completed_at = null, processing_status = 'received', relayed_at = now() - interval '1 hour'
+     where event_id = ${body.eventId ?? ''} returning id`;
+  const { taskQueue, temporal, relay } = service;
+  await temporal.workflow.getHandle(`delivery:${id}`).result();
+  const blocking = await temporal.workflow.start('unknown', { taskQueue, workflowId: `delivery:${id}` });
+  await relay.round();
+  const metricsOf = (text: string) =>
+    new Set([...text.matchAll(/^(?:# TYPE )?([a-z_0-9]+)/gm)].map(([, name]) => name));
+  await eventually('the task has failed', async () =>
+    metricsOf(await read()).has('temporal_workflow_task_execution_failed_total'),
+  );
+  await blocking.terminate();
+  await relay.round();
+  const found = metricsOf(await read());
+  const names = new Set(
+    ['deploy/prometheus/alerts.yaml', 'deploy/grafana/tributary.json'].flatMap((file) =>
+      // After an equals sign it is the value of a label.
+      [...textOf(file).matchAll(/(?<!=\\?")\b(?:tributary|temporal|nodejs|process)_[a-z0-9_]+/g)].map(
+        ([name]) => name,
+      ),
+    ),
+  );
+  expect([...names].filter((name) => !found.has(name))).toEqual([]);
+  expect(names.size).toBeGreaterThan(25);
 });
 
 // @promise metrics-host

@@ -982,6 +982,7 @@ function failingAfter(statements: number): Sql {
     json: (value: unknown) => sql.json(value),
     within: () => failingSql,
     share: () => failingSql,
+    usage: () => sql.usage(),
     close: () => sql.close(),
   });
   return failingSql;
