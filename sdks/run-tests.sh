@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-all=(node web react-native kotlin)
+all=(node web react-native kotlin swift)
 required=()
 quick=false
 [[ ${CI:-} == true ]] && required=("${all[@]}")
@@ -23,10 +23,13 @@ has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
 has_react-native() { has_node; }
 has_web() { has_node && [[ -x $chromium ]]; }
 has_kotlin() { has_node && command -v mvn >/dev/null && command -v javac >/dev/null; }
+has_swift() { has_node && swift/with-swift.sh --check; }
 
 # An SDK outside the npm workspace has functions of its own.
 test_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=warn verify); }
 e2e_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Pe2e verify); }
+test_swift() { node --test swift/test/*.test.mjs; }
+e2e_swift() { node --test swift/test/end-to-end.mjs; }
 run() {
   if declare -F "$1_$2" >/dev/null; then "$1_$2"; else (cd js && npm run -s "$3:$2"); fi
 }
@@ -38,7 +41,7 @@ for name in "${all[@]}"; do
 done
 for name in ${left_out[@]+"${left_out[@]}"}; do
   if [[ " ${required[*]-} " == *" $name "* ]]; then
-    echo "The toolchain of the SDK \"$name\" is missing (web needs Chromium at $chromium, kotlin needs Maven and a JDK)." >&2
+    echo "The toolchain of the SDK \"$name\" is missing (web needs Chromium at $chromium, kotlin needs Maven and a JDK, swift sdks/swift/install-toolchain.sh)." >&2
     exit 1
   fi
 done

@@ -1,0 +1,158 @@
+import Foundation
+
+/// A referral that was not answered yet.
+struct Touch: Codable, Sendable {
+    let claimToken: String?
+    let code: String?
+    /// When it came, epoch ms.
+    let at: Int
+
+    init(_ referral: Referral, at: Int) {
+        claimToken = referral.claimToken
+        code = referral.code
+        self.at = at
+    }
+
+    var identity: String { touchIdentity(claimToken, code) }
+}
+
+/// Returns what identifies a touch. Codes are compared without case.
+func touchIdentity(_ claimToken: String?, _ code: String?) -> String {
+    "\(claimToken ?? "") \((code ?? "").lowercased())"
+}
+
+struct User: Codable, Sendable {
+    enum Status: String, Codable {
+        case pending
+        /// The service knows the pair; it is sent again after an install is attributed.
+        case unattributed
+        case bound
+    }
+
+    let id: String
+    /// The signature of the app's server, if the app verifies user ids.
+    let signature: String?
+    /// When the user was identified, epoch ms.
+    var at: Int
+    var status: Status
+    var isCorrected: Bool?
+}
+
+struct AnsweredTouch: Codable, Sendable {
+    let touch: String
+    let isAccepted: Bool
+}
+
+/// How many touches and how many users wait at most.
+let maxWaiting = 5
+private let maxAnswered = 10
+/// How long after the first open a deferred match is asked for, and how long a `Retry-After` may be, ms.
+let oneDayMs = 86_400_000
+let maxAgeMs = 90 * oneDayMs
+
+/// Everything that the SDK stores. All SDKs store the same document.
+struct State: Codable, Sendable {
+    var version = 1
+    /// The base address that the state belongs to.
+    let host: String
+    /// False after an opt-out. Everything else is then empty.
+    let enabled: Bool
+    let deviceId: String
+    /// The first start on this device, epoch ms. Changes only if the clock of the device was wrong.
+    var firstOpenAt: Int
+    var isFirstOpenCorrected: Bool?
+    /// Stored as null if there is none.
+    @Nullable var affiliateId: String? = nil
+    var touches: [Touch] = []
+    var users: [User] = []
+    /// The latest answered touches.
+    var answered: [AnsweredTouch] = []
+    var isDeferredAnswered = false
+    /// No request before this instant (`Retry-After`). Epoch ms.
+    var notBefore = 0
+
+    init(host: String, deviceId: String, now: Int, enabled: Bool) {
+        self.host = host
+        self.deviceId = deviceId
+        self.enabled = enabled
+        firstOpenAt = now
+    }
+
+    var text: String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        // Encoding texts, whole numbers and flags can't fail.
+        return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
+    }
+
+    /// Marks a touch as answered.
+    mutating func answer(_ touch: Touch, isAccepted: Bool) {
+        let identity = touch.identity
+        touches.removeAll { $0.identity.isSame(as: identity) }
+        answered.removeAll { $0.touch.isSame(as: identity) }
+        answered = (answered + [AnsweredTouch(touch: identity, isAccepted: isAccepted)]).suffix(maxAnswered)
+    }
+
+    /// Removes what has waited too long.
+    mutating func dropExpired(now: Int) {
+        touches.removeAll { now - $0.at > maxAgeMs }
+        users.removeAll { $0.status != .bound && now - $0.at > maxAgeMs }
+    }
+}
+
+/// What the storage holds for a host.
+enum Stored {
+    case state(State)
+    /// An opt-out counts for every host.
+    case optOut
+    /// Nothing, something damaged, or the state of another host.
+    case nothing
+
+    init(_ text: String?, host: String) {
+        struct Consent: Decodable { let enabled: Bool }
+        let data = Data((text ?? "").utf8)
+        let decoder = JSONDecoder()
+        if let consent = try? decoder.decode(Consent.self, from: data), !consent.enabled {
+            self = .optOut
+        } else if let state = try? decoder.decode(State.self, from: data), state.isWhole, state.host.isSame(as: host) {
+            self = .state(state)
+        } else {
+            self = .nothing
+        }
+    }
+}
+
+extension State {
+    /// Times of a damaged state could overflow, which ends the process.
+    fileprivate var isWhole: Bool {
+        let range = -(1 << 53)...(1 << 53)
+        let times = [firstOpenAt, notBefore] + touches.map(\.at) + users.map(\.at)
+        return version == 1 && !deviceId.isEmpty && times.allSatisfy(range.contains)
+    }
+}
+
+extension String {
+    /// Compares exactly. `==` takes a letter with a combining accent for the accented letter, which is another user id.
+    func isSame(as other: String) -> Bool {
+        utf8.elementsEqual(other.utf8)
+    }
+}
+
+/// A text that is encoded as null if there is none.
+@propertyWrapper
+struct Nullable: Codable, Sendable {
+    var wrappedValue: String?
+
+    init(wrappedValue: String?) {
+        self.wrappedValue = wrappedValue
+    }
+
+    init(from decoder: any Decoder) throws {
+        wrappedValue = try decoder.singleValueContainer().decode(String?.self)
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(wrappedValue)
+    }
+}

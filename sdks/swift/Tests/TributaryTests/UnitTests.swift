@@ -1,0 +1,224 @@
+import Foundation
+import XCTest
+
+@testable import Tributary
+
+#if canImport(FoundationNetworking)
+    import FoundationNetworking
+#endif
+
+final class ReferralTests: XCTestCase {
+    func testAPlusAndAnEscapeAreDecoded() {
+        let referral = Referral(address: "https://x.test/?via=a+b%2Fc")
+        XCTAssertEqual(referral?.code, "a b/c")
+    }
+
+    func testTheFirstOfTwoParametersOfOneNameCounts() {
+        XCTAssertEqual(Referral(address: "https://x.test/?via=one&via=two")?.code, "one")
+    }
+
+    func testACombiningMarkAfterTheEqualsSignBelongsToTheValue() {
+        XCTAssertEqual(Referral(address: "https://x.test/?via=\u{338}a")?.code, "\u{338}a")
+    }
+
+    func testATokenIsLowerCaseAndCountsOnlyAsAUuid() {
+        let token = "ABCDEF00-1111-4222-8333-444444444444"
+        XCTAssertEqual(Referral(claimToken: token, code: nil)?.claimToken, token.lowercased())
+        XCTAssertNil(Referral(claimToken: "{\(token)}", code: nil))
+        XCTAssertNil(Referral(claimToken: token.replacingOccurrences(of: "-", with: ""), code: nil))
+    }
+
+    func testACodeWithAControlCharacterIsNone() {
+        XCTAssertNil(Referral(claimToken: nil, code: "a\u{0}b"))
+        XCTAssertNil(Referral(claimToken: nil, code: "a\r\nb"))
+    }
+}
+
+final class StateTests: XCTestCase {
+    private func isState(_ text: String) -> Bool {
+        if case .state = Stored(text, host: "https://h.test") { true } else { false }
+    }
+
+    func testATimeThatWouldOverflowMeansThatTheStateIsDamaged() {
+        var state = State(host: "https://h.test", deviceId: "d", now: 1, enabled: true)
+        XCTAssertTrue(isState(state.text))
+        for time in [Int.min, Int.max, 1 << 60] {
+            state.notBefore = time
+            XCTAssertFalse(isState(state.text))
+        }
+        state.notBefore = 0
+        state.users = [User(id: "u", signature: nil, at: Int.min, status: .pending)]
+        XCTAssertFalse(isState(state.text))
+    }
+
+    func testAnOptOutCountsWhateverElseIsStored() {
+        guard case .optOut = Stored(#"{"enabled":false,"users":7}"#, host: "https://h.test") else {
+            return XCTFail("The opt-out was not found.")
+        }
+    }
+}
+
+final class FileStorageTests: XCTestCase {
+    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tributary-\(UUID())/a/b")
+
+    override func tearDown() {
+        try? FileManager.default.removeItem(at: folder.deletingLastPathComponent().deletingLastPathComponent())
+    }
+
+    func testAValueIsKeptUntilItIsRemoved() throws {
+        let storage = FileStorage(folder: folder)
+        XCTAssertNil(try storage.get("key"))
+        try storage.remove("key")
+        try storage.set("key", to: "one")
+        try storage.set("key", to: "twö")
+        XCTAssertEqual(try FileStorage(folder: folder).get("key"), "twö")
+        XCTAssertEqual(try FileManager.default.contentsOfDirectory(atPath: folder.path), ["key.json"])
+        try storage.remove("key")
+        XCTAssertNil(try storage.get("key"))
+    }
+
+    func testAFileThatCannotBeReadIsNotAbsent() throws {
+        try FileManager.default.createDirectory(
+            at: folder.appendingPathComponent("key.json"), withIntermediateDirectories: true)
+        XCTAssertThrowsError(try FileStorage(folder: folder).get("key"))
+    }
+}
+
+final class PlatformTests: XCTestCase {
+    func testATimerFiresOnceAndACancelledOneDoesNot() async throws {
+        let fired = Locked<[String]>([])
+        let platform = Platform()
+        let cancel = platform.after(1) { fired.withLock { $0.append("cancelled") } }
+        cancel()
+        await withCheckedContinuation { continuation in
+            _ = platform.after(20) {
+                fired.withLock { $0.append("fired") }
+                continuation.resume()
+            }
+        }
+        XCTAssertEqual(fired.withLock { $0 }, ["fired"])
+    }
+
+    func testADeviceIdIsARandomUuidInLowerCase() {
+        let ids = Set((0..<100).map { _ in Platform().newId() })
+        XCTAssertEqual(ids.count, 100)
+        let form = "^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
+        for id in ids { XCTAssertNotNil(id.range(of: form, options: .regularExpression)) }
+    }
+}
+
+final class SdkTests: XCTestCase {
+    /// A transport that answers at once, on the thread of the request.
+    private final class Answers: Sendable {
+        let requests = Locked<[URLRequest]>([])
+
+        var fetch: Fetch {
+            { [self] request, completion in
+                requests.withLock { $0.append(request) }
+                let body = #"{"attributionId":"att_1","affiliateId":"aff_1"}"#
+                completion(.success(Response(status: 200, date: nil, retryAfter: nil, body: Data(body.utf8))))
+                return {}
+            }
+        }
+    }
+
+    private final class Memory: TributaryStorage {
+        let values = Locked<[String: String]>([:])
+
+        func get(_ key: String) -> String? { values.withLock { $0[key] } }
+        func set(_ key: String, to value: String) { values.withLock { $0[key] = value } }
+        func remove(_ key: String) { values.withLock { $0[key] = nil } }
+    }
+
+    private func start(
+        _ answers: Answers, clock: FakeClock = FakeClock(0), options: TributaryOptions = .init(), apiKey: String? = "k",
+        info: [String: String] = ["TributaryAPIBaseURL": "https://h.test/"]
+    ) -> Bool {
+        var platform = Platform()
+        platform.fetch = answers.fetch
+        platform.info = { info[$0] }
+        platform.now = { clock.now }
+        platform.after = { clock.after($0, $1) }
+        platform.storage = Memory()
+        platform.observe = { _ in }
+        Tributary.current.withLock { $0 = Sdk(platform: platform) }
+        return Tributary.start(apiKey: apiKey, options: options)
+    }
+
+    func testAppsAskForADeferredMatchUnlessTheyTurnItOff() async throws {
+        for isOn in [true, false] {
+            let (answers, clock) = (Answers(), FakeClock(0))
+            XCTAssertTrue(start(answers, clock: clock, options: isOn ? .init() : .init(deferredMatch: false)))
+            try await clock.advance(2000) {}
+            Tributary.current.withLock { $0 }.client?.drain()
+            XCTAssertEqual(answers.requests.withLock { $0.count }, isOn ? 1 : 0)
+        }
+    }
+
+    func testTheKeyAndTheBaseAddressComeFromInfoPlist() async {
+        let answers = Answers()
+        let info = ["TributaryAPIKey": "pk_live_plist", "TributaryAPIBaseURL": "https://h.test/"]
+        XCTAssertTrue(start(answers, options: .init(deferredMatch: false), apiKey: nil, info: info))
+        await Tributary.identify(userId: "u")
+        let request = answers.requests.withLock { $0.first }
+        XCTAssertEqual(request?.url?.absoluteString, "https://h.test/sdk/identify")
+        XCTAssertEqual(request?.value(forHTTPHeaderField: "Authorization"), "Bearer pk_live_plist")
+    }
+
+    func testAddressesThatAreNoBaseAddressAreRefused() {
+        for address in ["h.test", "ftp://h.test", "https://", "https:///path", " "] {
+            let lines = Locked<[String]>([])
+            let options = TributaryOptions(apiBaseUrl: address, logger: { line in lines.withLock { $0.append(line) } })
+            XCTAssertFalse(start(Answers(), options: options, info: [:]), address)
+            XCTAssertEqual(lines.withLock { $0.count }, 1)
+        }
+    }
+
+    func testUserIdsThatLookAlikeAreDifferentUsers() async {
+        let answers = Answers()
+        _ = start(answers, options: .init(deferredMatch: false))
+        let first = await Tributary.identify(userId: "\u{e9}")
+        let second = await Tributary.identify(userId: "e\u{301}")
+        XCTAssertTrue(first && second)
+        XCTAssertEqual(answers.requests.withLock { $0.count }, 2)
+    }
+
+    func testCallbacksRunOnTheMainActorAndMayCallTheSdk() async {
+        let reported = expectation(description: "onAttribution")
+        let options = TributaryOptions(
+            deferredMatch: false,
+            onAttribution: { affiliateId in
+                MainActor.assertIsolated()
+                XCTAssertEqual(Tributary.attributedAffiliateId(), affiliateId)
+                reported.fulfill()
+            })
+        _ = start(Answers(), options: options)
+        let completed = expectation(description: "completion")
+        Tributary.applyCode("SPRING") { isKnown in
+            XCTAssertTrue(isKnown)
+            XCTAssertEqual(Tributary.attributedAffiliateId(), "aff_1")
+            completed.fulfill()
+        }
+        await fulfillment(of: [reported, completed], timeout: 5)
+    }
+
+    func testCallsOfManyThreadsAllReturn() async {
+        let answers = Answers()
+        _ = start(answers, options: .init(deferredMatch: false))
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<200 {
+                group.addTask {
+                    switch number % 5 {
+                    case 0: await Tributary.identify(userId: "u\(number)")
+                    case 1: await Tributary.applyCode("c\(number)")
+                    case 2: await Tributary.attribute(url: URL(string: "https://x.test/?via=v\(number)")!)
+                    case 3: _ = Tributary.attributedAffiliateId()
+                    default: Tributary.start(apiKey: "k")
+                    }
+                }
+            }
+        }
+        let isBound = await Tributary.identify(userId: "last")
+        XCTAssertTrue(isBound)
+    }
+}

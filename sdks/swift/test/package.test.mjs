@@ -1,0 +1,72 @@
+// The package states the version of all SDKs, its Apple-only code compiles against stand-ins of Apple's frameworks, and so do
+// the example and the snippets of the README.
+import assert from 'node:assert/strict';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { withSwift } from './swift.mjs';
+
+const PACKAGE = fileURLToPath(new URL('../', import.meta.url));
+const FOLDER = '.build/stand-ins';
+const read = (path) => readFile(new URL(path, import.meta.url), 'utf8');
+
+async function swiftc(...options) {
+  const strict = ['-swift-version', '6', '-warnings-as-errors', '-I', FOLDER];
+  const { code, output } = await withSwift(['swiftc', ...strict, ...options]);
+  assert.equal(code, 0, output);
+}
+const emit = (name, files) =>
+  swiftc('-emit-module', '-parse-as-library', '-module-name', name, '-o', `${FOLDER}/${name}.swiftmodule`, ...files);
+
+before(async () => {
+  await rm(PACKAGE + FOLDER, { recursive: true, force: true });
+  await mkdir(PACKAGE + FOLDER, { recursive: true });
+  for (const name of ['AppleTypes', 'SwiftUI', 'UIKit', 'Network', 'os'])
+    await emit(name, [`test/stand-ins/${name}.swift`]);
+  const sources = await readdir(`${PACKAGE}Sources/Tributary`);
+  await emit(
+    'Tributary',
+    sources.filter((file) => file.endsWith('.swift')).map((file) => `Sources/Tributary/${file}`),
+  );
+});
+after(() => rm(PACKAGE + FOLDER, { recursive: true, force: true }));
+
+test('the SwiftUI modifier, the log and the events of the network compile against stand-ins', async () => {
+  await writeFile(
+    `${PACKAGE}${FOLDER}/uses.swift`,
+    'import SwiftUI\nimport Tributary\n@MainActor func use() { _ = Text("").tributary(apiKey: "k") }\n',
+  );
+  await swiftc('-typecheck', `${FOLDER}/uses.swift`);
+});
+
+test('the snippets of the README compile in strict mode', async () => {
+  const snippets = [...(await read('../README.md')).matchAll(/```swift\n([\s\S]*?)```/g)];
+  assert.ok(snippets.length >= 3, `only ${snippets.length} snippets were found`);
+  for (const [index, [, snippet]] of snippets.entries()) {
+    await writeFile(`${PACKAGE}${FOLDER}/snippet-${index}.swift`, snippet);
+    await swiftc('-typecheck', '-parse-as-library', `${FOLDER}/snippet-${index}.swift`);
+  }
+});
+
+test('the example compiles in strict mode', async () => {
+  await swiftc('-typecheck', '-parse-as-library', '../examples/ios/ExampleApp.swift');
+});
+
+test('the release has the version and the host of all SDKs', async () => {
+  const release = await read('../Sources/Tributary/Release.swift');
+  const stated = (name) => release.match(new RegExp(`static let ${name} = "(.*)"`))[1];
+  assert.equal(stated('version'), (await read('../../VERSION')).trim());
+  assert.equal(stated('host'), (await read('../../HOST')).trim());
+});
+
+test('the privacy manifest is a resource of the package and declares no tracking', async () => {
+  assert.match(await read('../Package.swift'), /\.copy\("PrivacyInfo\.xcprivacy"\)/);
+  const manifest = await read('../Sources/Tributary/PrivacyInfo.xcprivacy');
+  assert.match(manifest, /<key>NSPrivacyTracking<\/key>\s*<false\/>/);
+  assert.equal(manifest.match(/<key>NSPrivacyCollectedDataTypeTracking<\/key>\s*<false\/>/g).length, 3);
+});
+
+test('the package depends on nothing', async () => {
+  const manifest = await read('../Package.swift');
+  assert.doesNotMatch(manifest, /\.package\(/);
+});
