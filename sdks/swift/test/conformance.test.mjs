@@ -27,5 +27,6 @@ for (const scenario of readScenarios()) {
 
 test('every XCTest passes without a warning of the compiler', () => {
   assert.equal(run.code, 0, run.output.slice(-8000));
-  for (const line of run.output.split('\n')) if (/scenarios passed\.$|Executed \d+ tests/.test(line)) console.log(line.trim());
+  for (const line of run.output.split('\n'))
+    if (/scenarios passed\.$|Executed \d+ tests/.test(line)) console.log(line.trim());
 });

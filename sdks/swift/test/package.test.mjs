@@ -16,7 +16,15 @@ async function swiftc(...options) {
   assert.equal(code, 0, output);
 }
 const emit = (name, files) =>
-  swiftc('-emit-module', '-parse-as-library', '-module-name', name, '-o', `${FOLDER}/${name}.swiftmodule`, ...files);
+  swiftc(
+    '-emit-module',
+    '-parse-as-library',
+    '-module-name',
+    name,
+    '-o',
+    `${FOLDER}/${name}.swiftmodule`,
+    ...files,
+  );
 
 before(async () => {
   await rm(PACKAGE + FOLDER, { recursive: true, force: true });
