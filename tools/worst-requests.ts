@@ -165,6 +165,19 @@ export const WORST_CASES: readonly WorstCase[] = [
   get('/l/:slug', 'an unknown host', ({ slug }) => `/l/${slug}`, {
     host: repeated('a.', 250) + 'example.com',
   }),
+  get(
+    '/.well-known/apple-app-site-association',
+    'an unknown host',
+    () => '/.well-known/apple-app-site-association',
+    {
+      host: repeated('a.', 250) + 'example.com',
+    },
+  ),
+  get(
+    '/.well-known/assetlinks.json',
+    'many parameters',
+    () => `/.well-known/assetlinks.json?${repeated('a&', LONG_HEADER)}`,
+  ),
   webhook('stripe', '1 MiB, ten wrong signatures, three secrets', () => ({
     'stripe-signature': `t=${nowSeconds()},${ten(`v1=${'0'.repeat(64)}`, ',')}`,
   })),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isbot } from 'isbot';
 import type { RedirectTarget } from '../db/links.ts';
+import { platformOf } from '../domain/platform.ts';
 import { redirectLocation } from '../domain/redirect-location.ts';
 import type { ClickRecorder } from './click-recorder.ts';
 import type { CommandDeps } from './deps.ts';
@@ -21,6 +22,19 @@ export interface Visit {
 
 type FollowLinkDeps = Pick<CommandDeps, 'addressHasher'> & { readonly recordClick: ClickRecorder };
 
+/** Returns the destination of a visitor: that of the system of the device, if the link has one. Bots get the common one. */
+function destinationOf(target: RedirectTarget, userAgent: string): string {
+  const { destinationUrl, iosDestinationUrl, androidDestinationUrl } = target;
+  switch (isbot(userAgent) ? null : platformOf(userAgent)) {
+    case 'ios':
+      return iosDestinationUrl ?? destinationUrl;
+    case 'android':
+      return androidDestinationUrl ?? destinationUrl;
+    case null:
+      return destinationUrl;
+  }
+}
+
 /**
  * Returns the address to redirect a visitor of a link to. A visit that counts records a click and passes its claim token
  * on. If the link is inactive or its affiliate removed, visitors still reach the destination, without a token.
@@ -30,13 +44,14 @@ export async function followLink(
   target: RedirectTarget,
   visit: Visit,
 ): Promise<string> {
-  const { destinationUrl, slug, counts } = target;
+  const { slug, counts } = target;
+  const userAgent = visit.userAgent.slice(0, USER_AGENT_LENGTH);
   const claimToken = randomUUID();
   const isClaimable =
     counts &&
     (visit.click === 'preview' ||
-      (visit.click === 'record' && (await recordVisit(deps, target, visit, claimToken))));
-  return redirectLocation(destinationUrl, isClaimable ? { claimToken, slug } : null);
+      (visit.click === 'record' && (await recordVisit(deps, target, { ...visit, userAgent }, claimToken))));
+  return redirectLocation(destinationOf(target, userAgent), isClaimable ? { claimToken, slug } : null);
 }
 
 /** Records the click of a visit. Returns false if the link was switched off meanwhile. */
@@ -46,7 +61,7 @@ async function recordVisit(
   visit: Visit,
   claimToken: string,
 ): Promise<boolean> {
-  const userAgent = visit.userAgent.slice(0, USER_AGENT_LENGTH);
+  const { userAgent } = visit;
   const isBot = isbot(userAgent);
   // No hash is stored that no install could use: bots install nothing, and a window of 0 turns deferred matches off.
   const address = !isBot && deferredWindowMinutes > 0 ? visit.clientAddress : null;

@@ -1,3 +1,4 @@
+import type { AndroidApp } from '../domain/link-associations.ts';
 import type { AccountId, AppId } from '../domain/ids.ts';
 import type { NewSdkKey } from './sdk-keys.ts';
 import { retryUntilVisible } from './retries.ts';
@@ -19,6 +20,10 @@ export interface AppSettings {
   readonly destinationSchemes: readonly string[] | null;
   /** The connected accounts of Stripe Connect whose events count as the app's own. */
   readonly stripeAccounts: readonly string[];
+  /** The iOS apps that open the app's links directly: `TEAMID.bundle.id`. */
+  readonly iosAppIds: readonly string[];
+  /** The Android apps that do. */
+  readonly androidApps: readonly AndroidApp[];
 }
 
 export interface App extends AppSettings {
@@ -27,7 +32,7 @@ export interface App extends AppSettings {
 
 const columns = (sql: Sql) => sql.fragment`
   id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain,
-  identity_verification, destination_schemes, stripe_accounts`;
+  identity_verification, destination_schemes, stripe_accounts, ios_app_ids, android_apps`;
 
 /** Returns an app of the account. Undefined for an unknown app and for an app of another account. */
 export async function findApp(sql: Sql, accountId: AccountId, appId: AppId): Promise<App | undefined> {
@@ -98,10 +103,12 @@ export async function createApp(
     await sql.maybe<App>`
       with added as (
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
-                          deferred_window_minutes, link_subdomain, destination_schemes, stripe_accounts)
+                          deferred_window_minutes, link_subdomain, destination_schemes, stripe_accounts, ios_app_ids,
+                          android_apps)
         values (${id}, ${accountId}, ${settings.name}, ${settings.commissionRateBps}, ${settings.attributionWindowDays},
                 ${settings.holdPeriodDays}, ${settings.deferredWindowMinutes}, ${settings.linkSubdomain},
-                ${arrayOf(settings.destinationSchemes)}::text[], ${arrayOf(settings.stripeAccounts)}::text[])
+                ${arrayOf(settings.destinationSchemes)}::text[], ${arrayOf(settings.stripeAccounts)}::text[],
+                ${arrayOf(settings.iosAppIds)}::text[], ${sql.json(settings.androidApps)})
         on conflict (id) do nothing
         returning *
       ), key as (
@@ -133,6 +140,8 @@ export async function updateApp(
              destination_schemes = case when ${change.destinationSchemes === undefined} then destination_schemes
                                         else ${arrayOf(change.destinationSchemes ?? null)}::text[] end,
              stripe_accounts = coalesce(${arrayOf(change.stripeAccounts ?? null)}::text[], stripe_accounts),
+             ios_app_ids = coalesce(${arrayOf(change.iosAppIds ?? null)}::text[], ios_app_ids),
+             android_apps = coalesce(${change.androidApps === undefined ? null : sql.json(change.androidApps)}::jsonb, android_apps),
              identity_verification = coalesce(${change.identityVerification ?? null}::boolean, identity_verification)
        where id = ${appId}
          and (${change.identityVerification !== true} or exists (select from identity_secrets where app_id = ${appId}))

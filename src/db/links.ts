@@ -8,6 +8,9 @@ export interface Link {
   readonly id: LinkId;
   readonly slug: string;
   readonly destinationUrl: string;
+  /** Where visitors on iOS and on Android are redirected. Null: to `destinationUrl`. */
+  readonly iosDestinationUrl: string | null;
+  readonly androidDestinationUrl: string | null;
   readonly campaign: string | null;
   readonly active: boolean;
   readonly affiliateId: AffiliateId;
@@ -22,13 +25,15 @@ export interface LinkListRow extends Link {
 }
 
 const columns = (sql: Sql) => sql.fragment`
-  id, slug, destination_url, campaign, active, affiliate_id, external_id,
+  id, slug, destination_url, ios_destination_url, android_destination_url, campaign, active, affiliate_id, external_id,
   created_at`;
 
 export interface NewLink {
   readonly id: LinkId;
   readonly affiliateId: AffiliateId;
   readonly destinationUrl: string;
+  readonly iosDestinationUrl: string | null;
+  readonly androidDestinationUrl: string | null;
   readonly slug: string;
   readonly campaign: string | null;
   readonly externalId: string | null;
@@ -54,8 +59,9 @@ async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Prom
   >`
     with rows as (
       select r.* from rows from (jsonb_to_recordset(${sql.json(links)}) as (id text, "affiliateId" text, slug text,
-               "destinationUrl" text, campaign text, "externalId" text)) with ordinality
-               r (id, affiliate_id, slug, destination_url, campaign, external_id, position)
+               "destinationUrl" text, "iosDestinationUrl" text, "androidDestinationUrl" text, campaign text, "externalId" text))
+               with ordinality r (id, affiliate_id, slug, destination_url, ios_destination_url, android_destination_url, campaign,
+                                  external_id, position)
     ), allowed as (
       select r.*, x.id as existing_id,
              row_number() over (partition by coalesce(r.external_id, r.id) collate "C" order by position) as external_turn
@@ -66,9 +72,10 @@ async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Prom
       select w.*, row_number() over (partition by lower(w.slug) collate "C" order by position) as turn
         from allowed w where existing_id is null and external_turn = 1
     ), added as (
-      insert into links (id, app_id, affiliate_id, slug, destination_url, campaign, external_id, created_at)
-      select id, ${appId}::text, affiliate_id, slug, destination_url, campaign, external_id,
-             now() + (position - 1) * interval '1 microsecond'
+      insert into links (id, app_id, affiliate_id, slug, destination_url, ios_destination_url, android_destination_url, campaign,
+                         external_id, created_at)
+      select id, ${appId}::text, affiliate_id, slug, destination_url, ios_destination_url, android_destination_url, campaign,
+             external_id, now() + (position - 1) * interval '1 microsecond'
         from wanted where turn = 1 order by position
       on conflict do nothing
       returning *
@@ -81,7 +88,7 @@ async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Prom
                 when w.turn > 1 then 'duplicate_slug' else 'slug_taken' end as refusal,
            case when m.id is null then coalesce(
              a.existing_id, (select x.id from made x where a.id is not null and x.external_id = r.external_id)) end as existing_id,
-           m.id, m.slug, m.destination_url, m.campaign, m.active, m.affiliate_id, m.external_id,
+           m.id, m.slug, m.destination_url, m.ios_destination_url, m.android_destination_url, m.campaign, m.active, m.affiliate_id, m.external_id,
            m.created_at
       from rows r left join allowed a on a.id = r.id left join wanted w on w.id = r.id left join made m on m.id = r.id
      order by r.position`;
@@ -105,6 +112,10 @@ export async function createLinks(sql: Sql, appId: AppId, links: readonly NewLin
 export interface LinkChange {
   readonly destinationUrl?: string | undefined;
   /** Null clears it. */
+  readonly iosDestinationUrl?: string | null | undefined;
+  /** Null clears it. */
+  readonly androidDestinationUrl?: string | null | undefined;
+  /** Null clears it. */
   readonly campaign?: string | null | undefined;
   readonly active?: boolean | undefined;
 }
@@ -116,10 +127,13 @@ export async function updateLink(
   id: LinkId,
   change: LinkChange,
 ): Promise<Link | undefined> {
-  const { destinationUrl, campaign, active } = change;
+  const { destinationUrl, iosDestinationUrl: ios, androidDestinationUrl: android, campaign, active } = change;
   return await sql.maybe<Link>`
     update links
        set destination_url = coalesce(${destinationUrl ?? null}::text, destination_url),
+           ios_destination_url = case when ${ios === undefined} then ios_destination_url else ${ios ?? null}::text end,
+           android_destination_url =
+             case when ${android === undefined} then android_destination_url else ${android ?? null}::text end,
            campaign = case when ${campaign === undefined} then campaign else ${campaign ?? null}::text end,
            active = coalesce(${active ?? null}::boolean, active)
      where app_id = ${appId} and id = ${id}
@@ -132,6 +146,8 @@ export interface RedirectTarget {
   /** The slug as it was created, with its own case. */
   readonly slug: string;
   readonly destinationUrl: string;
+  readonly iosDestinationUrl: string | null;
+  readonly androidDestinationUrl: string | null;
   /** Whether a click counts: the link is active and its affiliate is not removed. */
   readonly counts: boolean;
   readonly deferredWindowMinutes: number;
@@ -144,7 +160,7 @@ export async function findRedirectTarget(
   slug: string,
 ): Promise<RedirectTarget | undefined> {
   return await sql.maybe<RedirectTarget>`
-    select l.app_id, l.slug, l.destination_url,
+    select l.app_id, l.slug, l.destination_url, l.ios_destination_url, l.android_destination_url,
            l.active and a.status <> 'removed' as counts, app.deferred_window_minutes
       from link_subdomains s
       join apps app on app.id = s.app_id
@@ -154,7 +170,7 @@ export async function findRedirectTarget(
 }
 
 const listColumns = (sql: Sql) => sql.fragment`
-  p.id, p.slug, p.destination_url, p.campaign, p.active, p.affiliate_id, p.external_id,
+  p.id, p.slug, p.destination_url, p.ios_destination_url, p.android_destination_url, p.campaign, p.active, p.affiliate_id, p.external_id,
   p.created_at, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name`;
 
 /** Returns a page of an app's links, oldest first. */

@@ -137,18 +137,23 @@ create table apps (
   identity_verification boolean not null default false,
   destination_schemes text[],
   stripe_accounts text[] not null default '{}'::text[],
+  ios_app_ids text[] not null default '{}'::text[],
+  android_apps jsonb not null default '[]'::jsonb,
   created_at timestamp with time zone not null default now(),
   constraint apps_pkey PRIMARY KEY (id),
   constraint apps_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint apps_android_apps_check CHECK ((jsonb_array_length(android_apps) <= 10)),
   constraint apps_attribution_window_days_check CHECK (((attribution_window_days >= 1) AND (attribution_window_days <= 365))),
   constraint apps_deferred_window_minutes_check CHECK (((deferred_window_minutes >= 0) AND (deferred_window_minutes <= 1440))),
   constraint apps_destination_schemes_check CHECK ((cardinality(destination_schemes) <= 20)),
   constraint apps_hold_period_days_check CHECK (((hold_period_days >= 0) AND (hold_period_days <= 365))),
+  constraint apps_ios_app_ids_check CHECK ((cardinality(ios_app_ids) <= 10)),
   constraint apps_link_subdomain_check CHECK ((link_subdomain ~ '^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$'::text)),
   constraint apps_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200))),
   constraint apps_stripe_accounts_check CHECK ((cardinality(stripe_accounts) <= 100))
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
+CREATE INDEX apps_with_mobile_apps ON apps USING btree (created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 
 create table attributions (
@@ -505,6 +510,8 @@ create table links (
   affiliate_id affiliate_id not null,
   slug text not null,
   destination_url text not null,
+  ios_destination_url text,
+  android_destination_url text,
   campaign text,
   active boolean not null default true,
   external_id text collate "C",

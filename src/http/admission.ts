@@ -1,5 +1,7 @@
 import { createClickRecorder } from '../commands/click-recorder.ts';
 import type { ClickRecorder } from '../commands/click-recorder.ts';
+import { createSharedAssociations } from '../commands/shared-associations.ts';
+import type { SharedAssociations } from '../commands/shared-associations.ts';
 import type { Sql } from '../db/sql.ts';
 import { ApiError } from './errors.ts';
 
@@ -88,6 +90,7 @@ export interface Intake {
   readonly webhooks: Admission;
   readonly openCalls: Admission;
   readonly recordClick: ClickRecorder;
+  readonly sharedAssociations: SharedAssociations;
 }
 
 /** Creates the limits of a process. `sql` is the share of the pool. */
@@ -97,5 +100,6 @@ export function createIntake(sql: Sql, settings: AdmissionSettings): Intake {
     webhooks: new Admission(settings.webhooks),
     openCalls: new Admission(settings.openCalls),
     recordClick: createClickRecorder(sql),
+    sharedAssociations: createSharedAssociations(sql),
   };
 }

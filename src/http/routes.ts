@@ -8,6 +8,7 @@ import { explanationRoutes } from './resources/explanations.ts';
 import { healthRoutes } from './resources/health.ts';
 import { ledgerCheckRoutes } from './resources/ledger-check.ts';
 import { identitySecretRoutes } from './resources/identity-secret.ts';
+import { linkAssociationRoutes } from './resources/link-associations.ts';
 import { linkRoutes } from './resources/links.ts';
 import { overviewRoutes } from './resources/overviews.ts';
 import { payoutRoutes } from './resources/payouts.ts';
@@ -23,8 +24,9 @@ import type { Route, RouteGroup } from './route.ts';
 export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Clicks',
-    description: 'Clicks on links, and the redirect to their destinations. Requires no key.',
-    routes: [...clickRoutes, ...redirectRoutes],
+    description:
+      'Clicks on links, the redirect to their destinations, and the apps that open links. Requires no key.',
+    routes: [...clickRoutes, ...redirectRoutes, ...linkAssociationRoutes],
   },
   {
     name: 'SDK',

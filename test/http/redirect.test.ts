@@ -190,6 +190,44 @@ describe('a link', () => {
     expect(await clicksOf(link.id)).toMatchObject([{ claimToken: referrer.get('claim_token') }]);
   });
 
+  // @promise platform-destinations
+  test('a link with destinations for iOS and Android leads each visitor to its own, and all others to the common one', async () => {
+    const [ios, android] = [
+      'https://ios.example/',
+      'https://play.google.com/store/apps/details?id=com.example',
+    ];
+    const from = async (userAgent: string, method = 'GET') => {
+      const { location } = await open(`/l/acme/${link.slug}`, {
+        method,
+        headers: { 'user-agent': userAgent },
+      });
+      return new URL(location ?? '');
+    };
+    const ANDROID =
+      'Mozilla/5.0 (Linux; Android 10; K) AppleWebKit/537.36 Chrome/140.0.0.0 Mobile Safari/537.36';
+    const IPAD =
+      'Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1.15 Version/18.0 Safari/605.1.15';
+    await patch(`links/${link.id}`, { destinations: { ios, android } });
+    const [phone, tablet, head] = [await from(BROWSER), await from(IPAD), await from(ANDROID, 'HEAD')];
+    expect([phone.origin, tablet.origin, head.origin]).toEqual([
+      'https://ios.example',
+      'https://example.com',
+      'https://play.google.com',
+    ]);
+    for (const unknown of ['', 'curl/8.0', `${ANDROID} (compatible; Googlebot/2.1)`]) {
+      expect((await from(unknown)).origin).toBe('https://example.com');
+    }
+    const store = await from(ANDROID);
+    const referrer = new URLSearchParams(store.searchParams.get('referrer') ?? '');
+    expect(store.searchParams.get('id')).toBe('com.example');
+    expect(referrer.get('via')).toBe(link.slug);
+    expect((await clicksOf(link.id)).at(-1)).toMatchObject({ claimToken: referrer.get('claim_token') });
+
+    await patch(`links/${link.id}`, { destinations: { ios: null }, active: false });
+    expect((await from(BROWSER)).href).toBe('https://example.com/get?a=1#top');
+    expect((await from(ANDROID)).href).toBe(android);
+  });
+
   test("a link redirects to an app's own scheme and to a non-ASCII address", async () => {
     await patch(`links/${link.id}`, { destinationUrl: 'myapp:größe' });
     expect((await open(`/l/acme/${link.slug}`)).location).toMatch(/^myapp:gr%C3%B6%C3%9Fe\?claim_token=/);

@@ -29,7 +29,11 @@ const DEFAULTS = {
   identityVerification: false,
   destinationSchemes: null,
   stripeAccounts: [],
+  iosAppIds: [],
+  androidApps: [],
 };
+
+const FINGERPRINT = Array.from({ length: 32 }, () => 'A1').join(':');
 
 const installs = async (key: string): Promise<number> =>
   (
@@ -52,6 +56,8 @@ describe('apps', () => {
       identityVerification: true,
       destinationSchemes: ['myapp'],
       stripeAccounts: ['acct_1'],
+      iosAppIds: ['ABCDE12345.com.example.app'],
+      androidApps: [{ packageName: 'com.example.app', sha256CertFingerprints: [FINGERPRINT] }],
     };
     const own = await newApp(api);
     const path = `/apps/${own.appId}/settings`;
@@ -146,6 +152,15 @@ describe('apps', () => {
     ['linkSubdomain', '-a'],
     ['linkSubdomain', 'login'],
     ['destinationSchemes', ['intent']],
+    ['iosAppIds', ['com.example.app']],
+    ['iosAppIds', ['ABCDE12345']],
+    ['iosAppIds', ['abcde12345.com.example.app']],
+    ['iosAppIds', Array.from({ length: 11 }, (_, index) => `ABCDE12345.app${index}`)],
+    ['androidApps', [{ packageName: 'app', sha256CertFingerprints: [FINGERPRINT] }]],
+    ['androidApps', [{ packageName: 'com.example.app', sha256CertFingerprints: [] }]],
+    ['androidApps', [{ packageName: 'com.example.app', sha256CertFingerprints: [FINGERPRINT.slice(3)] }]],
+    ['androidApps', [{ packageName: 'com.example.app' }]],
+    ['androidApps', null],
     ['stripeAccounts', null],
     ['stripeAccounts', 'acct_Fake01'],
     ['stripeAccounts', ['cus_Fake01']],
@@ -177,6 +192,9 @@ describe('apps', () => {
     { stripeAccounts: ['acct_1', `acct_${'x'.repeat(64)}`] },
     { stripeAccounts: Array.from({ length: 100 }, (_, index) => `acct_${index}`) },
     { stripeAccounts: [] },
+    { iosAppIds: ['ABCDE12345.a', 'ABCDE12345.com.example.app-2'] },
+    { androidApps: [{ packageName: 'a.b', sha256CertFingerprints: [FINGERPRINT, FINGERPRINT] }] },
+    { iosAppIds: [], androidApps: [] },
   ])('the ends of each range are accepted: %j', async (settings) => {
     const own = await newApp(api);
     const path = `/apps/${own.appId}/settings`;
@@ -597,7 +615,9 @@ describe('links', () => {
       slug: expect.stringMatching(/^[a-z0-9]{8}$/),
       externalId: null,
       url: `https://api.example.test/l/${linkSubdomain}/${created.body.slug}`,
+      directUrl: `https://api.example.test/l/${linkSubdomain}/${created.body.slug}?via=${created.body.slug}`,
       destinationUrl,
+      destinations: { ios: null, android: null },
       campaign: 'May',
       active: true,
       affiliateId,
@@ -609,6 +629,45 @@ describe('links', () => {
     const visited = await followLink(api.url, new URL(created.body.url).pathname);
     expect(visited).toMatchObject({ status: 302, location: destinationUrl });
     expect((await api.call('PATCH', path, { key: app.key, body: { slug: 'other' } })).status).toBe(400);
+  });
+
+  // @promise platform-destinations
+  test('a link has destinations for iOS and Android, each of which can be set, kept and removed', async () => {
+    const affiliateId = await newAffiliate(api, app);
+    const [ios, android] = ['https://apps.apple.com/app/id1', 'market://details?id=com.example'];
+    const created = await create({ affiliateId, destinationUrl, destinations: { ios } });
+    expect(created).toMatchObject({ status: 201, body: { destinations: { ios, android: null } } });
+    const path = `/apps/${app.appId}/links/${created.body.id}`;
+    const change = async (body: object) => (await api.call('PATCH', path, { key: app.key, body })).body;
+    expect(await change({ destinations: { android } })).toMatchObject({ destinations: { ios, android } });
+    expect(await change({ active: true })).toMatchObject({ destinations: { ios, android } });
+    expect(await change({ destinations: { ios: null } })).toMatchObject({
+      destinationUrl,
+      destinations: { ios: null, android },
+    });
+    expect(await change({ destinations: null })).toMatchObject({
+      destinations: { ios: null, android: null },
+    });
+    const rows = [
+      { affiliateId, destinationUrl, destinations: { ios, android } },
+      { affiliateId, destinationUrl, destinations: null },
+    ];
+    const bulk = await api.call('POST', `/apps/${app.appId}/links/bulk`, { key: app.key, body: { rows } });
+    expect(bulk.body).toMatchObject({
+      created: [{ destinations: { ios, android } }, { destinations: { ios: null, android: null } }],
+    });
+  });
+
+  // @promise platform-destinations
+  test.each([
+    [{ ios: 'javascript:alert(1)' }, 'destinations.ios'],
+    [{ android: 'intent://x' }, 'destinations.android'],
+    [{ web: 'https://example.com' }, 'destinations.web'],
+    [{ ios: '' }, 'destinations.ios'],
+  ])('the destinations %j are a 400 that names the field', async (destinations, path) => {
+    const affiliateId = await newAffiliate(api, app);
+    const { status, body } = await create({ affiliateId, destinationUrl, destinations });
+    expect({ status, body }).toMatchObject({ status: 400, body: { errors: [{ path }] } });
   });
 
   // @promise slug-unique, error-409-slug, slug-case-insensitive
@@ -694,6 +753,12 @@ describe('links', () => {
       body: { destinationUrl: 'other://open' },
     });
     expect(patched).toMatchObject({ status: 400, body: { errors: [{ path: 'destinationUrl' }] } });
+    const destinations = { android: 'other://open', ios: 'myapp://open' };
+    const byPlatform = { status: 400, body: { errors: [{ path: 'destinations.android' }] } };
+    expect(await create({ affiliateId, destinationUrl, destinations }, own)).toMatchObject(byPlatform);
+    expect(await api.call('PATCH', linkPath, { key: own.key, body: { destinations } })).toMatchObject(
+      byPlatform,
+    );
     const bulk = await api.call('POST', `/apps/${own.appId}/links/bulk`, {
       key: own.key,
       body: { rows: [undeclared, { affiliateId, destinationUrl: 'https://example.com' }] },

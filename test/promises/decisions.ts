@@ -171,6 +171,14 @@ const IDENTITY: readonly PromiseSection[] = [
       'host-to-subdomain': 'a host name determines the link subdomain',
       'play-store-referrer': 'the parameters are inside `referrer=` for the Play Store',
       'redirect-inactive-link': 'an inactive link redirects without a token',
+      'platform-destinations':
+        'a link can have destinations for iOS and Android, which the redirect chooses by the User-Agent',
+      'platform-of-user-agent':
+        'the User-Agent names the platform; an iPad in desktop mode, a bot and an unknown one have none',
+      'link-associations':
+        'link hosts name the mobile apps that open links with `via`: of one app on its subdomain, of all apps elsewhere',
+      'direct-link':
+        'a link that opened the app directly is attributed by its `via`; one that did not redirects and counts',
     },
   },
 ];

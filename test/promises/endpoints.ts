@@ -228,6 +228,16 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-redirect-on-host': "does the same on the subdomain's host" },
   },
   {
+    route: 'GET /.well-known/apple-app-site-association',
+    caller: 'none',
+    promises: { 'get-apple-association': 'names the iOS apps that open links of the host' },
+  },
+  {
+    route: 'GET /.well-known/assetlinks.json',
+    caller: 'none',
+    promises: { 'get-asset-links': 'names the Android apps that open links of the host' },
+  },
+  {
     route: 'GET /healthz',
     caller: 'none',
     promises: { 'get-healthz': 'reports that the process is alive' },

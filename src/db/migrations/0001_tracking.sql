@@ -113,9 +113,13 @@ create table apps (
   destination_schemes     text[] check (cardinality(destination_schemes) <= 20),
   -- The connected accounts of Stripe Connect whose events count as the app's own.
   stripe_accounts         text[] not null default '{}' check (cardinality(stripe_accounts) <= 100),
+  -- The iOS and Android apps that open the app's links directly. An Android app: packageName, sha256CertFingerprints.
+  ios_app_ids             text[] not null default '{}' check (cardinality(ios_app_ids) <= 10),
+  android_apps            jsonb not null default '[]' check (jsonb_array_length(android_apps) <= 10),
   created_at              timestamptz not null default now()
 );
 create index apps_by_account on apps (account_id, created_at, id);
+create index apps_with_mobile_apps on apps (created_at, id) where cardinality(ios_app_ids) > 0 or android_apps <> '[]';
 
 -- For triggers of tables whose rows are never deleted or edited.
 create function forbid_change() returns trigger language plpgsql as $$
@@ -218,6 +222,9 @@ create table links (
   affiliate_id    affiliate_id not null,
   slug            text not null check (slug ~ '^[A-Za-z0-9_-]{2,64}$'),
   destination_url text not null,
+  -- Where visitors on iOS and on Android are redirected instead. Null: to destination_url.
+  ios_destination_url     text,
+  android_destination_url text,
   campaign        text,
   active          boolean not null default true,
   external_id     text collate "C" check (length(external_id) between 1 and 200),

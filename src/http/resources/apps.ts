@@ -6,6 +6,7 @@ import { rotateSdkKey } from '../../db/sdk-keys.ts';
 import type { NewSdkKey } from '../../db/sdk-keys.ts';
 import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES } from '../../domain/keys.ts';
 import { isDeclarableScheme } from '../../domain/destination-url.ts';
+import { isAndroidPackage, isCertFingerprint, isIosAppId } from '../../domain/link-associations.ts';
 import { isReservedSubdomain, isSubdomain, subdomainOf } from '../../domain/slugs.ts';
 import { ApiError } from '../errors.ts';
 import { epochMs, graceSeconds, idOf, label, rateBps, textField, wholeNumber } from '../fields.ts';
@@ -79,6 +80,48 @@ const stripeAccounts = z
   )
   .max(100)
   .describe(STRIPE_ACCOUNTS);
+const IOS_APP_IDS =
+  'The iOS apps that open links directly: team id, dot, bundle id. They are listed in `/.well-known/apple-app-site-association`.';
+const iosAppIds = z
+  .array(
+    z
+      .string()
+      .refine(isIosAppId, 'Must be a team id, a dot and a bundle id, such as ABCDE12345.com.example.app.')
+      .meta({ examples: ['ABCDE12345.com.example.app'] }),
+  )
+  .max(10)
+  .describe(IOS_APP_IDS);
+const ANDROID_APPS =
+  'The Android apps that open links directly. They are listed in `/.well-known/assetlinks.json`.';
+const PACKAGE_NAME = 'The application id.';
+const FINGERPRINTS =
+  'The SHA-256 fingerprints of the certificates that the app is signed with. The Play Console shows that of the released app.';
+const FINGERPRINT_EXAMPLE = Array.from({ length: 32 }, () => 'A1').join(':');
+const androidApps = z
+  .array(
+    z.strictObject({
+      packageName: z
+        .string()
+        .refine(isAndroidPackage, 'Must be the id of an Android app, such as com.example.app.')
+        .meta({ description: PACKAGE_NAME, examples: ['com.example.app'] }),
+      sha256CertFingerprints: z
+        .array(
+          z
+            .string()
+            .toUpperCase()
+            .refine(
+              isCertFingerprint,
+              'Must be 32 bytes in hex, separated by colons, as keytool prints them.',
+            )
+            .meta({ examples: [FINGERPRINT_EXAMPLE] }),
+        )
+        .min(1)
+        .max(10)
+        .describe(FINGERPRINTS),
+    }),
+  )
+  .max(10)
+  .describe(ANDROID_APPS);
 const sdkKey = textField('pk_live_…', "The app's SDK key. Returned only once.");
 
 const app = z
@@ -93,6 +136,15 @@ const app = z
     identityVerification,
     destinationSchemes: z.array(z.string()).nullable().describe(DESTINATION_SCHEMES),
     stripeAccounts: z.array(z.string()).describe(STRIPE_ACCOUNTS),
+    iosAppIds: z.array(z.string()).describe(IOS_APP_IDS),
+    androidApps: z
+      .array(
+        z.object({
+          packageName: textField('com.example.app', PACKAGE_NAME),
+          sha256CertFingerprints: z.array(z.string()).describe(FINGERPRINTS),
+        }),
+      )
+      .describe(ANDROID_APPS),
   })
   .meta({ id: 'App', description: 'An app and its settings.' });
 
@@ -107,6 +159,8 @@ const settingsPatch = z
     identityVerification: identityVerification.optional(),
     destinationSchemes: destinationSchemes.optional(),
     stripeAccounts: stripeAccounts.optional(),
+    iosAppIds: iosAppIds.optional(),
+    androidApps: androidApps.optional(),
   })
   .meta({ id: 'AppSettingsChange', description: 'The settings to change.' });
 
@@ -140,6 +194,11 @@ function presentApp(row: App) {
     identityVerification: row.identityVerification,
     destinationSchemes: row.destinationSchemes === null ? null : [...row.destinationSchemes],
     stripeAccounts: [...row.stripeAccounts],
+    iosAppIds: [...row.iosAppIds],
+    androidApps: row.androidApps.map(({ packageName, sha256CertFingerprints }) => ({
+      packageName,
+      sha256CertFingerprints: [...sha256CertFingerprints],
+    })),
   };
 }
 
@@ -165,6 +224,8 @@ function settingsOf(given: z.output<typeof newApp>) {
     identityVerification: false,
     destinationSchemes: given.destinationSchemes ?? null,
     stripeAccounts: given.stripeAccounts ?? [],
+    iosAppIds: given.iosAppIds ?? [],
+    androidApps: given.androidApps ?? [],
   };
 }
 

@@ -52,6 +52,21 @@ const destinationUrl = z
   )
   .meta({ description: DESTINATION_URL, examples: ['https://example.com/get'] });
 
+const DESTINATIONS =
+  'Where the redirect leads on iOS and on Android instead, chosen by the User-Agent. A system without one, a bot and an unknown User-Agent get `destinationUrl`.';
+const ofPlatform = (example: string) =>
+  orNull(destinationUrl.meta({ examples: [example] }), 'Null or absent: `destinationUrl`.').optional();
+/** In a new link. */
+const destinations = orNull(
+  z
+    .strictObject({
+      ios: ofPlatform('https://apps.apple.com/app/id1234567890'),
+      android: ofPlatform('https://play.google.com/store/apps/details?id=com.example.app'),
+    })
+    .describe(DESTINATIONS),
+  'Null or absent: none.',
+);
+
 const isActive = z.boolean().describe('An inactive link redirects and records nothing.');
 
 const link = z
@@ -62,7 +77,17 @@ const link = z
       'https://api.example.com/l/my-app-k3m9/spring',
       "The address to share. On a host whose first label is the app's link subdomain, `/l/SLUG` also works.",
     ),
+    directUrl: textField(
+      'https://api.example.com/l/my-app-k3m9/spring?via=spring',
+      "`url` with the slug as `via`. On a device with the app, it opens the app if the app's settings name it (`iosAppIds`, `androidApps`); the service then sees no click.",
+    ),
     destinationUrl: textField('https://example.com/get', DESTINATION_URL),
+    destinations: z
+      .object({
+        ios: orNull(z.string(), 'Null: `destinationUrl`.'),
+        android: orNull(z.string(), 'Null: `destinationUrl`.'),
+      })
+      .describe(DESTINATIONS),
     campaign: orNull(textField('spring-2026', CAMPAIGN), 'Null if none was given.'),
     active: isActive,
     affiliateId: idOf('affiliate'),
@@ -83,6 +108,7 @@ const newLink = z
   .strictObject({
     affiliateId: inputId('affiliate'),
     destinationUrl,
+    destinations: destinations.optional(),
     slug: slug.optional(),
     campaign: orNull(campaign, 'Null or absent: none.').optional(),
     externalId: orNull(externalId, 'Null or absent: none.').optional(),
@@ -93,6 +119,7 @@ const newLink = z
 const linkPatch = z
   .strictObject({
     destinationUrl: destinationUrl.optional(),
+    destinations: destinations.optional(),
     campaign: orNull(campaign, 'Null removes it.').optional(),
     active: isActive.optional(),
   })
@@ -112,7 +139,9 @@ export function linkPresenter({ publicUrl }: Pick<HttpDeps, 'publicUrl'>, { link
     id: row.id,
     slug: row.slug,
     url: `${publicUrl}/l/${linkSubdomain}/${row.slug}`,
+    directUrl: `${publicUrl}/l/${linkSubdomain}/${row.slug}?via=${row.slug}`,
     destinationUrl: row.destinationUrl,
+    destinations: { ios: row.iosDestinationUrl, android: row.androidDestinationUrl },
     campaign: row.campaign,
     active: row.active,
     affiliateId: row.affiliateId,
@@ -146,6 +175,21 @@ const LINK_REFUSALS = Object.keys(REFUSALS) as LinkRefusal[];
 
 type NewLinkFields = z.output<typeof newLink>;
 
+/** Returns the name of the first destination whose scheme the app did not declare, or null. */
+function undeclaredDestination(
+  {
+    destinationUrl: url,
+    destinations: of,
+  }: Pick<z.output<typeof linkPatch>, 'destinationUrl' | 'destinations'>,
+  { destinationSchemes }: App,
+): string | null {
+  const given = { destinationUrl: url, 'destinations.ios': of?.ios, 'destinations.android': of?.android };
+  const [found] = Object.entries(given).find(
+    ([, address]) => address != null && !isDeclaredDestination(address, destinationSchemes),
+  ) ?? [null];
+  return found;
+}
+
 /**
  * Creates links and returns the outcomes in the order of `rows`. If a generated slug is taken, another one is tried.
  */
@@ -157,8 +201,8 @@ async function createFrom(
 ): Promise<LinkOutcome[]> {
   const ids = rows.map(() => idGenerator.id('link'));
   const outcomes: LinkOutcome[] = rows.map(() => 'undeclared_scheme');
-  let waiting = [...rows.keys()].filter((index) =>
-    isDeclaredDestination((rows[index] as NewLinkFields).destinationUrl, app.destinationSchemes),
+  let waiting = [...rows.keys()].filter(
+    (index) => undeclaredDestination(rows[index] as NewLinkFields, app) === null,
   );
   for (let attempt = 1; waiting.length > 0; attempt += 1) {
     const links = waiting.map((index) => {
@@ -168,6 +212,8 @@ async function createFrom(
         // May be malformed, and then matches no affiliate.
         affiliateId: row.affiliateId as AffiliateId,
         destinationUrl: row.destinationUrl,
+        iosDestinationUrl: row.destinations?.ios ?? null,
+        androidDestinationUrl: row.destinations?.android ?? null,
         slug: row.slug ?? slugOf(idGenerator.bytes(8)),
         campaign: row.campaign ?? null,
         externalId: row.externalId ?? null,
@@ -225,7 +271,10 @@ export const linkRoutes = [
         case 'unknown_affiliate':
           throw new ApiError('not_found', { detail: `affiliateId: ${REFUSALS.unknown_affiliate}` });
         case 'undeclared_scheme':
-          throw invalidField('destinationUrl', REFUSALS.undeclared_scheme);
+          throw invalidField(
+            undeclaredDestination(body, app) ?? 'destinationUrl',
+            REFUSALS.undeclared_scheme,
+          );
         case 'duplicate_slug':
         case 'slug_taken':
           throw new ApiError('slug_taken', { detail: REFUSALS.slug_taken });
@@ -270,13 +319,16 @@ export const linkRoutes = [
     body: linkPatch,
     response: { status: 200, schema: link },
     handler: async ({ deps, app, ids, body }) => {
-      if (
-        body.destinationUrl !== undefined &&
-        !isDeclaredDestination(body.destinationUrl, app.destinationSchemes)
-      ) {
-        throw invalidField('destinationUrl', REFUSALS.undeclared_scheme);
-      }
-      return linkPresenter(deps, app).one(foundOrThrow(await updateLink(deps.sql, app.id, ids.linkId, body)));
+      const undeclared = undeclaredDestination(body, app);
+      if (undeclared !== null) throw invalidField(undeclared, REFUSALS.undeclared_scheme);
+      const { destinations: change, ...fields } = body;
+      const updated = await updateLink(deps.sql, app.id, ids.linkId, {
+        ...fields,
+        // Null removes both.
+        iosDestinationUrl: change === null ? null : change?.ios,
+        androidDestinationUrl: change === null ? null : change?.android,
+      });
+      return linkPresenter(deps, app).one(foundOrThrow(updated));
     },
   }),
 ];

@@ -1,0 +1,38 @@
+import { listAssociations } from '../db/link-associations.ts';
+import type { Sql } from '../db/sql.ts';
+import { androidAssociation, appleAssociation } from '../domain/link-associations.ts';
+import { MINUTE_MS } from '../domain/time.ts';
+
+/** How many apps share a host. An app beyond it uses a host of its own. */
+const MAX_APPS = 500;
+
+/** The files that say which mobile apps open links. Null if no app names one. */
+export interface AssociationFiles {
+  readonly apple: string | null;
+  readonly android: string | null;
+}
+
+/** Returns the files of a host that all apps share, as they were at most a minute before `now` (epoch ms). */
+export type SharedAssociations = (now: number) => Promise<AssociationFiles>;
+
+/** Creates the cache of a process. However many requests arrive, the apps are read once a minute. */
+export function createSharedAssociations(sql: Sql): SharedAssociations {
+  let read: { readonly at: number; readonly files: Promise<AssociationFiles> } | null = null;
+  const readFiles = async (): Promise<AssociationFiles> => {
+    const rows = await listAssociations(sql, MAX_APPS);
+    const links = rows.map((row) => ({ ...row, paths: row.subdomains.map((name) => `/l/${name}/*`) }));
+    return { apple: appleAssociation(links), android: androidAssociation(links) };
+  };
+  return async (now) => {
+    if (read !== null && now - read.at < MINUTE_MS) return await read.files;
+    const current = { at: now, files: readFiles() };
+    read = current;
+    try {
+      return await current.files;
+    } catch (error) {
+      // The next request tries again.
+      if (read === current) read = null;
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,184 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createSharedAssociations } from '../../src/commands/shared-associations.ts';
+import { androidAssociation, appleAssociation } from '../../src/domain/link-associations.ts';
+import { MINUTE_MS } from '../../src/domain/time.ts';
+import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { followLink } from '../support/http-client.ts';
+
+const APPLE = '/.well-known/apple-app-site-association';
+const ANDROID = '/.well-known/assetlinks.json';
+const FINGERPRINT = Array.from({ length: 32 }, () => 'A1').join(':');
+const OPEN_LINKS = 'delegate_permission/common.handle_all_urls';
+
+let api: TestApi;
+let app: TestApp;
+
+const mobileApps = (name: string) => ({
+  iosAppIds: [`ABCDE12345.com.example.${name}`],
+  androidApps: [{ packageName: `com.example.${name}`, sha256CertFingerprints: [FINGERPRINT.toLowerCase()] }],
+});
+const fetchFile = (path: string, host = 'api.example.test') => api.call('GET', path, { headers: { host } });
+const wait = () => {
+  api.clock.now += MINUTE_MS;
+};
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api, undefined, { linkSubdomain: 'lantern', ...mobileApps('lantern') });
+});
+afterAll(async () => {
+  await api.close();
+});
+
+describe('the files that associate links with mobile apps', () => {
+  // @promise get-apple-association, get-asset-links, link-associations
+  test("an app's link host names its mobile apps, for links with the slug as `via`", async () => {
+    const apple = await fetchFile(APPLE, 'lantern.links.example');
+    expect({ status: apple.status, body: apple.body }).toEqual({
+      status: 200,
+      body: {
+        applinks: {
+          details: [
+            {
+              appIDs: ['ABCDE12345.com.example.lantern'],
+              components: [{ '/': '/l/*', '?': { via: '?*' } }],
+            },
+          ],
+        },
+      },
+    });
+    const android = await fetchFile(ANDROID, 'lantern.links.example');
+    expect({ status: android.status, body: android.body }).toEqual({
+      status: 200,
+      body: [
+        {
+          relation: [OPEN_LINKS],
+          target: {
+            namespace: 'android_app',
+            package_name: 'com.example.lantern',
+            sha256_cert_fingerprints: [FINGERPRINT],
+          },
+          relation_extensions: {
+            [OPEN_LINKS]: {
+              dynamic_app_link_components: [
+                { '/': '/l/*', '?': { via: '?*' } },
+                { '/': '*', exclude: true },
+              ],
+            },
+          },
+        },
+      ],
+    });
+    for (const { headers } of [apple, android]) {
+      expect(headers.get('content-type')).toBe('application/json');
+      expect(headers.get('cache-control')).toBe('public, max-age=60');
+    }
+  });
+
+  // @promise link-associations
+  test('any other host names the mobile apps of all apps, each for its own links under every subdomain that it held', async () => {
+    const other = await newApp(api, undefined, { linkSubdomain: 'harbour', ...mobileApps('harbour') });
+    await newApp(api);
+    await api.call('PATCH', `/apps/${other.appId}/settings`, {
+      key: other.key,
+      body: { linkSubdomain: 'port' },
+    });
+    wait();
+    for (const host of ['api.example.test', '127.0.0.1', 'nobody.links.example']) {
+      const { body } = await fetchFile(APPLE, host);
+      expect(body).toEqual({
+        applinks: {
+          details: [
+            expect.objectContaining({ components: [expect.objectContaining({ '/': '/l/lantern/*' })] }),
+            {
+              appIDs: ['ABCDE12345.com.example.harbour'],
+              components: ['/l/harbour/*', '/l/port/*'].map((path) => ({ '/': path, '?': { via: '?*' } })),
+            },
+          ],
+        },
+      });
+    }
+    expect((await fetchFile(APPLE, 'harbour.links.example')).text).not.toContain('lantern');
+    expect((await fetchFile(ANDROID)).body).toHaveLength(2);
+  });
+
+  // @promise link-associations
+  test('a host without mobile apps is a 404, and a change appears within a minute', async () => {
+    const own = await newApp(api, undefined, { linkSubdomain: 'bare' });
+    for (const path of [APPLE, ANDROID]) {
+      expect((await fetchFile(path, 'bare.links.example')).status).toBe(404);
+    }
+    await fetchFile(APPLE);
+    const settings = `/apps/${own.appId}/settings`;
+    const body = { iosAppIds: ['ABCDE12345.com.example.late'] };
+    expect(await api.call('PATCH', settings, { key: own.key, body })).toMatchObject({ status: 200, body });
+    expect((await fetchFile(APPLE, 'bare.links.example')).text).toContain('com.example.late');
+    expect((await fetchFile(ANDROID, 'bare.links.example')).status).toBe(404);
+    expect((await fetchFile(APPLE)).text).not.toContain('com.example.late');
+    wait();
+    expect((await fetchFile(APPLE)).text).toContain('com.example.late');
+  });
+
+  test('however many requests arrive, the apps of a shared host are read once a minute, by their index', async () => {
+    let reads = 0;
+    let isBroken = true;
+    const counting = new Proxy(api.sql, {
+      apply: (sql, self, given) => {
+        reads += 1;
+        if (isBroken) throw new Error('The database is away.');
+        return Reflect.apply(sql, self, given) as unknown;
+      },
+    });
+    const read = createSharedAssociations(counting);
+    await expect(read(0)).rejects.toThrow('away');
+    isBroken = false;
+    const files = await Promise.all(Array.from({ length: 50 }, () => read(MINUTE_MS - 1)));
+    expect(new Set(files.map(({ apple }) => apple?.includes('lantern')))).toEqual(new Set([true]));
+    await read(2 * MINUTE_MS - 2);
+    expect(reads).toBe(2);
+    await read(2 * MINUTE_MS - 1);
+    expect(reads).toBe(3);
+    const plan = await api.sql`
+      explain select from apps app where cardinality(app.ios_app_ids) > 0 or app.android_apps <> '[]'
+               order by app.created_at, app.id limit 500`;
+    expect(JSON.stringify(plan)).toContain('apps_with_mobile_apps');
+  });
+
+  test('a file stays below the 128 KiB that Apple reads, and the first apps are in it', () => {
+    const links = Array.from({ length: 2_000 }, (_, index) => ({
+      iosAppIds: [`ABCDE12345.com.example.app${index}`],
+      androidApps: [{ packageName: `com.example.app${index}`, sha256CertFingerprints: [FINGERPRINT] }],
+      paths: [`/l/app-${index}/*`],
+    }));
+    for (const file of [appleAssociation(links), androidAssociation(links)]) {
+      expect(Buffer.byteLength(file ?? '')).toBeLessThanOrEqual(128 * 1024);
+      expect(Buffer.byteLength(file ?? '')).toBeGreaterThan(127 * 1024);
+      expect(JSON.parse(file ?? '')).toBeDefined();
+      expect(file).toContain('com.example.app0"');
+    }
+    expect([appleAssociation([]), androidAssociation([])]).toEqual([null, null]);
+  });
+});
+
+// @promise direct-link
+test('a direct link that the service does see redirects and counts like any other', async () => {
+  const affiliateId = await newAffiliate(api, app);
+  const slug = `direct-${randomUUID().slice(0, 8)}`;
+  const link = (await newLink(api, app, affiliateId, { slug })) as unknown as { directUrl: string };
+  const { pathname, search } = new URL(link.directUrl);
+  const { status, via, claimToken } = await followLink(api.url, pathname + search);
+  expect({ status, via }).toEqual({ status: 302, via: slug });
+  expect(claimToken).not.toBeNull();
+  // What the app reports when the system opened it with the same address, and no click was recorded.
+  const install = await api.call('POST', '/sdk/install', {
+    key: app.sdkKey,
+    body: {
+      deviceId: randomUUID(),
+      affiliateCode: new URLSearchParams(search).get('via'),
+      firstOpenAt: api.clock.now,
+    },
+  });
+  expect(install).toMatchObject({ status: 200, body: { affiliateId, matchMethod: 'code' } });
+});
