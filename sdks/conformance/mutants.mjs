@@ -58,6 +58,7 @@ const MUTANTS = [
     'true',
   ],
   [1, 'the host is not compared', 'state.ts', 'state.host === host &&', ''],
+  [1, 'a test key has the state of the live key', 'client.ts', '`${host}#test`', 'host'],
   [
     1,
     'an unreadable storage is overwritten',

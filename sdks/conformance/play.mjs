@@ -89,14 +89,15 @@ function expectRequests(received, expected, context) {
       `request ${index + 1}: expected ${path} ${JSON.stringify(full)}, got ${text}`,
     );
     assert(/^[a-z-]+\/\d+\.\d+\.\d+$/.test(sdk), `request ${index + 1}: its sdk is ${sdk}`);
-    assert(received[index].authorization === 'Bearer pk_live_test', `request ${index + 1}: wrong key`);
+    assert(received[index].authorization === `Bearer ${context.apiKey}`, `request ${index + 1}: wrong key`);
   }
 }
 
 /** Plays one scenario. Throws an error that names the step that went wrong. */
 export async function play(scenario, { server, driver }) {
   const host = scenario.options?.apiBaseUrl ?? server.url;
-  const context = { host, deviceId: driver.deviceId ?? deviceId };
+  const { apiKey = 'pk_live_test' } = scenario.options ?? {};
+  const context = { host, apiKey, deviceId: driver.deviceId ?? deviceId };
   const outcomes = new Map();
   server.load(resolve(scenario.script ?? [], context));
   const { store = null } = scenario;

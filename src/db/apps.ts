@@ -112,8 +112,8 @@ export async function createApp(
         on conflict (id) do nothing
         returning *
       ), key as (
-        insert into sdk_keys (id, app_id, key_sha256, display)
-        select ${sdkKey.id}::text, id, ${sha256}::bytea, ${display}::text from added
+        insert into sdk_keys (id, app_id, kind, key_sha256, display)
+        select ${sdkKey.id}::text, id, ${sdkKey.kind}::text, ${sha256}::bytea, ${display}::text from added
       )
       select ${columns(sql)} from (select * from added union all select * from apps where id = ${id}) a`;
   return await orRefusal(() => retryUntilVisible(add));

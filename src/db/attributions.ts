@@ -8,6 +8,7 @@ import type {
   Touch,
 } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, ClickId, LinkId } from '../domain/ids.ts';
+import type { SdkKeyKind } from '../domain/keys.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -61,7 +62,10 @@ interface CandidateRow {
   rememberedUsers: readonly RememberedUser[];
 }
 
-/** Finds the click and the code that an install names. An affiliate's id takes precedence over an equal slug. */
+/**
+ * Finds the click and the code that an install names. An affiliate's id takes precedence over an equal slug. The attribution is
+ * the one of the key's kind: a test key does not see those of live keys, and no users wait for it.
+ */
 export async function findInstallCandidates(
   sql: Sql,
   install: {
@@ -70,7 +74,9 @@ export async function findInstallCandidates(
     readonly claimToken: string | null;
     readonly affiliateCode: string | null;
   },
+  keyKind: SdkKeyKind = 'live',
 ): Promise<InstallCandidates> {
+  const attributions = keyKind === 'live' ? sql.fragment`attributions` : sql.fragment`test_attributions`;
   const { appId, deviceId, claimToken, affiliateCode } = install;
   const row = await sql.one<CandidateRow>`
     select app.attribution_window_days as window_days, app.deferred_window_minutes,
@@ -84,11 +90,11 @@ export async function findInstallCandidates(
              select jsonb_agg(jsonb_build_object('customerUserId', i.customer_user_id,
                                                  'identifiedAt', epoch_ms(i.identified_at)))
                from (select * from identities x
-                      where t.id is null and x.app_id = app.id and x.device_id = ${deviceId}
+                      where t.id is null and ${keyKind === 'live'} and x.app_id = app.id and x.device_id = ${deviceId}
                         and not exists (select from bindings b
                                          where b.app_id = x.app_id and b.customer_user_id = x.customer_user_id)) i), '[]') as remembered_users
       from apps app
-      left join attributions t on t.app_id = app.id and t.device_id = ${deviceId}
+      left join ${attributions} t on t.app_id = app.id and t.device_id = ${deviceId}
       left join clicks c on c.app_id = app.id and c.claim_token = ${claimToken}::uuid
       left join affiliates ca on ca.id = c.affiliate_id
       left join lateral (

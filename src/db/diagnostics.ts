@@ -1,6 +1,6 @@
 import type { LikelyCause } from '../domain/evaluate-payment.ts';
 import type { EventKind } from '../domain/events.ts';
-import type { AppId, DeliveryId, EventId } from '../domain/ids.ts';
+import type { AffiliateId, AppId, DeliveryId, EventId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import type { ProcessingStatus } from './deliveries.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
@@ -89,6 +89,30 @@ export async function readSdkVersions(sql: Sql, appId: AppId): Promise<SdkVersio
     select sdk, count(*) as installs, max(created_at) as last_at
       from (select sdk, created_at from attributions where app_id = ${appId} order by id desc limit ${SDK_LIMIT}) t
      where sdk is not null group by sdk order by max(created_at) desc, sdk limit 50`;
+}
+
+/** A user whom a device reported with a test key. */
+export interface TestUser {
+  readonly customerUserId: string;
+  readonly deviceId: string;
+  /** The affiliate of the device. Null if the device is not attributed. */
+  readonly affiliateId: AffiliateId | null;
+  /** Whether a billing event names the user. */
+  readonly isBilled: boolean;
+  /** When the pair was first reported, epoch ms. */
+  readonly reportedAt: number;
+}
+
+/** Returns the latest users whom devices reported with a test key. */
+export async function readTestUsers(sql: Sql, appId: AppId, limit: number): Promise<TestUser[]> {
+  return await sql<TestUser>`
+    select i.customer_user_id, i.device_id,
+           (select a.affiliate_id from test_attributions a where a.app_id = i.app_id and a.device_id = i.device_id) as affiliate_id,
+           (select true from payment_users p
+             where p.app_id = i.app_id and p.customer_user_id = i.customer_user_id limit 1) is not null as is_billed,
+           i.created_at as reported_at
+      from (select * from test_identities where app_id = ${appId} order by created_at desc limit ${limit}) i
+     order by i.created_at desc, i.device_id, i.customer_user_id`;
 }
 
 /** Number of latest identities that are examined for sources with many users. */

@@ -9,6 +9,7 @@ import type { AppId, EventId, PaymentId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { isSimilarUserId, loadPayments } from './payments.ts';
 import type { StoredPayment } from './payments.ts';
+import { testAttributionOfUser } from './test-attributions.ts';
 import type { Sql } from './sql.ts';
 
 type DeliveryWithEvent = ExplainedDelivery & {
@@ -73,7 +74,11 @@ async function findUsers(sql: Sql, appId: AppId, payment: StoredPayment): Promis
                select jsonb_agg(jsonb_build_object('affiliateId', l.affiliate_id, 'matchMethod', l.match_method,
                                                    'touchedAt', epoch_ms(l.touched_at)) order by l.created_at)
                  from (select * from losing_touches x where x.app_id = t.app_id and x.device_id = t.device_id
-                        order by x.created_at limit ${LOST_TOUCHES}) l), '[]')) end as attribution
+                        order by x.created_at limit ${LOST_TOUCHES}) l), '[]')) end as attribution,
+           (select jsonb_build_object('attributionId', a.id, 'affiliateId', a.affiliate_id, 'affiliateName', f.name,
+                                      'linkId', a.link_id, 'matchMethod', a.match_method, 'touchedAt', epoch_ms(a.touched_at))
+              from (${testAttributionOfUser(sql, appId, sql.fragment`u."customerUserId"`)}) a
+             cross join lateral (select * from affiliates y where y.id = a.affiliate_id offset 0) f) as test_attribution
       from rows from (jsonb_to_recordset(${sql.json(users)}) as ("customerUserId" text, identified boolean))
              with ordinality u ("customerUserId", identified, position)
       -- One index lookup per user: with a generic plan, a join would read all bindings of the app.

@@ -153,6 +153,9 @@ function paymentColumns(sql: Sql): ReturnType<Sql['fragment']> {
                'nearlyIdentified', b.id is null and not i.identified and exists (
                  select from identities i
                   where i.app_id = p.app_id and ${isSimilarUserId(sql, sql.fragment`u.customer_user_id`)}),
+               'identifiedInTest', b.id is null and not i.identified and (
+                 select true from test_identities y
+                  where y.app_id = p.app_id and y.customer_user_id = u.customer_user_id limit 1) is not null,
                'binding', case when b.id is not null then jsonb_build_object(
                  'bindingId', b.id, 'boundAt', epoch_ms(b.created_at),
                  'touchedAt', epoch_ms(least(t.touched_at, t.created_at)), 'matchMethod', t.match_method,

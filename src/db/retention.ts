@@ -56,6 +56,28 @@ async function removeIdentities(sql: Sql, before: number, limit: number): Promis
     select (select count(*) from due)::int as seen, (select count(*) from gone)::int as removed, '' as last`;
 }
 
+/** What a test key reported is deleted after the same time, attributed or not. */
+async function removeTestRows(sql: Sql, before: number, limit: number): Promise<BatchRow> {
+  return await sql.one<BatchRow>`
+    with users as materialized (
+      select app_id, device_id, customer_user_id from test_identities where created_at < ${instant(before)}
+       order by created_at limit ${limit} for update skip locked
+    ), devices as materialized (
+      select id from test_attributions where created_at < ${instant(before)}
+       order by created_at limit ${limit} for update skip locked
+    ), gone_users as (
+      delete from test_identities i using users u
+       where i.app_id = u.app_id and i.device_id = u.device_id and i.customer_user_id = u.customer_user_id
+      returning 1
+    ), gone_devices as (
+      delete from test_attributions a using devices d where a.id = d.id returning 1
+    ), gone as (
+      select from gone_users union all select from gone_devices
+    ), counted as (${counted(sql, 'identities')})
+    select greatest((select count(*) from users), (select count(*) from devices))::int as seen,
+           (select count(*) from gone)::int as removed, '' as last`;
+}
+
 /**
  * Clicks are in the order of their ids, and the stored position says up to which click the User-Agents were removed. So
  * each click is examined once, without an index for it.
@@ -134,7 +156,11 @@ export async function removeExpired(
   if (days === 0 && kind !== 'idempotency_keys') return { removed: 0, next: null };
   const before = now - days * DAY_MS;
   const remove = {
-    identities: () => removeIdentities(sql, before, limit),
+    identities: async () => {
+      const live = await removeIdentities(sql, before, limit);
+      const test = await removeTestRows(sql, before, limit);
+      return { seen: Math.max(live.seen, test.seen), removed: live.removed + test.removed, last: '' };
+    },
     user_agents: () => removeUserAgents(sql, before, limit),
     refused_counters: () => removeRefusedCounters(sql, before, limit),
     idempotency_keys: () => removeIdempotencyKeys(sql, now, limit),

@@ -405,7 +405,7 @@ create table events (
   constraint events_fx_units_check CHECK ((fx_units > (0)::numeric)),
   constraint events_fx_worth_usd_check CHECK ((fx_worth_usd > (0)::numeric)),
   constraint events_kind_check CHECK ((kind = ANY (ARRAY['purchase'::text, 'renewal'::text, 'trial_started'::text, 'trial_converted'::text, 'product_change'::text, 'cancellation'::text, 'expiration'::text, 'refund'::text, 'refund_reversed'::text, 'chargeback'::text, 'chargeback_reversed'::text, 'transfer'::text, 'test'::text, 'other'::text]))),
-  constraint events_likely_cause_check CHECK ((likely_cause = ANY (ARRAY['missing_user_id'::text, 'anonymous_user_id'::text, 'user_never_identified'::text, 'user_id_mismatch'::text, 'user_not_attributed'::text, 'outside_attribution_window'::text, 'affiliate_paused'::text, 'affiliate_removed'::text, 'rate_zero'::text, 'missing_exchange_rate'::text, 'price_unknown'::text, 'processing'::text]))),
+  constraint events_likely_cause_check CHECK ((likely_cause = ANY (ARRAY['missing_user_id'::text, 'anonymous_user_id'::text, 'user_never_identified'::text, 'user_id_mismatch'::text, 'user_not_attributed'::text, 'outside_attribution_window'::text, 'affiliate_paused'::text, 'affiliate_removed'::text, 'rate_zero'::text, 'missing_exchange_rate'::text, 'price_unknown'::text, 'processing'::text, 'test_key_only'::text]))),
   constraint events_source_event_id_check CHECK (((length(source_event_id) >= 1) AND (length(source_event_id) <= 500))),
   constraint fx_rate_is_complete CHECK ((((fx_rate IS NULL) = (fx_units IS NULL)) AND ((fx_rate IS NULL) = (fx_worth_usd IS NULL))))
 );
@@ -861,6 +861,7 @@ CREATE INDEX rollups_top_links_of_affiliate ON rollups USING btree (app_id, link
 create table sdk_keys (
   id key_id not null,
   app_id app_id not null,
+  kind text collate "C" not null,
   key_sha256 bytea not null,
   display text not null,
   created_at timestamp with time zone not null default now(),
@@ -868,9 +869,10 @@ create table sdk_keys (
   constraint sdk_keys_pkey PRIMARY KEY (id),
   constraint sdk_keys_key_sha256_key UNIQUE (key_sha256),
   constraint sdk_keys_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
-  constraint sdk_keys_key_sha256_check CHECK ((length(key_sha256) = 32))
+  constraint sdk_keys_key_sha256_check CHECK ((length(key_sha256) = 32)),
+  constraint sdk_keys_kind_check CHECK ((kind = ANY (ARRAY['live'::text, 'test'::text])))
 );
-CREATE UNIQUE INDEX sdk_keys_one_current ON sdk_keys USING btree (app_id) WHERE (expires_at IS NULL);
+CREATE UNIQUE INDEX sdk_keys_one_current ON sdk_keys USING btree (app_id, kind) WHERE (expires_at IS NULL);
 
 create table self_test_requests (
   app_id app_id not null,
@@ -883,6 +885,49 @@ create table self_test_requests (
   constraint self_test_requests_body_sha256_check CHECK ((length(body_sha256) = 32))
 );
 CREATE TRIGGER self_test_requests_no_delete BEFORE DELETE OR TRUNCATE ON self_test_requests FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
+create table test_attributions (
+  id attribution_id not null,
+  app_id app_id not null,
+  device_id text not null,
+  affiliate_id affiliate_id not null,
+  link_id link_id,
+  click_id click_id,
+  match_method text not null,
+  touched_at timestamp with time zone not null,
+  first_open_at timestamp with time zone not null,
+  sdk text,
+  created_at timestamp with time zone not null default now(),
+  constraint test_attributions_pkey PRIMARY KEY (id),
+  constraint test_attributions_app_id_device_id_key UNIQUE (app_id, device_id),
+  constraint test_attributions_app_id_id_key UNIQUE (app_id, id),
+  constraint test_attributions_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint test_attributions_app_id_affiliate_id_link_id_fkey FOREIGN KEY (app_id, affiliate_id, link_id) REFERENCES links(app_id, affiliate_id, id),
+  constraint test_attributions_app_id_click_id_fkey FOREIGN KEY (app_id, click_id) REFERENCES clicks(app_id, id),
+  constraint test_attributions_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint test_attributions_device_id_check CHECK (((length(device_id) >= 1) AND (length(device_id) <= 200))),
+  constraint test_attributions_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text]))),
+  constraint test_attributions_sdk_check CHECK ((sdk ~ '^[a-z-]{1,20}/[0-9A-Za-z.+-]{1,30}$'::text))
+);
+CREATE INDEX test_attributions_by_created ON test_attributions USING btree (created_at);
+
+create table test_identities (
+  app_id app_id not null,
+  device_id text not null,
+  customer_user_id text not null,
+  "position" smallint not null,
+  identified_at timestamp with time zone not null,
+  created_at timestamp with time zone not null default now(),
+  constraint test_identities_pkey PRIMARY KEY (app_id, device_id, customer_user_id),
+  constraint test_identities_one_position UNIQUE (app_id, device_id, "position"),
+  constraint test_identities_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint at_most_10_test_users_of_a_device CHECK ((("position" >= 1) AND ("position" <= 10))),
+  constraint test_identities_customer_user_id_check CHECK (((length(customer_user_id) >= 1) AND (length(customer_user_id) <= 512))),
+  constraint test_identities_device_id_check CHECK (((length(device_id) >= 1) AND (length(device_id) <= 200)))
+);
+CREATE INDEX test_identities_by_app ON test_identities USING btree (app_id, created_at DESC);
+CREATE INDEX test_identities_by_created ON test_identities USING btree (created_at);
+CREATE INDEX test_identities_by_user ON test_identities USING btree (app_id, customer_user_id, created_at);
 
 create table user_links (
   app_id app_id not null,

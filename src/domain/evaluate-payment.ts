@@ -28,7 +28,8 @@ export type LikelyCause =
   | 'rate_zero'
   | 'missing_exchange_rate'
   | 'price_unknown'
-  | 'processing';
+  | 'processing'
+  | 'test_key_only';
 
 /** Causes that a later binding can fix. Every other cause was a decision, and decisions are not retroactive. */
 const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
@@ -38,6 +39,7 @@ const IDENTITY_CAUSES: ReadonlySet<LikelyCause | null> = new Set([
   'user_id_mismatch',
   'user_not_attributed',
   'outside_attribution_window',
+  'test_key_only',
 ]);
 
 /** A reversal follows a refund or dispute. A correction takes back an earning of a payment that earned twice. */
@@ -62,6 +64,8 @@ export interface UserCandidate {
   readonly identified: boolean;
   /** Whether a device has reported an id that differs only in case, surrounding spaces or a prefix of this id. */
   readonly nearlyIdentified: boolean;
+  /** Whether devices have reported this user, but only with a test key, which binds nobody. */
+  readonly identifiedInTest: boolean;
   readonly binding: BindingSnapshot | null;
 }
 
@@ -247,7 +251,8 @@ export function evaluatePayment(
 
 /**
  * Returns the candidate that decides: the first whose binding may attribute the payment, else the first with a binding,
- * else the first that was identified, else the first that was nearly identified, else the first.
+ * else the first that was identified, else the first that was nearly identified, else the first that only a test key reported,
+ * else the first.
  */
 function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
   const { candidates } = payment;
@@ -256,6 +261,7 @@ function chooseUser(payment: PaymentSnapshot): UserCandidate | undefined {
     candidates.find((c) => c.binding !== null) ??
     candidates.find((c) => c.identified) ??
     candidates.find((c) => c.nearlyIdentified) ??
+    candidates.find((c) => c.identifiedInTest) ??
     candidates[0]
   );
 }
@@ -280,7 +286,8 @@ function identityCause(payment: PaymentSnapshot, user: UserCandidate | undefined
   if (user === undefined) return payment.onlyAnonymousUser ? 'anonymous_user_id' : 'missing_user_id';
   if (user.binding !== null) return 'outside_attribution_window';
   if (user.identified) return 'user_not_attributed';
-  return user.nearlyIdentified ? 'user_id_mismatch' : 'user_never_identified';
+  if (user.nearlyIdentified) return 'user_id_mismatch';
+  return user.identifiedInTest ? 'test_key_only' : 'user_never_identified';
 }
 
 /**

@@ -70,6 +70,15 @@ export interface ExplainedUser {
     readonly boundAt: number;
     readonly lostTouches: readonly LostTouch[];
   };
+  /** The attribution of the user's device by a test key. It never decides. */
+  readonly testAttribution: null | {
+    readonly attributionId: AttributionId;
+    readonly affiliateId: AffiliateId;
+    readonly affiliateName: string;
+    readonly linkId: LinkId | null;
+    readonly matchMethod: MatchMethod;
+    readonly touchedAt: number;
+  };
 }
 
 /** The payment that the event reports, also when another event reported it first. */
@@ -259,7 +268,12 @@ function dedupe({ eventId, payment }: EventHistory, { kind, sourceEventId }: Exp
 function attribute({ payment }: EventHistory, event: ExplainedEvent): ExplainedStep {
   const users = payment?.users ?? [];
   if (event.environment === 'sandbox') {
-    return step('attribute', 'not_needed', 'Sandbox events are not attributed.', { users });
+    const tested = users.flatMap(({ testAttribution }) => testAttribution ?? [])[0];
+    const test =
+      tested === undefined
+        ? ''
+        : ` The test key attributed the user to ${tested.affiliateName} by ${MATCH_DESCRIPTIONS[tested.matchMethod]}: with a live key, a production purchase would count for this creator.`;
+    return step('attribute', 'not_needed', `Sandbox events are not attributed.${test}`, { users });
   }
   if (!PAYMENT_KINDS.has(event.kind) && !ADJUSTMENT_KINDS.has(event.kind)) {
     return step('attribute', 'not_needed', 'The event moves no money.', {});

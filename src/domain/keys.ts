@@ -3,9 +3,13 @@
  * of everything before them. So a scanner can recognize a leaked key offline, and a mistyped key is refused without a
  * query.
  */
-export const KEY_PREFIXES = { account: 'tri_sk_live_', sdk: 'pk_live_' } as const;
+export const KEY_PREFIXES = { account: 'tri_sk_live_', sdk: 'pk_live_', sdk_test: 'pk_test_' } as const;
 
 export type KeyKind = keyof typeof KEY_PREFIXES;
+
+/** The kinds of SDK keys. What a test key reports neither counts nor earns. */
+export const SDK_KEY_KINDS = ['live', 'test'] as const;
+export type SdkKeyKind = (typeof SDK_KEY_KINDS)[number];
 
 /** Number of random bytes in a key. */
 export const KEY_RANDOM_BYTES = 32;
@@ -47,9 +51,9 @@ export function formatKey(kind: KeyKind, random: Uint8Array): string {
 
 /** Returns the kind of key by its format and checksum, or null when `text` cannot be a key of this service. */
 export function keyKind(text: string): KeyKind | null {
-  const kind: KeyKind = text.startsWith(KEY_PREFIXES.account) ? 'account' : 'sdk';
-  const prefix = KEY_PREFIXES[kind];
-  if (!text.startsWith(prefix) || !BODY.test(text.slice(prefix.length))) return null;
+  const kinds = Object.keys(KEY_PREFIXES) as KeyKind[];
+  const kind = kinds.find((one) => text.startsWith(KEY_PREFIXES[one]));
+  if (kind === undefined || !BODY.test(text.slice(KEY_PREFIXES[kind].length))) return null;
   return checksum(text.slice(0, -CHECKSUM_LENGTH)) === text.slice(-CHECKSUM_LENGTH) ? kind : null;
 }
 

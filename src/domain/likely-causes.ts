@@ -24,6 +24,8 @@ export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
     "There is no exchange rate for the payment's currency on its day or in the seven days before. Ask the operator to import exchange rates (admin rates import): the payment is then evaluated automatically.",
   price_unknown:
     'The provider reported no amount, or one above the limit for a payment (MAX_PAYMENT_USD), and the service does not estimate one. Look up the amount at the provider and settle it with the creator manually. If the provider reports the payment again with an amount, it is evaluated automatically.',
+  test_key_only:
+    "Only devices with a test SDK key (pk_test_…) have reported this user, and what they report never earns. Build the app that customers use with the live key (pk_live_…): when it reports the user's device and the user, this payment is evaluated again.",
   processing:
     'This event is still being processed. No action is needed: check again in a moment. If it does not finish, the webhooks diagnostic shows the error.',
 };

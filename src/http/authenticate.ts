@@ -1,27 +1,30 @@
 import { findAccountCaller } from '../db/account-keys.ts';
 import type { AccountCaller } from '../db/account-keys.ts';
-import { findAppOfSdkKey } from '../db/sdk-keys.ts';
-import type { AppId } from '../domain/ids.ts';
+import { findSdkCaller } from '../db/sdk-keys.ts';
+import type { SdkCaller } from '../db/sdk-keys.ts';
 import { keyKind } from '../domain/keys.ts';
-import type { KeyKind, Permission } from '../domain/keys.ts';
+import type { Permission } from '../domain/keys.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
 import { limitRate } from './rate-limits.ts';
 
+/** The kinds of callers that have a key. */
+type CallerKind = 'account' | 'sdk';
+
 /** The same text for every invalid key, so that an attacker learns nothing. */
-const UNAUTHORIZED: Readonly<Record<KeyKind, string>> = {
+const UNAUTHORIZED: Readonly<Record<CallerKind, string>> = {
   account: 'The account key is missing or invalid. Send it as "Authorization: Bearer tri_sk_live_…".',
   sdk: 'The SDK key is missing or invalid. Send it as "Authorization: Bearer pk_live_…".',
 };
 
 /** The text for a key in the format of the other kind. It says nothing about whether the key is valid. */
-const OTHER_KIND: Readonly<Record<KeyKind, string>> = {
+const OTHER_KIND: Readonly<Record<CallerKind, string>> = {
   account: 'This is an SDK key. Under /apps, send an account key: "Authorization: Bearer tri_sk_live_…".',
   sdk: 'This is an account key. Under /sdk, send an SDK key: "Authorization: Bearer pk_live_…".',
 };
 
-function unauthorized(kind: KeyKind, detail = UNAUTHORIZED[kind]): ApiError {
+function unauthorized(kind: CallerKind, detail = UNAUTHORIZED[kind]): ApiError {
   return new ApiError('unauthorized', {
     detail,
     headers: { 'WWW-Authenticate': 'Bearer' },
@@ -29,10 +32,10 @@ function unauthorized(kind: KeyKind, detail = UNAUTHORIZED[kind]): ApiError {
 }
 
 /** Returns the bearer key of the request. Throws 401 if it is not in the format of that kind. */
-function bearerKey(ctx: HttpContext, kind: KeyKind): string {
+function bearerKey(ctx: HttpContext, kind: CallerKind): string {
   const [, key] = /^Bearer +(\S+) *$/i.exec(ctx.get('Authorization')) ?? [];
   const sentKind = key === undefined ? null : keyKind(key);
-  if (key === undefined || sentKind !== kind)
+  if (key === undefined || sentKind === null || (sentKind === 'account' ? 'account' : 'sdk') !== kind)
     throw unauthorized(kind, sentKind === null ? UNAUTHORIZED[kind] : OTHER_KIND[kind]);
   return key;
 }
@@ -58,10 +61,10 @@ export function requirePermission(caller: AccountCaller, permission: Permission)
   });
 }
 
-/** Returns the app of the request's SDK key. Throws 401 for no valid key. */
-export async function authenticateSdk(ctx: HttpContext, deps: HttpDeps): Promise<{ readonly appId: AppId }> {
-  const appId = await findAppOfSdkKey(deps.sql, bearerKey(ctx, 'sdk'), deps.now());
-  if (appId === undefined) throw unauthorized('sdk');
-  ctx.state.appId = appId;
-  return { appId };
+/** Returns the app and the kind of the request's SDK key. Throws 401 for no valid key. */
+export async function authenticateSdk(ctx: HttpContext, deps: HttpDeps): Promise<SdkCaller> {
+  const caller = await findSdkCaller(deps.sql, bearerKey(ctx, 'sdk'), deps.now());
+  if (caller === undefined) throw unauthorized('sdk');
+  ctx.state.appId = caller.appId;
+  return caller;
 }

@@ -4,7 +4,7 @@ import { findApp } from '../db/apps.ts';
 import type { App } from '../db/apps.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppId, Id, IdKind } from '../domain/ids.ts';
-import type { Permission } from '../domain/keys.ts';
+import type { Permission, SdkKeyKind } from '../domain/keys.ts';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { foundOrThrow, notFound } from './errors.ts';
@@ -105,6 +105,7 @@ type PublicCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = Call 
 type SdkCall<B extends z.ZodType> = PublicCall<NoIds, z.ZodUndefined, B> & {
   /** The app that the SDK key belongs to. */
   readonly appId: AppId;
+  readonly keyKind: SdkKeyKind;
 };
 
 type AccountCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = PublicCall<I, Q, B> & {
@@ -239,12 +240,14 @@ export function sdkRoute<R extends z.ZodType, B extends z.ZodType<{ readonly dev
     ...describeJson(spec),
     run: async (ctx, allDeps, params) => {
       const deps = intakeDeps(allDeps);
-      const { appId } = await authenticateSdk(ctx, deps);
+      const { appId, keyKind } = await authenticateSdk(ctx, deps);
       if (spec.addressLimit !== undefined)
         await limitRate(ctx, deps.rateLimits, spec.addressLimit, `${appId} ${addressCaller(ctx.ip)}`);
       const call = await checkInput<NoIds, z.ZodUndefined, B>(spec, ctx, deps, params);
       await limitRate(ctx, deps.rateLimits, 'sdk', `${appId} ${call.body.deviceId}`);
-      const body = await deps.intake.openCalls.run(async () => await spec.handler({ ...call, appId }));
+      const body = await deps.intake.openCalls.run(
+        async () => await spec.handler({ ...call, appId, keyKind }),
+      );
       sendReply(ctx, jsonReply(spec.response.status, body));
     },
   };

@@ -48,7 +48,9 @@ const payment: PaymentSnapshot = {
   earning: null,
   countedElsewhere: false,
   duplicateOf: null,
-  candidates: [{ customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding }],
+  candidates: [
+    { customerUserId: 'user-1', identified: true, nearlyIdentified: false, identifiedInTest: false, binding },
+  ],
   adjustments: [],
   app: { commissionRateBps: 2_000, attributionWindowDays: 30, holdPeriodDays: 30 },
   referenceRate: null,
@@ -118,6 +120,7 @@ describe('a first evaluation', () => {
           customerUserId: 'user-1',
           identified: true,
           nearlyIdentified: false,
+          identifiedInTest: false,
           binding: { ...binding, affiliateRateBps },
         },
       ],
@@ -136,6 +139,7 @@ describe('a first evaluation', () => {
         customerUserId: 'user-1',
         identified: true,
         nearlyIdentified: false,
+        identifiedInTest: false,
         binding: { ...binding, ...over },
       },
     ];
@@ -154,22 +158,54 @@ describe('a first evaluation', () => {
     ],
     [
       'an id that no device reported',
-      { candidates: [{ customerUserId: 'u', identified: false, nearlyIdentified: false, binding: null }] },
+      {
+        candidates: [
+          {
+            customerUserId: 'u',
+            identified: false,
+            nearlyIdentified: false,
+            identifiedInTest: false,
+            binding: null,
+          },
+        ],
+      },
       'user_never_identified',
     ],
     [
       'an id that a device reported with another spelling',
       {
         candidates: [
-          { customerUserId: 'u', identified: false, nearlyIdentified: false, binding: null },
-          { customerUserId: 'V', identified: false, nearlyIdentified: true, binding: null },
+          {
+            customerUserId: 'u',
+            identified: false,
+            nearlyIdentified: false,
+            identifiedInTest: false,
+            binding: null,
+          },
+          {
+            customerUserId: 'V',
+            identified: false,
+            nearlyIdentified: true,
+            identifiedInTest: false,
+            binding: null,
+          },
         ],
       },
       'user_id_mismatch',
     ],
     [
       'a device without attribution',
-      { candidates: [{ customerUserId: 'u', identified: true, nearlyIdentified: false, binding: null }] },
+      {
+        candidates: [
+          {
+            customerUserId: 'u',
+            identified: true,
+            nearlyIdentified: false,
+            identifiedInTest: false,
+            binding: null,
+          },
+        ],
+      },
       'user_not_attributed',
     ],
     ['a currency without a rate', { currency: 'EUR', usdCents: null }, 'missing_exchange_rate'],
@@ -183,8 +219,20 @@ describe('a first evaluation', () => {
 
   test('the first user id with an attribution decides', () => {
     const candidates = [
-      { customerUserId: 'other', identified: true, nearlyIdentified: false, binding: null },
-      { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding },
+      {
+        customerUserId: 'other',
+        identified: true,
+        nearlyIdentified: false,
+        identifiedInTest: false,
+        binding: null,
+      },
+      {
+        customerUserId: 'user-1',
+        identified: true,
+        nearlyIdentified: false,
+        identifiedInTest: false,
+        binding,
+      },
     ];
     expect(evaluatePayment({ ...payment, candidates }).earning?.customerUserId).toBe('user-1');
   });
@@ -224,7 +272,13 @@ describe('a later evaluation', () => {
     (_title, later, heals) => {
       const bound = { ...binding, boundAt: evaluated.receivedAt + later };
       const candidates = [
-        { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding: bound },
+        {
+          customerUserId: 'user-1',
+          identified: true,
+          nearlyIdentified: false,
+          identifiedInTest: false,
+          binding: bound,
+        },
       ];
       const evaluation = evaluatePayment({ ...evaluated, candidates, occurredAt: binding.touchedAt - 1 });
       expect(evaluation.earning !== null).toBe(heals);
@@ -234,8 +288,20 @@ describe('a later evaluation', () => {
   test('of two bound users the one whose binding may attribute the payment decides, in any position', () => {
     const late = { ...binding, bindingId: 'bnd_2' as BindingId, touchedAt: evaluated.occurredAt + 1 };
     const candidates = [
-      { customerUserId: 'late', identified: true, nearlyIdentified: false, binding: late },
-      { customerUserId: 'early', identified: true, nearlyIdentified: false, binding },
+      {
+        customerUserId: 'late',
+        identified: true,
+        nearlyIdentified: false,
+        identifiedInTest: false,
+        binding: late,
+      },
+      {
+        customerUserId: 'early',
+        identified: true,
+        nearlyIdentified: false,
+        identifiedInTest: false,
+        binding,
+      },
     ];
     expect(evaluatePayment({ ...evaluated, candidates }).earning?.customerUserId).toBe('early');
   });
@@ -252,7 +318,13 @@ describe('a later evaluation', () => {
   ])('a later evaluation heals a payment only within the window: %s', (_title, age, heals) => {
     const old = { ...binding, touchedAt: NOW - 60 * DAY_MS };
     const candidates = [
-      { customerUserId: 'user-1', identified: true, nearlyIdentified: false, binding: old },
+      {
+        customerUserId: 'user-1',
+        identified: true,
+        nearlyIdentified: false,
+        identifiedInTest: false,
+        binding: old,
+      },
     ];
     const evaluation = evaluatePayment({ ...evaluated, candidates, occurredAt: NOW - age });
     expect(evaluation.earning !== null).toBe(heals);
@@ -514,7 +586,14 @@ describe('refunds and disputes', () => {
 
 /** A candidate as read from the database, with only the given properties. */
 function candidate(customerUserId: string, over: Partial<PaymentSnapshot['candidates'][number]> = {}) {
-  return { customerUserId, identified: false, nearlyIdentified: false, binding: null, ...over };
+  return {
+    customerUserId,
+    identified: false,
+    nearlyIdentified: false,
+    identifiedInTest: false,
+    binding: null,
+    ...over,
+  };
 }
 
 /** The evaluation of a payment that earns nothing. */

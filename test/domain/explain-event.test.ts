@@ -74,6 +74,7 @@ const user: ExplainedUser = {
   identified: true,
   similarUserIds: [],
   attribution,
+  testAttribution: null,
 };
 
 const payment: ExplainedPayment = {

@@ -25,6 +25,7 @@ test.each([
 test.each([
   ['account', 'tri_sk_live_'],
   ['sdk', 'pk_live_'],
+  ['sdk_test', 'pk_test_'],
 ] as const)('a key of the kind %s has the documented format and is recognized', (kind, prefix) => {
   for (const fill of [0, 1, 255]) {
     const key = formatKey(kind, new Uint8Array(32).fill(fill));

@@ -104,12 +104,13 @@ describe('the explanation of a missing commission', () => {
     ['rate_zero', /commission was zero.*Raise.*rate/],
     ['missing_exchange_rate', /no exchange rate.*operator to import exchange rates/],
     ['price_unknown', /reported no amount.*not estimate.*manually/],
+    ['test_key_only', /test SDK key.*never earns.*live key.*evaluated again/],
     ['processing', /still being processed.*check again/],
   ])('the explanation of %s says what happened and what to do', (cause, words) => {
     expect(CAUSE_EXPLANATIONS[cause]).toMatch(words);
   });
 
   test('every cause has an explanation', () => {
-    expect(LIKELY_CAUSES).toHaveLength(12);
+    expect(LIKELY_CAUSES).toHaveLength(13);
   });
 });

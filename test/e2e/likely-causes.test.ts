@@ -151,6 +151,35 @@ const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
       },
     },
   },
+  test_key_only: {
+    produce: async (founder) => {
+      const user = newUser();
+      const { sdkKey: testKey } = await founder.ok<{ sdkKey: string }>(
+        'POST',
+        `/apps/${founder.app.id}/sdk-key/rotate`,
+        { kind: 'test' },
+      );
+      const install = {
+        deviceId: `device-${randomUUID()}`,
+        affiliateCode: founder.slug,
+        firstOpenAt: YESTERDAY() - DAY_MS,
+      };
+      const identify = { deviceId: install.deviceId, customerUserId: user, identifiedAt: YESTERDAY() };
+      const report = async (key: string) => {
+        await founder.ok('POST', '/sdk/install', install, key);
+        await founder.ok('POST', '/sdk/identify', identify, key);
+      };
+      await report(testKey);
+      const { eventId } = await pay(founder, user);
+      return { eventId, repair: { thisOneEarns: () => report(founder.app.sdkKey) } };
+    },
+    advice: /test SDK key.*never earns.*live key.*evaluated again/,
+    attribute: {
+      facts: {
+        users: [{ identified: false, attribution: null, testAttribution: { affiliateName: 'Test creator' } }],
+      },
+    },
+  },
   user_not_attributed: {
     produce: async (founder) => {
       const [user, deviceId] = [newUser(), `device-${randomUUID()}`];

@@ -135,6 +135,13 @@ const IDENTITY: readonly PromiseSection[] = [
       'sdk-touch': 'with `acceptUnattributed`, `touch` says whether the touch won, came second or is unknown',
       'sdk-identify-affiliate':
         'with `acceptUnattributed`, identify answers with the affiliate, also on a new device of a bound user',
+      'test-key-works': 'a test key attributes and identifies like a live key',
+      'test-key-counts-nothing':
+        'what a test key reports is in no sum and takes no click, and a live key then attributes the device anew',
+      'test-key-never-earns': 'no binding, payment or commission can reference a test attribution',
+      'test-key-rotation':
+        'the test key is created by its first rotation, and rotates independently of the live key',
+      'test-key-diagnosis': 'the diagnostics list what a test key reported apart from everything else',
       'sdk-version':
         'the SDK and its version are recorded on the attribution and listed in the identity diagnostic',
       'match-method-deferred': '`matchMethod` is `deferred` for a deferred match',

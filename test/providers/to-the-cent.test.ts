@@ -64,7 +64,15 @@ function snapshotOf(
     countedElsewhere: false,
     correctedCents: 0,
     duplicateOf: null,
-    candidates: [{ customerUserId: 'user-hazel', identified: true, nearlyIdentified: false, binding }],
+    candidates: [
+      {
+        customerUserId: 'user-hazel',
+        identified: true,
+        nearlyIdentified: false,
+        identifiedInTest: false,
+        binding,
+      },
+    ],
     adjustments,
     app: { commissionRateBps: 2000, attributionWindowDays: 30, holdPeriodDays: 30 },
     referenceRate,

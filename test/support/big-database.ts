@@ -23,6 +23,8 @@ export const LARGE_TABLES = [
   'clicks',
   'attributions',
   'identities',
+  'test_attributions',
+  'test_identities',
   'bindings',
   'deliveries',
   'events',
@@ -119,6 +121,10 @@ const ROWS_OF_ARRIVALS = [
        from story_users`,
   `insert into identities (app_id, device_id, customer_user_id, position, identified_at, created_at)
      select app_id, 'device-' || n, 'user-' || n, 1, at, at from story_users where n % 10 <> 9`,
+  `insert into test_attributions (id, app_id, device_id, affiliate_id, match_method, touched_at, first_open_at, created_at)
+     select attribution_id, app_id, 'device-' || n, affiliate_id, 'code', at, at, at from story_users where n % 3 = 0`,
+  `insert into test_identities (app_id, device_id, customer_user_id, position, identified_at, created_at)
+     select app_id, 'device-' || n, 'user-' || n, 1, at, at from story_users where n % 3 = 0`,
   `insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at, created_at, first_paid_at, healed_at)
      select binding_id, app_id, 'user-' || n, attribution_id, at, at, case when n % 3 = 0 then at end, at
        from story_users where n <= ${BIG.bindings}`,

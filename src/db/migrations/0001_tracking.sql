@@ -154,12 +154,14 @@ create trigger apps_hold_subdomain after insert or update of link_subdomain on a
 create table sdk_keys (
   id         key_id primary key,
   app_id     app_id not null references apps (id),
+  -- What a test key reports is stored in the test_ tables, and neither counts nor earns.
+  kind       text collate "C" not null check (kind in ('live', 'test')),
   key_sha256 bytea not null unique check (length(key_sha256) = 32),
   display    text not null,
   created_at timestamptz not null default now(),
   expires_at timestamptz
 );
-create unique index sdk_keys_one_current on sdk_keys (app_id) where expires_at is null;
+create unique index sdk_keys_one_current on sdk_keys (app_id, kind) where expires_at is null;
 
 create table webhook_secrets (
   id            secret_id primary key,
@@ -395,3 +397,43 @@ create trigger bindings_immutable before update on bindings for each row
   when (old.attribution_id <> new.attribution_id or old.customer_user_id <> new.customer_user_id
         or (old.first_paid_at is not null and old.first_paid_at is distinct from new.first_paid_at))
   execute function forbid_binding_change();
+
+---------------------------------------------------------------------------------------------------------------------
+-- Test keys
+
+-- What SDKs with a test key report has tables of its own. Bindings, payments and commissions cannot reference them, and no sum
+-- reads them: so a test attribution can neither count nor earn, and the first attribution by a live key is not affected.
+create table test_attributions (
+  id            attribution_id primary key,
+  app_id        app_id not null references apps (id),
+  device_id     text not null check (length(device_id) between 1 and 200),
+  affiliate_id  affiliate_id not null,
+  link_id       link_id,
+  -- The click keeps no trace of it: a live install can still claim it.
+  click_id      click_id,
+  match_method  text not null check (match_method in ('claim_token', 'code', 'deferred')),
+  touched_at    timestamptz not null,
+  first_open_at timestamptz not null,
+  sdk           text check (sdk ~ '^[a-z-]{1,20}/[0-9A-Za-z.+-]{1,30}$'),
+  created_at    timestamptz not null default now(),
+  unique (app_id, device_id),
+  unique (app_id, id),
+  foreign key (app_id, affiliate_id) references affiliates (app_id, id),
+  foreign key (app_id, affiliate_id, link_id) references links (app_id, affiliate_id, id),
+  foreign key (app_id, click_id) references clicks (app_id, id)
+);
+create index test_attributions_by_created on test_attributions (created_at);
+
+create table test_identities (
+  app_id           app_id not null references apps (id),
+  device_id        text not null check (length(device_id) between 1 and 200),
+  customer_user_id text not null check (length(customer_user_id) between 1 and 512),
+  position         smallint not null constraint at_most_10_test_users_of_a_device check (position between 1 and 10),
+  identified_at    timestamptz not null,
+  created_at       timestamptz not null default now(),
+  primary key (app_id, device_id, customer_user_id),
+  constraint test_identities_one_position unique (app_id, device_id, position)
+);
+create index test_identities_by_user on test_identities (app_id, customer_user_id, created_at);
+create index test_identities_by_app on test_identities (app_id, created_at desc);
+create index test_identities_by_created on test_identities (created_at);

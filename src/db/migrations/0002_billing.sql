@@ -119,7 +119,8 @@ create table events (
   -- Why a paid event earned no commission. Null when it earned one, and for events that are no payment.
   likely_cause     text check (likely_cause in ('missing_user_id', 'anonymous_user_id', 'user_never_identified',
                    'user_id_mismatch', 'user_not_attributed', 'outside_attribution_window', 'affiliate_paused',
-                   'affiliate_removed', 'rate_zero', 'missing_exchange_rate', 'price_unknown', 'processing')),
+                   'affiliate_removed', 'rate_zero', 'missing_exchange_rate', 'price_unknown', 'processing',
+                   'test_key_only')),
   created_at       timestamptz not null default now(),
   unique (app_id, source, source_event_id),
   unique (app_id, id),

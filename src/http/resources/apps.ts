@@ -4,12 +4,13 @@ import { createApp, listApps, updateApp } from '../../db/apps.ts';
 import type { App } from '../../db/apps.ts';
 import { rotateSdkKey } from '../../db/sdk-keys.ts';
 import type { NewSdkKey } from '../../db/sdk-keys.ts';
-import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES } from '../../domain/keys.ts';
+import { DEFAULT_GRACE_SECONDS, KEY_RANDOM_BYTES, SDK_KEY_KINDS } from '../../domain/keys.ts';
+import type { SdkKeyKind } from '../../domain/keys.ts';
 import { isDeclarableScheme } from '../../domain/destination-url.ts';
 import { isAndroidPackage, isCertFingerprint, isIosAppId } from '../../domain/link-associations.ts';
 import { isReservedSubdomain, isSubdomain, subdomainOf } from '../../domain/slugs.ts';
 import { ApiError } from '../errors.ts';
-import { epochMs, graceSeconds, idOf, label, rateBps, textField, wholeNumber } from '../fields.ts';
+import { epochMs, graceSeconds, idOf, label, orNull, rateBps, textField, wholeNumber } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
 import {
   decodeCursor,
@@ -177,7 +178,13 @@ const appSettings = app
   .meta({ id: 'AppSettings', description: 'The settings of an app.' });
 
 const rotatedKey = z
-  .object({ sdkKey, previousKeyExpiresAt: epochMs('Until when the previous key is valid.') })
+  .object({
+    sdkKey,
+    previousKeyExpiresAt: orNull(
+      epochMs('Until when the previous key is valid.'),
+      'Null for the first test key.',
+    ),
+  })
   .meta({ id: 'RotatedSdkKey', description: 'The new SDK key, and when the previous one ends.' });
 
 const newApp = settingsPatch.extend({ name }).meta({ id: 'NewApp', description: 'An app to create.' });
@@ -229,8 +236,10 @@ function settingsOf(given: z.output<typeof newApp>) {
   };
 }
 
-function newSdkKey(idGenerator: IdGenerator): NewSdkKey {
-  return { id: idGenerator.id('key'), ...makeKey('sdk', idGenerator.bytes(KEY_RANDOM_BYTES)) };
+function newSdkKey(idGenerator: IdGenerator, kind: SdkKeyKind): NewSdkKey {
+  const id = idGenerator.id('key');
+  const key = makeKey(kind === 'live' ? 'sdk' : 'sdk_test', idGenerator.bytes(KEY_RANDOM_BYTES));
+  return { id, kind, ...key };
 }
 
 export const appRoutes = [
@@ -276,7 +285,7 @@ export const appRoutes = [
     handler: async ({ deps, caller, idGenerator, body }) => {
       if (body.identityVerification === true) throw new ApiError('identity_secret_missing');
       const id = idGenerator.id('app');
-      const key = newSdkKey(idGenerator);
+      const key = newSdkKey(idGenerator, 'live');
       for (let attempt = 1; ; attempt += 1) {
         const subdomain = body.linkSubdomain ?? subdomainOf(body.name, idGenerator.bytes(3).toString('hex'));
         const row = { id, ...settingsOf(body), linkSubdomain: subdomain };
@@ -334,12 +343,20 @@ export const appRoutes = [
     path: '/apps/:appId/sdk-key/rotate',
     permission: 'setup',
     operationId: 'rotateSdkKey',
-    summary: "Rotates the app's SDK key.",
-    description: 'The new key is returned only once. The previous key stays valid for the grace period.',
-    body: z.strictObject({ graceSeconds: graceSeconds.optional() }),
+    summary: "Rotates the app's SDK key, or creates and rotates its test key.",
+    description:
+      'The new key is returned only once. The previous key of its kind stays valid for the grace period. What a test key ' +
+      '(`pk_test_…`) reports neither counts nor earns: use it in builds that are not for customers.',
+    body: z.strictObject({
+      graceSeconds: graceSeconds.optional(),
+      kind: z
+        .enum(SDK_KEY_KINDS)
+        .describe('Which key: `live` (default), or `test`. An app has no test key before the first call.')
+        .optional(),
+    }),
     response: { status: 200, schema: rotatedKey },
     handler: async ({ deps, app: row, idGenerator, body, now }) => {
-      const key = newSdkKey(idGenerator);
+      const key = newSdkKey(idGenerator, body.kind ?? 'live');
       const endsAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
       const previousKeyExpiresAt = await rotateSdkKey(deps.sql, row.id, key, endsAt);
       return { sdkKey: key.key, previousKeyExpiresAt };

@@ -5,11 +5,13 @@ import {
   readIdentityOverlap,
   readIdentitySources,
   readSdkVersions,
+  readTestUsers,
 } from '../../db/diagnostics.ts';
 import type {
   IdentityOverlap,
   IdentitySources,
   SdkVersion,
+  TestUser,
   UnattributedEvent,
   WebhookDelivery,
 } from '../../db/diagnostics.ts';
@@ -59,6 +61,23 @@ const identity = z
         }),
       )
       .describe('The SDKs in use, the latest first. Absent if no SDK has reported its version.')
+      .optional(),
+    testUsers: z
+      .array(
+        z.object({
+          customerUserId: presentedUserId,
+          deviceId: textField('9f0c2d1e-device', 'The device that reported the user.'),
+          affiliateId: orNull(
+            idOf('affiliate', "The affiliate of the device's test attribution."),
+            'Null if the device came through no creator.',
+          ),
+          billed: z.boolean().describe('Whether a billing event names the user.'),
+          reportedAt: epochMs('When the device reported the user.'),
+        }),
+      )
+      .describe(
+        'The latest users that a test key reported. They count nowhere else. Absent if there are none.',
+      )
       .optional(),
   })
   .meta({ id: 'IdentityDiagnosis', description: 'How the user ids of billing and of the app overlap.' });
@@ -147,7 +166,12 @@ function verdictOf({ billed, identified, overlapCount }: IdentityOverlap) {
   return overlapCount > 0 ? 'ok' : 'no_overlap';
 }
 
-function presentIdentity(overlap: IdentityOverlap, sdks: SdkVersion[], samples: number) {
+function presentIdentity(
+  overlap: IdentityOverlap,
+  sdks: SdkVersion[],
+  testUsers: TestUser[],
+  samples: number,
+) {
   const { overlapCount, billingOnly, identifiedOnly, complete } = overlap;
   return {
     verdict: verdictOf(overlap),
@@ -156,6 +180,9 @@ function presentIdentity(overlap: IdentityOverlap, sdks: SdkVersion[], samples: 
     attributionOnlySamples: identifiedOnly.slice(0, samples),
     truncated: !complete || billingOnly.length > samples || identifiedOnly.length > samples,
     ...(sdks.length === 0 ? {} : { sdks }),
+    ...(testUsers.length === 0
+      ? {}
+      : { testUsers: testUsers.map(({ isBilled, ...row }) => ({ ...row, billed: isBilled })) }),
   } as const;
 }
 
@@ -218,7 +245,8 @@ export const diagnosticsRoutes = [
     handler: async ({ deps, app, query }) => {
       const samples = Math.min(query.limit, MAX_SAMPLES);
       const overlap = await readIdentityOverlap(deps.sql, app.id, samples);
-      return presentIdentity(overlap, await readSdkVersions(deps.sql, app.id), samples);
+      const sdks = await readSdkVersions(deps.sql, app.id);
+      return presentIdentity(overlap, sdks, await readTestUsers(deps.sql, app.id, samples), samples);
     },
   }),
 

@@ -149,6 +149,16 @@ const explainedUser = z
         .describe("The attribution of the user's device."),
       'Null if the device came through no creator.',
     ),
+    testAttribution: orNull(
+      touch
+        .extend({
+          attributionId: idOf('attribution'),
+          affiliateName: nameOfAffiliate,
+          linkId: orNull(idOf('link'), "Null if the user entered an affiliate's id as the code."),
+        })
+        .describe("The attribution of the user's device by a test key. It never earns."),
+      'Null if there is none.',
+    ),
   })
   .meta({ id: 'ExplainedUser', description: 'A user whom the events of the payment name.' });
 

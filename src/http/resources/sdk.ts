@@ -1,7 +1,9 @@
 import * as z from 'zod';
 import { attributeInstall } from '../../commands/attribute-install.ts';
 import { identifyUser } from '../../commands/identify-user.ts';
+import { attributeTestInstall, identifyTestUser } from '../../commands/test-sdk-calls.ts';
 import { findAttributionOfUser } from '../../db/bindings.ts';
+import { findTestAttributionOfUser } from '../../db/test-attributions.ts';
 import { asSdk, isInFuture, TOUCH_OUTCOMES } from '../../domain/attribution.ts';
 import { isSlug } from '../../domain/slugs.ts';
 import { clientAddress } from '../client-address.ts';
@@ -133,21 +135,33 @@ const identified = z
   ])
   .meta({ id: 'IdentifiedUser', description: 'The user, and the attribution of the device.' });
 
+/** What each kind of key calls. */
+const CALLS = {
+  live: { attribute: attributeInstall, identify: identifyUser, findAttribution: findAttributionOfUser },
+  test: {
+    attribute: attributeTestInstall,
+    identify: identifyTestUser,
+    findAttribution: findTestAttributionOfUser,
+  },
+} as const;
+
+const TEST_KEY = 'What a test key (`pk_test_…`) reports neither counts nor earns.';
+
 export const sdkRoutes = [
   sdkRoute({
     method: 'POST',
     path: '/sdk/install',
     operationId: 'attributeInstall',
     summary: 'Attributes an install to an affiliate.',
-    description: 'The first attribution of a device is permanent. Later calls return it.',
+    description: `The first attribution of a device is permanent. Later calls return it. ${TEST_KEY}`,
     body: install,
     errors: ['no_attributable_click', 'ambiguous_match'],
     response: { status: 200, schema: attributed },
-    handler: async ({ ctx, deps, appId, body, now }) => {
+    handler: async ({ ctx, deps, appId, keyKind, body, now }) => {
       if (isInFuture(body.firstOpenAt, now)) throw invalidField('firstOpenAt', 'Must not be in the future.');
       const code = body.affiliateCode ?? null;
       const address = body.deferred === true ? clientAddress(ctx, deps) : null;
-      const result = await attributeInstall(deps, {
+      const result = await CALLS[keyKind].attribute(deps, {
         appId,
         deviceId: body.deviceId,
         claimToken: body.claimToken ?? null,
@@ -181,16 +195,15 @@ export const sdkRoutes = [
     path: '/sdk/identify',
     operationId: 'identifyUser',
     summary: "Binds the app's user id to the device's attribution.",
-    description:
-      'If the install has not been reported yet, the user id is stored and bound when it is. A device can have 10 users.',
+    description: `If the install has not been reported yet, the user id is stored and bound when it is. A device can have 10 users. ${TEST_KEY}`,
     body: identify,
     errors: ['no_attribution', 'too_many_users', 'signature_required', 'invalid_signature'],
     addressLimit: 'identify',
     response: { status: 200, schema: identified },
-    handler: async ({ ctx, deps, appId, body, now }) => {
+    handler: async ({ ctx, deps, appId, keyKind, body, now }) => {
       if (isInFuture(body.identifiedAt, now))
         throw invalidField('identifiedAt', 'Must not be in the future.');
-      const result = await identifyUser(deps, {
+      const result = await CALLS[keyKind].identify(deps, {
         appId,
         deviceId: body.deviceId,
         customerUserId: body.customerUserId,
@@ -205,7 +218,7 @@ export const sdkRoutes = [
         case 'no_attribution': {
           const { customerUserId: user } = body;
           if (isExtended) {
-            const found = await findAttributionOfUser(deps.sql, appId, user);
+            const found = await CALLS[keyKind].findAttribution(deps.sql, appId, user);
             return { ...(found ?? { attributionId: null, affiliateId: null }), customerUserId: user };
           }
           if (result.kind === 'no_attribution') throw new ApiError('no_attribution');

@@ -78,6 +78,8 @@ export function createClient(
   storedText: string | null | undefined,
 ): Client {
   const { key, host, storage, isShared, warn, debug } = options;
+  /** What the state belongs to. A live key reports everything anew: what a test key reported never earns. */
+  const owner = `${options.apiKey}`.startsWith('pk_test_') ? `${host}#test` : host;
   const startedAt = platform.now();
   /** False if the storage failed: it may hold a state that must not be overwritten. */
   let isStorageUsable = storedText !== undefined;
@@ -98,11 +100,11 @@ export function createClient(
 
   function emptyState(enabled: boolean): State {
     const id = enabled ? (options.deviceId ?? platform.newId()) : '';
-    return newState(host, id, platform.now(), enabled);
+    return newState(owner, id, platform.now(), enabled);
   }
 
   function parse(): State {
-    const state = parseState(latestText, host);
+    const state = parseState(latestText, owner);
     return state === 'opt-out' ? emptyState(false) : (state ?? emptyState(true));
   }
 

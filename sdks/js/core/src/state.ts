@@ -20,7 +20,7 @@ export interface User {
 /** Everything that the SDK stores. */
 export interface State {
   readonly version: 1;
-  /** The base address that the state belongs to. */
+  /** The base address that the state belongs to, with `#test` if the key is a test key. */
   readonly host: string;
   /** False after an opt-out. Everything else is then empty. */
   enabled: boolean;
