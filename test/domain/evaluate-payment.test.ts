@@ -208,6 +208,28 @@ describe('a first evaluation', () => {
       },
       'user_not_attributed',
     ],
+    [
+      'a user whom only a test key reported',
+      {
+        candidates: [
+          {
+            customerUserId: 'u',
+            identified: false,
+            nearlyIdentified: false,
+            identifiedInTest: false,
+            binding: null,
+          },
+          {
+            customerUserId: 'v',
+            identified: false,
+            nearlyIdentified: false,
+            identifiedInTest: true,
+            binding: null,
+          },
+        ],
+      },
+      'test_key_only',
+    ],
     ['a currency without a rate', { currency: 'EUR', usdCents: null }, 'missing_exchange_rate'],
   ])('a payment with %s earns nothing and gets the cause', (_title, over, likelyCause) => {
     expect(evaluatePayment({ ...payment, ...over })).toMatchObject({
