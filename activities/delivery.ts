@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { SecretBox } from '../src/config/secret-box.ts';
+import { inSpan } from '../src/config/tracing.ts';
 import { finishDelivery, loadDelivery, markDeliveryProcessing } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import { recordEventFacts } from '../src/db/events.ts';
@@ -214,7 +215,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
     const startedAt = performance.now();
     let ok = false;
     try {
-      const outcome = await steps[step](deps, context);
+      const outcome = await inSpan(step, {}, async () => await steps[step](deps, context));
       ok = true;
       return outcome;
     } finally {

@@ -7,6 +7,7 @@ import {
   settlePayoutRequest,
 } from '../src/db/ledger.ts';
 import { storePayoutCsv } from '../src/db/payout-csv.ts';
+import { inSpan } from '../src/config/tracing.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { isId } from '../src/domain/ids.ts';
 import type { PayoutRequestId } from '../src/domain/ids.ts';
@@ -57,7 +58,7 @@ export function createLedgerActivities({
       // A signal sent by hand may contain anything and must not fail the workflow.
       if (typeof id !== 'string' || !isId('payoutRequest', id)) return 'unknown';
       const requestId: PayoutRequestId = id;
-      await settlePayoutRequest(sql, requestId);
+      await inSpan('settlePayoutRequest', {}, async () => await settlePayoutRequest(sql, requestId));
       const request = await findPayoutRequest(sql, requestId);
       if (request?.payoutId) await storePayoutCsv(sql, request.appId, request.payoutId);
       onSettled(requestId);

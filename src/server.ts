@@ -1,4 +1,5 @@
 import { loadWorkflowBundle } from '../temporal/bundle.ts';
+import type { Tracing } from '../temporal/tracing.ts';
 import { ConfigError } from './config/config.ts';
 import type { Config } from './config/config.ts';
 import { createLogger } from './config/logger.ts';
@@ -17,6 +18,13 @@ function print(line: string): void {
   process.stderr.write(`${line}\n`);
 }
 
+/** Starts to send traces if the configuration says where to. The packages are loaded only then. */
+async function openTracing({ tracesEndpoint }: Config): Promise<Tracing | null> {
+  if (tracesEndpoint === null) return null;
+  const { startTracing } = await import('../temporal/tracing.ts');
+  return startTracing(tracesEndpoint);
+}
+
 export interface RunningServer {
   readonly service: Service;
   readonly backends: Backends;
@@ -30,10 +38,13 @@ export interface RunningServer {
 export async function runServer(config: Config, signal?: AbortSignal): Promise<RunningServer> {
   const backends = await openBackends(config, print);
   const logger = createLogger(config.logLevel);
+  const tracing = await openTracing(config);
   let service: Service | undefined;
   let stopped: Promise<void> | undefined;
   const stop = async () => {
-    stopped ??= (service?.stop() ?? Promise.resolve()).finally(backends.stop);
+    stopped ??= (service?.stop() ?? Promise.resolve())
+      .finally(async () => await tracing?.stop())
+      .finally(backends.stop);
     await stopped;
   };
   try {
@@ -59,7 +70,8 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       maxPaymentCents: config.maxPaymentCents,
       retention: config.retention,
       ...(config.holdTimers === 'sweep' ? { shortestHoldMs: Infinity } : {}),
-      workflowBundle: loadWorkflowBundle,
+      tracing,
+      workflowBundle: async () => await loadWorkflowBundle(tracing === null ? 'plain' : 'tracing'),
     });
     await service.whenStarted(WAIT_FOR_TEMPORAL_MS, signal);
     if (backends.dataDir !== null) {

@@ -9,6 +9,7 @@ import { startRelay } from '../temporal/relay.ts';
 import type { Relay } from '../temporal/relay.ts';
 import type { ScheduledWorkflow } from '../temporal/schedules.ts';
 import { listenToResults, sendResult } from '../temporal/shared-results.ts';
+import type { Tracing } from '../temporal/tracing.ts';
 import { TemporalWorkflowStarter } from '../temporal/workflow-starter.ts';
 import type { Config } from './config/config.ts';
 import type { SecretBox } from './config/secret-box.ts';
@@ -88,6 +89,8 @@ export interface ServiceSettings {
   readonly lingerMs?: number;
   /** Maximum number of open database connections; 20 by default. */
   readonly poolSize?: number;
+  /** Null or missing when no traces are sent. */
+  readonly tracing?: Tracing | null;
   /** Calls that are worked on at one time; no limit by default. */
   readonly admission?: AdmissionSettings;
 }
@@ -310,6 +313,7 @@ function startBackground(
     ...(setUpPauseMs === undefined ? {} : { setUpPauseMs }),
     logger,
     sdkMetricsAddress,
+    tracing: settings.tracing,
     worker: hasWorker ? { bundle: workflowBundle, activities } : null,
   });
   const workflows = new TemporalWorkflowStarter({

@@ -6,27 +6,44 @@ import { bundleWorkflowCode } from '@temporalio/worker';
 import type { WorkflowBundle } from '@temporalio/worker';
 import { projectRoot } from '../src/config/project-root.ts';
 
-/** The bundle that `npm run build` writes. */
-const BUILT_BUNDLE = path.join(projectRoot, 'dist/workflow-bundle.js');
+/**
+ * The bundles that `npm run build` writes. Only the one for tracing has the interceptors of OpenTelemetry, so that they cost
+ * nothing otherwise.
+ */
+const BUILT_BUNDLES = {
+  plain: path.join(projectRoot, 'dist/workflow-bundle.js'),
+  tracing: path.join(projectRoot, 'dist/workflow-bundle-tracing.js'),
+} as const;
+
+type BundleKind = keyof typeof BUILT_BUNDLES;
+
+const INTERCEPTORS: Readonly<Record<BundleKind, readonly string[]>> = {
+  plain: [],
+  tracing: ['@temporalio/interceptors-opentelemetry/lib/workflow-interceptors'],
+};
 
 /** Bundles the workflows from source. Takes seconds: call it at most once per process. */
-export async function bundleWorkflows(): Promise<WorkflowBundle> {
+export async function bundleWorkflows(kind: BundleKind = 'plain'): Promise<WorkflowBundle> {
   const quiet = { trace() {}, debug() {}, info() {}, warn: console.warn, error: console.error, log() {} };
   return await bundleWorkflowCode({
     workflowsPath: path.join(projectRoot, 'workflows/index.ts'),
+    workflowInterceptorModules: [...INTERCEPTORS[kind]],
     logger: quiet,
   });
 }
 
 /** Returns the bundle of the build that this file is part of, or a new one when it runs from source. */
-export async function loadWorkflowBundle(): Promise<WorkflowBundle> {
+export async function loadWorkflowBundle(kind: BundleKind = 'plain'): Promise<WorkflowBundle> {
   const runsFromBuild = fileURLToPath(import.meta.url).startsWith(path.join(projectRoot, 'dist') + path.sep);
-  if (runsFromBuild && existsSync(BUILT_BUNDLE)) return { code: readFileSync(BUILT_BUNDLE, 'utf8') };
-  return await bundleWorkflows();
+  const built = BUILT_BUNDLES[kind];
+  if (runsFromBuild && existsSync(built)) return { code: readFileSync(built, 'utf8') };
+  return await bundleWorkflows(kind);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { code } = await bundleWorkflows();
-  await mkdir(path.dirname(BUILT_BUNDLE), { recursive: true });
-  await writeFile(BUILT_BUNDLE, code);
+  for (const [kind, file] of Object.entries(BUILT_BUNDLES)) {
+    const { code } = await bundleWorkflows(kind as BundleKind);
+    await mkdir(path.dirname(file), { recursive: true });
+    await writeFile(file, code);
+  }
 }

@@ -9,6 +9,7 @@ import type { ScheduledWorkflow } from './schedules.ts';
 import { findMissingSearchAttributes } from './search-attributes.ts';
 import { installSdkRuntime } from './sdk-runtime.ts';
 import { ServerSetUp } from './set-up.ts';
+import type { Tracing } from './tracing.ts';
 import { createWorkers } from './worker.ts';
 import type { Workers } from './worker.ts';
 
@@ -32,6 +33,8 @@ export interface TemporalConnectionSettings {
   /** How often missing search attributes and Schedules are restored, as after the server was wiped; a minute by default. */
   readonly setUpPauseMs?: number;
   readonly logger: Logger;
+  /** Null or missing when no traces are sent. */
+  readonly tracing?: Tracing | null | undefined;
   /** Host and port on which the SDK's own metrics listen; null when they are off. */
   readonly sdkMetricsAddress?: string | null;
 }
@@ -149,7 +152,8 @@ export class TemporalConnection {
       return false;
     }
     try {
-      this.#client = new Client({ connection: this.#connection, namespace });
+      const interceptors = { workflow: [...(this.#settings.tracing?.clientInterceptors ?? [])] };
+      this.#client = new Client({ connection: this.#connection, namespace, interceptors });
       if (this.#workers === undefined) await this.#runWorker(this.#connection);
     } catch (error) {
       this.#reportProblem(`Temporal: the worker did not start (${reasonOf(error)})`, error);
@@ -175,7 +179,7 @@ export class TemporalConnection {
   }
 
   async #runWorker(connection: NativeConnection): Promise<void> {
-    const { namespace, taskQueue, worker, logger } = this.#settings;
+    const { namespace, taskQueue, worker, tracing, logger } = this.#settings;
     if (worker === null) return;
     this.#workers = await createWorkers({
       connection,
@@ -183,6 +187,7 @@ export class TemporalConnection {
       taskQueue,
       workflowBundle: await worker.bundle(),
       activities: worker.activities(),
+      tracing,
     });
     this.#workersEnd = this.#workers.run().catch((error: unknown) => {
       this.#workers = undefined;

@@ -3,6 +3,7 @@ import { NativeConnection, Worker } from '@temporalio/worker';
 import type { ActivityInboundCallsInterceptor, WorkerOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
 import { backgroundQueue } from './names.ts';
+import type { Tracing } from './tracing.ts';
 
 export interface WorkerSettings {
   readonly connection: NativeConnection;
@@ -11,6 +12,8 @@ export interface WorkerSettings {
   readonly taskQueue: string;
   readonly workflowBundle: WorkflowBundle;
   readonly activities: Activities;
+  /** Null or missing when no traces are sent. */
+  readonly tracing?: Tracing | null | undefined;
   /** How long a shutdown waits for activities before it cancels them; 10 s by default. */
   readonly shutdownGraceMs?: number;
 }
@@ -82,6 +85,7 @@ export async function createWorkers({
   taskQueue,
   workflowBundle,
   activities,
+  tracing = null,
   shutdownGraceMs = SHUTDOWN_GRACE_MS,
 }: WorkerSettings): Promise<Workers> {
   const create = async (queue: string, limits: Partial<WorkerOptions>) =>
@@ -93,8 +97,13 @@ export async function createWorkers({
       activities,
       nonStickyToStickyPollRatio: 0.8,
       interceptors: {
-        activity: [() => ({ inbound: sendHeartbeats }), () => ({ inbound: endWhenCancelled })],
+        activity: [
+          ...(tracing?.activityInterceptors ?? []),
+          () => ({ inbound: sendHeartbeats }),
+          () => ({ inbound: endWhenCancelled }),
+        ],
       },
+      ...(tracing === null ? {} : { sinks: tracing.sinks }),
       maxHeartbeatThrottleInterval: HEARTBEAT_SENT_MS,
       shutdownGraceTime: shutdownGraceMs,
       shutdownForceTime: shutdownGraceMs + SHUTDOWN_FORCE_MS,

@@ -120,6 +120,12 @@ describe('recorded histories', () => {
     await replayHistory(workflowBundle, await read(name));
   });
 
+  test('running workflows replay when tracing is switched on', async () => {
+    const code = await readFile(path.join(projectRoot, 'dist/workflow-bundle-tracing.js'), 'utf8');
+    expect(await brokenBranches({ code }, 'delivery-fallback')).toEqual([]);
+    expect(await brokenBranches({ code }, 'payout-several')).toEqual([]);
+  });
+
   test('a history that does not match the code fails to replay', async () => {
     const history = await readNewest('delivery-fallback');
     const at = history.events.findIndex((event) => event.eventType === 'EVENT_TYPE_ACTIVITY_TASK_SCHEDULED');

@@ -56,6 +56,8 @@ export interface Config {
     readonly user_agents: number;
     readonly bodies: number;
   };
+  /** Base address of an OpenTelemetry collector (OTLP over HTTP) that receives traces; null when none are sent. */
+  readonly tracesEndpoint: string | null;
   readonly logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace' | 'silent';
   /** Undefined: metrics are off. */
   readonly metricsPort: number | undefined;
@@ -184,6 +186,13 @@ const environment = z.object({
   RETAIN_REFUSED_DAYS: wholeNumber('RETAIN_REFUSED_DAYS', 0, 36_500).default(90),
   RETAIN_USER_AGENTS_DAYS: wholeNumber('RETAIN_USER_AGENTS_DAYS', 0, 36_500).default(90),
   RETAIN_BODIES_DAYS: wholeNumber('RETAIN_BODIES_DAYS', 0, 36_500).default(400),
+  OTEL_EXPORTER_OTLP_ENDPOINT: z
+    .string()
+    .refine(
+      (text) => isUrl(text, ['http:', 'https:']),
+      'OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https address (http://collector:4318).',
+    )
+    .optional(),
   LOG_LEVEL: oneOf('LOG_LEVEL', ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default(
     'info',
   ),
@@ -243,6 +252,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       user_agents: value.RETAIN_USER_AGENTS_DAYS,
       bodies: value.RETAIN_BODIES_DAYS,
     },
+    tracesEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: value.LOG_LEVEL,
     metricsPort: value.METRICS_PORT,
     metricsHost: value.METRICS_HOST,

@@ -1,6 +1,7 @@
 import cors from '@koa/cors';
 import { Router } from '@koa/router';
 import Koa from 'koa';
+import { inSpan } from '../config/tracing.ts';
 import type { HttpContext, HttpState } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
@@ -57,13 +58,22 @@ async function respondUnrouted(ctx: HttpContext, deps: HttpDeps, router: Router<
   ctx.status = 204;
 }
 
+/** Whether an error is the service's fault, and not that of the request. */
+const isUnexpected = (error: unknown): boolean => !(error instanceof ApiError) || error.status >= 500;
+
 function createRouter(deps: HttpDeps, routes: readonly Route[]): Router<HttpState> {
   const router = new Router<HttpState>({ sensitive: true });
   for (const { method, path, limitsAddress, run } of routes) {
     router.register(path, [method], async (ctx) => {
       ctx.state.route = path;
       if (limitsAddress) await limitAddress(ctx, deps);
-      await run(ctx, deps, ctx.params);
+      const attributes = { 'http.request.method': method, 'http.route': path };
+      await inSpan(
+        `${method} ${path}`,
+        attributes,
+        async () => await run(ctx, deps, ctx.params),
+        isUnexpected,
+      );
     });
   }
   return router;

@@ -29,6 +29,7 @@ describe('the environment', () => {
       databaseConnections: 20,
       holdTimers: 'workflow',
       ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',
+      tracesEndpoint: null,
       logLevel: 'info',
       metricsPort: undefined,
       metricsHost: '127.0.0.1',
