@@ -111,11 +111,12 @@ export async function findPayoutRequest(
 }
 
 /**
- * Closes a request whose caller stops waiting, and frees its idempotency key for another attempt. Returns true if the
- * request is closed: nothing will be paid for it. Returns false if it was settled before: read it again.
+ * Closes a request whose caller stops waiting, and frees its idempotency key for another attempt. Waits for a settlement
+ * that is running. Returns true if the request is closed: nothing will be paid for it. Returns false if it was settled
+ * before: read it again.
  */
 export async function closePayoutRequest(sql: Sql, requestId: PayoutRequestId): Promise<boolean> {
-  await sql`
+  await sql.within(LONG_STATEMENT_MS)`
     update payout_requests set status = 'closed', settled_at = now(), idempotency_key = null
      where id = ${requestId} and status = 'open'`;
   const row = await sql.one<{

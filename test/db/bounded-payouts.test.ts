@@ -8,6 +8,7 @@ import type { DeliveryActivities } from '../../activities/delivery.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { closePayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { connect } from '../../src/db/sql.ts';
 import { previewPayouts } from '../../src/db/payout-lists.ts';
 import type { AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
@@ -339,6 +340,26 @@ describe('an idempotency key of payout requests', () => {
     });
     expect(isClosed).toBe(true);
     expect(opened).toMatchObject({ id: second.id, status: 'open' });
+  });
+
+  // @promise export-paid-or-not
+  test('closing a request waits for a settlement that takes longer than other statements may', async () => {
+    const { id } = await newRequest();
+    await openPayoutRequest(api.sql, { ...(await newRequest()), id, idempotencyKey: null });
+    const impatient = connect({ url: api.database.url, max: 1, statementTimeoutMs: 200, patienceMs: 200 });
+    const settling = new pg.Client({ connectionString: api.database.url });
+    await settling.connect();
+    try {
+      await settling.query('begin');
+      await settling.query('select from payout_requests where id = $1 for update', [id]);
+      const closing = closePayoutRequest(impatient, id);
+      await sleep(1_000);
+      await settling.query('commit');
+      expect(await closing).toBe(true);
+    } finally {
+      await settling.end();
+      await impatient.close();
+    }
   });
 
   test('a payout request for an affiliate of another app is not opened', async () => {
