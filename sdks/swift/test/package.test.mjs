@@ -67,13 +67,6 @@ test('the release has the version and the host of all SDKs', async () => {
   assert.equal(stated('host'), (await read('../../HOST')).trim());
 });
 
-test('the privacy manifest is a resource of the package and declares no tracking', async () => {
-  assert.match(await read('../Package.swift'), /\.copy\("PrivacyInfo\.xcprivacy"\)/);
-  const manifest = await read('../Sources/Tributary/PrivacyInfo.xcprivacy');
-  assert.match(manifest, /<key>NSPrivacyTracking<\/key>\s*<false\/>/);
-  assert.equal(manifest.match(/<key>NSPrivacyCollectedDataTypeTracking<\/key>\s*<false\/>/g).length, 3);
-});
-
 test('the package depends on nothing', async () => {
   const manifest = await read('../Package.swift');
   assert.doesNotMatch(manifest, /\.package\(/);

@@ -21,8 +21,16 @@ export async function withSwift(command, environment = {}) {
   return { code, output };
 }
 
-/** Runs the XCTest classes whose names match. The warnings of the compiler are errors. */
+/** Builds the package and its tests. The warnings of the compiler are errors. */
+export async function buildTests() {
+  const { code, output } = await withSwift([
+    ...['swift', 'build', '--build-tests', '--jobs', '2'],
+    ...['-Xswiftc', '-warnings-as-errors'],
+  ]);
+  if (code !== 0) throw new Error(output);
+}
+
+/** Runs the XCTests whose names match, which `buildTests` built. */
 export async function runXCTest(filter, environment) {
-  const command = ['swift', 'test', '--jobs', '2', '-Xswiftc', '-warnings-as-errors', '--filter', filter];
-  return await withSwift(command, environment);
+  return await withSwift(['swift', 'test', '--skip-build', '--filter', filter], environment);
 }

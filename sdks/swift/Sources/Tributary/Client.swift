@@ -144,16 +144,20 @@ final class Client: Sendable {
     }
 
     private func sendRequest(_ id: Int, _ body: RequestBody, isIdentify: Bool) {
-        shared.withLock { shared in
-            guard shared.requestId == id else { return }
-            shared.cancelRequest = send(
-                body, to: isIdentify ? target.identify : target.install, apiKey: target.apiKey, on: platform
-            ) { [self] answer in
-                // Not at once: a transport that answers before it returns would meet the lock that this thread holds.
-                queue.async { [self] in
-                    change { $0.engine.finished(requestId: id, answer) }()
-                }
+        guard shared.withLock({ $0.requestId == id }) else { return }
+        let url = isIdentify ? target.identify : target.install
+        let cancel = send(body, to: url, apiKey: target.apiKey, on: platform) { [self] answer in
+            // On the queue, so that the answer follows what is done below.
+            queue.async { [self] in
+                change { $0.engine.finished(requestId: id, answer) }()
             }
         }
+        // A reset may have come in the meantime.
+        let isCurrent = shared.withLock { shared in
+            guard shared.requestId == id else { return false }
+            shared.cancelRequest = cancel
+            return true
+        }
+        if !isCurrent { cancel() }
     }
 }

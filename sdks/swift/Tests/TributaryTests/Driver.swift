@@ -93,6 +93,7 @@ final class Driver: Sendable {
 
     /// Ends the process and deletes its files.
     func end() async throws {
+        storage.set(mode: "ok")
         try await restart()
         try? FileManager.default.removeItem(at: folder)
     }

@@ -84,6 +84,22 @@ final class FileStorageTests: XCTestCase {
     }
 }
 
+final class PrivacyManifestTests: XCTestCase {
+    func testThePackageContainsAManifestThatDeclaresNoTracking() throws {
+        let file = try XCTUnwrap(Bundle.module.url(forResource: "PrivacyInfo", withExtension: "xcprivacy"))
+        let list = try PropertyListSerialization.propertyList(from: Data(contentsOf: file), format: nil)
+        let manifest = try XCTUnwrap(list as? [String: Any])
+        XCTAssertEqual(manifest["NSPrivacyTracking"] as? Bool, false)
+        XCTAssertEqual((manifest["NSPrivacyTrackingDomains"] as? [Any])?.count, 0)
+        XCTAssertEqual((manifest["NSPrivacyAccessedAPITypes"] as? [Any])?.count, 0)
+        let collected = try XCTUnwrap(manifest["NSPrivacyCollectedDataTypes"] as? [[String: Any]])
+        XCTAssertEqual(
+            collected.compactMap { $0["NSPrivacyCollectedDataType"] as? String },
+            ["UserID", "DeviceID", "AdvertisingData"].map { "NSPrivacyCollectedDataType\($0)" })
+        XCTAssertTrue(collected.allSatisfy { $0["NSPrivacyCollectedDataTypeTracking"] as? Bool == false })
+    }
+}
+
 final class PlatformTests: XCTestCase {
     func testATimerFiresOnceAndACancelledOneDoesNot() async throws {
         let fired = Locked<[String]>([])
