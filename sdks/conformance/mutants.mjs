@@ -66,7 +66,7 @@ const MUTANTS = [
     'let isStorageUsable = storedText !== undefined;',
     'let isStorageUsable = true;',
   ],
-  [1, 'a failed write is not caught', 'client.ts', 'saved.then(write).catch(fail)', 'saved.then(write)'],
+  [1, 'a failed write is not caught', 'client.ts', 'saved.then(write).catch(giveUpStorage)', 'saved.then(write)'],
   [
     3,
     'the first open is renewed at each start',
@@ -569,7 +569,7 @@ async function buildMutant(outfile, file, text, replacement) {
     platform: 'node',
     format: 'esm',
     target: 'node20',
-    define: { VERSION: '"0.1.0"', HOST: '""' },
+    define: { VERSION: '"0.1.0"', HOST: '""', IS_SHARED: 'false' },
     plugins: [plugin],
     logLevel: 'silent',
   });

@@ -14,6 +14,12 @@ import {
 } from './state.ts';
 import type { State, Touch, User } from './state.ts';
 
+/**
+ * Whether other processes write to the storage, such as other tabs. The storage is then synchronous. A constant of the build, so
+ * that each package contains one of the two ways only.
+ */
+declare const IS_SHARED: boolean;
+
 const TRIES = 6;
 const LONGEST_BACKOFF_MS = 60_000;
 const DEFERRED_DELAY_MS = 2_000;
@@ -30,8 +36,6 @@ export interface ClientOptions {
   readonly deviceId?: string;
   /** Whether a first open without a referral asks for a deferred match. */
   readonly deferredMatch: boolean;
-  /** Whether other processes write to the storage, such as other tabs. It must then be synchronous. */
-  readonly isShared?: boolean;
   /** Writes a line that tells the developer what to change. */
   readonly warn: (line: string) => void;
   readonly debug: (line: string) => void;
@@ -63,6 +67,11 @@ export interface Client {
   reset(): void;
   /** Deletes everything and sends nothing until it is enabled again. */
   setEnabled(enabled: boolean): void;
+}
+
+/** What a client also has if it alone writes to its storage (`IS_SHARED` is false). */
+export interface OwnClient extends Client {
+  start(referrals: readonly (Referral | undefined)[], calls?: readonly ((client: OwnClient) => unknown)[]): void;
   /** Whether something is not delivered yet. */
   isWaiting(): boolean;
   /** Resolves when everything is stored. */
@@ -76,8 +85,8 @@ export function createClient(
   platform: Platform,
   options: ClientOptions,
   storedText: string | null | undefined,
-): Client {
-  const { key, host, storage, isShared, warn, debug } = options;
+): OwnClient {
+  const { key, host, storage, warn, debug } = options;
   /** What the state belongs to. A live key reports everything anew: what a test key reported never earns. */
   const owner = `${options.apiKey}`.startsWith('pk_test_') ? `${host}#test` : host;
   const startedAt = platform.now();
@@ -97,6 +106,12 @@ export function createClient(
   let inFlight: AbortController | undefined;
   let cancelRetry: (() => void) | undefined;
   let wake: (() => void) | undefined;
+  if (!isStorageUsable) giveUpStorage();
+
+  function giveUpStorage(): void {
+    isStorageUsable = false;
+    debug('The storage failed. The state lives in memory only.');
+  }
 
   function emptyState(enabled: boolean): State {
     const id = enabled ? (options.deviceId ?? platform.newId()) : '';
@@ -110,16 +125,16 @@ export function createClient(
 
   /** Returns the state. Reads it again if another process may have changed it. */
   function read(): State {
-    if (!isShared || !isStorageUsable) return latest;
-    try {
-      const text = storage.get(key) as string | null;
-      if (text !== latestText) {
-        latestText = text;
-        latest = parse();
+    if (IS_SHARED && isStorageUsable)
+      try {
+        const text = storage.get(key) as string | null;
+        if (text !== latestText) {
+          latestText = text;
+          latest = parse();
+        }
+      } catch {
+        giveUpStorage();
       }
-    } catch {
-      isStorageUsable = false;
-    }
     return latest;
   }
 
@@ -131,19 +146,13 @@ export function createClient(
     latestText = text;
     if (!isStorageUsable) return;
     const write = () => (text === null ? storage.remove(key) : storage.set(key, text));
-    const fail = () => {
-      isStorageUsable = false;
-      debug('The storage cannot be written. The state lives in memory only.');
-    };
-    if (!isShared) {
-      saved = saved.then(write).catch(fail);
-      return;
-    }
-    try {
-      void write();
-    } catch {
-      fail();
-    }
+    if (IS_SHARED)
+      try {
+        void write();
+      } catch {
+        giveUpStorage();
+      }
+    else saved = saved.then(write).catch(giveUpStorage);
   }
 
   function replaceState(enabled: boolean): void {
@@ -269,7 +278,7 @@ export function createClient(
     if (answer.kind === 'misconfigured') {
       isMisconfigured = true;
       warn(
-        `The service answered ${answer.status}. Check the SDK key and the base address. Nothing is sent until the next start.`,
+        `The service answered ${answer.status}: check apiKey and apiBaseUrl. Nothing is sent until the next start.`,
       );
       return false;
     }
@@ -417,6 +426,9 @@ export function createClient(
     setEnabled: (enabled) => {
       if (read().enabled !== enabled) replaceState(enabled);
     },
+  };
+  if (IS_SHARED) return client as OwnClient;
+  return Object.assign(client, {
     isWaiting: () => {
       const { touches, users } = read();
       return touches.length > 0 || users.some(({ status }) => status === 'pending');
@@ -426,6 +438,5 @@ export function createClient(
       await result(() => undefined);
       await saved;
     },
-  };
-  return client;
+  });
 }

@@ -38,7 +38,7 @@ export function readTarget(
 ): { readonly apiKey: string; readonly host: string } | undefined {
   const host = (apiBaseUrl || HOST).trim().replace(/\/+$/, '');
   if (!/^https?:\/\/[^/]/.test(host)) {
-    warn('No base address: set apiBaseUrl to the http or https address of your service. Nothing is sent.');
+    warn('No base address: set apiBaseUrl to the address of your service (https://…). Nothing is sent.');
     return undefined;
   }
   if (!apiKey) {

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { asReferral, createClient, createLog, readTarget, referralFrom } from '../../core/src/index.ts';
-import type { Client, CommonOptions, Platform, Referral, Storage } from '../../core/src/index.ts';
+import type { CommonOptions, OwnClient, Platform, Referral, Storage } from '../../core/src/index.ts';
 
 export { fileStorage } from './file-storage.ts';
 export { referralFrom };
@@ -93,9 +93,9 @@ export function createTributary(options: TributaryOptions = {}, platform = nodeP
     log.warn,
   );
   const storage = options.storage ?? noStorage;
-  const clients = new Map<string, Promise<Client | undefined>>();
+  const clients = new Map<string, Promise<OwnClient | undefined>>();
 
-  async function load(deviceId: string): Promise<Client | undefined> {
+  async function load(deviceId: string): Promise<OwnClient | undefined> {
     if (!target || typeof deviceId !== 'string' || deviceId === '') return undefined;
     const key = `tributary.${deviceId}`;
     let text: string | null | undefined;
@@ -121,7 +121,7 @@ export function createTributary(options: TributaryOptions = {}, platform = nodeP
     return client;
   }
 
-  function clientOf(deviceId: string): Promise<Client | undefined> {
+  function clientOf(deviceId: string): Promise<OwnClient | undefined> {
     const client = clients.get(deviceId) ?? load(deviceId);
     clients.delete(deviceId);
     clients.set(deviceId, client);

@@ -1,7 +1,7 @@
 import AsyncStorage from '@react-native-async-storage/async-storage';
 import { AppState, Linking } from 'react-native';
 import { createClient, createLog, readTarget, referralFrom } from '../../core/src/index.ts';
-import type { Client, CommonOptions, Referral, Storage } from '../../core/src/index.ts';
+import type { CommonOptions, OwnClient, Referral, Storage } from '../../core/src/index.ts';
 import { platform } from './platform.ts';
 
 export type StartOptions = CommonOptions;
@@ -48,21 +48,21 @@ async function attempt(run: () => unknown): Promise<void> {
 
 /** Creates the SDK of an app. */
 export function createTributary(): Tributary {
-  let opening: Promise<Client> | undefined;
-  let calls: ((started: Client) => unknown)[] = [];
+  let opening: Promise<OwnClient> | undefined;
+  let calls: ((started: OwnClient) => unknown)[] = [];
 
   /** Makes a call, or keeps it until the start. */
-  async function call<T>(run: (started: Client) => T | Promise<T>, otherwise: T): Promise<T> {
+  async function call<T>(run: (started: OwnClient) => T | Promise<T>, otherwise: T): Promise<T> {
     if (opening) return await run(await opening);
     if (calls.length < MAX_CALLS) calls.push(run);
     return otherwise;
   }
 
-  async function open(options: StartOptions, target: { apiKey: string; host: string }): Promise<Client> {
+  async function open(options: StartOptions, target: { apiKey: string; host: string }): Promise<OwnClient> {
     const log = createLog(options);
     const storage = options.storage ?? appStorage;
     const referrals: (Referral | undefined)[] = [];
-    let client: Client | undefined;
+    let client: OwnClient | undefined;
     const take = (url: string | null) => {
       const referral = referralFrom(url ?? '');
       if (client) void client.refer(referral, false);
@@ -75,7 +75,7 @@ export function createTributary(): Tributary {
     try {
       text = await storage.get(KEY);
     } catch {
-      log.debug('The storage cannot be read. The state lives in memory only.');
+      // Unreadable: the client works from memory.
     }
     await new Promise<void>((resolve) => {
       const cancel = platform.after(LINK_TIMEOUT_MS, resolve);

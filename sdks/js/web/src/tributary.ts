@@ -49,15 +49,12 @@ const browser: Platform = {
 /** Removes `claim_token` from the address bar, so that it is not copied or sent to other sites. */
 function cleanAddress(): void {
   try {
-    const { href } = location;
-    const [address = '', ...fragment] = href.split('#');
-    const [path, query = ''] = address.split(/\?(.*)/s);
-    const kept = query.split('&').filter((pair) => !pair.startsWith('claim_token='));
-    const cleaned = [
-      kept.length === 0 || kept[0] === '' ? path : `${path}?${kept.join('&')}`,
-      ...fragment,
-    ].join('#');
-    if (cleaned !== href) history.replaceState(history.state, '', cleaned);
+    const { href, search } = location;
+    const pairs = search.slice(1).split('&');
+    const kept = pairs.filter((pair) => !pair.startsWith('claim_token='));
+    const query = kept.length > 0 ? `?${kept.join('&')}` : '';
+    if (kept.length < pairs.length)
+      history.replaceState(history.state, '', href.replace(search, () => query));
   } catch {
     // A sandboxed page may not change its address.
   }
@@ -91,7 +88,7 @@ export function createTributary(): Tributary {
       try {
         text = storage.get(KEY);
       } catch {
-        log.debug('The storage is blocked. The state lives in memory only.');
+        // Unreadable: the client works from memory.
       }
       const started = createClient(
         browser,
@@ -101,7 +98,6 @@ export function createTributary(): Tributary {
           key: KEY,
           storage,
           deferredMatch: options.deferredMatch ?? false,
-          isShared: true,
           onAttribution: options.onAttribution,
         },
         text,
