@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-all=(node web react-native kotlin swift)
+all=(node web react-native kotlin swift nextjs)
 required=()
 quick=false
 [[ ${CI:-} == true ]] && required=("${all[@]}")
@@ -22,6 +22,7 @@ chromium=${CHROMIUM:-/usr/bin/chromium}
 has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
 has_react-native() { has_node; }
 has_web() { has_node && [[ -x $chromium ]]; }
+has_nextjs() { has_web; }
 has_kotlin() { has_node && command -v mvn >/dev/null && command -v javac >/dev/null; }
 has_swift() { has_node && swift/with-swift.sh --check; }
 
@@ -30,6 +31,9 @@ test_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=wa
 e2e_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Pe2e verify); }
 test_swift() { node --test swift/test/*.test.mjs; }
 e2e_swift() { node --test swift/test/end-to-end.mjs; }
+# The example of Next.js has packages of its own.
+test_nextjs() { (cd examples/nextjs && npm ci --no-audit --no-fund); }
+e2e_nextjs() { (cd examples/nextjs && npm test); }
 run() {
   if declare -F "$1_$2" >/dev/null; then "$1_$2"; else (cd js && npm run -s "$3:$2"); fi
 }

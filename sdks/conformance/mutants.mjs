@@ -66,7 +66,13 @@ const MUTANTS = [
     'let isStorageUsable = storedText !== undefined;',
     'let isStorageUsable = true;',
   ],
-  [1, 'a failed write is not caught', 'client.ts', 'saved.then(write).catch(giveUpStorage)', 'saved.then(write)'],
+  [
+    1,
+    'a failed write is not caught',
+    'client.ts',
+    'saved.then(write).catch(giveUpStorage)',
+    'saved.then(write)',
+  ],
   [
     3,
     'the first open is renewed at each start',

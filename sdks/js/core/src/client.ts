@@ -71,7 +71,10 @@ export interface Client {
 
 /** What a client also has if it alone writes to its storage (`IS_SHARED` is false). */
 export interface OwnClient extends Client {
-  start(referrals: readonly (Referral | undefined)[], calls?: readonly ((client: OwnClient) => unknown)[]): void;
+  start(
+    referrals: readonly (Referral | undefined)[],
+    calls?: readonly ((client: OwnClient) => unknown)[],
+  ): void;
   /** Whether something is not delivered yet. */
   isWaiting(): boolean;
   /** Resolves when everything is stored. */

@@ -54,7 +54,11 @@ function cleanAddress(): void {
     const kept = pairs.filter((pair) => !pair.startsWith('claim_token='));
     const query = kept.length > 0 ? `?${kept.join('&')}` : '';
     if (kept.length < pairs.length)
-      history.replaceState(history.state, '', href.replace(search, () => query));
+      history.replaceState(
+        history.state,
+        '',
+        href.replace(search, () => query),
+      );
   } catch {
     // A sandboxed page may not change its address.
   }
