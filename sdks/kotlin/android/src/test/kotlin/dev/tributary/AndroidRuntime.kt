@@ -17,7 +17,7 @@ class AndroidRuntime : Runtime {
     private val app: Application get() = RuntimeEnvironment.getApplication()
     private val connectivity get() = shadowOf(app.getSystemService(Context.CONNECTIVITY_SERVICE) as ConnectivityManager)
 
-    override val abilities = listOf("start", "online", "foreground")
+    override val abilities = listOf("start", "online", "foreground", "deferredOnByDefault")
     override val file: File get() = File(app.noBackupFilesDir, "tributary.json")
 
     override fun platform(): Platform = AndroidPlatform()

@@ -27,7 +27,7 @@ class PlayReferrerTest {
     private fun read(source: PlayReferrer): List<Referral?> {
         val answers = LinkedBlockingQueue<List<Referral?>>()
         source.read { answers.put(listOf(it)) }
-        val endAt = System.nanoTime() + 5_000_000_000
+        val endAt = System.nanoTime() + 10_000_000_000
         while (System.nanoTime() < endAt) {
             ShadowLooper.idleMainLooper()
             answers.poll()?.let { return it }

@@ -4,7 +4,6 @@ import android.app.Application
 import android.net.Uri
 import android.os.Bundle
 import android.os.Looper
-import com.sun.net.httpserver.HttpServer
 import org.junit.After
 import org.junit.Assert.assertEquals
 import org.junit.Assert.assertFalse
@@ -18,10 +17,8 @@ import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
-import org.robolectric.shadows.ShadowLooper
 import org.robolectric.shadows.ShadowLog
 import java.io.File
-import java.net.InetSocketAddress
 import java.util.concurrent.LinkedBlockingQueue
 import kotlin.coroutines.Continuation
 import kotlin.coroutines.EmptyCoroutineContext
@@ -32,44 +29,27 @@ import kotlin.coroutines.startCoroutine
 @Config(sdk = [34])
 class TributaryTest {
     private val app: Application get() = RuntimeEnvironment.getApplication()
-    private val server = HttpServer.create(InetSocketAddress("127.0.0.1", 0), 0)
-    private val bodies = LinkedBlockingQueue<String>()
-    private val url get() = "http://127.0.0.1:${server.address.port}"
+    private val service = FakeService()
+    private val url = service.url
+    private val bodies = service.bodies
 
     @Before
     fun begin() {
-        server.createContext("/sdk/") { exchange ->
-            bodies.put(exchange.requestBody.reader().readText())
-            val bytes = """{"attributionId":"att_1","affiliateId":"aff_1"}""".toByteArray()
-            exchange.sendResponseHeaders(200, bytes.size.toLong())
-            exchange.responseBody.use { it.write(bytes) }
-        }
-        server.start()
         FakePlay.install(app, null)
         newProcess()
     }
 
     @After
-    fun end() = server.stop(0)
+    fun end() = service.close()
 
     private fun newProcess() {
         Tributary.installation = Installation(AndroidPlatform())
     }
 
-    /** Runs the main thread until the condition holds. */
-    private fun await(what: String, condition: () -> Boolean) {
-        val endAt = System.nanoTime() + 10_000_000_000
-        while (!condition()) {
-            assertTrue("$what did not happen", System.nanoTime() < endAt)
-            ShadowLooper.idleMainLooper()
-            Thread.sleep(1)
-        }
-    }
-
     private fun identify(userId: String): Boolean {
         var result: Boolean? = null
         Tributary.identify(userId) { result = it }
-        await("The result of identify") { result != null }
+        awaitOnMainThread("The result of identify") { result != null }
         return result == true
     }
 
@@ -102,7 +82,7 @@ class TributaryTest {
         val threads = LinkedBlockingQueue<Thread>()
         start(TributaryOptions(url, deferredMatch = false, onAttribution = { threads.put(Thread.currentThread()) }))
         Tributary.applyCode("SPRING") { threads.put(Thread.currentThread()) }
-        await("Both callbacks") { threads.size == 2 }
+        awaitOnMainThread("Both callbacks") { threads.size == 2 }
         for (thread in threads) assertSame(Looper.getMainLooper().thread, thread)
     }
 
@@ -112,7 +92,7 @@ class TributaryTest {
         var result: Result<Boolean>? = null
         suspend { Tributary.awaitApplyCode("SPRING") && Tributary.awaitAttribute(Uri.parse("app://x/?via=SPRING")) && Tributary.awaitIdentify("u") }
             .startCoroutine(Continuation(EmptyCoroutineContext) { result = it })
-        await("The end of the coroutine") { result != null }
+        awaitOnMainThread("The end of the coroutine") { result != null }
         assertEquals(Result.success(true), result)
     }
 
@@ -121,7 +101,7 @@ class TributaryTest {
         start()
         var result: Boolean? = null
         Tributary.attribute(null) { result = it }
-        await("The result of attribute") { result != null }
+        awaitOnMainThread("The result of attribute") { result != null }
         assertEquals(false, result)
         assertTrue(bodies.isEmpty())
     }
@@ -141,7 +121,7 @@ class TributaryTest {
         assertTrue("\"aff_1\"" in File(app.noBackupFilesDir, "tributary.json").readText())
         newProcess()
         start()
-        await("The stored affiliate") { Tributary.attributedAffiliateId() == "aff_1" }
+        awaitOnMainThread("The stored affiliate") { Tributary.attributedAffiliateId() == "aff_1" }
         Tributary.reset()
         assertNull(Tributary.attributedAffiliateId())
     }

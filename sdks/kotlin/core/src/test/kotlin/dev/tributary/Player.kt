@@ -134,6 +134,7 @@ private class Device(private val runtime: Runtime, settings: Map<*, *>) {
     val clock = TestClock(settings["now"] as? Long ?: 0)
     val storage = FaultyStorage(runtime.file, settings["storage"] as? String ?: "ok")
     val lines = LinkedBlockingQueue<String>()
+    private val isOffByDefault = "deferredOffByDefault" in runtime.abilities
     private val isStorageFaulty = storage.isFaulty()
     private var lastId = 0
 
@@ -160,7 +161,7 @@ private class Device(private val runtime: Runtime, settings: Map<*, *>) {
             apiKey,
             TributaryOptions(
                 apiBaseUrl = host as String,
-                deferredMatch = given["deferredMatch"] as Boolean? ?: if ("deferredOffByDefault" in runtime.abilities) null else false,
+                deferredMatch = if ("deferredMatch" in given || isOffByDefault) given["deferredMatch"] as Boolean? else false,
                 storage = storage.takeIf { isStorageFaulty },
                 debug = given["debug"] == true,
                 logger = { if (isThrowing) error("The host app is broken.") else lines.put(it) },

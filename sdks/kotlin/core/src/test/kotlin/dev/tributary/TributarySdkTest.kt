@@ -37,10 +37,14 @@ class TributarySdkTest {
     @After
     fun end() = server.stop(0)
 
-    private fun start(options: TributaryOptions = TributaryOptions(), referrer: ReferrerSource? = null): TributarySdk {
+    private fun start(
+        options: TributaryOptions = TributaryOptions(),
+        referrer: ReferrerSource? = null,
+        platform: Platform = Platform(),
+    ): TributarySdk {
         val url = "http://127.0.0.1:${server.address.port}/"
         val environment = Environment(FileStorage(File(folder.root, "state.json")), "pk_live_test", url, referrer = referrer)
-        return TributarySdk(Platform()).also { assertTrue(it.start(null, options, environment)) }
+        return TributarySdk(platform).also { assertTrue(it.start(null, options, environment)) }
     }
 
     private fun <T> CompletableFuture<T>.result(): T = get(10, TimeUnit.SECONDS)
@@ -114,7 +118,9 @@ class TributarySdkTest {
     @Test
     fun `the first user waits for the referrer of the app store, which is asked once`() {
         val store = FakeStore()
-        val sdk = start(referrer = store)
+        // No timer ends the wait.
+        val platform = TestPlatform(Platform(), TestClock(0), 0.0) { "device" }
+        val sdk = start(referrer = store, platform = platform)
         val bound = CompletableFuture<Boolean>()
         sdk.identify("u") { bound.complete(it) }
         store.asked.result()(Referral.fromQuery("utm_source=x&via=spring"))
