@@ -1,7 +1,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createAccountKey } from '../../src/db/account-keys.ts';
 import { listTopEarners } from '../../src/db/affiliates.ts';
 import { listTopLinks } from '../../src/db/links.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { readAppTotals } from '../../src/db/overviews.ts';
 import {
   findRollupDifferences,
   foldRollups,
@@ -14,7 +16,7 @@ import type { LinkId } from '../../src/domain/ids.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
-import { insertEarning } from '../support/ledger.ts';
+import { insertEarning, payOut } from '../support/ledger.ts';
 import { click, newTenant } from '../support/rollup-tenant.ts';
 
 let database: TestDatabase;
@@ -58,6 +60,36 @@ async function waitingForTurn({ sql }: TestDatabase, count: number): Promise<voi
     return waiting.length === count;
   });
 }
+
+// @promise dashboards
+test('commissions that mature and are then paid leave the sum before and add to the sum after, folded or not', async () => {
+  const { sql } = database;
+  const tenant = await newTenant(sql, 1, 1);
+  await createAccountKey(sql, tenant.accountId, ['payout']);
+  const [affiliateId = ''] = tenant.affiliates;
+  const sums = async () => {
+    const { pendingCents, maturedCents, paidCents } = await readAppTotals(sql, tenant.appId);
+    return [pendingCents, maturedCents, paidCents];
+  };
+  for (const amountCents of [100, 20, 3]) {
+    await insertEarning({ sql }, tenant, { affiliateId, amountCents, occurredAt: AT, dueAt: AT + 1 });
+  }
+  const mature = async (count: number) =>
+    await sql`
+      update commissions set status = 'matured', matured_at = now()
+       where id in (select id from commissions where app_id = ${tenant.appId} and status = 'pending'
+                     order by amount_cents desc limit ${count})`;
+  await mature(1);
+  expect(await sums()).toEqual([23, 100, 0]);
+  await foldAll();
+  await mature(1);
+  expect(await sums()).toEqual([3, 120, 0]);
+  await payOut({ sql }, tenant, affiliateId);
+  expect(await sums()).toEqual([0, 0, 123]);
+  await foldAll();
+  expect(await sums()).toEqual([0, 0, 123]);
+  expect(await findRollupDifferences(sql)).toEqual([]);
+});
 
 describe('six-hour blocks', () => {
   test('six-hour blocks equal the quarter hours, for single facts and for many facts in one statement', async () => {
