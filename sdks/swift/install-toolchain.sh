@@ -2,6 +2,7 @@
 # Installs Swift 6.0 into a folder outside the repository: a small Debian 13, which has it as a package.
 #   install-toolchain.sh [FOLDER]   the default is ~/.cache/tributary/swift-6.0.3
 # Needs root on Debian or Ubuntu, 5 GB and about three minutes. Does nothing if the folder is complete.
+# Exits with 77 if the process has no right to mount, without which Swift could not run either.
 set -euo pipefail
 source "$(dirname "$0")/toolchain.sh"
 folder=${1:-$(toolchain_folder)}
@@ -10,7 +11,7 @@ partial=$folder.partial
 
 fail() {
   echo "Swift is not installed: $*" >&2
-  exit 1
+  exit "${status:-1}"
 }
 
 # Runs in a mount namespace of its own: whatever is mounted here disappears with it.
@@ -42,7 +43,7 @@ if toolchain_is_complete "$folder"; then
 fi
 [[ $(uname) == Linux ]] || fail "this script is for Linux; on a Mac use Xcode 16."
 [[ $EUID == 0 ]] || fail "this script needs root, because it makes a root folder for another Debian."
-can_mount || fail "this process has no right to mount (in a container: CAP_SYS_ADMIN)."
+can_mount || status=77 fail "this process has no right to mount (in a container: CAP_SYS_ADMIN)."
 mkdir -p "$(dirname "$folder")"
 exec 9>"$folder.lock"
 flock 9

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command with Swift, in this folder: `with-swift.sh swift build`. Uses the Swift of this machine, if there is one,
 # otherwise the folder of install-toolchain.sh, which sees the repository at its own path and the network of this machine.
-#   with-swift.sh --check   fails if Swift can't run here, and says why
+#   with-swift.sh --check   says why Swift can't run here and fails, with 77 if the process has no right to run it
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/toolchain.sh"
@@ -10,13 +10,12 @@ folder=$(toolchain_folder)
 
 check() {
   command -v swift >/dev/null && return
-  if ! toolchain_is_complete "$folder"; then
-    echo "Swift is not installed: run sdks/swift/install-toolchain.sh as root." >&2
-  elif ! can_mount; then
-    echo "Swift is in $folder, but this process has no right to mount it (root, in a container CAP_SYS_ADMIN)." >&2
-  else
-    return 0
+  if ! can_mount; then
+    echo "Swift is left out: this process has no right to mount its folder (needs root, in a container CAP_SYS_ADMIN)." >&2
+    exit 77
   fi
+  toolchain_is_complete "$folder" && return
+  echo "Swift is not installed: run sdks/swift/install-toolchain.sh." >&2
   exit 1
 }
 
