@@ -16,11 +16,12 @@ RUN npm run build
 FROM node:22.23.3-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
-# Without the built-in Postgres. The SDK of Temporal has a library of 25 to 30 MB for each platform: only this
-# one's is kept.
+# Without the built-in Postgres. The SDK of Temporal has a library of 25 to 30 MB for each platform: only this one's is kept.
+# Source maps and type declarations of packages are not read at run time.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \
   && case "$(uname -m)" in x86_64) keep=x86_64-unknown-linux-gnu ;; *) keep=aarch64-unknown-linux-gnu ;; esac \
-  && find node_modules/@temporalio/core-bridge/releases -mindepth 1 -maxdepth 1 ! -name "$keep" -exec rm -r {} +
+  && find node_modules/@temporalio/core-bridge/releases -mindepth 1 -maxdepth 1 ! -name "$keep" -exec rm -r {} + \
+  && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.cts' -o -name '*.d.mts' \) -delete
 
 FROM node:22.23.3-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=3000

@@ -48,10 +48,13 @@ for (const program of ['psql', 'haproxy']) {
   }
 }
 
-/** Installs the packages of the image, without the built-in servers, once for each lock file. Returns their folder. */
+/** Runs the command of the Dockerfile that installs the packages of the image, once for each lock file. Returns their folder. */
 async function productionPackages(): Promise<string> {
-  const lock = await readFile(path.join(projectRoot, 'package-lock.json'));
-  const name = createHash('sha256').update(lock).digest('hex').slice(0, 16);
+  const dockerfile = await readFile(path.join(projectRoot, 'Dockerfile'), 'utf8');
+  const [, install = ''] = /^RUN (npm ci --omit=dev (?:.*\\\n)*.*)$/m.exec(dockerfile) ?? [];
+  if (install === '') throw new Error('the Dockerfile has no "npm ci" without development packages');
+  const lock = await readFile(path.join(projectRoot, 'package-lock.json'), 'utf8');
+  const name = createHash('sha256').update(install).update(lock).digest('hex').slice(0, 16);
   const folder = path.join(projectRoot, '.cache/production-packages', name);
   if (existsSync(folder)) return folder;
   say('Installing the packages of the image');
@@ -59,10 +62,7 @@ async function productionPackages(): Promise<string> {
   await mkdir(unfinished, { recursive: true });
   for (const file of ['package.json', 'package-lock.json', '.npmrc'])
     await cp(path.join(projectRoot, file), path.join(unfinished, file));
-  const dockerfile = await readFile(path.join(projectRoot, 'Dockerfile'), 'utf8');
-  const [, flags = ''] = /RUN npm ci (--omit=.*?) \\/.exec(dockerfile) ?? [];
-  if (flags === '') throw new Error('the Dockerfile has no "npm ci" without development packages');
-  await run('npm', ['ci', ...flags.split(' ')], { cwd: unfinished });
+  await run('sh', ['-c', install], { cwd: unfinished });
   await rename(unfinished, folder);
   return folder;
 }
@@ -183,6 +183,8 @@ const purchaseOf = (userId: string) =>
 async function main(): Promise<void> {
   const image = path.join(folder, 'image');
   await layOutImage(image);
+  const { stdout: size } = await run('du', ['-sm', image]);
+  say(`The files of the image have ${size.split('\t')[0]} MB`);
   const programs = path.join(folder, 'programs');
   await mkdir(programs);
   await cp(temporalProgram, path.join(programs, 'temporal'));
