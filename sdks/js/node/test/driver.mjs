@@ -7,7 +7,7 @@ const DEVICE = 'device-1';
 const KEY = `tributary.${DEVICE}`;
 
 /** What the Node SDK can do beyond the rules for every SDK. */
-export const ABILITIES = ['deferredOffByDefault', 'asyncStorage', 'testKeys'];
+export const ABILITIES = ['deferredOffByDefault', 'asyncStorage'];
 
 /** Returns a driver of `createTributary`. */
 export function createDriver(createTributary) {

@@ -2,7 +2,7 @@
 import { START } from '../../../conformance/play.mjs';
 
 /** What the Web SDK can do beyond the rules for every SDK. */
-export const ABILITIES = ['start', 'online', 'foreground', 'deferredOffByDefault', 'testKeys'];
+export const ABILITIES = ['start', 'online', 'foreground', 'deferredOffByDefault'];
 
 /** The page that loads the harness and the SDK. */
 export const PAGE = '<!doctype html><script type="module" src="/test/harness.mjs"></script>';

@@ -190,7 +190,8 @@ final class Player {
             throw Mismatch("request \(index + 1): expected \(path) \(full.text), got \(received.text)")
         }
         try expect(sdk ?? .null, .string("ios/\(Release.version)"))
-        try expect(received["authorization"] ?? .null, .string("Bearer pk_live_test"))
+        let apiKey = scenario["options"]?["apiKey"]?.string ?? "pk_live_test"
+        try expect(received["authorization"] ?? .null, .string("Bearer \(apiKey)"))
     }
 
     private func expect(_ actual: Json, _ expected: Json) throws {

@@ -138,8 +138,12 @@ internal class Client(private val platform: Platform, private val settings: Sett
         if (state.enabled != enabled) replaceState(enabled)
     }
 
+    /** What the state belongs to. A live key reports everything anew: what a test key reported never earns. */
+    private val owner: String
+        get() = if (settings.apiKey.startsWith("pk_test_")) "${settings.host}#test" else settings.host
+
     private fun emptyState(enabled: Boolean) =
-        State(settings.host, enabled, if (enabled) platform.newId() else "", platform.now())
+        State(owner, enabled, if (enabled) platform.newId() else "", platform.now())
 
     private fun load(): State {
         val text = try {
@@ -149,7 +153,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
             log.debug { "The storage cannot be read. The state lives in memory only: $error" }
             null
         }
-        return text?.let { State.parse(it, settings.host) { emptyState(false) } } ?: emptyState(true)
+        return text?.let { State.parse(it, owner) { emptyState(false) } } ?: emptyState(true)
     }
 
     private fun save() {
