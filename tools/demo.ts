@@ -266,6 +266,11 @@ try {
       'To run the commands of docs/founders.md, docs/tasks.md and docs/providers, first enter in another terminal:',
     );
     print(`   export API=${server.service.url} KEY=${key} APP=${appId} DATA_DIR=${dataDir}`);
+    print();
+    print('To try an SDK (sdks/*/README.md), first enter:');
+    print(
+      `   export TRIBUTARY_API_BASE_URL=${server.service.url} TRIBUTARY_SDK_KEY=${sdkKey} KEY=${key} APP=${appId}`,
+    );
   } else if (!signal.aborted) {
     await stop();
     print('Done. `npm run demo -- --stay` keeps the servers running; `npm start` starts the service itself.');
