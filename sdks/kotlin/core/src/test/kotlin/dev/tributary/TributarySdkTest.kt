@@ -10,7 +10,10 @@ import org.junit.Rule
 import org.junit.Test
 import org.junit.rules.TemporaryFolder
 import java.io.File
+import java.io.IOException
+import java.net.InetAddress
 import java.net.InetSocketAddress
+import java.net.ServerSocket
 import java.util.concurrent.CompletableFuture
 import java.util.concurrent.LinkedBlockingQueue
 import java.util.concurrent.TimeUnit
@@ -97,6 +100,56 @@ class TributarySdkTest {
         val sdk = start(TributaryOptions(logger = {}))
         sdk.applyCode("SPRING") { error("The host app is broken.") }
         assertTrue(sdk.identified("u"))
+    }
+
+    /** Accepts one connection, and completes when the other side has closed it. */
+    private class SilentServer : AutoCloseable {
+        private val socket = ServerSocket(0, 1, InetAddress.getLoopbackAddress())
+        val url = "http://127.0.0.1:${socket.localPort}"
+        val received = CompletableFuture<Unit>()
+        val closed = CompletableFuture<Unit>()
+
+        init {
+            Thread {
+                socket.accept().use { connection ->
+                    val input = connection.getInputStream()
+                    try {
+                        while (input.read() >= 0) received.complete(Unit)
+                    } catch (_: IOException) {
+                        // Reset by the other side.
+                    }
+                    closed.complete(Unit)
+                }
+            }.apply { isDaemon = true }.start()
+        }
+
+        override fun close() = socket.close()
+    }
+
+    @Test
+    fun `a reset closes the connection of the request in flight`() {
+        SilentServer().use { silent ->
+            val sdk = start(TributaryOptions(silent.url))
+            sdk.applyCode("SPRING")
+            silent.received.result()
+            sdk.reset()
+            silent.closed.get(5, TimeUnit.SECONDS)
+        }
+    }
+
+    @Test
+    fun `a request without an answer is given up after ten seconds, and its connection is closed`() {
+        SilentServer().use { silent ->
+            val clock = TestClock(0)
+            val sdk = start(TributaryOptions(silent.url), platform = TestPlatform(Platform(), clock, 0.0) { "device" })
+            val result = CompletableFuture<Boolean>()
+            sdk.applyCode("SPRING") { result.complete(it) }
+            silent.received.result()
+            clock.tick(9_999)
+            clock.tick(1)
+            assertEquals(false, result.get(5, TimeUnit.SECONDS))
+            silent.closed.get(5, TimeUnit.SECONDS)
+        }
     }
 
     /** An app store that answers when the test says so. */
