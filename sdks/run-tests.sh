@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-all=(node web react-native kotlin swift nextjs)
+all=(node web react-native kotlin swift flutter nextjs)
 required=()
 explicit=false
 quick=false
@@ -25,6 +25,8 @@ has_react-native() { has_node; }
 has_web() { has_node && [[ -x $chromium ]]; }
 has_nextjs() { has_web; }
 has_kotlin() { has_node && command -v mvn >/dev/null && command -v javac >/dev/null; }
+dart_parser=$HOME/.cache/tributary/dart-parser/bin/python
+has_flutter() { [[ -x $dart_parser ]] && "$dart_parser" -c 'import tree_sitter_dart' 2>/dev/null; }
 has_swift() { has_node && swift/with-swift.sh --check; }
 
 # An SDK outside the npm workspace has functions of its own.
@@ -35,6 +37,8 @@ e2e_swift() { node --test swift/test/end-to-end.mjs; }
 # The example of Next.js has packages of its own.
 test_nextjs() { (cd examples/nextjs && npm ci --no-audit --no-fund); }
 e2e_nextjs() { (cd examples/nextjs && npm test); }
+test_flutter() { "$dart_parser" flutter/test/check.py; }
+e2e_flutter() { echo "Left out: there is no Flutter here."; }
 run() {
   if declare -F "$1_$2" >/dev/null; then "$1_$2"; else (cd js && npm run -s "$3:$2"); fi
 }
@@ -50,7 +54,7 @@ for name in "${all[@]}"; do
 done
 for name in ${left_out[@]+"${left_out[@]}"}; do
   if [[ " ${required[*]-} " == *" $name "* ]]; then
-    echo "The toolchain of the SDK \"$name\" is missing (web needs Chromium at $chromium, kotlin needs Maven and a JDK, swift sdks/swift/install-toolchain.sh)." >&2
+    echo "The toolchain of the SDK \"$name\" is missing (web needs Chromium at $chromium, kotlin needs Maven and a JDK, swift sdks/swift/install-toolchain.sh, flutter sdks/flutter/install-parser.sh)." >&2
     exit 1
   fi
 done
