@@ -84,23 +84,15 @@ async function layOutImage(root: string): Promise<void> {
   }
 }
 
-/** Returns the program and arguments that run a command as the user of the image, when this process is root. */
-function asImageUser(command: readonly string[]): [string, string[]] {
+/** Makes every file read-only for a command, then takes all rights from it. */
+const AS_IN_THE_IMAGE = `mount --make-rprivate / && mount -o remount,bind,ro / &&
+  exec setpriv --reuid=${IMAGE_USER} --regid=${IMAGE_USER} --clear-groups --no-new-privs --bounding-set=-all "$@"`;
+
+/** Returns the program and arguments that run a command as in the image, when this process is root: other users can't. */
+function asInTheImage(command: readonly string[]): [string, string[]] {
   const [program = '', ...args] = command;
   if (process.getuid?.() !== 0) return [program, args];
-  const id = String(IMAGE_USER);
-  return [
-    'setpriv',
-    [
-      `--reuid=${id}`,
-      `--regid=${id}`,
-      '--clear-groups',
-      '--no-new-privs',
-      '--bounding-set=-all',
-      program,
-      ...args,
-    ],
-  ];
+  return ['unshare', ['--mount', 'sh', '-c', AS_IN_THE_IMAGE, 'sh', ...command]];
 }
 
 interface RunningProcess {
@@ -110,7 +102,7 @@ interface RunningProcess {
 }
 
 function start(command: readonly string[], cwd: string, env: Record<string, string>): RunningProcess {
-  const [program, args] = asImageUser(command);
+  const [program, args] = asInTheImage(command);
   const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
   const stopWatching = endWithThisProcess(child.pid ?? 0, 'TERM');
   let errors = '';
@@ -315,7 +307,7 @@ async function main(): Promise<void> {
   // --- One story, from the click to the payout CSV ---
 
   const admin = async (...args: string[]) => {
-    const [program, rest] = asImageUser(['node', 'dist/src/cli/main.js', ...args, '--json']);
+    const [program, rest] = asInTheImage(['node', 'dist/src/cli/main.js', ...args, '--json']);
     const { stdout } = await run(program, rest, { cwd: image, env: environment });
     return JSON.parse(stdout) as { id: string; key: string };
   };
@@ -365,6 +357,9 @@ async function main(): Promise<void> {
   const exportRoute = `/apps/${app['id']}/affiliates/${affiliateId}/payouts/export`;
   const { text: csv = '' } = await call('POST', exportRoute);
   if (!csv.includes(',200,2.00,USD,')) throw new Error(`the payout lacks the commission: ${csv}`);
+  const writes = start(['touch', path.join(image, 'written')], '/', { PATH });
+  if ((await writes.ended) === 0 && process.getuid?.() === 0)
+    throw new Error('a process of the image can write a file');
   say('The story is complete: a click, an install, a purchase, and its commission in the payout CSV');
 
   // --- Rolling restarts under load ---
