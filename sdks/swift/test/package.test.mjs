@@ -1,13 +1,16 @@
 // The package states the version of all SDKs, its Apple-only code compiles against stand-ins of Apple's frameworks, and so do
 // the example and the snippets of the README.
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { withSwift } from './swift.mjs';
 
 const PACKAGE = fileURLToPath(new URL('../', import.meta.url));
 const FOLDER = '.build/stand-ins';
+const run = promisify(execFile);
 const read = (path) => readFile(new URL(path, import.meta.url), 'utf8');
 
 async function swiftc(...options) {
@@ -65,6 +68,17 @@ test('the release has the version and the host of all SDKs', async () => {
   const stated = (name) => release.match(new RegExp(`static let ${name} = "(.*)"`))[1];
   assert.equal(stated('version'), (await read('../../VERSION')).trim());
   assert.equal(stated('host'), (await read('../../HOST')).trim());
+});
+
+test('a release has the host of its owner and builds', async () => {
+  const folder = `${FOLDER}/packages`;
+  const host = 'https://tributary.example.com';
+  const script = fileURLToPath(new URL('../../release.sh', import.meta.url));
+  await run(script, [host, PACKAGE + folder, 'swift']);
+  const released = `${folder}/tributary-swift`;
+  assert.ok((await readFile(`${PACKAGE}${released}/Sources/Tributary/Release.swift`, 'utf8')).includes(`"${host}"`));
+  const { code, output } = await withSwift(['swift', 'build', '--package-path', released, '--jobs', '2']);
+  assert.equal(code, 0, output);
 });
 
 test('the package depends on nothing', async () => {

@@ -48,7 +48,7 @@ final class Client: Sendable {
         }
         isStorageUsable = Locked(isReadable)
         let engine = Engine(
-            platform: platform, host: target.owner, storedText: text, deferredMatch: options.deferredMatch)
+            platform: platform, owner: target.owner, storedText: text, deferredMatch: options.deferredMatch)
         shared = Locked(Shared(engine: engine))
     }
 

@@ -63,7 +63,8 @@ struct Engine: Sendable {
     }
 
     private let platform: Platform
-    private let host: String
+    /// The base address of the state, with `#test` if the key is a test key.
+    private let owner: String
     private let startedAt: Int
     private var state: State
     private var deferredMatch: Bool
@@ -76,15 +77,15 @@ struct Engine: Sendable {
     private var effects: [Effect] = []
 
     /// Creates the engine from the stored text; nil if nothing is stored or it could not be read.
-    init(platform: Platform, host: String, storedText: String?, deferredMatch: Bool) {
+    init(platform: Platform, owner: String, storedText: String?, deferredMatch: Bool) {
         self.platform = platform
-        self.host = host
+        self.owner = owner
         self.deferredMatch = deferredMatch
         startedAt = platform.now()
-        switch Stored(storedText, host: host) {
+        switch Stored(storedText, host: owner) {
         case .state(let stored): state = stored
-        case .optOut: state = Engine.emptyState(platform, host, enabled: false)
-        case .nothing: state = Engine.emptyState(platform, host, enabled: true)
+        case .optOut: state = Engine.emptyState(platform, owner, enabled: false)
+        case .nothing: state = Engine.emptyState(platform, owner, enabled: true)
         }
     }
 
@@ -164,7 +165,7 @@ struct Engine: Sendable {
             isMisconfigured = true
             effects.append(
                 .warn(
-                    "The service answered \(status). Check the SDK key and the base address. Nothing is sent until the next start."
+                    "The service answered \(status): check apiKey and apiBaseUrl. Nothing is sent until the next start."
                 ))
         case .failed(let reason, let afterMs):
             effects.append(.debug("No answer: \(reason)."))
@@ -189,9 +190,9 @@ struct Engine: Sendable {
         }
     }
 
-    private static func emptyState(_ platform: Platform, _ host: String, enabled: Bool) -> State {
+    private static func emptyState(_ platform: Platform, _ owner: String, enabled: Bool) -> State {
         let deviceId = enabled ? platform.newId() : ""
-        return State(host: host, deviceId: deviceId, now: platform.now(), enabled: enabled)
+        return State(host: owner, deviceId: deviceId, now: platform.now(), enabled: enabled)
     }
 
     private mutating func save() {
@@ -204,7 +205,7 @@ struct Engine: Sendable {
         phase = .idle
         cancelTimer()
         failures = 0
-        state = Engine.emptyState(platform, host, enabled: enabled)
+        state = Engine.emptyState(platform, owner, enabled: enabled)
         effects.append(.store(enabled ? nil : state.text))
     }
 

@@ -70,10 +70,11 @@ struct Target: Sendable {
     let apiKey: String
     /// The base address, without a slash at its end.
     let host: String
-    /// What the state belongs to. A live key reports everything anew: what a test key reported never earns.
-    var owner: String { apiKey.hasPrefix("pk_test_") ? "\(host)#test" : host }
     let install: URL
     let identify: URL
+
+    /// What the state belongs to. A live key reports everything anew: what a test key reported never earns.
+    var owner: String { apiKey.hasPrefix("pk_test_") ? "\(host)#test" : host }
 
     /// Returns nil with a log line if the key or the base address is missing.
     init?(apiKey: String?, apiBaseUrl: String?, platform: Platform, log: Log) {

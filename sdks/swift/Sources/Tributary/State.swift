@@ -53,7 +53,7 @@ let maxAgeMs = 90 * oneDayMs
 /// Everything that the SDK stores. All SDKs store the same document.
 struct State: Codable, Sendable {
     var version = 1
-    /// The base address that the state belongs to.
+    /// The base address that the state belongs to, with `#test` if the key is a test key.
     let host: String
     /// False after an opt-out. Everything else is then empty.
     let enabled: Bool

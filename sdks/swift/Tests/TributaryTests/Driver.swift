@@ -7,7 +7,7 @@ import Foundation
 #endif
 
 /// What the Swift SDK can do beyond the rules for every SDK.
-let abilities: Set<String> = ["start", "online", "foreground", "asyncStorage", "deferredOnByDefault"]
+let abilities: Set = ["start", "online", "foreground", "asyncStorage", "deferredOnByDefault", "testKeys"]
 
 /// A file whose failures the test decides.
 final class TestStorage: TributaryStorage {
