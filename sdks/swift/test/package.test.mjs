@@ -76,7 +76,9 @@ test('a release has the host of its owner and builds', async () => {
   const script = fileURLToPath(new URL('../../release.sh', import.meta.url));
   await run(script, [host, PACKAGE + folder, 'swift']);
   const released = `${folder}/tributary-swift`;
-  assert.ok((await readFile(`${PACKAGE}${released}/Sources/Tributary/Release.swift`, 'utf8')).includes(`"${host}"`));
+  assert.ok(
+    (await readFile(`${PACKAGE}${released}/Sources/Tributary/Release.swift`, 'utf8')).includes(`"${host}"`),
+  );
   const { code, output } = await withSwift(['swift', 'build', '--package-path', released, '--jobs', '2']);
   assert.equal(code, 0, output);
 });
