@@ -13,8 +13,8 @@ const define = {
   HOST: JSON.stringify(readFileSync('../HOST', 'utf8').trim()),
 };
 const browser = { platform: 'browser', target: 'es2022' };
-/** Names of the source that are neither stored nor sent nor part of an API: they are shortened. */
-const INTERNAL = /^(newId|after|refer|retry|kind|clockErrorMs|afterMs|isEntered)$/;
+/** Names of the source that are neither stored nor sent nor logged nor part of an API: they are shortened. */
+const INTERNAL = /^(newId|after|refer|retry|isEntered)$/;
 
 /** The files of each package: its source, esbuild's options, and the limit in bytes after gzip. */
 const PACKAGES = {

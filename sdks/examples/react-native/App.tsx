@@ -1,10 +1,10 @@
 // An app that shows its affiliate, signs a user up and takes codes. Replace the App.tsx of a new React Native project with it.
 import { applyCode, attributedAffiliateId, identify, start } from '@tributary/react-native';
 import { useEffect, useState } from 'react';
-import { Button, SafeAreaView, Text, TextInput } from 'react-native';
+import { Button, Text, TextInput, View } from 'react-native';
 
 const API_BASE_URL = 'http://10.0.2.2:8080'; // the computer that runs the Android emulator
-const API_KEY = 'pk_live_…';
+const API_KEY = 'pk_live_YOUR_KEY';
 
 const whenAttributed: { tell?: (affiliateId: string) => void } = {};
 void start({
@@ -31,7 +31,7 @@ export default function App() {
   const useCode = async () => setResult((await applyCode(text)) ? 'Thank you.' : 'This code is not known.');
 
   return (
-    <SafeAreaView>
+    <View style={{ padding: 48 }}>
       <Text>Affiliate: {affiliate ?? 'none'}</Text>
       <TextInput
         value={text}
@@ -42,6 +42,6 @@ export default function App() {
       <Button title="Sign up" onPress={signUp} />
       <Button title="Use code" onPress={useCode} />
       <Text>{result}</Text>
-    </SafeAreaView>
+    </View>
   );
 }

@@ -5,6 +5,9 @@ const project = (platform) => ({
   haste: { defaultPlatform: platform, platforms: ['android', 'ios', 'native'] },
   testEnvironment: './test/environment.js',
   testMatch: ['**/test/*.test.js'],
+  // The example, which is outside of this folder, finds the packages of this one.
+  modulePaths: ['<rootDir>/node_modules'],
+  moduleNameMapper: { '^@tributary/react-native$': '<rootDir>/dist/index.js' },
   transform: { '\\.(js|tsx?)$': ['babel-jest', { presets: ['module:@react-native/babel-preset'] }] },
 });
 

@@ -11,6 +11,8 @@ export function createDevice() {
     storage: 'ok',
     /** The link that opened the app, or a promise of it. */
     initialUrl: null,
+    /** Returns the address that the network leads to. */
+    route: (url) => url,
     requests: new Map(),
     inFlight: () => device.requests.size,
   };
@@ -60,7 +62,13 @@ export function createDevice() {
     };
     try {
       const { signal } = controller;
-      const response = await kit.fetch(url, { method, headers, body, signal, redirect: 'follow' });
+      const response = await kit.fetch(device.route(url), {
+        method,
+        headers,
+        body,
+        signal,
+        redirect: 'follow',
+      });
       emit('didReceiveNetworkResponse', response.status, Object.fromEntries(response.headers), response.url);
       const content = Buffer.from(await response.arrayBuffer());
       emit('didReceiveNetworkData', content.toString(responseType === 'base64' ? 'base64' : 'utf8'));
@@ -103,8 +111,8 @@ export function createDevice() {
     removeListeners: () => {},
   };
 
-  /** Starts a process of the app: loads React Native and the SDK anew. Returns the SDK. */
-  device.launch = () => {
+  /** Starts a process of the app: loads React Native and a module of the app anew. Returns that module. */
+  device.launch = (load = () => require('../dist/index.js')) => {
     device.kill();
     jest.resetModules();
     const modules = require('react-native/Libraries/BatchedBridge/NativeModules');
@@ -120,7 +128,7 @@ export function createDevice() {
     global.AbortController = require('abort-controller/dist/abort-controller').AbortController;
     global.XMLHttpRequest = require('react-native/Libraries/Network/XMLHttpRequest').default;
     require('react-native/Libraries/Network/fetch');
-    return require('../dist/index.js');
+    return load();
   };
   /** Ends the process: what it waits for never comes. */
   device.kill = () => {
