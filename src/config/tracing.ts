@@ -1,5 +1,7 @@
-import { SpanStatusCode } from '@opentelemetry/api';
-import type { Attributes, Tracer } from '@opentelemetry/api';
+import type { Attributes, SpanStatusCode, Tracer } from '@opentelemetry/api';
+
+/** `SpanStatusCode.ERROR`. Only types are imported, so that the package is not loaded without tracing. */
+const ERROR: SpanStatusCode.ERROR = 2;
 
 let tracer: Tracer | null = null;
 
@@ -25,7 +27,7 @@ export async function inSpan<T>(
     } catch (error) {
       if (isFailure(error)) {
         const message = error instanceof Error ? error.name : typeof error;
-        span.setStatus({ code: SpanStatusCode.ERROR, message });
+        span.setStatus({ code: ERROR, message });
       }
       throw error;
     } finally {
