@@ -236,7 +236,9 @@ export function createClient(
     dropExpired(state, now);
     const user = state.users.find(({ status }) => status === 'pending');
     const [touch] = state.touches;
+    // A state that can't be kept may not be that of a first open.
     const needsDeferred =
+      isStorageUsable &&
       deferredMatch &&
       !state.isDeferredAnswered &&
       state.affiliateId === null &&

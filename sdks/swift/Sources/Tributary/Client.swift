@@ -48,7 +48,8 @@ final class Client: Sendable {
         }
         isStorageUsable = Locked(isReadable)
         let engine = Engine(
-            platform: platform, owner: target.owner, storedText: text, deferredMatch: options.deferredMatch)
+            platform: platform, owner: target.owner, storedText: text, isStorageUsable: isReadable,
+            deferredMatch: options.deferredMatch)
         shared = Locked(Shared(engine: engine))
     }
 
@@ -139,6 +140,7 @@ final class Client: Sendable {
             }
         } catch {
             isStorageUsable.withLock { $0 = false }
+            change { $0.engine.storageFailed() }()
             log.debug("The storage cannot be written. The state lives in memory only.")
         }
     }

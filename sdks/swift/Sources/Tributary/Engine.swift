@@ -68,6 +68,7 @@ struct Engine: Sendable {
     private let startedAt: Int
     private var state: State
     private var deferredMatch: Bool
+    private var isStorageUsable: Bool
     private var isMisconfigured = false
     private var failures = 0
     private var isHeld = false
@@ -76,11 +77,12 @@ struct Engine: Sendable {
     private var lastId = 0
     private var effects: [Effect] = []
 
-    /// Creates the engine from the stored text; nil if nothing is stored or it could not be read.
-    init(platform: Platform, owner: String, storedText: String?, deferredMatch: Bool) {
+    /// Creates the engine from the stored text; nil if nothing is stored or it could not be read (`isStorageUsable`).
+    init(platform: Platform, owner: String, storedText: String?, isStorageUsable: Bool, deferredMatch: Bool) {
         self.platform = platform
         self.owner = owner
         self.deferredMatch = deferredMatch
+        self.isStorageUsable = isStorageUsable
         startedAt = platform.now()
         switch Stored(storedText, host: owner) {
         case .state(let stored): state = stored
@@ -147,6 +149,11 @@ struct Engine: Sendable {
             if state.enabled != enabled { replaceState(enabled: enabled) }
         }
         return .result(true)
+    }
+
+    /// The state lives in memory only from now on.
+    mutating func storageFailed() {
+        isStorageUsable = false
     }
 
     mutating func timerFired(id: Int) {
@@ -293,8 +300,9 @@ struct Engine: Sendable {
         let now = platform.now()
         state.dropExpired(now: now)
         let user = state.users.first { $0.status == .pending }
+        // A state that can't be kept may not be that of a first open.
         let needsDeferred =
-            deferredMatch && !state.isDeferredAnswered && state.affiliateId == nil && state.answered.isEmpty
+            isStorageUsable && deferredMatch && !state.isDeferredAnswered && state.affiliateId == nil && state.answered.isEmpty
             && now - state.firstOpenAt <= oneDayMs
         if state.touches.isEmpty, !needsDeferred, user == nil { return .nothing }
         let pause = state.notBefore - now

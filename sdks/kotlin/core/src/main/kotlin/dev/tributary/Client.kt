@@ -233,7 +233,9 @@ internal class Client(private val platform: Platform, private val settings: Sett
         state.dropExpired(now)
         val user = state.users.find { it.status == Status.PENDING }
         val touch = state.touches.firstOrNull()
-        val needsDeferred = deferredMatch &&
+        // A state that can't be kept may not be that of a first open.
+        val needsDeferred = isStorageUsable &&
+            deferredMatch &&
             !state.isDeferredAnswered &&
             state.affiliateId == null &&
             state.answered.isEmpty() &&
