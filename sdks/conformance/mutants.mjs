@@ -148,7 +148,13 @@ const MUTANTS = [
   ],
   [6, 'the deferred match is never done', 'client.ts', 'else state.isDeferredAnswered = true;', ''],
   [6, 'the deferred match has no last day', 'client.ts', 'now - state.firstOpenAt <= ONE_DAY_MS', 'true'],
-  [6, 'the deferred match does not need a storage', 'client.ts', '      isStorageUsable &&\n      deferredMatch', '      deferredMatch'],
+  [
+    6,
+    'the deferred match does not need a storage',
+    'client.ts',
+    '      isStorageUsable &&\n      deferredMatch',
+    '      deferredMatch',
+  ],
   [6, 'the deferred match is asked for without being turned on', 'client.ts', '      deferredMatch &&\n', ''],
   [
     6,
