@@ -4,6 +4,7 @@ import { addArchiveCommands } from './commands/archive.ts';
 import { addDeliveriesCommand } from './commands/deliveries.ts';
 import { addKeysCommand } from './commands/keys.ts';
 import { addLedgerCommand } from './commands/ledger.ts';
+import { addPayoutsCommands } from './commands/payouts.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addRatesCommand } from './commands/rates.ts';
 import { addRollupsCommand } from './commands/rollups.ts';
@@ -21,6 +22,7 @@ const COMMANDS = [
   addArchiveCommands,
   addDeliveriesCommand,
   addLedgerCommand,
+  addPayoutsCommands,
   addRatesCommand,
   addRollupsCommand,
 ];

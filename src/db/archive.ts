@@ -252,6 +252,8 @@ export async function importArchive(url: string, { header, lines }: OpenArchive)
     if (value !== JSON.stringify({ end: true })) {
       throw new ArchiveError('The archive is incomplete. Export it again.');
     }
+    // Checks the deferred foreign keys now: a table with pending checks can't be altered.
+    await client.query('set constraints all immediate');
     for (const { name, rows, checksum } of header.tables) {
       const found = await measure(client, name);
       if (found.rows !== rows || found.checksum !== checksum) {

@@ -344,6 +344,21 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
       select payout_id::text from payout_requests
        where app_id = ${appId} and payout_id is not null group by 1 having count(*) > 1`,
   ),
+  byStatement(
+    'payouts_are_chained',
+    'Each payout with a CSV is in the hash chain of its app, with its CSV and total, after the payout before it.',
+    (sql, appId) => sql.fragment`
+      select p.id::text from payouts p left join payout_chain c on c.payout_id = p.id
+       where p.app_id = ${appId} and p.csv_sha256 is not null
+         and (c.app_id, c.csv_sha256, c.total_cents) is distinct from (p.app_id, p.csv_sha256, p.total_cents)
+      union all
+      select c.payout_id::text
+        from payout_chain c
+        left join payout_chain b on b.app_id = c.app_id and b.position = c.position - 1
+       where c.app_id = ${appId}
+         and ((c.position = 1) <> (b.position is null) or c.previous_hash is distinct from b.hash
+              or c.hash <> payout_chain_hash(c.previous_hash, c.app_id, c.position, c.payout_id, c.total_cents, c.csv_sha256))`,
+  ),
   {
     name: 'payout_csv_has_its_hash',
     description: 'The stored CSV of a payout has its hash and states the items of the payout.',

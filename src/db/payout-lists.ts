@@ -13,6 +13,11 @@ export interface PayoutListRow {
   readonly totalCents: number;
   readonly createdAt: number;
   readonly csvSha256: string | null;
+  /** Its place in the hash chain of the app. Null until the CSV is stored. */
+  readonly chainPosition: number | null;
+  /** Hexadecimal. Null for the first payout of an app, and until the CSV is stored. */
+  readonly chainPreviousHash: string | null;
+  readonly chainHash: string | null;
 }
 
 /** Returns a page of an app's payouts, the latest first. An affiliate's name is the one at the time of the payout. */
@@ -30,11 +35,15 @@ export async function listPayouts(
       ? sql.fragment``
       : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const rows = await sql<PayoutListRow & Position<number>>`
-    select id, affiliate_id, affiliate_name, item_count, total_cents, created_at, encode(csv_sha256, 'hex') as csv_sha256,
-           (extract(epoch from created_at) * 1000000)::bigint as sort_key
-      from payouts
-     where app_id = ${appId} ${ofAffiliate} ${from}
-     order by created_at desc, id desc limit ${limit + 1}`;
+    select p.*, c.position as chain_position, encode(c.previous_hash, 'hex') as chain_previous_hash,
+           encode(c.hash, 'hex') as chain_hash
+      from (select id, affiliate_id, affiliate_name, item_count, total_cents, created_at, encode(csv_sha256, 'hex') as csv_sha256,
+                   (extract(epoch from created_at) * 1000000)::bigint as sort_key
+              from payouts
+             where app_id = ${appId} ${ofAffiliate} ${from}
+             order by created_at desc, id desc limit ${limit + 1}) p
+      left join payout_chain c on c.payout_id = p.id
+     order by p.sort_key desc, p.id desc`;
   return pageOf(rows, limit);
 }
 

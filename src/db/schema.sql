@@ -629,6 +629,28 @@ CREATE TRIGGER payments_duplicate_immutable BEFORE UPDATE OF duplicate_of ON pay
 CREATE TRIGGER payments_guard_sums BEFORE UPDATE ON payments FOR EACH ROW WHEN ((((old.earned_cents)::bigint <> (new.earned_cents)::bigint) OR ((old.reversed_cents)::bigint <> (new.reversed_cents)::bigint) OR ((old.corrected_cents)::bigint <> (new.corrected_cents)::bigint))) EXECUTE FUNCTION guard_payment_sums();
 CREATE TRIGGER payments_production_event BEFORE INSERT OR UPDATE OF environment, event_id ON payments FOR EACH ROW WHEN (((new.environment)::text = 'production'::text)) EXECUTE FUNCTION check_payment_environment();
 
+create table payout_chain (
+  app_id app_id not null,
+  "position" integer not null,
+  payout_id payout_id not null,
+  total_cents cents not null,
+  csv_sha256 bytea not null,
+  previous_position integer,
+  previous_hash bytea,
+  hash bytea not null,
+  constraint payout_chain_pkey PRIMARY KEY (app_id, "position"),
+  constraint payout_chain_app_id_position_hash_key UNIQUE (app_id, "position", hash),
+  constraint payout_chain_payout_id_key UNIQUE (payout_id),
+  constraint payout_chain_app_id_payout_id_fkey FOREIGN KEY (app_id, payout_id) REFERENCES payouts(app_id, id),
+  constraint payout_chain_app_id_previous_position_previous_hash_fkey FOREIGN KEY (app_id, previous_position, previous_hash) REFERENCES payout_chain(app_id, "position", hash) DEFERRABLE INITIALLY DEFERRED,
+  constraint chain_has_previous CHECK (((("position" = 1) = (previous_hash IS NULL)) AND (("position" = 1) = (previous_position IS NULL)))),
+  constraint chain_hash_is_right CHECK ((hash = payout_chain_hash(previous_hash, app_id, "position", payout_id, total_cents, csv_sha256))),
+  constraint payout_chain_check CHECK ((previous_position = ("position" - 1))),
+  constraint payout_chain_csv_sha256_check CHECK ((length(csv_sha256) = 32)),
+  constraint payout_chain_position_check CHECK (("position" > 0))
+);
+CREATE TRIGGER payout_chain_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_chain FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
 create table payout_items (
   payout_id payout_id not null,
   commission_id commission_id not null,
@@ -695,6 +717,7 @@ create table payouts (
 );
 CREATE INDEX payouts_by_affiliate ON payouts USING btree (app_id, affiliate_id, created_at DESC, id DESC);
 CREATE INDEX payouts_by_created ON payouts USING btree (app_id, created_at DESC, id DESC);
+CREATE TRIGGER payouts_append_to_chain AFTER UPDATE OF csv_sha256 ON payouts FOR EACH ROW WHEN (((old.csv_sha256 IS NULL) AND (new.csv_sha256 IS NOT NULL))) EXECUTE FUNCTION append_to_payout_chain();
 CREATE TRIGGER payouts_guard BEFORE UPDATE ON payouts FOR EACH ROW EXECUTE FUNCTION guard_payout_update();
 CREATE TRIGGER payouts_no_delete BEFORE DELETE OR TRUNCATE ON payouts FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE CONSTRAINT TRIGGER payouts_sum AFTER INSERT ON payouts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_payout_sum();
@@ -1196,6 +1219,23 @@ begin
   return grown;
 end $function$;
 
+CREATE OR REPLACE FUNCTION append_to_payout_chain()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  last payout_chain;
+  next integer;
+begin
+  perform from apps where id = new.app_id for no key update;
+  select * into last from payout_chain where app_id = new.app_id order by position desc limit 1;
+  next := coalesce(last.position, 0) + 1;
+  insert into payout_chain (app_id, position, payout_id, total_cents, csv_sha256, previous_position, previous_hash, hash)
+  values (new.app_id, next, new.id, new.total_cents, new.csv_sha256, last.position, last.hash,
+          payout_chain_hash(last.hash, new.app_id, next, new.id, new.total_cents, new.csv_sha256));
+  return null;
+end $function$;
+
 CREATE OR REPLACE FUNCTION check_correction()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1494,6 +1534,15 @@ begin
      where s.app_id = new.app_id and s.provider = new.provider and s.body_sha256 = new.body_sha256);
   return new;
 end $function$;
+
+CREATE OR REPLACE FUNCTION payout_chain_hash(previous_hash bytea, of_app app_id, at_position integer, of_payout payout_id, total_cents cents, csv_sha256 bytea)
+ RETURNS bytea
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select sha256(convert_to(coalesce(encode(previous_hash, 'hex'), '') || E'\n' || of_app || E'\n' || at_position || E'\n'
+                           || of_payout || E'\n' || total_cents || E'\n' || encode(csv_sha256, 'hex') || E'\n', 'UTF8'))
+$function$;
 
 CREATE OR REPLACE FUNCTION rank_affiliate()
  RETURNS trigger

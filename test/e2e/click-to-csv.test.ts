@@ -113,6 +113,9 @@ describe('from a click to a payout CSV', () => {
         currency: 'USD',
         createdAt: expect.any(Number),
         csvSha256: csv.headers.get('x-payout-sha256'),
+        chainPosition: expect.any(Number),
+        chainPreviousHash: null,
+        chainHash: expect.stringMatching(/^[0-9a-f]{64}$/),
       },
     ]);
   });

@@ -507,6 +507,28 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
            from payout_requests r where payout_id = ${aPayout} returning payout_id as id`,
     ],
   ],
+  [
+    'payouts_are_chained',
+    'a payout that is not in the chain',
+    [`delete from payout_chain where payout_id = ${aPayout} returning payout_id as id`],
+  ],
+  [
+    'payouts_are_chained',
+    'a total in the chain that is not that of the payout',
+    [
+      'alter table payout_chain drop constraint chain_hash_is_right',
+      `update payout_chain set total_cents = total_cents + 1 where payout_id = ${aPayout} returning payout_id as id`,
+    ],
+  ],
+  [
+    'payouts_are_chained',
+    'a payout that does not follow the one before',
+    [
+      'alter table payout_chain drop constraint chain_hash_is_right',
+      `update payout_chain set position = position + 1, previous_position = position, previous_hash = sha256('x')
+          where payout_id = ${aPayout} returning payout_id as id`,
+    ],
+  ],
   ...[
     "csv_sha256 = sha256('x')",
     "csv_gzip = 'x'",

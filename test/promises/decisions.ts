@@ -337,6 +337,8 @@ const MONEY: readonly PromiseSection[] = [
       'export-headers': 'an export has `Content-Disposition`, `X-Payout-Id`, `X-Payout-Sha256`',
       'csv-formulas':
         'a name that is a formula, also in a part of its cell or in full-width characters, is shown as text',
+      'payout-chain':
+        'a hash chain over the payouts of an app proves which CSV was paid, and that none was changed, removed or inserted',
       'csv-format': 'the CSV is RFC 4180, CRLF, UTF-8, two decimals, `USD`, epoch ms, no formulas',
       'sums-beyond-2-53': 'sums beyond 2^53 cents make no dashboard and no export fail',
       'payout-csv-again': 'the id of the payout returns the same bytes again',

@@ -332,6 +332,54 @@ end $$;
 create constraint trigger payouts_sum after insert on payouts deferrable initially deferred
   for each row execute function check_payout_sum();
 
+-- A hash chain over the payouts of an app, in the order in which their CSVs were stored. Each hash covers the one before, so
+-- whoever keeps a later hash can prove that no payout before it was changed, removed or inserted (docs/payout-proofs.md).
+create function payout_chain_hash(previous_hash bytea, of_app app_id, at_position integer, of_payout payout_id,
+                                  total_cents cents, csv_sha256 bytea)
+returns bytea language sql immutable parallel safe as $$
+  select sha256(convert_to(coalesce(encode(previous_hash, 'hex'), '') || E'\n' || of_app || E'\n' || at_position || E'\n'
+                           || of_payout || E'\n' || total_cents || E'\n' || encode(csv_sha256, 'hex') || E'\n', 'UTF8'))
+$$;
+create table payout_chain (
+  app_id            app_id not null,
+  position          integer not null check (position > 0),
+  payout_id         payout_id not null unique,
+  total_cents       cents not null,
+  csv_sha256        bytea not null check (length(csv_sha256) = 32),
+  -- Null for the first payout of an app.
+  previous_position integer check (previous_position = position - 1),
+  previous_hash     bytea,
+  hash              bytea not null,
+  primary key (app_id, position),
+  unique (app_id, position, hash),
+  foreign key (app_id, payout_id) references payouts (app_id, id),
+  foreign key (app_id, previous_position, previous_hash) references payout_chain (app_id, position, hash)
+    deferrable initially deferred,
+  constraint chain_has_previous check
+    ((position = 1) = (previous_hash is null) and (position = 1) = (previous_position is null)),
+  constraint chain_hash_is_right check
+    (hash = payout_chain_hash(previous_hash, app_id, position, payout_id, total_cents, csv_sha256))
+);
+create trigger payout_chain_append_only before update or delete or truncate on payout_chain
+  for each statement execute function forbid_change();
+
+-- Two payouts of an app wait for each other here, and the second one sees the first.
+create function append_to_payout_chain() returns trigger language plpgsql as $$
+declare
+  last payout_chain;
+  next integer;
+begin
+  perform from apps where id = new.app_id for no key update;
+  select * into last from payout_chain where app_id = new.app_id order by position desc limit 1;
+  next := coalesce(last.position, 0) + 1;
+  insert into payout_chain (app_id, position, payout_id, total_cents, csv_sha256, previous_position, previous_hash, hash)
+  values (new.app_id, next, new.id, new.total_cents, new.csv_sha256, last.position, last.hash,
+          payout_chain_hash(last.hash, new.app_id, next, new.id, new.total_cents, new.csv_sha256));
+  return null;
+end $$;
+create trigger payouts_append_to_chain after update of csv_sha256 on payouts
+  for each row when (old.csv_sha256 is null and new.csv_sha256 is not null) execute function append_to_payout_chain();
+
 -- Items are inserted in the transaction of their payout, never later.
 create function check_items_come_with_payout() returns trigger language plpgsql as $$
 begin

@@ -25,6 +25,14 @@ import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } fro
 import { appRoute, rawAppRoute } from '../route.ts';
 import type { RawReply } from '../route.ts';
 
+const sha256Field = (description: string) =>
+  z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .meta({ description, examples: ['0'.repeat(64)] });
+
+const UNTIL_STORED = 'Null for a moment until the CSV is stored.';
+
 const payout = z
   .object({
     id: idOf('payout'),
@@ -34,12 +42,18 @@ const payout = z
     totalCents: cents('The amount to transfer to the creator.'),
     currency,
     createdAt: epochMs('When the payout was exported.'),
-    csvSha256: orNull(
-      z
-        .string()
-        .regex(/^[0-9a-f]{64}$/)
-        .meta({ description: 'The SHA-256 of its CSV, hexadecimal.', examples: ['0'.repeat(64)] }),
-      'Null for a moment until the CSV is stored.',
+    csvSha256: orNull(sha256Field('The SHA-256 of its CSV, hexadecimal.'), UNTIL_STORED),
+    chainPosition: orNull(
+      count('Its place in the hash chain of the payouts of the app, from 1.'),
+      UNTIL_STORED,
+    ),
+    chainPreviousHash: orNull(
+      sha256Field('The `chainHash` of the payout at the place before.'),
+      'Null for the first payout of an app, and for a moment until the CSV is stored.',
+    ),
+    chainHash: orNull(
+      sha256Field('Proves this payout and all before it. Keep it outside of the service.'),
+      UNTIL_STORED,
     ),
   })
   .meta({ id: 'Payout', description: 'A payment of commissions to an affiliate.' });
@@ -81,6 +95,7 @@ const exportBody = z
 
 function presentPayout(row: PayoutListRow) {
   const { id, affiliateId, affiliateName, itemCount, totalCents, createdAt, csvSha256 } = row;
+  const { chainPosition, chainPreviousHash, chainHash } = row;
   return {
     id,
     affiliateId,
@@ -90,6 +105,9 @@ function presentPayout(row: PayoutListRow) {
     currency: 'USD' as const,
     createdAt,
     csvSha256,
+    chainPosition,
+    chainPreviousHash,
+    chainHash,
   };
 }
 
