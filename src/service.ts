@@ -314,7 +314,9 @@ function startBackground(
     logger,
     sdkMetricsAddress,
     tracing: settings.tracing,
-    worker: hasWorker ? { bundle: workflowBundle, activities } : null,
+    worker: hasWorker
+      ? { bundle: workflowBundle, activities, beforeBackground: () => workflows.letAwaitedGoFirst() }
+      : null,
   });
   const workflows = new TemporalWorkflowStarter({
     client: () => connection.client,

@@ -27,6 +27,8 @@ export interface TemporalConnectionSettings {
   readonly worker: {
     readonly bundle: () => Promise<WorkflowBundle>;
     readonly activities: () => Activities;
+    /** Awaited before each activity of background work. */
+    readonly beforeBackground: () => Promise<void>;
   } | null;
   /** Empty in tests that share one server. */
   readonly schedules: readonly ScheduledWorkflow[];
@@ -187,6 +189,7 @@ export class TemporalConnection {
       taskQueue,
       workflowBundle: await worker.bundle(),
       activities: worker.activities(),
+      beforeBackground: worker.beforeBackground,
       tracing,
     });
     this.#workersEnd = this.#workers.run().catch((error: unknown) => {

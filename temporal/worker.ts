@@ -14,6 +14,8 @@ export interface WorkerSettings {
   readonly activities: Activities;
   /** Null or missing when no traces are sent. */
   readonly tracing?: Tracing | null | undefined;
+  /** Awaited before each activity of background work. */
+  readonly beforeBackground?: () => Promise<void>;
   /** How long a shutdown waits for activities before it cancels them; 10 s by default. */
   readonly shutdownGraceMs?: number;
 }
@@ -48,8 +50,8 @@ const sendHeartbeats: ActivityInboundCallsInterceptor = {
   },
 };
 
-/** Workflow tasks, local activities and activities of background work that run at once in a process, of each kind. */
-export const BACKGROUND_CONCURRENCY = 4;
+/** Workflow tasks, and activities, of background work that run at once in a process. */
+export const BACKGROUND_CONCURRENCY = 2;
 
 /** Limits of the work that someone waits for. */
 const AWAITED: Partial<WorkerOptions> = {
@@ -62,7 +64,8 @@ const AWAITED: Partial<WorkerOptions> = {
 const BACKGROUND: Partial<WorkerOptions> = {
   maxCachedWorkflows: 50,
   maxConcurrentWorkflowTaskExecutions: BACKGROUND_CONCURRENCY,
-  maxConcurrentLocalActivityExecutions: BACKGROUND_CONCURRENCY,
+  // A local activity matures a commission. While 3,000 are due, an export takes 1.6 times as long with one at a time, and 2.5 times with two.
+  maxConcurrentLocalActivityExecutions: 1,
   maxConcurrentActivityTaskExecutions: BACKGROUND_CONCURRENCY,
 };
 
@@ -86,9 +89,20 @@ export async function createWorkers({
   workflowBundle,
   activities,
   tracing = null,
+  beforeBackground = async () => {},
   shutdownGraceMs = SHUTDOWN_GRACE_MS,
 }: WorkerSettings): Promise<Workers> {
-  const create = async (queue: string, limits: Partial<WorkerOptions>) =>
+  const wait: ActivityInboundCallsInterceptor = {
+    execute: async (input, next) => {
+      await beforeBackground();
+      return await next(input);
+    },
+  };
+  const create = async (
+    queue: string,
+    limits: Partial<WorkerOptions>,
+    interceptors: readonly ActivityInboundCallsInterceptor[] = [],
+  ) =>
     await Worker.create({
       connection,
       namespace,
@@ -99,8 +113,7 @@ export async function createWorkers({
       interceptors: {
         activity: [
           ...(tracing?.activityInterceptors ?? []),
-          () => ({ inbound: sendHeartbeats }),
-          () => ({ inbound: endWhenCancelled }),
+          ...[sendHeartbeats, endWhenCancelled, ...interceptors].map((inbound) => () => ({ inbound })),
         ],
       },
       ...(tracing === null ? {} : { sinks: tracing.sinks }),
@@ -111,7 +124,7 @@ export async function createWorkers({
     });
   const workers = await Promise.all([
     create(taskQueue, AWAITED),
-    create(backgroundQueue(taskQueue), BACKGROUND),
+    create(backgroundQueue(taskQueue), BACKGROUND, [wait]),
   ]);
   const shutdown = () => {
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();

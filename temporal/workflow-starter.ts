@@ -15,6 +15,7 @@ import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
 import type { WorkflowStarter } from '../src/commands/deps.ts';
 import type * as workflows from '../workflows/index.ts';
+import { AwaitedCalls } from './awaited-calls.ts';
 import { HoldQueue } from './hold-queue.ts';
 import { backgroundQueue } from './names.ts';
 import { PendingResults } from './pending-results.ts';
@@ -62,6 +63,8 @@ const CALL_DEADLINE_MS = 2_000;
 const LATE_RESULT_MS = 1_000;
 /** The same for work that another process may have taken. */
 const EARLY_FETCH_MS = 200;
+/** How long a step of background work lets requests go first, ms. */
+const GO_FIRST_MS = 100;
 /** How long a shutdown starts waiting hold timers. */
 const DRAIN_MS = 2_000;
 /** How long the relay waits for the outcome of a delivery before it starts another one. */
@@ -97,6 +100,7 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   readonly #deps: WorkflowStarterDeps;
   readonly #outcomes = new PendingResults<DeliveryOutcome>();
   readonly #settledRequests = new PendingResults<true>();
+  readonly #awaited = new AwaitedCalls();
   readonly #holds: HoldQueue;
   readonly #inFlight = new Set<Promise<unknown>>();
   /** Set while commissions that are due already wait for a sweep. */
@@ -120,18 +124,16 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   async processDelivery(delivery: DeliveryKeys, waitMs: number): Promise<DeliveryOutcome | null> {
     const { deliveryId } = delivery;
     try {
-      return await this.#outcomes.wait(deliveryId, {
-        waitMs,
-        start: async () => {
-          const started = await this.#startDelivery(delivery);
-          if (started === undefined) return null;
-          return {
-            fetchAfterMs: started.isLocal ? LATE_RESULT_MS : this.#fetchAfterMs,
-            fetch: async (deadline) =>
-              (await this.#deps.client()?.withDeadline(deadline, () => started.handle.result())) ?? null,
-          };
-        },
-      });
+      const start = async () => {
+        const started = await this.#startDelivery(delivery);
+        if (started === undefined) return null;
+        return {
+          fetchAfterMs: started.isLocal ? LATE_RESULT_MS : this.#fetchAfterMs,
+          fetch: async (deadline: number) =>
+            (await this.#deps.client()?.withDeadline(deadline, () => started.handle.result())) ?? null,
+        };
+      };
+      return await this.#awaited.run(() => this.#outcomes.wait(deliveryId, { waitMs, start }));
     } catch (error) {
       this.#deps.logger.warn({
         deliveryId,
@@ -144,20 +146,18 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
 
   async settlePayout(affiliateId: AffiliateId, requestId: PayoutRequestId, waitMs: number): Promise<void> {
     try {
-      await this.#settledRequests.wait(requestId, {
-        waitMs,
-        start: async () => {
-          const handle = await this.#signalPayout(affiliateId, requestId);
-          if (handle === undefined) return null;
-          return {
-            fetchAfterMs: this.#fetchAfterMs,
-            fetch: async (deadline) => {
-              await handle.client.withDeadline(deadline, () => handle.result());
-              return true;
-            },
-          };
-        },
-      });
+      const start = async () => {
+        const handle = await this.#signalPayout(affiliateId, requestId);
+        if (handle === undefined) return null;
+        return {
+          fetchAfterMs: this.#fetchAfterMs,
+          fetch: async (deadline: number) => {
+            await handle.client.withDeadline(deadline, () => handle.result());
+            return true as const;
+          },
+        };
+      };
+      await this.#awaited.run(() => this.#settledRequests.wait(requestId, { waitMs, start }));
     } catch (error) {
       this.#deps.logger.warn({
         payoutRequestId: requestId,
@@ -165,6 +165,11 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
         msg: 'the payout request could not be passed to its workflow',
       });
     }
+  }
+
+  /** Resolves when no request of this process waits for a workflow, and after 100 ms in any case. */
+  async letAwaitedGoFirst(): Promise<void> {
+    await this.#awaited.letGoFirst(GO_FIRST_MS);
   }
 
   /**

@@ -1,0 +1,30 @@
+/** The requests of this process that wait for the result of a workflow. Background work lets them go first. */
+export class AwaitedCalls {
+  #count = 0;
+  readonly #waiting = new Set<() => void>();
+
+  /** Counts a request as waiting until its work has ended. */
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    this.#count += 1;
+    try {
+      return await work();
+    } finally {
+      this.#count -= 1;
+      if (this.#count === 0) for (const proceed of this.#waiting) proceed();
+    }
+  }
+
+  /** Resolves as soon as no request waits, and after `maxMs` in any case. */
+  async letGoFirst(maxMs: number): Promise<void> {
+    if (this.#count === 0) return;
+    await new Promise<void>((resolve) => {
+      const proceed = () => {
+        clearTimeout(timer);
+        this.#waiting.delete(proceed);
+        resolve();
+      };
+      const timer = setTimeout(proceed, maxMs);
+      this.#waiting.add(proceed);
+    });
+  }
+}
