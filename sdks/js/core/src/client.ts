@@ -204,16 +204,22 @@ export function createClient(
     });
   }
 
+  /** Sends what waits. Never rejects: whatever a step throws, the next call can send again. */
   async function run(): Promise<void> {
     isRunning = true;
-    let mayContinue = true;
-    while (mayContinue) {
-      const job = nextJob();
-      if (job === undefined) break;
-      step = typeof job === 'number' ? sleep(job) : perform(job);
-      mayContinue = await step;
+    try {
+      let mayContinue = true;
+      while (mayContinue) {
+        const job = nextJob();
+        if (job === undefined) break;
+        step = typeof job === 'number' ? sleep(job) : perform(job);
+        mayContinue = await step;
+      }
+    } catch {
+      // What waits is sent with the next call or at the next start.
+    } finally {
+      isRunning = false;
     }
-    isRunning = false;
   }
 
   async function sleep(ms: number): Promise<boolean> {
@@ -357,7 +363,7 @@ export function createClient(
       const value = get();
       if (value !== undefined) return value;
       if (!isRunning) return false;
-      await step;
+      await step.catch(() => {});
       // Lets the loop take its next step.
       await null;
     }

@@ -7,7 +7,8 @@ export interface AnswerBody {
   readonly affiliateId?: string | null;
   readonly touch?: 'won' | 'existing' | 'unknown' | null;
   readonly code?: string;
-  readonly errors?: readonly { readonly path: string }[];
+  /** A list of `{ path }` from the service. A proxy in front of it may send anything. */
+  readonly errors?: unknown;
 }
 
 /** The service took the request, or refused it for good. */
@@ -48,8 +49,8 @@ function retryAfter(value: string | null, now: number): number {
 }
 
 /** Returns the clock error if it may be why the service refused a request: the 400 names this field. Otherwise 0. */
-export function clockErrorOf({ body, clockErrorMs }: Verdict, field: string): number {
-  return body.errors?.some(({ path }) => path === field) ? clockErrorMs : 0;
+export function clockErrorOf({ body: { errors }, clockErrorMs }: Verdict, field: string): number {
+  return Array.isArray(errors) && errors.some((error) => error?.path === field) ? clockErrorMs : 0;
 }
 
 function classify(status: number, headers: Headers, body: AnswerBody, now: number): Answer {

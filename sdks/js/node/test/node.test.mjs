@@ -186,3 +186,16 @@ test('referralFrom reads a token and a code', () => {
   });
   assert.equal(referralFrom('https://x.test/?code=a'), undefined);
 });
+
+test('a callback that throws something without a text ends no process and stops no later call', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const onAttribution = () => {
+    throw Object.create(null);
+  };
+  const device = createTributary({ ...options, onAttribution }).device('d');
+  assert.equal(await device.applyCode('SPRING'), true);
+  assert.equal(await device.identify('u'), true);
+});
