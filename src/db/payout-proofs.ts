@@ -60,13 +60,22 @@ export type PayoutProof =
     }
   /** The CSV names no payout of this service. */
   | { readonly kind: 'unknown_payout' }
+  /** The kept hash is of no payout at this place or later, so it says nothing about the payout. */
+  | { readonly kind: 'not_covered'; readonly payoutId: PayoutId; readonly position: number }
   /** The CSV of the payout has another SHA-256. */
   | { readonly kind: 'other_csv'; readonly payoutId: PayoutId; readonly paidSha256: string | null }
   /** A row was changed, removed or inserted: the payout at this place does not follow the one before. */
   | { readonly kind: 'broken_chain'; readonly appId: AppId; readonly position: number };
 
-/** Returns whether a CSV is the one of the payout that it names, and whether the hash chain of the app is intact. */
-export async function provePayout(sql: Sql, csv: Buffer): Promise<PayoutProof> {
+/**
+ * Returns whether a CSV is the one of the payout that it names, and whether the hash chain of the app is intact.
+ * `keptHash` must be the hash of that payout or of a later one, because anything can be appended after a hash.
+ */
+export async function provePayout(
+  sql: Sql,
+  csv: Buffer,
+  keptHash: string | null = null,
+): Promise<PayoutProof> {
   const sha256 = createHash('sha256').update(csv).digest('hex');
   const first = recordsOf(csv.toString('utf8')).next();
   const named = first.done === true ? '' : (first.value['payout_id'] ?? '');
@@ -77,14 +86,17 @@ export async function provePayout(sql: Sql, csv: Buffer): Promise<PayoutProof> {
   if (csvSha256 !== sha256) return { kind: 'other_csv', payoutId, paidSha256: csvSha256 };
   let previous: ChainLink | null = null;
   let own: ChainLink | null = null;
+  let isCovered = keptHash === null;
   for await (const link of listChain(sql, appId)) {
     if (!continuesChain(appId, previous, link))
       return { kind: 'broken_chain', appId, position: link.position };
     if (link.payoutId === payoutId) own = link;
+    if (own !== null && link.hash === keptHash) isCovered = true;
     previous = link;
   }
   if (own?.csvSha256 !== sha256 || previous === null) {
     return { kind: 'broken_chain', appId, position: own?.position ?? (previous?.position ?? 0) + 1 };
   }
+  if (!isCovered) return { kind: 'not_covered', payoutId, position: own.position };
   return { kind: 'proved', appId, link: own, payouts: previous.position, lastHash: previous.hash };
 }

@@ -124,6 +124,9 @@ test('a CSV is proved to be the one that was paid, and not after one changed byt
     lastHash: last?.hash,
   });
   const changed = Buffer.from(csv.toString().replace(',500,5.00,', ',600,6.00,'));
+  for (const keptHash of [own?.hash ?? '', last?.hash ?? '']) {
+    expect(await provePayout(api.sql, csv, keptHash)).toMatchObject({ kind: 'proved', link: own });
+  }
   expect(await provePayout(api.sql, changed)).toEqual({
     kind: 'other_csv',
     payoutId: own?.payoutId,
@@ -134,9 +137,22 @@ test('a CSV is proved to be the one that was paid, and not after one changed byt
   });
 });
 
+test('a kept hash does not prove a payout after it', async () => {
+  await payWithCsv();
+  const later = await payWithCsv();
+  const [first, second] = await chain();
+  for (const keptHash of [first?.hash ?? '', 'a'.repeat(64)]) {
+    expect(await provePayout(api.sql, later, keptHash)).toEqual({
+      kind: 'not_covered',
+      payoutId: second?.payoutId,
+      position: 2,
+    });
+  }
+});
+
 test('the command line and the verifier without the service agree about a CSV, a changed one and a changed chain', async () => {
   const csv = await payWithCsv();
-  await payWithCsv();
+  const laterCsv = await payWithCsv();
   const admin = async (...args: string[]) => {
     let [out, err] = ['', ''];
     const status = await runAdmin(args, {
@@ -176,9 +192,45 @@ test('the command line and the verifier without the service agree about a CSV, a
     status: 0,
     err: expect.stringContaining('the chain of 2 payouts is intact'),
   });
-  expect(await offline(paid, payouts, first?.hash ?? '')).toContain(
-    `PROVED: ${paid} was paid as ${first?.payoutId}`,
+  const proved = `PROVED: ${paid} was paid as ${first?.payoutId}`;
+  for (const kept of [first?.hash ?? '', second?.hash ?? '']) {
+    expect(await offline(paid, '--hash', kept, payouts)).toMatch(
+      new RegExp(`^${proved}.*The kept hash covers it`, 's'),
+    );
+    expect(await admin('payouts', 'verify', paid, '--hash', kept)).toMatchObject({
+      status: 0,
+      err: expect.stringContaining('The kept hash covers it'),
+    });
+  }
+  expect(await offline(paid, payouts)).toMatch(new RegExp(`^${proved}.*only mistakes are excluded`, 's'));
+  expect(await admin('payouts', 'verify', paid)).toMatchObject({
+    status: 0,
+    err: expect.stringContaining('only mistakes are excluded'),
+  });
+
+  // Whoever owns the schema can append a payout after the kept hash.
+  const later = await fileOf('later.csv', laterCsv);
+  expect(await offline(later, '--hash', first?.hash ?? '', payouts)).toContain(
+    'NOT PROVED: the kept hash is not in the chain at place 2 or later',
   );
+  expect(await admin('payouts', 'verify', later, '--hash', first?.hash ?? '')).toMatchObject({
+    status: 1,
+    err: expect.stringContaining('The kept hash is not in the chain at place 2 or later'),
+  });
+
+  const pages = [];
+  for (let cursor: string | null = ''; cursor !== null;) {
+    const { body }: { body: { nextCursor: string | null } } = await api.call(
+      'GET',
+      `/apps/${appId}/payouts?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`,
+      { key: app.key },
+    );
+    pages.push(await fileOf(`page-${pages.length}.json`, JSON.stringify(body)));
+    cursor = body.nextCursor;
+  }
+  expect(pages).toHaveLength(2);
+  expect(await offline(paid, ...pages)).toContain(proved);
+  expect(await offline(paid, pages[0] ?? '')).toContain('the list lacks the payout at place 1');
 
   expect(await admin('payouts', 'verify', changed)).toMatchObject({
     status: 1,
@@ -186,7 +238,9 @@ test('the command line and the verifier without the service agree about a CSV, a
   });
   expect(await offline(changed, payouts)).toContain('NOT PROVED: no payout has a CSV');
 
-  expect(await offline(paid, payouts, 'a'.repeat(64))).toContain('the chain is another one');
+  expect(await offline(paid, payouts, '--hash', 'a'.repeat(64))).toContain(
+    'the kept hash is not in the chain',
+  );
   const removed = await fileOf('removed.json', JSON.stringify(JSON.parse(list).slice(1)));
   expect(await offline(paid, removed)).toContain('the list lacks the payout at place 1');
   const higher = await fileOf('higher.json', list.replace('"totalCents": 500', '"totalCents": 600'));

@@ -21,11 +21,16 @@ async function readCsv(name: string): Promise<Buffer> {
   }
 }
 
-/** Returns one sentence for the operator. */
-function sentenceOf(proof: PayoutProof): string {
+/** Returns what the proof says to the operator. */
+function sentencesOf(proof: PayoutProof, keptHash: string | undefined): string {
   switch (proof.kind) {
-    case 'proved':
-      return `This is the CSV that was paid as ${proof.link.payoutId}, and the chain of ${proof.payouts} payouts is intact.`;
+    case 'proved': {
+      const against =
+        keptHash === undefined ? 'Without --hash, only mistakes are excluded.' : 'The kept hash covers it.';
+      return `This is the CSV that was paid as ${proof.link.payoutId}, and the chain of ${proof.payouts} payouts is intact. ${against}`;
+    }
+    case 'not_covered':
+      return `The kept hash is not in the chain at place ${proof.position} or later, so it does not prove ${proof.payoutId}. Use a hash that was kept after this payout; if this one was, the chain was replaced.`;
     case 'unknown_payout':
       return 'The file names no payout of this service. Use a standard CSV, as the export or GET …/payouts/:payoutId/csv returned it.';
     case 'other_csv':
@@ -42,10 +47,11 @@ export function addPayoutsCommands(program: Command, context: CommandContext): v
   payouts
     .command('verify <file>')
     .description('check that a CSV is the one that was paid, and the chain of all payouts of its app')
+    .option('--hash <hash>', 'a chainHash of this payout or a later one that was kept elsewhere')
     .option(...JSON_OPTION)
-    .action(async (file: string, options: JsonOptions) => {
+    .action(async (file: string, options: JsonOptions & { hash?: string }) => {
       const csv = await readCsv(file);
-      const proof = await withDatabase(async (sql) => await provePayout(sql, csv));
+      const proof = await withDatabase(async (sql) => await provePayout(sql, csv, options.hash ?? null));
       const ok = proof.kind === 'proved';
       const row = ok
         ? {
@@ -59,7 +65,7 @@ export function addPayoutsCommands(program: Command, context: CommandContext): v
           }
         : null;
       print({ ok, result: proof.kind, ...row }, row === null ? [] : [row], options);
-      stderr(`${sentenceOf(proof)}\n`);
+      stderr(`${sentencesOf(proof, options.hash)}\n`);
       if (!ok) markFailed();
     });
   payouts
