@@ -67,13 +67,21 @@ export function parseState(text: string | null, host: string): State | 'opt-out'
   try {
     const state = JSON.parse(text ?? '') as State;
     if (state.enabled === false) return 'opt-out';
+    const { touches, users, answered } = state;
+    // What is no list throws, and so does an element without fields, or a code that is no text.
+    const times = [...touches, ...users].map(({ at }) => at);
+    const texts = [
+      ...touches.map(touchIdentity),
+      ...users.map(({ id }) => id),
+      ...answered.map(({ touch }) => touch),
+    ];
     const isWhole =
       state.version === 1 &&
       state.host === host &&
       state.deviceId !== '' &&
-      [state.touches, state.users, state.answered].every(Array.isArray) &&
-      [state.firstOpenAt, state.notBefore].every(Number.isFinite) &&
-      typeof state.deviceId === 'string';
+      [state.firstOpenAt, state.notBefore, ...times].every(Number.isFinite) &&
+      [state.deviceId, ...texts].every((text) => typeof text === 'string') &&
+      users.every(({ status }) => /^(pending|unattributed|bound)$/.test(status));
     return isWhole ? state : undefined;
   } catch {
     return undefined;
