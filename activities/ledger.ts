@@ -21,8 +21,6 @@ export interface LedgerActivityDeps {
   readonly sweepPage?: number;
   /** Called after the commit of a payout request's outcome. */
   readonly onSettled: (requestId: PayoutRequestId) => void;
-  /** Receives the status of each settled payout request, for the metrics. */
-  readonly observeSettled?: ((status: string) => void) | undefined;
 }
 
 /** Commissions that one page of a sweep matures, in one statement. */
@@ -39,7 +37,6 @@ export function createLedgerActivities({
   sql,
   logger,
   onSettled,
-  observeSettled,
   sweepPage = SWEEP_PAGE,
 }: LedgerActivityDeps): LedgerActivities {
   return {
@@ -62,7 +59,6 @@ export function createLedgerActivities({
       const request = await findPayoutRequest(sql, requestId);
       if (request?.payoutId) await storePayoutCsv(sql, request.appId, request.payoutId);
       onSettled(requestId);
-      observeSettled?.(request?.status ?? 'unknown');
       logger.info({
         payoutRequestId: requestId,
         status: request?.status,

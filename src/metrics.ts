@@ -2,6 +2,8 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { DeliveryObserver } from '../activities/delivery.ts';
+import { EXPORT_RESULTS } from './commands/deps.ts';
+import type { ExportObserver } from './commands/deps.ts';
 import { readBacklog } from './db/backlog.ts';
 import type { Backlog } from './db/backlog.ts';
 import { readRetentionProgress } from './db/retention.ts';
@@ -21,7 +23,7 @@ const STEP_SECONDS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5,
 export interface Metrics {
   readonly observeRequest: RequestObserver;
   readonly observeDelivery: DeliveryObserver;
-  readonly observeSettled: (status: string) => void;
+  readonly observeExport: ExportObserver;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   /** Returns the metrics in the text format of Prometheus. */
   readonly text: () => Promise<string>;
@@ -109,12 +111,14 @@ export function createMetrics(deps: {
     labelNames: ['provider', 'step'] as const,
     registers: [registry],
   });
-  const settled = new Counter({
-    name: 'tributary_payout_requests_settled_total',
-    help: 'Settled exports, by status (paid, empty, total_changed, closed).',
-    labelNames: ['status'] as const,
+  const exported = new Counter({
+    name: 'tributary_exports_total',
+    help: 'Exports by their result (paid, empty, total_changed, timed_out).',
+    labelNames: ['result'] as const,
     registers: [registry],
   });
+  // An increase can be computed only from a value before it.
+  for (const result of EXPORT_RESULTS) exported.inc({ result }, 0);
   const connections = new Gauge({
     name: 'tributary_database_connections',
     help: 'Database connections of the process, by state (busy, idle, max).',
@@ -181,7 +185,7 @@ export function createMetrics(deps: {
       },
       outcome: ({ provider, outcome, seconds }) => deliveries.observe({ provider, outcome }, seconds),
     },
-    observeSettled: (status) => settled.inc({ status }),
+    observeExport: (result) => exported.inc({ result }),
     text: async () => {
       await updateGauges();
       return (await registry.metrics()) + (await readSdkMetrics(deps.sdkMetricsAddress));

@@ -302,7 +302,6 @@ function startBackground(
       onOutcome: (deliveryId, outcome) => workflows.reportOutcome(deliveryId, outcome),
       onSettled: (requestId) => workflows.reportSettled(requestId),
       observe: metrics?.observeDelivery,
-      observeSettled: metrics?.observeSettled,
       onCommissions: (commissions) => workflows.startHolds(commissions),
       onBindings: (bindings) => bindings.forEach((bindingId) => workflows.healBinding(bindingId)),
     });
@@ -402,7 +401,9 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       workflows,
       inbox,
       readiness,
-      ...(metrics === null ? {} : { observeRequest: metrics.observeRequest }),
+      ...(metrics === null
+        ? {}
+        : { observeRequest: metrics.observeRequest, observeExport: metrics.observeExport }),
     });
     const handle = app.callback();
     return (request, response) => void handle(request, response);

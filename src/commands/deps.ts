@@ -20,6 +20,12 @@ export interface WorkflowStarter {
   settlePayout(affiliateId: AffiliateId, requestId: PayoutRequestId, waitMs: number): Promise<void>;
 }
 
+/** The results of exports in the metrics. */
+export const EXPORT_RESULTS = ['paid', 'empty', 'total_changed', 'timed_out'] as const;
+
+/** Receives the result of each export that a call waited for. */
+export type ExportObserver = (result: (typeof EXPORT_RESULTS)[number]) => void;
+
 /** The dependencies of all commands. Each command names those that it uses. */
 export interface CommandDeps {
   readonly sql: Sql;
@@ -32,4 +38,5 @@ export interface CommandDeps {
   readonly inbox: Inbox;
   /** Counts refused webhooks. */
   readonly refusals: RefusalCounter;
+  readonly observeExport?: ExportObserver;
 }

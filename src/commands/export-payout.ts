@@ -34,7 +34,7 @@ const WAIT_MS = 20_000;
  * receives only its id, and a call that times out closes it. So the result always matches the ledger.
  */
 export async function exportPayout(
-  deps: Pick<CommandDeps, 'sql' | 'workflows'>,
+  deps: Pick<CommandDeps, 'sql' | 'workflows' | 'observeExport'>,
   input: ExportInput,
 ): Promise<ExportResult> {
   const { sql } = deps;
@@ -46,7 +46,11 @@ export async function exportPayout(
     request.affiliateId === input.affiliateId &&
     request.expectedTotalCents === input.expectedTotalCents;
   if (!isSame) return { kind: 'key_reused' };
-  return await resultOf(deps, await settle(deps, request));
+  if (request.status !== 'open') return await resultOf(deps, request);
+  const settled = await settle(deps, request);
+  const { status } = settled;
+  deps.observeExport?.(status === 'open' || status === 'closed' ? 'timed_out' : status);
+  return await resultOf(deps, settled);
 }
 
 /** Has the payout workflow settle the request, or closes it after `WAIT_MS`. Returns the request as it is then. */
@@ -54,7 +58,6 @@ async function settle(
   { sql, workflows }: Pick<CommandDeps, 'sql' | 'workflows'>,
   request: PayoutRequest,
 ): Promise<PayoutRequest> {
-  if (request.status !== 'open') return request;
   await workflows.settlePayout(request.affiliateId, request.id, WAIT_MS);
   const settled = await findPayoutRequest(sql, request.id);
   if (settled?.status !== 'open') return settled ?? request;

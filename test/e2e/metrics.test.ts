@@ -72,7 +72,11 @@ test('the metrics measure deliveries by provider and outcome, their steps, expor
   for (const outcome of ['earned', 'duplicate'])
     expect(text).toMatch(new RegExp(`${count}\\{provider="revenuecat",outcome="${outcome}"\\} [1-9]`));
   expect(text).toMatch(/tributary_delivery_step_duration_seconds_count\{step="writeCommission"\} [1-9]/);
-  expect(text).toMatch(/tributary_payout_requests_settled_total\{status="paid"\} 1\n/);
+  for (const [result, exports] of [
+    ['paid', 1],
+    ['timed_out', 0],
+  ])
+    expect(text).toContain(`tributary_exports_total{result="${result}"} ${exports}\n`);
   expect(text).toMatch(/tributary_database_connections\{state="max"\} 20\n/);
   expect(text).toMatch(/tributary_database_waiting_statements 0\n/);
 });

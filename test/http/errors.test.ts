@@ -9,11 +9,15 @@ import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning } from '../support/ledger.ts';
 
 let api: TestApi;
+const exports: string[] = [];
 let app: TestApp;
 let checks: ReadinessCheck[] = [];
 
 beforeAll(async () => {
-  api = await startTestApi({ readiness: async () => checks });
+  api = await startTestApi({
+    readiness: async () => checks,
+    observeExport: (result) => void exports.push(result),
+  });
   app = await newApp(api);
 });
 afterAll(async () => {
@@ -79,6 +83,7 @@ test('an export that no workflow settles is a 503, pays nothing, and frees its i
   const requests = await api.sql<{ id: PayoutRequestId; status: string }>`
     select id, status from payout_requests where affiliate_id = ${affiliateId}`;
   expect(requests.map(({ status }) => status)).toEqual(['closed', 'closed']);
+  expect(exports).toEqual(['timed_out', 'timed_out']);
   for (const { id } of requests) await settlePayoutRequest(api.sql, id);
   expect(await api.sql`select from payouts where affiliate_id = ${affiliateId}`).toEqual([]);
 });
