@@ -87,13 +87,21 @@ public class TributarySdk(private val platform: Platform) {
     }
 
     private fun launch(settings: Settings, source: ReferrerSource?, calls: List<(Client) -> Unit>) {
-        val referrer = source?.takeIf { it.isPending() }
+        val referrer = source?.takeIf(::isPending)
         val started = Client(platform, settings, referrer != null)
         client = started
         started.start(calls)
         if (started.isEnabled) {
             referrer?.read { referral -> run { if (started.referrerAnswered(referral)) referrer.onStored() } }
         }
+    }
+
+    /** A source that fails is asked again at the next start. */
+    private fun isPending(source: ReferrerSource): Boolean = try {
+        source.isPending()
+    } catch (error: Exception) {
+        log.warn("The app store cannot be asked for the referrer at this start: $error")
+        false
     }
 
     private fun publish(options: TributaryOptions): (String?) -> Unit {
@@ -126,7 +134,8 @@ public class TributarySdk(private val platform: Platform) {
             if (isStarted) {
                 run {
                     try {
-                        client?.let { make(it, end) }
+                        // There is no client if the start failed.
+                        client?.let { make(it, end) } ?: end(false)
                     } catch (error: Exception) {
                         end(false)
                         throw error

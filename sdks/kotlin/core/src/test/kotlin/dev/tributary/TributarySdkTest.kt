@@ -152,6 +152,28 @@ class TributarySdkTest {
         }
     }
 
+    @Test
+    fun `a call after a start that failed is answered with false`() {
+        val broken = object : Platform() {
+            override fun newId(): String = error("There is no randomness.")
+        }
+        val sdk = start(platform = broken)
+        assertEquals(false, sdk.identified("u"))
+        assertEquals(false, sdk.applied("SPRING"))
+    }
+
+    @Test
+    fun `a referrer source that fails does not keep the SDK from starting`() {
+        val broken = object : ReferrerSource {
+            override fun isPending(): Boolean = error("The storage is locked.")
+
+            override fun read(onResult: (Referral?) -> Unit) = Unit
+
+            override fun onStored() = Unit
+        }
+        assertTrue(start(referrer = broken).applied("SPRING"))
+    }
+
     /** An app store that answers when the test says so. */
     private class FakeStore : ReferrerSource {
         val asked = CompletableFuture<(Referral?) -> Unit>()
