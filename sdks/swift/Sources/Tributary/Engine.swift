@@ -303,7 +303,8 @@ struct Engine: Sendable {
         // A state that can't be kept may not be that of a first open.
         let needsDeferred =
             isStorageUsable && deferredMatch && !state.isDeferredAnswered && state.affiliateId == nil && state.answered.isEmpty
-            && now - state.firstOpenAt <= oneDayMs
+            // A corrected first open is in the time of the service, which the device's clock does not show.
+            && (state.isFirstOpenCorrected == true || now - state.firstOpenAt <= oneDayMs)
         if state.touches.isEmpty, !needsDeferred, user == nil { return .nothing }
         let pause = state.notBefore - now
         if pause > 0, pause <= oneDayMs {

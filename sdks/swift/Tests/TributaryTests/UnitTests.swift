@@ -58,6 +58,34 @@ final class StateTests: XCTestCase {
     }
 }
 
+final class EngineTests: XCTestCase {
+    private func sent(_ effects: [Effect]) -> (id: Int, body: RequestBody)? {
+        for case .send(let id, let body, _) in effects { return (id, body) }
+        return nil
+    }
+
+    func testARefusedDeferredMatchIsAskedAgainByADeviceWhoseClockIsTwoDaysFast() throws {
+        let clock = FakeClock(2 * oneDayMs)
+        var platform = Platform()
+        platform.now = { clock.now }
+        var engine = Engine(
+            platform: platform, owner: "https://h.test", storedText: nil, isStorageUsable: true, deferredMatch: true)
+        engine.start([])
+        for case .startTimer(let id, let ms) in engine.takeEffects() {
+            clock.shift(ms)
+            engine.timerFired(id: id)
+        }
+        let first = try XCTUnwrap(sent(engine.takeEffects()))
+        XCTAssertEqual(first.body.firstOpenAt, 2 * oneDayMs)
+        let refusal = AnswerBody(Data(#"{"errors":[{"path":"firstOpenAt"}]}"#.utf8))
+        let verdict = Verdict(isSuccess: false, status: 400, body: refusal, clockErrorMs: -2 * oneDayMs)
+        engine.finished(requestId: first.id, .verdict(verdict))
+        let second = try XCTUnwrap(sent(engine.takeEffects()))
+        XCTAssertEqual(second.body.firstOpenAt, 0)
+        XCTAssertEqual(second.body.deferred, true)
+    }
+}
+
 final class FileStorageTests: XCTestCase {
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("tributary-\(UUID())/a/b")
 

@@ -239,7 +239,8 @@ internal class Client(private val platform: Platform, private val settings: Sett
             !state.isDeferredAnswered &&
             state.affiliateId == null &&
             state.answered.isEmpty() &&
-            now - state.firstOpenAt <= State.DAY_MS
+            // A corrected first open is in the time of the service, which the device's clock does not show.
+            (state.isFirstOpenCorrected || now - state.firstOpenAt <= State.DAY_MS)
         if (touch == null && !needsDeferred && user == null) return null
         val pause = state.notBefore - now
         if (pause in 1..State.DAY_MS) {

@@ -24,14 +24,18 @@ class TributarySdkTest {
     private val server = HttpServer.create(InetSocketAddress("127.0.0.1", 0), 0)
     private val bodies = LinkedBlockingQueue<Map<*, *>>()
 
+    /** The bodies of the first answers, with the status 400. */
+    private val refusals = LinkedBlockingQueue<String>()
+
     @Volatile private var answer = """{"attributionId":"att_1","affiliateId":"aff_1","touch":"won"}"""
 
     @Before
     fun begin() {
         server.createContext("/sdk/") { exchange ->
             bodies.put(Json.parse(exchange.requestBody.reader().readText()) as Map<*, *>)
-            val bytes = answer.toByteArray()
-            exchange.sendResponseHeaders(200, bytes.size.toLong())
+            val refusal = refusals.poll()
+            val bytes = (refusal ?: answer).toByteArray()
+            exchange.sendResponseHeaders(if (refusal == null) 200 else 400, bytes.size.toLong())
             exchange.responseBody.use { it.write(bytes) }
         }
         server.start()
@@ -229,6 +233,25 @@ class TributarySdkTest {
         start(referrer = store).identified("u")
         assertTrue(!store.asked.isDone)
         assertTrue(bodies.isEmpty())
+    }
+
+    @Test
+    fun `a refused deferred match is asked again by a device whose clock is two days fast`() {
+        refusals.put("""{"errors":[{"path":"firstOpenAt","message":"Must not be in the future."}]}""")
+        val startedAt = System.currentTimeMillis()
+        val clock = TestClock(startedAt + 2 * State.DAY_MS)
+        val options = TributaryOptions(deferredMatch = true)
+        val sdk = start(options, platform = TestPlatform(Platform(), clock, 0.0) { "device" })
+        val bound = CompletableFuture<Boolean>()
+        sdk.identify("u") { bound.complete(it) }
+        // An answered call means that the start is over and that the timer of the deferred match is set.
+        assertEquals(false, sdk.applied(""))
+        clock.tick(2_000)
+        assertEquals(startedAt + 2 * State.DAY_MS, bodies.poll(5, TimeUnit.SECONDS)?.get("firstOpenAt"))
+        val second = bodies.poll(5, TimeUnit.SECONDS)
+        assertEquals(true, second?.get("deferred"))
+        assertEquals(startedAt.toDouble(), (second?.get("firstOpenAt") as Long).toDouble(), 60_000.0)
+        assertTrue(bound.result())
     }
 
     @Test
