@@ -13,6 +13,8 @@ public protocol TributaryStorage: Sendable {
 struct FileStorage: TributaryStorage {
     /// The folder, if it is not the app's own.
     var folder: URL?
+    /// The bundle id. Apps outside the sandbox of macOS share one Application Support. A tool without a bundle has a name.
+    var app = Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName
 
     func get(_ key: String) throws -> String? {
         do {
@@ -47,12 +49,12 @@ struct FileStorage: TributaryStorage {
         }
     }
 
-    private func file(_ key: String) throws -> URL {
+    func file(_ key: String) throws -> URL {
         let parent =
             try folder
             ?? FileManager.default.url(
                 for: .applicationSupportDirectory, in: .userDomainMask, appropriateFor: nil, create: true
-            ).appendingPathComponent("dev.tributary", isDirectory: true)
+            ).appendingPathComponent(app, isDirectory: true).appendingPathComponent("dev.tributary", isDirectory: true)
         return parent.appendingPathComponent("\(key).json", isDirectory: false)
     }
 }

@@ -105,6 +105,12 @@ final class FileStorageTests: XCTestCase {
         XCTAssertNil(try storage.get("key"))
     }
 
+    func testTwoAppsOfOneUserKeepTheirStatesApart() throws {
+        let files = try ["com.example.one", "com.example.two"].map { try FileStorage(app: $0).file("key") }
+        XCTAssertEqual(files[0].pathComponents.suffix(3), ["com.example.one", "dev.tributary", "key.json"])
+        XCTAssertNotEqual(files[0], files[1])
+    }
+
     func testAFileThatCannotBeReadIsNotAbsent() throws {
         try FileManager.default.createDirectory(
             at: folder.appendingPathComponent("key.json"), withIntermediateDirectories: true)
