@@ -36,6 +36,6 @@ case ${1:-} in
     check
     cd "$here"
     if command -v swift >/dev/null; then exec "$@"; fi
-    exec unshare --mount --propagation private "$0" --inside "$@"
+    exec unshare --mount --propagation private "$here/with-swift.sh" --inside "$@"
     ;;
 esac

@@ -59,6 +59,12 @@ test('the snippets of the README compile in strict mode', async () => {
   }
 });
 
+test('with-swift.sh runs from the root of the repository by its relative path', async () => {
+  const root = fileURLToPath(new URL('../../../', import.meta.url));
+  const { stdout } = await run('sdks/swift/with-swift.sh', ['swift', '--version'], { cwd: root });
+  assert.match(stdout, /Swift version/);
+});
+
 test('the example compiles in strict mode', async () => {
   await swiftc('-typecheck', '-parse-as-library', '../examples/ios/ExampleApp.swift');
 });
