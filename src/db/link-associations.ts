@@ -17,12 +17,22 @@ export async function findAssociations(sql: Sql, subdomain: string): Promise<Ass
      where s.subdomain = ${subdomain}`;
 }
 
-/** Returns the first `limit` apps that name mobile apps, oldest first. */
+/** An account can fill only a part of the files that all apps share, and an app only a small one, bytes. */
+const APPS_OF_AN_ACCOUNT = 20;
+const BYTES_OF_AN_APP = 4_096;
+
+/**
+ * Returns the first `limit` apps that name mobile apps, oldest first: at most 20 of an account, and none whose mobile apps take
+ * more than 4 KiB.
+ */
 export async function listAssociations(sql: Sql, limit: number): Promise<AssociationRow[]> {
   return await sql<AssociationRow>`
     select app.ios_app_ids, app.android_apps,
            array(select s.subdomain from link_subdomains s where s.app_id = app.id order by s.position) as subdomains
-      from apps app
-     where cardinality(app.ios_app_ids) > 0 or app.android_apps <> '[]'
+      from (select a.*, row_number() over (partition by account_id order by created_at, id) as number
+              from (select * from apps where cardinality(ios_app_ids) > 0 or android_apps <> '[]'
+                     order by created_at, id limit ${4 * limit}) a
+             where octet_length(ios_app_ids::text) + octet_length(android_apps::text) <= ${BYTES_OF_AN_APP}) app
+     where number <= ${APPS_OF_AN_ACCOUNT}
      order by app.created_at, app.id limit ${limit}`;
 }

@@ -44,45 +44,52 @@ function components(paths: readonly string[]) {
   return paths.map((path) => ({ '/': path, '?': { via: '?*' } }));
 }
 
-/** Adds entries as long as the file stays within the limit: the first ones work, and the others go through the redirect. */
-function fileOf<Entry>(entries: readonly Entry[], wrap: (kept: readonly Entry[]) => unknown): string | null {
+/** Adds entries until one does not fit: the first ones work, and the others go through the redirect. */
+function fileOf<Entry>(entries: Iterable<Entry>, wrap: (kept: readonly Entry[]) => unknown): string | null {
+  const kept: Entry[] = [];
   let size = Buffer.byteLength(JSON.stringify(wrap([])));
-  const kept = entries.filter((entry) => {
+  for (const entry of entries) {
     size += Buffer.byteLength(JSON.stringify(entry)) + 1;
-    return size <= MAX_FILE_BYTES;
-  });
+    if (size > MAX_FILE_BYTES) break;
+    kept.push(entry);
+  }
   return kept.length === 0 ? null : JSON.stringify(wrap(kept));
 }
 
+function* appleEntries(links: Iterable<AssociatedLinks>) {
+  for (const { iosAppIds, paths } of links) {
+    if (iosAppIds.length > 0) yield { appIDs: iosAppIds, components: components(paths) };
+  }
+}
+
 /** Returns the content of `apple-app-site-association`. Null if no app is associated. */
-export function appleAssociation(links: readonly AssociatedLinks[]): string | null {
-  const details = links
-    .filter(({ iosAppIds }) => iosAppIds.length > 0)
-    .map(({ iosAppIds, paths }) => ({ appIDs: iosAppIds, components: components(paths) }));
-  return fileOf(details, (kept) => ({ applinks: { details: kept } }));
+export function appleAssociation(links: Iterable<AssociatedLinks>): string | null {
+  return fileOf(appleEntries(links), (kept) => ({ applinks: { details: kept } }));
 }
 
 const OPEN_LINKS = 'delegate_permission/common.handle_all_urls';
+
+function* androidEntries(links: Iterable<AssociatedLinks>) {
+  for (const { androidApps, paths } of links) {
+    const patterns = [...components(paths), { '/': '*', exclude: true }];
+    for (const { packageName, sha256CertFingerprints } of androidApps) {
+      yield {
+        relation: [OPEN_LINKS],
+        target: {
+          namespace: 'android_app',
+          package_name: packageName,
+          sha256_cert_fingerprints: sha256CertFingerprints,
+        },
+        relation_extensions: { [OPEN_LINKS]: { dynamic_app_link_components: patterns } },
+      };
+    }
+  }
+}
 
 /**
  * Returns the content of `assetlinks.json`. Null if no app is associated. Android 15 applies the path and query patterns;
  * before it, the manifest of the app alone decides.
  */
-export function androidAssociation(links: readonly AssociatedLinks[]): string | null {
-  const statements = links.flatMap(({ androidApps, paths }) =>
-    androidApps.map(({ packageName, sha256CertFingerprints }) => ({
-      relation: [OPEN_LINKS],
-      target: {
-        namespace: 'android_app',
-        package_name: packageName,
-        sha256_cert_fingerprints: sha256CertFingerprints,
-      },
-      relation_extensions: {
-        [OPEN_LINKS]: {
-          dynamic_app_link_components: [...components(paths), { '/': '*', exclude: true }],
-        },
-      },
-    })),
-  );
-  return fileOf(statements, (kept) => kept);
+export function androidAssociation(links: Iterable<AssociatedLinks>): string | null {
+  return fileOf(androidEntries(links), (kept) => kept);
 }

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSharedAssociations } from '../../src/commands/shared-associations.ts';
+import { listAssociations } from '../../src/db/link-associations.ts';
 import { androidAssociation, appleAssociation } from '../../src/domain/link-associations.ts';
 import { MINUTE_MS } from '../../src/domain/time.ts';
-import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import { newAccount, newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { followLink } from '../support/http-client.ts';
 
@@ -159,6 +160,36 @@ describe('the files that associate links with mobile apps', () => {
       expect(file).toContain('com.example.app0"');
     }
     expect([appleAssociation([]), androidAssociation([])]).toEqual([null, null]);
+  });
+
+  test('no app is looked at after the first that does not fit', () => {
+    let looked = 0;
+    const large = Array.from({ length: 100 }, (_, index) => `ABCDE12345.com.example.app${index}`);
+    function* links() {
+      for (;;) {
+        looked += 1;
+        yield { iosAppIds: large, androidApps: [], paths: ['/l/app/*'] };
+      }
+    }
+    expect(appleAssociation(links())).not.toBeNull();
+    expect(looked).toBeLessThan(60);
+  });
+
+  test('an account has at most 20 of the apps that share a host, and an app at most 4 KiB', async () => {
+    const account = await newAccount(api);
+    const settings = { iosAppIds: ['ABCDE12345.com.example.many'] };
+    const apps: TestApp[] = [];
+    for (let index = 0; index < 22; index += 1) apps.push(await newApp(api, account, settings));
+    const large = await newApp(api, undefined, {
+      androidApps: Array.from({ length: 10 }, (_, index) => ({
+        packageName: `com.example.app${index}`,
+        sha256CertFingerprints: Array.from({ length: 5 }, (__, nth) => FINGERPRINT.replace(/^../, `A${nth}`)),
+      })),
+    });
+    const listed = (await listAssociations(api.sql, 500)).flatMap(({ subdomains }) => subdomains);
+    expect(apps.map(({ linkSubdomain }) => listed.includes(linkSubdomain)).filter(Boolean)).toHaveLength(20);
+    expect(listed).toContain(apps[0]?.linkSubdomain);
+    expect(listed).not.toContain(large.linkSubdomain);
   });
 });
 
