@@ -16,7 +16,10 @@ let founder: Founder;
 let deliveryId: string;
 let eventId: string;
 
-async function admin(args: readonly string[], over: { url?: string; serviceTimeoutMs?: number } = {}) {
+async function admin(
+  args: readonly string[],
+  over: { url?: string; serviceTimeoutMs?: number; stderr?: (text: string) => void } = {},
+) {
   let [out, err] = ['', ''];
   const status = await runAdmin(args, {
     openDatabase: async () => {
@@ -154,18 +157,16 @@ describe('admin deliveries reprocess', () => {
   test('a stuck deliveries reprocess prints the error, and can be cancelled', async () => {
     await service.sql`alter table reprocess_runs add constraint test_stuck check (seen = 0) not valid`;
     try {
-      const waiting = reprocess('--from', '2020-01-01');
-      let id = '';
-      await eventually('the reprocess is stuck', async () => {
-        const row = await service.sql.maybe<{ id: string }>`
-          select id from reprocess_runs where last_error is not null`;
-        id = row?.id ?? '';
-        return row !== undefined;
+      let err = '';
+      const waiting = admin(['deliveries', 'reprocess', '--app', founder.app.id, '--from', '2020-01-01'], {
+        stderr: (text) => void (err += text),
       });
+      await eventually('the command prints the error', async () => err.includes('A page failed'));
+      const { id } = await service.sql.one<{ id: string }>`
+        select id from reprocess_runs where last_error is not null`;
       const cancelled = await admin(['deliveries', 'reprocess-cancel', id]);
       expect(cancelled).toMatchObject({ status: 0, out: expect.stringContaining(`${id} stops`) });
-      const { status, err } = await waiting;
-      expect(status).toBe(0);
+      expect((await waiting).status).toBe(0);
       expect(err).toMatch(
         /A page failed and will be retried: .*test_stuck.* deliveries reprocess-cancel rpr_/,
       );
