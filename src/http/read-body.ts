@@ -3,7 +3,6 @@ import getRawBody from 'raw-body';
 import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
-import { THREAD_BYTES } from '../providers/hashing.ts';
 
 /** The media types of a JSON body. */
 export const JSON_TYPES = ['application/json', '+json'] as const;
@@ -51,23 +50,9 @@ export async function readBytes(
   limitBytes: number,
 ): Promise<HeldBody<Buffer>> {
   const { length } = ctx.request;
-  return await withinBudget(ctx, deps, limitBytes, async () =>
-    length !== undefined && length >= THREAD_BYTES && length <= limitBytes
-      ? await readShared(ctx, length)
-      : await getRawBody(ctx.req, { limit: limitBytes, ...(length === undefined ? {} : { length }) }),
+  return await withinBudget(ctx, deps, limitBytes, () =>
+    getRawBody(ctx.req, { limit: limitBytes, ...(length === undefined ? {} : { length }) }),
   );
-}
-
-/**
- * Reads a large body of a known length into shared memory: the thread that hashes it needs no copy. Each further copy of 1 MiB
- * costs the event loop 0.3 to 1 ms, most of it in garbage collection.
- */
-async function readShared(ctx: HttpContext, length: number): Promise<Buffer> {
-  const body = Buffer.from(new SharedArrayBuffer(length));
-  let received = 0;
-  for await (const chunk of ctx.req as AsyncIterable<Buffer>) received += chunk.copy(body, received);
-  if (received !== length) throw new Error('the body is shorter than its Content-Length');
-  return body;
 }
 
 type TextReader = ReturnType<typeof koaBody>;
