@@ -167,15 +167,21 @@ export function createTributary(options: TributaryOptions = {}, platform = nodeP
       return isBound && affiliateId !== null ? { affiliateId } : null;
     },
     flush: async (timeoutMs) => {
-      const opened = await Promise.all(clients.values());
+      const openings = [...clients.values()];
+      const opened: (OwnClient | undefined)[] = [];
+      const delivered = openings.map(async (opening) => {
+        const client = await opening;
+        opened.push(client);
+        await client?.idle();
+      });
       let cancel = () => {};
       const timeout = new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, timeoutMs);
         cancel = () => clearTimeout(timer);
       });
-      await Promise.race([Promise.all(opened.map(async (client) => await client?.idle())), timeout]);
+      await Promise.race([Promise.all(delivered), timeout]);
       cancel();
-      return !opened.some((client) => client?.isWaiting());
+      return opened.length === openings.length && !opened.some((client) => client?.isWaiting());
     },
   };
 }

@@ -4,6 +4,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { startServer } from '../../../conformance/server.mjs';
@@ -198,4 +199,14 @@ test('a callback that throws something without a text ends no process and stops 
   const device = createTributary({ ...options, onAttribution }).device('d');
   assert.equal(await device.applyCode('SPRING'), true);
   assert.equal(await device.identify('u'), true);
+});
+
+test('flush ends in time while a storage does not answer', async () => {
+  server.load([{ path: 'identify', answer: 'bound' }]);
+  const get = (key) => (key.endsWith('hangs') ? new Promise(() => {}) : null);
+  const tributary = createTributary({ ...options, storage: { get, set: () => {}, remove: () => {} } });
+  void tributary.device('hangs').identify('u');
+  assert.equal(await tributary.device('answers').identify('v'), true);
+  const ended = await Promise.race([tributary.flush(50), setTimeout(2000, 'still waiting', { ref: false })]);
+  assert.equal(ended, false);
 });
