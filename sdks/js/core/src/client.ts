@@ -400,7 +400,7 @@ export function createClient(
       failures = 0;
       flush();
     },
-    identify: async (userId, signature) => {
+    identify: async (userId, given) => {
       if (typeof userId !== 'string' || userId === '' || userId.length > MAX_USER_ID_LENGTH) {
         warn('identify: the user id must be a text of 1 to 512 characters.');
         return false;
@@ -409,6 +409,8 @@ export function createClient(
       const known = state.users.find(({ id }) => id === userId);
       if (!state.enabled) return false;
       if (known?.status === 'bound') return true;
+      // An empty signature is none.
+      const signature = typeof given === 'string' && given !== '' ? given : undefined;
       const isNew = !known || known.signature !== signature;
       if (!isNew && known.status === 'unattributed') return false;
       if (isNew) {

@@ -7,7 +7,7 @@ export interface CommonOptions {
   /** The SDK key of the app (`pk_live_…`). */
   readonly apiKey?: string | undefined;
   /** The base address of the service, if it is not the one built into this release. */
-  readonly apiBaseUrl?: string | undefined;
+  readonly apiBaseUrl?: string | URL | undefined;
   readonly storage?: Storage | undefined;
   /** Whether a first open without a referral is matched by the address of the device. */
   readonly deferredMatch?: boolean | undefined;
@@ -36,7 +36,9 @@ export function readTarget(
   { apiKey, apiBaseUrl }: CommonOptions,
   warn: (line: string) => void,
 ): { readonly apiKey: string; readonly host: string } | undefined {
-  const host = (apiBaseUrl || HOST).trim().replace(/\/+$/, '');
+  const host = String(apiBaseUrl || HOST)
+    .trim()
+    .replace(/\/+$/, '');
   if (!/^https?:\/\/[^/]/.test(host)) {
     warn('No base address: set apiBaseUrl to the address of your service (https://…). Nothing is sent.');
     return undefined;

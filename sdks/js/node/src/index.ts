@@ -82,7 +82,8 @@ function deviceOfUser(userId: string): string {
  * Creates the SDK for a server. The key and the base address default to the environment variables `TRIBUTARY_SDK_KEY`
  * and `TRIBUTARY_API_BASE_URL`. If one is missing, it logs one line and every call resolves to false or null.
  */
-export function createTributary(options: TributaryOptions = {}, platform = nodePlatform): Tributary {
+export function createTributary(given?: TributaryOptions, platform = nodePlatform): Tributary {
+  const options = given ?? {};
   const { env } = process;
   const log = createLog(options);
   const target = readTarget(
@@ -131,8 +132,8 @@ export function createTributary(options: TributaryOptions = {}, platform = nodeP
   }
 
   const device = (deviceId: string): Device => ({
-    identify: async (userId, { signature } = {}) =>
-      (await (await clientOf(deviceId))?.identify(userId, signature)) ?? false,
+    identify: async (userId, given) =>
+      (await (await clientOf(deviceId))?.identify(userId, given?.signature)) ?? false,
     attribute: async (url) => (await (await clientOf(deviceId))?.attribute(url)) ?? false,
     applyCode: async (code) => (await (await clientOf(deviceId))?.applyCode(code)) ?? false,
     attributedAffiliateId: async () => (await clientOf(deviceId))?.attributedAffiliateId() ?? null,

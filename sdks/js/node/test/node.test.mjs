@@ -210,3 +210,29 @@ test('flush ends in time while a storage does not answer', async () => {
   const ended = await Promise.race([tributary.flush(50), setTimeout(2000, 'still waiting', { ref: false })]);
   assert.equal(ended, false);
 });
+
+test('an empty signature is none, so that a repeated call is not sent again', async () => {
+  server.load([{ path: 'identify', answer: 'unbound' }]);
+  const device = createTributary(options).device('d');
+  for (const signature of ['', null, undefined, 7])
+    assert.equal(await device.identify('u', { signature }), false);
+  assert.equal(server.state().requests.length, 1);
+});
+
+test('options that are null, and a base address that is a URL, are taken', async () => {
+  server.load([{ path: 'identify', answer: 'bound' }]);
+  const apiBaseUrl = new URL(server.url);
+  assert.equal(
+    await createTributary({ ...options, apiBaseUrl })
+      .device('d')
+      .identify('u', null),
+    true,
+  );
+  const warn = console.warn;
+  console.warn = () => {};
+  try {
+    assert.equal(await createTributary(null).device('d').identify('u'), false);
+  } finally {
+    console.warn = warn;
+  }
+});

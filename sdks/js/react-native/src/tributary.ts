@@ -104,19 +104,19 @@ export function createTributary(): Tributary {
   }
 
   return {
-    start: async (given = {}) => {
+    start: async (given) => {
       if (opening) {
         (await opening).start([]);
         return true;
       }
-      const options = typeof given === 'string' ? { apiKey: given } : given;
+      const options = typeof given === 'string' ? { apiKey: given } : (given ?? {});
       const target = readTarget(options, createLog(options).warn);
       if (!target) return false;
       opening = open(options, target);
       await opening;
       return true;
     },
-    identify: (userId, { signature } = {}) => call((started) => started.identify(userId, signature), false),
+    identify: (userId, given) => call((started) => started.identify(userId, given?.signature), false),
     attribute: (url) => call((started) => started.attribute(url), false),
     applyCode: (code) => call((started) => started.applyCode(code), false),
     attributedAffiliateId: async () => (opening ? (await opening).attributedAffiliateId() : null),

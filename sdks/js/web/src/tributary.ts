@@ -78,8 +78,8 @@ export function createTributary(): Tributary {
 
   return {
     // oxlint-disable-next-line require-await -- Callers await the same type on every platform.
-    start: async (given = {}) => {
-      const options = typeof given === 'string' ? { apiKey: given } : given;
+    start: async (given) => {
+      const options = typeof given === 'string' ? { apiKey: given } : (given ?? {});
       if (client) {
         client.start([]);
         return true;
@@ -116,8 +116,8 @@ export function createTributary(): Tributary {
       document.addEventListener('visibilitychange', () => document.hidden || retry());
       return true;
     },
-    identify: async (userId, { signature } = {}) =>
-      call((started) => started.identify(userId, signature), Promise.resolve(false)),
+    identify: async (userId, given) =>
+      call((started) => started.identify(userId, given?.signature), Promise.resolve(false)),
     attribute: async (url) => call((started) => started.attribute(url), Promise.resolve(false)),
     applyCode: async (code) => call((started) => started.applyCode(code), Promise.resolve(false)),
     attributedAffiliateId: () => client?.attributedAffiliateId() ?? null,

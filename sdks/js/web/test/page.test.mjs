@@ -212,6 +212,12 @@ test('cookieStorage is shared by the subdomains of a site', async () => {
   assert.equal(sent().length, 1);
 });
 
+test('a start and an identify with null reject nothing', async () => {
+  await open('/module');
+  assert.equal(await page.evaluate(() => sdk.start(null)), false);
+  assert.equal(await page.evaluate(() => sdk.identify('user-1', null)), false);
+});
+
 test('the module can be imported where there is no window, and start is then false', async () => {
   const sdk = await import('../dist/index.js');
   assert.equal(await sdk.start({ apiKey: 'pk_live_test', apiBaseUrl: server.url }), false);
