@@ -25,16 +25,19 @@ export function cookieStorage({ domain }: CookieOptions = {}): SyncStorage {
     const secure = location.protocol === 'https:' ? ';secure' : '';
     document.cookie = `${key}=${value}${attributes}${domain ? `;domain=${domain}` : ''}${secure}`;
   };
-  return {
+  const storage: SyncStorage = {
     get: (key) => {
       const cookie = document.cookie.split('; ').find((pair) => pair.startsWith(`${key}=`));
       return cookie === undefined ? null : decodeURIComponent(cookie.slice(key.length + 1));
     },
     set: (key, value) => {
       write(key, encodeURIComponent(value), YEAR_SECONDS);
+      // The browser ignores a cookie of another domain, or one that is too long, without a word.
+      if (storage.get(key) !== value) throw new Error('The cookie was refused.');
     },
     remove: (key) => {
       write(key, '', 0);
     },
   };
+  return storage;
 }

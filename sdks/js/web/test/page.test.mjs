@@ -218,6 +218,24 @@ test('a start and an identify with null reject nothing', async () => {
   assert.equal(await page.evaluate(() => sdk.identify('user-1', null)), false);
 });
 
+test('cookieStorage works from memory on a domain that the browser refuses', async () => {
+  server.load([
+    { path: 'install', answer: 'won' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  await open('/module');
+  await page.evaluate(
+    (given) => sdk.start({ ...given, storage: sdk.cookieStorage({ domain: 'other.test' }) }),
+    options(),
+  );
+  assert.equal(await page.evaluate(() => sdk.applyCode('SPRING')), true);
+  assert.equal(await affiliate(), 'aff_1');
+  assert.equal(await page.evaluate(() => sdk.identify('user-1')), true);
+  const [[, install], [, identify]] = sent();
+  assert.equal(identify.deviceId, install.deviceId);
+  assert.equal(await page.evaluate(() => document.cookie), '');
+});
+
 test('the module can be imported where there is no window, and start is then false', async () => {
   const sdk = await import('../dist/index.js');
   assert.equal(await sdk.start({ apiKey: 'pk_live_test', apiBaseUrl: server.url }), false);
