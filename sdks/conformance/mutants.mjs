@@ -155,6 +155,13 @@ const MUTANTS = [
     '    if (!user && !touch) {\n      latest.isDeferredAnswered = true;\n      save(latest);\n    }\n    await saved;\n    if (inFlight',
   ],
   [6, 'the deferred match is never done', 'client.ts', 'else state.isDeferredAnswered = true;', ''],
+  [
+    6,
+    'the last day of the deferred match counts after a correction',
+    'client.ts',
+    '(state.isFirstOpenCorrected || now - state.firstOpenAt <= ONE_DAY_MS)',
+    'now - state.firstOpenAt <= ONE_DAY_MS',
+  ],
   [6, 'the deferred match has no last day', 'client.ts', 'now - state.firstOpenAt <= ONE_DAY_MS', 'true'],
   [
     6,

@@ -22,8 +22,8 @@ const PACKAGES = {
     { source: 'index.ts', file: 'index.js', options: { platform: 'node', format: 'esm', target: 'node20' } },
   ],
   web: [
-    { source: 'index.ts', file: 'index.js', options: { ...browser, format: 'esm' }, limit: 4500 },
-    { source: 'script-tag.ts', file: 'tributary.js', options: { ...browser, format: 'iife' }, limit: 4550 },
+    { source: 'index.ts', file: 'index.js', options: { ...browser, format: 'esm' }, limit: 4550 },
+    { source: 'script-tag.ts', file: 'tributary.js', options: { ...browser, format: 'iife' }, limit: 4600 },
   ],
   // CommonJS, because the jest of an app does not transform this package. Metro takes both.
   'react-native': [
@@ -36,7 +36,7 @@ const PACKAGES = {
         target: 'es2020',
         external: ['react-native', '@react-native-async-storage/async-storage'],
       },
-      limit: 4750,
+      limit: 4800,
     },
   ],
 };

@@ -217,9 +217,8 @@ export function createClient(
       }
     } catch {
       // What waits is sent with the next call or at the next start.
-    } finally {
-      isRunning = false;
     }
+    isRunning = false;
   }
 
   async function sleep(ms: number): Promise<boolean> {
@@ -249,7 +248,8 @@ export function createClient(
       !state.isDeferredAnswered &&
       state.affiliateId === null &&
       state.answered.length === 0 &&
-      now - state.firstOpenAt <= ONE_DAY_MS;
+      // A corrected first open is in the time of the service, which the device's clock does not show.
+      (state.isFirstOpenCorrected || now - state.firstOpenAt <= ONE_DAY_MS);
     if (!touch && !needsDeferred && !user) return undefined;
     const pause = state.notBefore - now;
     if (pause > 0 && pause <= ONE_DAY_MS) {

@@ -33,7 +33,7 @@ export function cookieStorage({ domain }: CookieOptions = {}): SyncStorage {
     set: (key, value) => {
       write(key, encodeURIComponent(value), YEAR_SECONDS);
       // The browser ignores a cookie of another domain, or one that is too long, without a word.
-      if (storage.get(key) !== value) throw new Error('The cookie was refused.');
+      if (storage.get(key) !== value) throw new Error('Cookie refused.');
     },
     remove: (key) => {
       write(key, '', 0);
