@@ -80,4 +80,14 @@ if [[ $quick == false ]]; then
   echo "--- mutants"
   node conformance/mutants.mjs
 fi
-echo "Tested: ${names[*]-none}. Left out: ${left_out[*]-none}."
+# Names what was checked: not every name stands for tests that ran.
+checked=()
+for name in ${names[@]+"${names[@]}"}; do
+  case $name in
+    flutter) checked+=("flutter (Dart files parsed, not run)") ;;
+    nextjs) if [[ $quick == true ]]; then checked+=("nextjs (packages installed, no test ran)"); else checked+=("nextjs (end to end)"); fi ;;
+    *) if [[ $quick == true ]]; then checked+=("$name"); else checked+=("$name (also end to end)"); fi ;;
+  esac
+done
+printf -v list '%s, ' "${checked[@]-none}"
+echo "Tested: ${list%, }. Left out: ${left_out[*]-none}."
