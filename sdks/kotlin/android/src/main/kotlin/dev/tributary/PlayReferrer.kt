@@ -5,9 +5,12 @@ import android.content.Context
 import android.content.Intent
 import android.content.ServiceConnection
 import android.os.Bundle
+import android.os.Handler
 import android.os.IBinder
+import android.os.Looper
 import android.os.Parcel
 import java.io.File
+import java.util.concurrent.atomic.AtomicBoolean
 
 /**
  * Asks Google Play once how the app was installed, by the documented service that Google's own library uses. A marker file
@@ -24,32 +27,49 @@ internal class PlayReferrer(private val context: Context) : ReferrerSource {
         if (isAnswered) runCatching { marker.createNewFile() }
     }
 
-    override fun read(onResult: (Referral?) -> Unit) {
-        val connection = object : ServiceConnection {
-            override fun onServiceConnected(name: ComponentName?, service: IBinder) {
-                val thread = Thread {
-                    val referrer = runCatching { query(service) }
-                    isAnswered = referrer.isSuccess
-                    unbind(this)
-                    onResult(referrer.getOrNull()?.let(Referral::fromQuery))
-                }
-                thread.isDaemon = true
-                thread.start()
-            }
+    override fun read(onResult: (Referral?) -> Unit) = Connection(onResult).open()
 
-            override fun onServiceDisconnected(name: ComponentName?) = Unit
+    private inner class Connection(private val onResult: (Referral?) -> Unit) : ServiceConnection {
+        private val main = Handler(Looper.getMainLooper())
+        private val isClosed = AtomicBoolean()
+        private val timeout = Runnable { close() }
+
+        fun open() {
+            val intent = Intent("com.google.android.finsky.BIND_GET_INSTALL_REFERRER_SERVICE").setComponent(
+                ComponentName("com.android.vending", "com.google.android.finsky.externalreferrer.GetInstallReferrerService"),
+            )
+            main.postDelayed(timeout, TIMEOUT_MS)
+            // Without Google Play, or without its permission, there is nothing to bind to.
+            val isBound = runCatching { context.bindService(intent, this, Context.BIND_AUTO_CREATE) }.getOrDefault(false)
+            if (!isBound) end(null)
         }
-        val intent = Intent("com.google.android.finsky.BIND_GET_INSTALL_REFERRER_SERVICE")
-            .setComponent(ComponentName("com.android.vending", "com.google.android.finsky.externalreferrer.GetInstallReferrerService"))
-        // Without Google Play, or without its permission, there is nothing to bind to.
-        val isBound = runCatching { context.bindService(intent, connection, Context.BIND_AUTO_CREATE) }.getOrDefault(false)
-        if (isBound) return
-        unbind(connection)
-        onResult(null)
-    }
 
-    private fun unbind(connection: ServiceConnection) {
-        runCatching { context.unbindService(connection) }
+        override fun onServiceConnected(name: ComponentName?, service: IBinder) {
+            val thread = Thread { end(runCatching { query(service) }) }
+            thread.isDaemon = true
+            thread.start()
+        }
+
+        /** Overrides the method that `ServiceConnection` has since Android 9: the SDK is compiled with Android 5. */
+        @Suppress("unused")
+        fun onNullBinding(@Suppress("UNUSED_PARAMETER") name: ComponentName?) = end(null)
+
+        override fun onServiceDisconnected(name: ComponentName?) = Unit
+
+        /** Passes on the answer of Play, or null without one. */
+        private fun end(referrer: Result<String?>?) {
+            if (!close()) return
+            isAnswered = referrer?.isSuccess == true
+            onResult(referrer?.getOrNull()?.let(Referral::fromQuery))
+        }
+
+        /** Unbinds once, also if Play never connects. Returns whether the connection was open. */
+        private fun close(): Boolean {
+            if (!isClosed.compareAndSet(false, true)) return false
+            main.removeCallbacks(timeout)
+            runCatching { context.unbindService(this) }
+            return true
+        }
     }
 
     /** Returns the query string that the link passed to Play, or null if there is none. */
@@ -67,5 +87,10 @@ internal class PlayReferrer(private val context: Context) : ReferrerSource {
             reply.recycle()
             request.recycle()
         }
+    }
+
+    private companion object {
+        /** Longer than the client waits: a referrer that comes late is used. */
+        const val TIMEOUT_MS = 30_000L
     }
 }

@@ -1,6 +1,10 @@
 package dev.tributary
 
 import android.app.Application
+import android.content.ComponentName
+import android.content.ContextWrapper
+import android.content.Intent
+import android.content.ServiceConnection
 import com.android.installreferrer.api.InstallReferrerClient
 import com.android.installreferrer.api.InstallReferrerStateListener
 import org.junit.Assert.assertEquals
@@ -15,6 +19,7 @@ import org.robolectric.Shadows.shadowOf
 import org.robolectric.annotation.Config
 import org.robolectric.shadows.ShadowLooper
 import java.util.concurrent.LinkedBlockingQueue
+import java.util.concurrent.TimeUnit
 
 @RunWith(RobolectricTestRunner::class)
 @Config(sdk = [34])
@@ -74,6 +79,47 @@ class PlayReferrerTest {
         val source = PlayReferrer(app)
         assertNull(read(source).single())
         source.onStored()
+        assertTrue(PlayReferrer(app).isPending())
+    }
+
+    /** A Google Play that agrees to bind and then does only what the test says. */
+    private class SilentPlay(app: Application) : ContextWrapper(app) {
+        val bound = ArrayList<ServiceConnection>()
+        val unbound = ArrayList<ServiceConnection>()
+
+        override fun bindService(service: Intent, connection: ServiceConnection, flags: Int): Boolean = bound.add(connection)
+
+        override fun unbindService(connection: ServiceConnection) {
+            unbound.add(connection)
+        }
+    }
+
+    @Test
+    fun `a Google Play that never connects is unbound after thirty seconds and asked again at the next start`() {
+        val play = SilentPlay(app)
+        val source = PlayReferrer(play)
+        source.read { source.onStored() }
+        ShadowLooper.idleMainLooper(29, TimeUnit.SECONDS)
+        assertEquals(emptyList<ServiceConnection>(), play.unbound)
+        ShadowLooper.idleMainLooper(1, TimeUnit.SECONDS)
+        assertEquals(play.bound, play.unbound)
+        assertTrue(PlayReferrer(app).isPending())
+    }
+
+    @Test
+    fun `a Google Play without a service has no referral, is unbound at once and is asked again at the next start`() {
+        val play = SilentPlay(app)
+        val source = PlayReferrer(play)
+        val answers = ArrayList<Referral?>()
+        source.read {
+            answers.add(it)
+            source.onStored()
+        }
+        // The tests are compiled with Android 5 as well, and run with Android 14.
+        ServiceConnection::class.java.getMethod("onNullBinding", ComponentName::class.java).invoke(play.bound.single(), null)
+        assertEquals(listOf<Referral?>(null), answers)
+        ShadowLooper.idleMainLooper(60, TimeUnit.SECONDS)
+        assertEquals(play.bound, play.unbound)
         assertTrue(PlayReferrer(app).isPending())
     }
 
