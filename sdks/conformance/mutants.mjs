@@ -510,13 +510,6 @@ const MUTANTS = [
     "    } catch (error) {\n      throw error;\n      // The host app's",
   ],
   [
-    12,
-    'the callback may throw',
-    'client.ts',
-    '} catch (error) {\n      warn(`onAttribution',
-    '} catch (error) {\n      throw error;\n      warn(`onAttribution',
-  ],
-  [
     13,
     'reset keeps what is stored',
     'client.ts',
