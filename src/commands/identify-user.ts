@@ -2,7 +2,7 @@ import { bindUser } from '../db/bindings.ts';
 import type { AppId, AttributionId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
 import { healBinding } from './heal-binding.ts';
-import { verifySignature } from './verify-signature.ts';
+import { findSignatureProblem } from './verify-signature.ts';
 
 export interface Identification {
   readonly appId: AppId;
@@ -36,14 +36,8 @@ export async function identifyUser(
   identification: Identification,
 ): Promise<IdentificationResult> {
   const { appId, deviceId, customerUserId, identifiedAt, address, now } = identification;
-  switch (await verifySignature(deps, identification)) {
-    case 'missing':
-      return { kind: 'signature_required' };
-    case 'invalid':
-      return { kind: 'invalid_signature' };
-    case 'valid':
-    case 'unneeded':
-  }
+  const problem = await findSignatureProblem(deps, identification);
+  if (problem !== null) return { kind: problem };
   const addressHash = address === null ? null : await deps.addressHasher.hashOfClick(appId, address, now);
   const binding = await bindUser(deps.sql, { appId, deviceId, customerUserId, identifiedAt, addressHash });
   if (binding === undefined) return { kind: 'no_attribution' };

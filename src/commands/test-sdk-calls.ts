@@ -6,7 +6,7 @@ import type { Touch } from '../domain/attribution.ts';
 import type { Install, InstallResult } from './attribute-install.ts';
 import type { CommandDeps } from './deps.ts';
 import type { Identification, IdentificationResult } from './identify-user.ts';
-import { verifySignature } from './verify-signature.ts';
+import { findSignatureProblem } from './verify-signature.ts';
 
 /**
  * Attributes a device that a test key reports, by the rules for live keys. Takes no click from a live install, binds no user
@@ -61,14 +61,8 @@ export async function identifyTestUser(
   identification: Identification,
 ): Promise<IdentificationResult> {
   const { appId, customerUserId } = identification;
-  switch (await verifySignature(deps, identification)) {
-    case 'missing':
-      return { kind: 'signature_required' };
-    case 'invalid':
-      return { kind: 'invalid_signature' };
-    case 'valid':
-    case 'unneeded':
-  }
+  const problem = await findSignatureProblem(deps, identification);
+  if (problem !== null) return { kind: problem };
   const { isRecorded, isDeviceAttributed } = await recordTestUser(deps.sql, identification);
   if (!isRecorded) return { kind: 'too_many_users' };
   const found = await findTestAttributionOfUser(deps.sql, appId, customerUserId);

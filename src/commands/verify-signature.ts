@@ -13,21 +13,21 @@ export interface SignedUserId {
 }
 
 /**
- * Checks the signature of a user id, in constant time. Returns `unneeded` if the app does not verify user ids. The key of
- * the HMAC is the text of the secret.
+ * Checks the signature of a user id, in constant time. Returns what is wrong with it; null if it is valid, or if the app does
+ * not verify user ids. The key of the HMAC is the text of the secret.
  */
-export async function verifySignature(
+export async function findSignatureProblem(
   { sql, secretBox }: Pick<CommandDeps, 'sql' | 'secretBox'>,
   { appId, customerUserId, signature, now }: SignedUserId,
-): Promise<'unneeded' | 'valid' | 'missing' | 'invalid'> {
+): Promise<'signature_required' | 'invalid_signature' | null> {
   const secrets = await findVerifyingSecrets(sql, appId, now);
-  if (secrets === null) return 'unneeded';
-  if (signature === null) return 'missing';
+  if (secrets === null) return null;
+  if (signature === null) return 'signature_required';
   const sent = Buffer.from(/^[0-9a-f]{64}$/i.test(signature) ? signature : '', 'hex');
   const matches = secrets.map(({ ciphertext, encryptionKeyId }) => {
     const secret = secretBox.decrypt(ciphertext, encryptionKeyId, identitySecretContext(appId));
     const expected = createHmac('sha256', secret).update(customerUserId).digest();
     return sent.length === expected.length && timingSafeEqual(sent, expected);
   });
-  return matches.includes(true) ? 'valid' : 'invalid';
+  return matches.includes(true) ? null : 'invalid_signature';
 }
