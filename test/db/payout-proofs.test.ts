@@ -208,7 +208,7 @@ test('the command line and the verifier without the service agree about a CSV, a
     err: expect.stringContaining('only mistakes are excluded'),
   });
 
-  // Whoever owns the schema can append a payout after the kept hash.
+  // The owner of the schema can append a payout after the kept hash.
   const later = await fileOf('later.csv', laterCsv);
   expect(await offline(later, '--hash', first?.hash ?? '', payouts)).toContain(
     'NOT PROVED: the kept hash is not in the chain at place 2 or later',
@@ -246,7 +246,7 @@ test('the command line and the verifier without the service agree about a CSV, a
   const higher = await fileOf('higher.json', list.replace('"totalCents": 500', '"totalCents": 600'));
   expect(await offline(paid, higher)).toContain(`payout ${first?.payoutId} at place 1 was changed`);
 
-  // Whoever owns the schema can take its guards away, but not compute the hashes that were kept elsewhere.
+  // The owner of the schema can take its guards away, but not compute the hashes that were kept elsewhere.
   await api.sql`alter table payout_chain disable trigger user`;
   await api.sql`alter table payout_chain drop constraint chain_hash_is_right`;
   await api.sql`update payout_chain set total_cents = 600 where payout_id = ${second?.payoutId ?? ''}`;

@@ -5,11 +5,11 @@ import { AwaitedCalls } from '../../temporal/awaited-calls.ts';
 
 const NEVER_MS = 60_000;
 
-/** A request that waits until it is told to end or to fail. */
+/** A request that waits until the test ends it or makes it fail. */
 function waitingRequest(calls: AwaitedCalls) {
-  const told = new EventEmitter();
-  const request = calls.run(async () => void (await once(told, 'end')));
-  return { request, end: () => told.emit('end'), fail: (error: Error) => told.emit('error', error) };
+  const signals = new EventEmitter();
+  const request = calls.run(async () => void (await once(signals, 'end')));
+  return { request, end: () => signals.emit('end'), fail: (error: Error) => signals.emit('error', error) };
 }
 
 test('background work goes on as soon as no request waits for a workflow any more', async () => {

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs';
-import { resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import type { Command } from 'commander';
@@ -12,15 +11,13 @@ import type { Sql } from '../../db/sql.ts';
 import { errorCode } from '../../embedded/error-text.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
+import { inputPath } from '../input-path.ts';
 import { CommandFailedError } from '../output.ts';
 import { writeNewFile } from '../write-new-file.ts';
 
-/** Returns the path of a file. A relative name starts at the folder in which npm was started. */
-const pathOf = (name: string) => resolve(process.env['INIT_CWD'] ?? '.', name);
-
 /** Opens an archive, runs `work`, and closes the file. Every error of the file names it. */
 async function withArchive<T>(name: string, work: (archive: OpenArchive) => Promise<T>): Promise<T> {
-  const path = pathOf(name);
+  const path = inputPath(name);
   const file = createReadStream(path);
   const text = createGunzip();
   // The error of a failed read reaches the reader of `text`.
@@ -87,7 +84,7 @@ export function addArchiveCommands(program: Command, context: CommandContext): v
     .argument('<file>', 'the archive to write; keep it as secret as SECRETS_KEY')
     .option(...JSON_OPTION)
     .action(async (name: string, options: JsonOptions) => {
-      const path = pathOf(name);
+      const path = inputPath(name);
       await withDatabase(async (sql, { url }) => {
         const ok = await isConsistent(sql);
         const keys = await secretsKeys.read();

@@ -1,17 +1,16 @@
 import { readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { listAppIds } from '../../db/apps.ts';
 import { listChain, provePayout } from '../../db/payout-proofs.ts';
 import type { PayoutProof } from '../../db/payout-proofs.ts';
 import { errorCode } from '../../embedded/error-text.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
+import { findApp } from '../find-app.ts';
+import { inputPath } from '../input-path.ts';
 import { CommandFailedError } from '../output.ts';
 
 async function readCsv(name: string): Promise<Buffer> {
-  // A relative name starts at the folder in which npm was started.
-  const path = resolve(process.env['INIT_CWD'] ?? '.', name);
+  const path = inputPath(name);
   try {
     return await readFile(path);
   } catch (error) {
@@ -74,8 +73,7 @@ export function addPayoutsCommands(program: Command, context: CommandContext): v
     .requiredOption('--app <id>', 'the app')
     .action(async (options: { app: string }) => {
       await withDatabase(async (sql) => {
-        const appId = (await listAppIds(sql)).find((id) => id === options.app);
-        if (appId === undefined) throw new CommandFailedError(`There is no app ${options.app}.`);
+        const appId = await findApp(sql, options.app);
         const links = [];
         for await (const { payoutId, position, previousHash, hash, ...sums } of listChain(sql, appId)) {
           links.push({

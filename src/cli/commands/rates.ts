@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs';
-import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { importRates } from '../../db/rates.ts';
 import type { RatesFile } from '../../domain/exchange-rate.ts';
@@ -7,11 +6,12 @@ import { RatesFileError } from '../../rates/parse-rates.ts';
 import { MAX_RATES_BYTES, readRatesFile } from '../../rates/read-rates-file.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
+import { inputPath } from '../input-path.ts';
 import { CommandFailedError } from '../output.ts';
 
 /** Reads a file of rates. `name` is relative to the folder in which npm was started. Errors name the file. */
 async function readRates(name: string): Promise<RatesFile> {
-  const path = resolve(process.env['INIT_CWD'] ?? '.', name);
+  const path = inputPath(name);
   const chunks: Buffer[] = [];
   try {
     // One byte over the limit is enough for readRatesFile to refuse the file, however long it is.

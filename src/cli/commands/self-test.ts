@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
 import { createSecretBox } from '../../config/secret-box.ts';
-import { listAppIds } from '../../db/apps.ts';
 import { sendRequest } from '../../self-test/send-request.ts';
 import { runSelfTest } from '../../self-test/run-self-test.ts';
 import type { SelfTestReport } from '../../self-test/run-self-test.ts';
 import type { Step } from '../../self-test/steps.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
+import { findApp } from '../find-app.ts';
 import { CommandFailedError, formatTable } from '../output.ts';
 import type { TableRow } from '../output.ts';
 
@@ -53,8 +53,7 @@ export function addSelfTestCommand(program: Command, context: CommandContext): v
         throw new CommandFailedError(`The service does not respond at ${urls}. ${START_SERVICE}`);
       }
       const report = await withDatabase(async (sql) => {
-        const appId = (await listAppIds(sql)).find((id) => id === options.app);
-        if (appId === undefined) throw new CommandFailedError(`There is no app ${options.app}.`);
+        const appId = await findApp(sql, options.app);
         return await runSelfTest(
           {
             sql,

@@ -333,7 +333,7 @@ create constraint trigger payouts_sum after insert on payouts deferrable initial
   for each row execute function check_payout_sum();
 
 -- A hash chain over the payouts of an app, in the order in which their CSVs were stored. Each hash covers the one before, so
--- whoever keeps a later hash can prove that no payout before it was changed, removed or inserted (docs/payout-proofs.md).
+-- anyone who keeps a later hash can prove that no payout before it was changed, removed or inserted (docs/payout-proofs.md).
 create function payout_chain_hash(previous_hash bytea, of_app app_id, at_position integer, of_payout payout_id,
                                   total_cents cents, csv_sha256 bytea)
 returns bytea language sql immutable parallel safe as $$
