@@ -7,7 +7,7 @@ import { recordEventFacts } from '../src/db/events.ts';
 import type { NewCommission } from '../src/db/evaluations.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
-import type { BindingId, CommissionId, DeliveryId } from '../src/domain/ids.ts';
+import type { AppId, BindingId, CommissionId, DeliveryId } from '../src/domain/ids.ts';
 import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
 import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
 import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
@@ -31,7 +31,7 @@ export interface DeliveryActivityDeps {
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
   readonly observe?: DeliveryObserver | undefined;
   /** Called with new bindings; has the earlier payments of their users evaluated. */
-  readonly onBindings: (bindings: readonly BindingId[]) => void;
+  readonly onBindings: (bindings: readonly BindingId[], appId: AppId) => void;
 }
 
 /** Receives what happens to deliveries, for the metrics. `provider` is `unknown` when the row could not be read. */
@@ -144,7 +144,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
   attribute: async (deps, context) => {
     const { appId, eventId } = await context.stored();
     const { event } = await context.event();
-    if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }));
+    if (event.transfer !== null) deps.onBindings(await bindTransfers(deps.sql, appId, { eventId }), appId);
     await context.payments();
     await context.linkedPayments();
     return null;

@@ -5,7 +5,7 @@ import type { NewCommission } from '../src/db/evaluations.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
 import type { EvaluationLimits } from '../src/domain/evaluate-payment.ts';
-import type { BindingId } from '../src/domain/ids.ts';
+import type { AppId, BindingId } from '../src/domain/ids.ts';
 import { evaluateEach } from './evaluate.ts';
 import { parseId } from './parse-id.ts';
 
@@ -16,7 +16,7 @@ export interface HealingActivityDeps {
   readonly logger: Logger;
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
   /** Called with bindings that a transfer created; they have to be healed, too. */
-  readonly onBindings: (bindings: readonly BindingId[]) => void;
+  readonly onBindings: (bindings: readonly BindingId[], appId: AppId) => void;
 }
 
 const PAGE = 50;
@@ -44,7 +44,7 @@ export function createHealingActivities({
       const binding = await findBinding(sql, bindingId);
       if (binding === undefined) return null;
       if (after === null) {
-        onBindings(await bindTransfers(sql, binding.appId, { giver: binding.customerUserId }));
+        onBindings(await bindTransfers(sql, binding.appId, { giver: binding.customerUserId }), binding.appId);
       }
       const { appId, customerUserId } = binding;
       const page = await findWaitingPayments(sql, appId, customerUserId, afterPayment, PAGE);

@@ -1,5 +1,5 @@
 export interface MarkingActivityDeps {
-  /** Returns whether the Temporal namespace has the search attributes that workflows set. */
+  /** Returns whether the Temporal namespace has the search attribute that workflows set. */
   readonly canMark: () => Promise<boolean>;
 }
 

@@ -15,7 +15,7 @@ import {
 import type { ReprocessRun, ReprocessedDelivery } from '../src/db/reprocess.ts';
 import { isConnectionFailure } from '../src/db/sql.ts';
 import type { Sql } from '../src/db/sql.ts';
-import type { BindingId, DeliveryId } from '../src/domain/ids.ts';
+import type { AppId, BindingId, DeliveryId } from '../src/domain/ids.ts';
 import type { ReprocessProgress } from '../src/domain/workflow-contracts.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext } from './delivery-context.ts';
@@ -29,7 +29,7 @@ export interface ReprocessActivityDeps extends PlanDeps {
   readonly sql: Sql;
   readonly logger: Logger;
   readonly onCommissions: (commissions: readonly NewCommission[]) => void;
-  readonly onBindings: (bindings: readonly BindingId[]) => void;
+  readonly onBindings: (bindings: readonly BindingId[], appId: AppId) => void;
 }
 
 const PAGE = 20;
@@ -42,7 +42,7 @@ export interface ReprocessActivities {
 /** Applies the plan of one delivery. In a cancelled run a failure is final, where another run would retry. */
 async function apply(
   deps: ReprocessActivityDeps,
-  { id: reprocessRunId, isCancelled }: ReprocessRun,
+  { id: reprocessRunId, appId, isCancelled }: ReprocessRun,
   deliveryId: DeliveryId,
 ): Promise<void> {
   const { sql, logger, onCommissions, onBindings } = deps;
@@ -50,7 +50,7 @@ async function apply(
     const context = new DeliveryContext(sql, deliveryId);
     const { commissions, bindings } = await reprocessDelivery(sql, deps, context, reprocessRunId);
     onCommissions(commissions);
-    onBindings(bindings);
+    onBindings(bindings, appId);
     await markApplied(sql, reprocessRunId, deliveryId, null);
     logger.info({
       reprocessRunId,

@@ -303,7 +303,8 @@ function startBackground(
       onSettled: (requestId) => workflows.reportSettled(requestId),
       observe: metrics?.observeDelivery,
       onCommissions: (commissions) => workflows.startHolds(commissions),
-      onBindings: (bindings) => bindings.forEach((bindingId) => workflows.healBinding(bindingId)),
+      onBindings: (bindings, appId) =>
+        bindings.forEach((bindingId) => workflows.healBinding(bindingId, appId)),
     });
   const connection = new TemporalConnection({
     ...temporal,
@@ -324,6 +325,7 @@ function startBackground(
     shortestHoldMs: settings.shortestHoldMs,
     sendResult: (result) => sendResult(sql, result),
     isListening: () => results.isListening(),
+    known: () => connection.knownSearchAttributes,
     logger,
   });
   const results = listenToResults(settings.databaseUrl, (result) => void workflows.receiveResult(result));

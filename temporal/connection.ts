@@ -12,6 +12,7 @@ import { ServerSetUp } from './set-up.ts';
 import type { Tracing } from './tracing.ts';
 import { createWorkers } from './worker.ts';
 import type { Workers } from './worker.ts';
+import type { KnownSearchAttributes } from './workflow-starter.ts';
 
 const CONNECT_PAUSE_MS = 1_000;
 const HEALTH_PAUSE_MS = 2_000;
@@ -98,13 +99,19 @@ export class TemporalConnection {
     return this.#wasReached ? null : this.#refusal;
   }
 
-  /** Returns whether the namespace has the search attributes that workflows set. False when the server can't say. */
+  /** The search attributes that a start may have, until the server refuses one. */
+  get knownSearchAttributes(): KnownSearchAttributes {
+    const { searchAttributes } = this.#setUp;
+    return { searchAttributes, forgetSearchAttributes: () => this.#setUp.forgetSearchAttributes() };
+  }
+
+  /** Returns whether the namespace has the search attribute that workflows set. False when the server can't say. */
   async canMark(): Promise<boolean> {
     const connection = this.#connection;
     if (connection === undefined) return false;
     try {
       const missing = await connection.withDeadline(Date.now() + HEALTH_DEADLINE_MS, () =>
-        findMissingSearchAttributes(connection, this.#settings.namespace),
+        findMissingSearchAttributes(connection, this.#settings.namespace, ['DeliveryState']),
       );
       return missing.length === 0;
     } catch {

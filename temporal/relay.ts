@@ -8,7 +8,7 @@ import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
-import type { BindingId } from '../src/domain/ids.ts';
+import type { AppId, BindingId } from '../src/domain/ids.ts';
 import { BACKGROUND_CONCURRENCY } from './worker.ts';
 import type { RelayedStart, TemporalWorkflowStarter } from './workflow-starter.ts';
 
@@ -110,9 +110,9 @@ export function startRelay({
     claimSize: CLAIM,
     inFlight: RELAY_IN_FLIGHT,
   };
-  const healBacklog: Backlog<BindingId> = {
+  const healBacklog: Backlog<{ readonly id: BindingId; readonly appId: AppId }> = {
     claim: (limit) => claimBindingsToHeal(sql, overdueMs, limit),
-    run: (bindingId, signal) => workflows.runHeal(bindingId, signal),
+    run: ({ id, appId }, signal) => workflows.runHeal(id, appId, signal),
     claimSize: CLAIM,
     inFlight: HEALS_IN_FLIGHT,
   };

@@ -3,22 +3,19 @@ import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/c
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/evaluations.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../src/domain/delivery.ts';
-import type {
-  AffiliateId,
-  BindingId,
-  DeliveryId,
-  PayoutRequestId,
-  ReprocessRunId,
-} from '../src/domain/ids.ts';
+import type { AppId, BindingId, DeliveryId, PayoutRequestId, ReprocessRunId } from '../src/domain/ids.ts';
 import { MINUTE_MS } from '../src/domain/time.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
-import type { WorkflowStarter } from '../src/commands/deps.ts';
+import type { PayoutRequestKeys, WorkflowStarter } from '../src/commands/deps.ts';
 import type * as workflows from '../workflows/index.ts';
 import { AwaitedCalls } from './awaited-calls.ts';
+import { GRPC, grpcCode } from './grpc-errors.ts';
 import { HoldQueue } from './hold-queue.ts';
 import { backgroundQueue } from './names.ts';
 import { PendingResults } from './pending-results.ts';
+import { SEARCH_ATTRIBUTE_KEYS } from './search-attributes.ts';
+import type { SearchAttribute } from './search-attributes.ts';
 import type { SharedResult } from './shared-results.ts';
 
 type Workflows = typeof workflows;
@@ -76,6 +73,27 @@ const SWEEP_NOW_MS = 1_000;
 /** A worker that dies in the middle of a task is given up on after this. */
 const WORKFLOW_TASK_TIMEOUT = '3s' as const;
 
+/** What the search attributes of a workflow say when it starts. */
+type Labels = { readonly [Name in Exclude<SearchAttribute, 'DeliveryState'>]?: string };
+
+interface StartOptions {
+  readonly startDelay?: number;
+  readonly staticSummary?: string;
+  readonly labels?: Labels;
+}
+
+/** The search attributes that the namespace has. A server refuses a start with any other one. */
+export interface KnownSearchAttributes {
+  readonly searchAttributes: ReadonlySet<SearchAttribute>;
+  /** Called when the server has refused a start because of them. */
+  readonly forgetSearchAttributes: () => void;
+}
+
+const NO_SEARCH_ATTRIBUTES: KnownSearchAttributes = {
+  searchAttributes: new Set(),
+  forgetSearchAttributes: () => {},
+};
+
 export interface WorkflowStarterDeps {
   /** Null while Temporal can't be reached. */
   readonly client: () => Client | null;
@@ -89,6 +107,8 @@ export interface WorkflowStarterDeps {
   readonly sendResult?: (result: SharedResult) => void;
   /** Whether results of other processes arrive as far as is known. They are fetched early if not. */
   readonly isListening?: () => boolean;
+  /** None by default: workflows then start without search attributes. */
+  readonly known?: () => KnownSearchAttributes;
   readonly logger: Logger;
 }
 
@@ -109,8 +129,12 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   constructor(deps: WorkflowStarterDeps) {
     this.#deps = deps;
     this.#holds = new HoldQueue({
-      startHold: ({ commissionId, dueAt }) =>
-        this.#start('hold', { commissionId }, { startDelay: Math.max(0, dueAt - Date.now()) }),
+      startHold: ({ commissionId, appId, dueAt }) =>
+        this.#start(
+          'hold',
+          { commissionId },
+          { startDelay: Math.max(0, dueAt - Date.now()), labels: { AppId: appId } },
+        ),
       inBackground: (work) => this.#inBackground(work),
       logger: deps.logger,
     });
@@ -144,10 +168,10 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     }
   }
 
-  async settlePayout(affiliateId: AffiliateId, requestId: PayoutRequestId, waitMs: number): Promise<void> {
+  async settlePayout(request: PayoutRequestKeys, waitMs: number): Promise<void> {
     try {
       const start = async () => {
-        const handle = await this.#signalPayout(affiliateId, requestId);
+        const handle = await this.#signalPayout(request);
         if (handle === undefined) return null;
         return {
           fetchAfterMs: this.#fetchAfterMs,
@@ -157,10 +181,10 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
           },
         };
       };
-      await this.#awaited.run(() => this.#settledRequests.wait(requestId, { waitMs, start }));
+      await this.#awaited.run(() => this.#settledRequests.wait(request.id, { waitMs, start }));
     } catch (error) {
       this.#deps.logger.warn({
-        payoutRequestId: requestId,
+        payoutRequestId: request.id,
         err: error,
         msg: 'the payout request could not be passed to its workflow',
       });
@@ -205,10 +229,10 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   /**
    * Starts the heal of a binding and waits a moment for its end, as `runDelivery` does.
    */
-  async runHeal(bindingId: BindingId, signal?: AbortSignal): Promise<RelayedStart> {
+  async runHeal(bindingId: BindingId, appId: AppId, signal?: AbortSignal): Promise<RelayedStart> {
     let result: RelayedStart = 'refused';
     try {
-      const started = await this.#start('heal', { bindingId });
+      const started = await this.#start('heal', { bindingId }, { labels: { AppId: appId } });
       if (started === undefined) return result;
       result = started.isNew ? 'started' : 'running';
       if (started.isNew) await this.#waitForEnd(started.handle, signal);
@@ -222,8 +246,8 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     return result;
   }
 
-  healBinding(bindingId: BindingId): void {
-    this.#inBackground(this.#start('heal', { bindingId }));
+  healBinding(bindingId: BindingId, appId: AppId): void {
+    this.#inBackground(this.#start('heal', { bindingId }, { labels: { AppId: appId } }));
   }
 
   /** Evaluates the payments whose missing exchange rate has arrived. */
@@ -308,7 +332,7 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     return await this.#start(
       'delivery',
       { deliveryId },
-      { staticSummary: `${provider} ${appId} ${eventId}` },
+      { staticSummary: `${provider} ${appId} ${eventId}`, labels: { AppId: appId, Provider: provider } },
     );
   }
 
@@ -316,7 +340,7 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   async #start<Name extends StartedWorkflow>(
     name: Name,
     input: Input<Name>,
-    options: { readonly startDelay?: number; readonly staticSummary?: string } = {},
+    { labels = {}, ...options }: StartOptions = {},
   ): Promise<Started<Name> | undefined> {
     const { client, hasWorker } = this.#deps;
     const temporal = client();
@@ -324,11 +348,14 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     const started = this.#optionsOf(name, input);
     return await temporal.withDeadline(Date.now() + CALL_DEADLINE_MS, async () => {
       try {
-        const handle = await temporal.workflow.start<Workflows[Name]>(name, {
-          ...started,
-          ...options,
-          requestEagerStart: WORKFLOWS[name].eager && hasWorker,
-        } as WorkflowStartOptions<Workflows[Name]>);
+        const handle = await this.#withLabels(labels, async (attributes) =>
+          temporal.workflow.start<Workflows[Name]>(name, {
+            ...started,
+            ...options,
+            ...attributes,
+            requestEagerStart: WORKFLOWS[name].eager && hasWorker,
+          } as WorkflowStartOptions<Workflows[Name]>),
+        );
         return { handle, isNew: true, isLocal: handle.eagerlyStarted };
       } catch (error) {
         if (!(error instanceof WorkflowExecutionAlreadyStartedError)) throw error;
@@ -339,19 +366,48 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   }
 
   /** Signals the affiliate's payout workflow and starts it when none runs. Returns undefined as `#start` does. */
-  async #signalPayout(
-    affiliateId: AffiliateId,
-    requestId: PayoutRequestId,
-  ): Promise<WorkflowHandle<Workflows['payout']> | undefined> {
+  async #signalPayout({
+    id,
+    appId,
+    affiliateId,
+  }: PayoutRequestKeys): Promise<WorkflowHandle<Workflows['payout']> | undefined> {
     const temporal = this.#deps.client();
     if (temporal === null) return undefined;
     return await temporal.withDeadline(Date.now() + CALL_DEADLINE_MS, () =>
-      temporal.workflow.signalWithStart<Workflows['payout'], [string]>('payout', {
-        ...this.#optionsOf('payout', { affiliateId }),
-        signal: PAYOUT_REQUESTED,
-        signalArgs: [requestId],
-      }),
+      this.#withLabels({ AppId: appId }, async (attributes) =>
+        temporal.workflow.signalWithStart<Workflows['payout'], [string]>('payout', {
+          ...this.#optionsOf('payout', { affiliateId }),
+          ...attributes,
+          signal: PAYOUT_REQUESTED,
+          signalArgs: [id],
+        }),
+      ),
     );
+  }
+
+  /**
+   * Starts a workflow with those of its search attributes that the namespace has. When the server does not know them any
+   * more, as after a wipe, starts it without, and so all others until the next set-up.
+   */
+  async #withLabels<T>(
+    labels: Labels,
+    start: (attributes: Pick<WorkflowStartOptions, 'typedSearchAttributes'>) => Promise<T>,
+  ): Promise<T> {
+    const { searchAttributes, forgetSearchAttributes } = this.#deps.known?.() ?? NO_SEARCH_ATTRIBUTES;
+    const typedSearchAttributes = SEARCH_ATTRIBUTE_KEYS.flatMap((key) => {
+      const name = key.name as keyof Labels;
+      const value = labels[name];
+      return value === undefined || !searchAttributes.has(name) ? [] : [{ key, value }];
+    });
+    if (typedSearchAttributes.length === 0) return await start({});
+    try {
+      return await start({ typedSearchAttributes });
+    } catch (error) {
+      if (grpcCode((error as Error).cause) !== GRPC.invalidArgument) throw error;
+      const handle = await start({});
+      forgetSearchAttributes();
+      return handle;
+    }
   }
 
   /** Waits for the end of a workflow that the relay started, for as long as for an outcome. It may end later, or fail. */

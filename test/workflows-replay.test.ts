@@ -85,8 +85,8 @@ const BREAKING: readonly (readonly [what: string, workflow: string, from: string
   [
     'one more activity in a delivery that ends early',
     'delivery',
-    'fallback.markHealed(step);',
-    "if (step !== 'writeCommission') await steps.storeRaw(deliveryId);\n            fallback.markHealed(step);",
+    'fallback.markHealed(step, failure);',
+    "if (step !== 'writeCommission') await steps.storeRaw(deliveryId);\n            fallback.markHealed(step, failure);",
   ],
 ];
 

@@ -215,6 +215,7 @@ async function shutdown(): Promise<void> {
   starter.startHolds(
     Array.from({ length: count }, () => ({
       commissionId: newId('commission'),
+      appId: newId('app'),
       eventId: newId('event'),
       dueAt,
     })),

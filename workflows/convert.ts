@@ -26,6 +26,9 @@ export async function convert(before: ConvertPage = FIRST_PAGE): Promise<Convert
     next = page.next;
     evaluated += page.evaluated;
     failed += page.failed;
+    fallback.report(
+      `Payments that waited: ${evaluated} evaluated, ${failed} failed and stay for a later run.`,
+    );
     if (next === null) return { evaluated, failed };
     if (workflowInfo().continueAsNewSuggested) {
       await continueAsNew<typeof convert>({ next, evaluated, failed });

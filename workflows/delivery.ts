@@ -1,5 +1,6 @@
 import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
 import type { DeliveryActivities } from '../activities/delivery.ts';
+import { outcomeDetails } from './details.ts';
 import { Fallback } from './fallback.ts';
 import { FAST_PATH, UNTIL_DONE } from './options.ts';
 import { DELIVERY_STEPS } from '../src/domain/delivery.ts';
@@ -16,16 +17,20 @@ const steps = proxyActivities<DeliveryActivities>(UNTIL_DONE);
  */
 export async function delivery({ deliveryId }: DeliveryInput): Promise<DeliveryOutcome> {
   const fallback = new Fallback();
+  let failure: unknown;
   try {
-    return await fast.processDelivery(deliveryId);
+    const outcome = await fast.processDelivery(deliveryId);
+    fallback.report(outcomeDetails(outcome));
+    return outcome;
   } catch (error) {
-    fallback.describe('The fast path', error);
+    failure = error;
   }
   for (const step of DELIVERY_STEPS) {
-    await fallback.markStuck(step);
+    await fallback.markStuck(step, failure);
     const outcome = await steps[step](deliveryId);
     if (outcome !== null) {
-      fallback.markHealed(step);
+      fallback.markHealed(step, failure);
+      fallback.report(outcomeDetails(outcome));
       return outcome;
     }
   }

@@ -6,13 +6,15 @@ import {
 } from '@temporalio/workflow';
 import type { ActivityFailure } from '@temporalio/workflow';
 import type { MarkingActivities } from '../activities/marking.ts';
+import { healedDetails, stuckDetails } from './details.ts';
+import type { Step } from './details.ts';
 import { ONE_QUESTION } from './options.ts';
 
 const { canMark } = proxyLocalActivities<MarkingActivities>(ONE_QUESTION);
 
 function causeOf(error: unknown): string {
   const failure = error as Partial<ActivityFailure>;
-  return failure.cause?.message ?? failure.message ?? 'unknown';
+  return (failure.cause?.message ?? failure.message ?? 'unknown').replace(/\.$/, '');
 }
 
 /**
@@ -22,39 +24,42 @@ function causeOf(error: unknown): string {
  */
 export class Fallback {
   #canMark: boolean | null = null;
+  /** What failed and was healed last; empty when nothing was. */
+  #healed = '';
 
   /**
    * Runs `quick`; when it fails, marks the workflow as stuck in `step` and runs `untilDone`. Throws a failure that a retry
    * can't help, and a cancellation.
    */
-  async run<T>(step: string, quick: () => Promise<T>, untilDone: () => Promise<T>): Promise<T> {
+  async run<T>(step: Step, quick: () => Promise<T>, untilDone: () => Promise<T>): Promise<T> {
     try {
       return await quick();
     } catch (error) {
       if (isCancellation(error)) throw error;
       if ((error as Partial<ActivityFailure>).retryState === 'NON_RETRYABLE_FAILURE') throw error;
-      this.describe(step, error);
+      await this.markStuck(step, error);
+      const result = await untilDone();
+      this.markHealed(step, error);
+      return result;
     }
-    await this.markStuck(step);
-    const result = await untilDone();
-    this.markHealed(step);
-    return result;
   }
 
-  /** Says in the current details of the workflow what failed and why. */
-  describe(what: string, error: unknown): void {
-    setCurrentDetails(`${what} failed: ${causeOf(error)}. The work is retried without limit.`);
-  }
-
-  /** Marks the workflow as stuck in a step. */
-  async markStuck(step: string): Promise<void> {
+  /** Marks the workflow as stuck in a step, and says in its current details what failed first. */
+  async markStuck(step: Step, error: unknown): Promise<void> {
+    setCurrentDetails(stuckDetails(step, causeOf(error)));
     this.#canMark ??= await canMark().catch(() => false);
     if (this.#canMark) upsertSearchAttributes({ DeliveryState: [`stuck:${step}`] });
   }
 
   /** Marks the workflow as healed, after `markStuck`. */
-  markHealed(step: string): void {
+  markHealed(step: Step, error: unknown): void {
     if (this.#canMark === true) upsertSearchAttributes({ DeliveryState: ['healed'] });
-    setCurrentDetails(`Finished in step ${step}, after a failure.`);
+    this.#healed = healedDetails(step, causeOf(error));
+    setCurrentDetails(this.#healed);
+  }
+
+  /** Says in the current details what the workflow has done, and what was healed meanwhile. */
+  report(done: string): void {
+    setCurrentDetails([this.#healed, done].filter((text) => text !== '').join('\n\n'));
   }
 }

@@ -20,6 +20,7 @@ export async function heal({ bindingId, after, pages = 0 }: HealInput): Promise<
       () => untilDone.healPage(bindingId, page),
     );
     done += 1;
+    fallback.report(`Pages of the user's earlier payments that were evaluated: ${done}.`);
     if (from === null) return { pages: done };
     if (workflowInfo().continueAsNewSuggested) {
       await continueAsNew<typeof heal>({ bindingId, after: from, pages: done });

@@ -1,4 +1,4 @@
-import { proxyActivities, proxyLocalActivities } from '@temporalio/workflow';
+import { proxyActivities, proxyLocalActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
 import { FAST_PATH, UNTIL_DONE } from './options.ts';
 import type { HoldInput } from '../src/domain/workflow-contracts.ts';
@@ -11,9 +11,13 @@ const reliable = proxyActivities<LedgerActivities>(UNTIL_DONE);
  * commission's due date. The sweep matures the commissions of lost timers.
  */
 export async function hold({ commissionId }: HoldInput): Promise<'matured' | 'unchanged'> {
-  try {
-    return await fast.matureCommission(commissionId);
-  } catch {
-    return await reliable.matureCommission(commissionId);
-  }
+  const result = await fast
+    .matureCommission(commissionId)
+    .catch(async () => await reliable.matureCommission(commissionId));
+  setCurrentDetails(
+    result === 'matured'
+      ? `The commission ${commissionId} was due and is matured: the next export pays it.`
+      : `The commission ${commissionId} needed no change.`,
+  );
+  return result;
 }

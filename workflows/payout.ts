@@ -42,6 +42,9 @@ export async function payout(input: PayoutInput): Promise<{ settled: number }> {
       () => reliable.settlePayoutRequest(requestId),
     );
     settled += 1;
+    fallback.report(
+      `Requests for an export of the affiliate: ${settled} settled, ${waiting.length} waiting.`,
+    );
     if (waiting.length > 0 && workflowInfo().continueAsNewSuggested) {
       await continueAsNew<typeof payout>({ affiliateId: input.affiliateId, waiting, settled });
     }

@@ -3,7 +3,6 @@ import {
   continueAsNew,
   isCancellation,
   proxyActivities,
-  setCurrentDetails,
   workflowInfo,
 } from '@temporalio/workflow';
 import type { ReprocessActivities } from '../activities/reprocess.ts';
@@ -40,7 +39,7 @@ async function reprocessPages(input: ReprocessInput): Promise<ReprocessProgress>
       () => untilDone.reprocessPage(input.reprocessRunId),
     );
     const { seen, deliveries, changed, applied, done } = progress;
-    setCurrentDetails(
+    fallback.report(
       `${seen} of ${deliveries} deliveries reprocessed, ${changed} differ, ${applied} applied.`,
     );
     if (done) return progress;

@@ -1,4 +1,4 @@
-import { isCancellation, proxyActivities } from '@temporalio/workflow';
+import { isCancellation, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { RetentionActivities } from '../activities/retention.ts';
 import { RETENTION_KINDS } from '../src/domain/retention.ts';
 import type { RetentionPage } from '../src/domain/workflow-contracts.ts';
@@ -19,6 +19,7 @@ export async function retention(): Promise<{ removed: number }> {
       for (let page = 0; page < PAGES && after !== null; page += 1) {
         const done: RetentionPage = await removeExpired(kind, after);
         removed += done.removed;
+        setCurrentDetails(`Rows of expired data that were removed: ${removed}. The last kind was ${kind}.`);
         after = done.next;
       }
     } catch (error) {

@@ -1,4 +1,4 @@
-import { continueAsNew, proxyActivities, workflowInfo } from '@temporalio/workflow';
+import { continueAsNew, proxyActivities, setCurrentDetails, workflowInfo } from '@temporalio/workflow';
 import type { LedgerActivities } from '../activities/ledger.ts';
 import { ENDS_SOON } from './options.ts';
 
@@ -17,6 +17,7 @@ export async function sweep(sweptBefore = 0): Promise<{ matured: number }> {
   for (;;) {
     const { matured, more } = await sweepPage();
     swept += matured;
+    setCurrentDetails(`Commissions that were due and are matured: ${swept}.`);
     if (!more) return { matured: swept };
     if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof sweep>(swept);
   }

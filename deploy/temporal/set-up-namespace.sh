@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates the namespace and its search attribute on the Temporal server at TEMPORAL_ADDRESS. Safe to run again.
+# Creates the namespace and its search attributes on the Temporal server at TEMPORAL_ADDRESS. Safe to run again.
 set -eu
 
 namespace=${TEMPORAL_NAMESPACE:-default}
@@ -18,11 +18,13 @@ if ! temporal operator namespace describe --namespace "$namespace" >/dev/null 2>
   temporal operator namespace create --namespace "$namespace" --retention "${TEMPORAL_RETENTION:-7d}"
 fi
 attempts=30
-until temporal operator search-attribute create --namespace "$namespace" --name DeliveryState --type Keyword; do
-  attempts=$((attempts - 1))
-  if [ "$attempts" -eq 0 ]; then
-    echo "The search attribute DeliveryState could not be created in the namespace $namespace: see the messages above." >&2
-    exit 1
-  fi
-  sleep 1
+for name in DeliveryState AppId Provider; do
+  until temporal operator search-attribute create --namespace "$namespace" --name "$name" --type Keyword; do
+    attempts=$((attempts - 1))
+    if [ "$attempts" -eq 0 ]; then
+      echo "The search attribute $name could not be created in the namespace $namespace: see the messages above." >&2
+      exit 1
+    fi
+    sleep 1
+  done
 done

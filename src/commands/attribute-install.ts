@@ -54,7 +54,7 @@ export async function attributeInstall(
   const result = await attribute(deps, install);
   if (result.kind !== 'attributed') return result;
   for (const bindingId of await bindRememberedUsers(deps.sql, install.appId, install.deviceId)) {
-    await healBinding(deps, bindingId);
+    await healBinding(deps, bindingId, install.appId);
   }
   return result;
 }

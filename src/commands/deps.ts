@@ -2,10 +2,17 @@ import type { Logger } from 'pino';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { Sql } from '../db/sql.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../domain/delivery.ts';
-import type { AffiliateId, BindingId, PayoutRequestId } from '../domain/ids.ts';
+import type { AffiliateId, AppId, BindingId, PayoutRequestId } from '../domain/ids.ts';
 import type { AddressHasher } from './address-hasher.ts';
 import type { Inbox } from './inbox.ts';
 import type { RefusalCounter } from './refusal-counter.ts';
+
+/** The ids with which the workflow of a payout request is started and found. */
+export interface PayoutRequestKeys {
+  readonly id: PayoutRequestId;
+  readonly appId: AppId;
+  readonly affiliateId: AffiliateId;
+}
 
 /** Starts workflows, which outlive the request. `temporal/workflow-starter.ts` implements it. */
 export interface WorkflowStarter {
@@ -15,9 +22,9 @@ export interface WorkflowStarter {
    */
   processDelivery(delivery: DeliveryKeys, waitMs: number): Promise<DeliveryOutcome | null>;
   /** Re-evaluates the user's earlier payments in the background. Never throws. */
-  healBinding(bindingId: BindingId): void;
+  healBinding(bindingId: BindingId, appId: AppId): void;
   /** Passes an open payout request to the affiliate's payout workflow and waits at most `waitMs`. Never throws. */
-  settlePayout(affiliateId: AffiliateId, requestId: PayoutRequestId, waitMs: number): Promise<void>;
+  settlePayout(request: PayoutRequestKeys, waitMs: number): Promise<void>;
 }
 
 /** The results of exports in the metrics. */

@@ -58,7 +58,7 @@ async function settle(
   { sql, workflows }: Pick<CommandDeps, 'sql' | 'workflows'>,
   request: PayoutRequest,
 ): Promise<PayoutRequest> {
-  await workflows.settlePayout(request.affiliateId, request.id, WAIT_MS);
+  await workflows.settlePayout(request, WAIT_MS);
   const settled = await findPayoutRequest(sql, request.id);
   if (settled?.status !== 'open') return settled ?? request;
   await closePayoutRequest(sql, request.id);

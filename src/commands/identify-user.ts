@@ -42,6 +42,6 @@ export async function identifyUser(
   const binding = await bindUser(deps.sql, { appId, deviceId, customerUserId, identifiedAt, addressHash });
   if (binding === undefined) return { kind: 'no_attribution' };
   if (binding === 'too_many_users') return { kind: 'too_many_users' };
-  if (binding.isNew) await healBinding(deps, binding.bindingId);
+  if (binding.isNew) await healBinding(deps, binding.bindingId, appId);
   return { kind: 'bound', attributionId: binding.attributionId };
 }

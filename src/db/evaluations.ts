@@ -1,6 +1,6 @@
 import { shownUsdPerUnit } from '../domain/exchange-rate.ts';
 import type { Evaluation } from '../domain/evaluate-payment.ts';
-import type { CommissionId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
+import type { AppId, CommissionId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
 import { newId } from './new-id.ts';
 import type { StoredPayment } from './payments.ts';
 import { instant } from './sql.ts';
@@ -11,6 +11,7 @@ type Fragment = ReturnType<Sql['fragment']>;
 /** A commission that was just inserted and needs a timer for its due date. */
 export interface NewCommission {
   readonly commissionId: CommissionId;
+  readonly appId: AppId;
   readonly eventId: EventId;
   readonly dueAt: number;
 }
@@ -78,7 +79,7 @@ export async function applyEvaluation(
            ${
              rows.length === 0
                ? sql.fragment`'[]'::jsonb`
-               : sql.fragment`coalesce((select jsonb_agg(jsonb_build_object('commissionId', id, 'eventId', event_id, 'dueAt', epoch_ms(due_at)))
+               : sql.fragment`coalesce((select jsonb_agg(jsonb_build_object('commissionId', id, 'appId', app_id, 'eventId', event_id, 'dueAt', epoch_ms(due_at)))
                                           from written), '[]')`
            } as commissions`;
   return row.applied ? row : null;
@@ -162,7 +163,7 @@ function insertCommissions(sql: Sql, { payment, evaluation, rows, reprocessRunId
            rows from (jsonb_to_recordset(${sql.json(rows)}) as (id text, kind text, "eventId" text, "adjustmentId" text,
              "amountCents" bigint, "baseCents" bigint, "occurredAt" bigint)) with ordinality r
      order by r.ordinality
-    returning id, event_id, due_at`;
+    returning id, app_id, event_id, due_at`;
 }
 
 /** Inserts revenue entries of the affiliate and link that the payment is attributed to. */

@@ -23,8 +23,8 @@ export async function claimBindingsToHeal(
   sql: Sql,
   olderThanMs: number,
   limit: number,
-): Promise<BindingId[]> {
-  const rows = await sql<{ id: BindingId }>`
+): Promise<{ readonly id: BindingId; readonly appId: AppId }[]> {
+  return await sql<{ id: BindingId; appId: AppId }>`
     with page as materialized (
       select id from bindings
        where healed_at is null and coalesce(relayed_at, created_at) < now() - ${olderThanMs} * interval '1 millisecond'
@@ -35,6 +35,5 @@ export async function claimBindingsToHeal(
     update bindings b set relayed_at = now()
       from page
      where b.id = page.id and b.healed_at is null
-    returning b.id`;
-  return rows.map((row) => row.id);
+    returning b.id, b.app_id`;
 }

@@ -36,7 +36,7 @@ beforeAll(async () => {
     workflows: {
       processDelivery: async ({ deliveryId }) => await delivery.processDelivery(deliveryId),
       healBinding: () => {},
-      settlePayout: async (_, requestId) => await settlePayoutRequest(api.sql, requestId, limit),
+      settlePayout: async ({ id }) => await settlePayoutRequest(api.sql, id, limit),
     },
   });
   delivery = createDeliveryActivities({

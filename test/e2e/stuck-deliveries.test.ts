@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { WorkflowHandle } from '@temporalio/client';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -30,8 +31,16 @@ async function fixCommissions(): Promise<void> {
   await runOn(service.database.url, `drop trigger test_breaks on commissions; drop function test_breaks();`);
 }
 
+/** Asks a workflow for its current details, as the UI does. */
+async function currentDetails(handle: WorkflowHandle): Promise<string> {
+  const { currentDetails: details } = await handle.query<{ currentDetails: string }>(
+    '__temporal_workflow_metadata',
+  );
+  return details;
+}
+
 describe('stuck deliveries', () => {
-  // @promise retried-step-no-duplicate, webhook-pending
+  // @promise retried-step-no-duplicate, webhook-pending, workflows-found-by-app, workflow-details-in-words
   test('a delivery whose commission step fails returns pending, shows step, attempt and cause, and heals automatically', async () => {
     const user = await founder.customer();
     await breakCommissions();
@@ -60,7 +69,16 @@ describe('stuck deliveries', () => {
       return (raw.pendingActivities?.[0]?.attempt ?? 0) >= 2;
     });
     const description = await handle.describe();
-    expect(description.searchAttributes['DeliveryState']).toEqual(['stuck:writeCommission']);
+    expect(description.searchAttributes).toMatchObject({
+      DeliveryState: ['stuck:writeCommission'],
+      AppId: [founder.app.id],
+      Provider: ['stripe'],
+    });
+    const stuck = await currentDetails(handle);
+    expect(stuck).toMatch(
+      /^\*\*Stuck: the service can't book the commission\*\* \(step `writeCommission`\)\.\n\nThe first attempts failed: the test broke this step/,
+    );
+    expect(stuck).toContain('Remove the cause; nothing has to be done in Temporal');
     const [pending] = description.raw.pendingActivities ?? [];
     expect(pending?.activityType?.name).toBe('writeCommission');
     expect(pending?.lastFailure?.message).toContain('the test broke this step');
@@ -75,6 +93,9 @@ describe('stuck deliveries', () => {
     });
     const healed = await handle.describe();
     expect(healed.searchAttributes['DeliveryState']).toEqual(['healed']);
+    expect(await currentDetails(handle)).toMatch(
+      /^\*\*Healed\.\*\* At first the service could not book the commission .*\n\nProcessed\. The commission com_\w+ was booked for the event evt_/,
+    );
     const after = await service.sql.one<{ status: string; lastError: string | null }>`
       select processing_status as status, last_error from deliveries where id = ${id}`;
     expect(after).toEqual({ status: 'processed', lastError: null });

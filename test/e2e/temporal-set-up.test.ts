@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+import { Client, Connection } from '@temporalio/client';
 import { pino } from 'pino';
 import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import type { LocalTemporal } from '../../temporal/local-server/server.ts';
@@ -54,7 +56,9 @@ describe('a Temporal server that refuses the search attribute', () => {
       {
         name: 'temporal_set_up',
         ok: false,
-        detail: expect.stringMatching(/^The namespace default lacks the search attribute DeliveryState \(/),
+        detail: expect.stringMatching(
+          /^The namespace default lacks the search attributes DeliveryState, AppId, Provider \(/,
+        ),
       },
     ]);
   });
@@ -83,5 +87,32 @@ describe('a Temporal server that refuses the search attribute', () => {
     await sleep(2_500);
     const warnings = lines.filter(({ msg }) => msg.includes('DeliveryState'));
     expect(warnings).toHaveLength(1);
+  });
+
+  // @promise workflows-found-by-app
+  test('search attributes that the namespace loses while the service runs delay no webhook, and come back', async () => {
+    const connection = await Connection.connect({ address: server.address });
+    const remove = async (...searchAttributes: string[]) =>
+      await connection.operatorService.removeSearchAttributes({ namespace: 'default', searchAttributes });
+    const client = new Client({ connection });
+    const buy = async () => {
+      const { body } = await founder.purchase(await founder.customer(), 10);
+      expect(body).toMatchObject({ commissionId: expect.stringMatching(/^com_/) });
+      const { id } = await service.sql.one<{ id: string }>`
+        select id from deliveries where event_id = ${body.eventId ?? ''}`;
+      return (await client.workflow.getHandle(`delivery:${id}`).describe()).searchAttributes;
+    };
+    const all = { AppId: [founder.app.id], Provider: ['revenuecat'] };
+    const isComplete = async () => isDeepStrictEqual(await buy(), all);
+    try {
+      await remove('Taken0', 'Taken1', 'Taken2');
+      await eventually('deliveries have search attributes', isComplete);
+      // No process knows of this before its next start.
+      await remove('AppId', 'Provider');
+      await buy();
+      await eventually('deliveries have search attributes again', isComplete);
+    } finally {
+      await connection.close();
+    }
   });
 });

@@ -24,7 +24,9 @@ test('a local Temporal server starts, receives the missing search attributes, an
     const { customAttributes } = await connection.operatorService.listSearchAttributes({
       namespace: 'default',
     });
-    expect(Object.keys(customAttributes)).toContain('DeliveryState');
+    expect(Object.keys(customAttributes)).toEqual(
+      expect.arrayContaining(['DeliveryState', 'AppId', 'Provider']),
+    );
     expect((await fetch(server.uiUrl)).status).toBe(200);
   } finally {
     await connection.close();

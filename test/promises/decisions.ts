@@ -545,6 +545,10 @@ const OPERATION: readonly PromiseSection[] = [
       'plans-at-any-size':
         'a request reads as few rows in tables that grew from nothing under its connection as in empty ones',
       'rare-retries': 'a step that has failed for an hour is retried every ten to fifteen minutes',
+      'workflows-found-by-app':
+        'workflows are found by their app and provider in Temporal; a namespace without these search attributes runs them all the same',
+      'workflow-details-in-words':
+        'the current details of a workflow say in plain words what was done, what fails and why, and what the reader has to do',
       'slow-path-without-search-attribute':
         'a delivery is retried step by step on a server that lacks the search attribute, too',
       'set-up-apart-from-liveness':

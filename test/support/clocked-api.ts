@@ -58,7 +58,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
     workflows: {
       processDelivery: ({ deliveryId }) => delivery.processDelivery(deliveryId),
       healBinding: heal,
-      settlePayout: async (_, requestId) => void (await ledger.settlePayoutRequest(requestId)),
+      settlePayout: async ({ id }) => void (await ledger.settlePayoutRequest(id)),
     },
   });
   await replaceClock(api.database);

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { ServiceError, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { pino } from 'pino';
 import { newId } from '../../src/db/new-id.ts';
@@ -15,15 +15,28 @@ interface Start {
   readonly taskQueue: string;
   readonly workflowId: string;
   readonly staticSummary?: string;
+  readonly typedSearchAttributes?: readonly {
+    readonly key: { readonly name: string };
+    readonly value: string;
+  }[];
+  readonly labels?: Readonly<Record<string, string>>;
 }
 
 /** Creates a starter whose Temporal server records every start and has each result at once. */
-function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning = false, startMs = 0 } = {}) {
+function recordingStarter(
+  deps: Partial<WorkflowStarterDeps> = {},
+  { isRunning = false, startMs = 0, refusesLabels = false } = {},
+) {
   const starts: Start[] = [];
   const fetches: string[] = [];
   const cancelled: string[] = [];
-  const start = async (name: string, { taskQueue, workflowId, staticSummary = '' }: Start) => {
-    starts.push({ name, taskQueue, workflowId, staticSummary });
+  const start = async (name: string, { taskQueue, workflowId, staticSummary = '', ...options }: Start) => {
+    const labels = Object.fromEntries(
+      (options.typedSearchAttributes ?? []).map(({ key, value }) => [key.name, value]),
+    );
+    starts.push({ name, taskQueue, workflowId, staticSummary, labels });
+    if (refusesLabels && options.typedSearchAttributes !== undefined)
+      throw new ServiceError('refused', { cause: Object.assign(new Error('no mapping'), { code: 3 }) });
     if (startMs > 0) await sleep(startMs);
     if (isRunning) throw new WorkflowExecutionAlreadyStartedError('runs already', workflowId, name);
     const result = async () => {
@@ -50,15 +63,24 @@ function recordingStarter(deps: Partial<WorkflowStarterDeps> = {}, { isRunning =
   return { starter, starts, fetches, cancelled };
 }
 
+const APP = newId('app');
+
 const newDelivery = () => ({
   deliveryId: newId('delivery'),
-  appId: newId('app'),
+  appId: APP,
   provider: 'stripe',
   eventId: newId('event'),
 });
 
+const newRequest = () => ({
+  id: newId('payoutRequest'),
+  appId: APP,
+  affiliateId: newId('affiliate'),
+});
+
 const dueIn = (ms: number) => ({
   commissionId: newId('commission'),
+  appId: APP,
   eventId: newId('event'),
   dueAt: Date.now() + ms,
 });
@@ -67,8 +89,8 @@ const dueIn = (ms: number) => ({
 test('deliveries and payouts start on the task queue of awaited work, and everything else on the background queue', async () => {
   const { starter, starts } = recordingStarter();
   await starter.processDelivery(newDelivery(), 1_000);
-  await starter.settlePayout(newId('affiliate'), newId('payoutRequest'), 1_000);
-  starter.healBinding(newId('binding'));
+  await starter.settlePayout(newRequest(), 1_000);
+  starter.healBinding(newId('binding'), APP);
   starter.startConvert();
   starter.startReprocess(newId('reprocessRun'), false);
   starter.startHolds([dueIn(60 * MINUTE_MS)]);
@@ -82,6 +104,53 @@ test('deliveries and payouts start on the task queue of awaited work, and everyt
     convert: 'q-background',
     reprocess: 'q-background',
   });
+});
+
+const ALL_KNOWN = new Set(['DeliveryState', 'AppId', 'Provider'] as const);
+
+// @promise workflows-found-by-app
+test('a delivery starts with its app and provider as search attributes; a payout, a hold and a heal with their app', async () => {
+  const known = () => ({ searchAttributes: ALL_KNOWN, forgetSearchAttributes: () => {} });
+  const { starter, starts } = recordingStarter({ known });
+  await starter.processDelivery(newDelivery(), 1_000);
+  await starter.settlePayout(newRequest(), 1_000);
+  starter.healBinding(newId('binding'), APP);
+  starter.startConvert();
+  starter.startHolds([dueIn(60 * MINUTE_MS)]);
+  await starter.drain();
+  await starter.runHeal(newId('binding'), APP);
+  expect(starts.map(({ name, labels }) => [name, labels])).toEqual([
+    ['delivery', { AppId: APP, Provider: 'stripe' }],
+    ['payout', { AppId: APP }],
+    ['heal', { AppId: APP }],
+    ['convert', {}],
+    ['hold', { AppId: APP }],
+    ['heal', { AppId: APP }],
+  ]);
+});
+
+// @promise workflows-found-by-app
+test('a workflow starts with those search attributes only that the namespace has', async () => {
+  const searchAttributes = new Set(['Provider'] as const);
+  const { starter, starts } = recordingStarter({
+    known: () => ({ searchAttributes, forgetSearchAttributes: () => {} }),
+  });
+  await starter.processDelivery(newDelivery(), 1_000);
+  await starter.settlePayout(newRequest(), 1_000);
+  expect(starts.map(({ labels }) => labels)).toEqual([{ Provider: 'stripe' }, {}]);
+});
+
+// @promise workflows-found-by-app
+test('a start that the server refuses because of a search attribute is repeated without, and later starts have none', async () => {
+  let searchAttributes: ReadonlySet<'AppId' | 'Provider' | 'DeliveryState'> = ALL_KNOWN;
+  const forgetSearchAttributes = () => {
+    searchAttributes = new Set();
+  };
+  const known = () => ({ searchAttributes, forgetSearchAttributes });
+  const { starter, starts } = recordingStarter({ known }, { refusesLabels: true });
+  expect(await starter.processDelivery(newDelivery(), 1_000)).toEqual({ status: 'duplicate' });
+  await starter.processDelivery(newDelivery(), 1_000);
+  expect(starts.map(({ labels }) => labels)).toEqual([{ AppId: APP, Provider: 'stripe' }, {}, {}]);
 });
 
 // @promise cancelled-within-seconds
@@ -148,11 +217,11 @@ test('the relay waits for the end of a heal that it starts, and a stop ends the 
   const id = newId('binding');
   const { starter, fetches } = recordingStarter();
   const stopping = new AbortController();
-  for (let n = 0; n < 20; n += 1) expect(await starter.runHeal(id, stopping.signal)).toBe('started');
+  for (let n = 0; n < 20; n += 1) expect(await starter.runHeal(id, APP, stopping.signal)).toBe('started');
   expect(fetches).toHaveLength(20);
   expect(getEventListeners(stopping.signal, 'abort')).toEqual([]);
-  expect(await recordingStarter({}, { isRunning: true }).starter.runHeal(id)).toBe('running');
-  expect(await recordingStarter({ client: () => null }).starter.runHeal(id)).toBe('refused');
+  expect(await recordingStarter({}, { isRunning: true }).starter.runHeal(id, APP)).toBe('running');
+  expect(await recordingStarter({ client: () => null }).starter.runHeal(id, APP)).toBe('refused');
 });
 
 // @promise bounded-shutdown
@@ -180,12 +249,10 @@ test('a result of another process ends a wait without a look-up in Temporal, and
     isListening: () => true,
     sendResult: (result) => void sent.push(result),
   });
-  const [delivery, requestId] = [newDelivery(), newId('payoutRequest')];
+  const [delivery, request] = [newDelivery(), newRequest()];
+  const requestId = request.id;
   const id = delivery.deliveryId;
-  const waits = [
-    starter.processDelivery(delivery, 5_000),
-    starter.settlePayout(newId('affiliate'), requestId, 5_000),
-  ];
+  const waits = [starter.processDelivery(delivery, 5_000), starter.settlePayout(request, 5_000)];
   await sleep(20);
   starter.receiveResult({ deliveryId: id, outcome: { status: 'duplicate' } });
   starter.receiveResult({ payoutRequestId: requestId });

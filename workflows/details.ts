@@ -1,0 +1,48 @@
+import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
+
+/** The steps of all workflows that can be stuck. */
+export type Step = DeliveryStep | 'settlePayoutRequest' | 'healPage' | 'convertPage' | 'reprocessPage';
+
+/** What each step does, as the end of a sentence. */
+const STEP_WORDS: Readonly<Record<Step, string>> = {
+  verify: 'check the signature of the webhook again',
+  storeRaw: 'read the stored body of the webhook',
+  normalize: 'store what the webhook reports',
+  dedupe: 'compare the event with earlier deliveries',
+  attribute: 'find the affiliate of the purchase',
+  writeCommission: 'book the commission',
+  settlePayoutRequest: 'settle a request for an export',
+  healPage: "evaluate the user's earlier payments",
+  convertPage: 'evaluate payments that waited',
+  reprocessPage: 'reprocess stored deliveries',
+};
+
+/*
+ * The current details of workflows, in plain words and Markdown. The UI asks the workflow for them, so they add nothing to
+ * its history and need no care in a replay.
+ */
+
+/** Describes a workflow whose step fails, and what its reader has to do. */
+export function stuckDetails(step: Step, cause: string): string {
+  return [
+    `**Stuck: the service can't ${STEP_WORDS[step]}** (step \`${step}\`).`,
+    `The first attempts failed: ${cause}. *Pending Activities* has the number of attempts since then and the last failure.`,
+    'The service tries again until it succeeds: at most a minute apart, and every 10 to 15 minutes after an hour of failures. ' +
+      'Remove the cause; nothing has to be done in Temporal, nothing has to be sent again, and nothing is lost.',
+  ].join('\n\n');
+}
+
+/** Describes a workflow whose step failed and then succeeded. */
+export function healedDetails(step: Step, cause: string): string {
+  return `**Healed.** At first the service could not ${STEP_WORDS[step]} (step \`${step}\`): ${cause}. A later attempt succeeded.`;
+}
+
+/** Describes how a delivery ended. */
+export function outcomeDetails(outcome: DeliveryOutcome): string {
+  if (outcome.status === 'duplicate')
+    return 'An earlier delivery of the same event was processed. This one changed nothing.';
+  const { eventId, commissionId } = outcome;
+  return commissionId === null
+    ? `Processed. No commission was booked for the event ${eventId}; \`GET /apps/:appId/events/${eventId}\` says why.`
+    : `Processed. The commission ${commissionId} was booked for the event ${eventId}.`;
+}
