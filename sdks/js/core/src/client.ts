@@ -116,14 +116,14 @@ export function createClient(
     debug('The storage failed. The state lives in memory only.');
   }
 
-  function emptyState(enabled: boolean): State {
+  function emptyState(enabled = true, isDeferredAnswered = false): State {
     const id = enabled ? (options.deviceId ?? platform.newId()) : '';
-    return newState(owner, id, platform.now(), enabled);
+    return newState(owner, id, platform.now(), enabled, isDeferredAnswered);
   }
 
   function parse(): State {
     const state = parseState(latestText, owner);
-    return state === 'opt-out' ? emptyState(false) : (state ?? emptyState(true));
+    return state?.enabled === false ? emptyState(false, state.isDeferredAnswered) : (state ?? emptyState());
   }
 
   /** Returns the state. Reads it again if another process may have changed it. */
@@ -158,14 +158,15 @@ export function createClient(
     else saved = saved.then(write).catch(giveUpStorage);
   }
 
-  function replaceState(enabled: boolean): void {
+  /** Deletes everything but the consent and whether the deferred match is done. */
+  function replaceState(enabled: boolean, isDeferredAnswered: boolean): void {
     deferredMatch = false;
     inFlight?.abort();
     inFlight = undefined;
     cancelTimers();
     failures = 0;
-    latest = emptyState(enabled);
-    store(enabled ? null : JSON.stringify(latest));
+    latest = emptyState(enabled, isDeferredAnswered);
+    store(enabled && !options.deferredMatch ? null : JSON.stringify(latest));
   }
 
   /** Returns whether the touch is new. */
@@ -434,10 +435,12 @@ export function createClient(
     refer,
     attributedAffiliateId: () => read().affiliateId,
     reset: () => {
-      if (read().enabled) replaceState(true);
+      // The next person on this device has not come from a link of this one.
+      replaceState(read().enabled, true);
     },
     setEnabled: (enabled) => {
-      if (read().enabled !== enabled) replaceState(enabled);
+      const state = read();
+      if (state.enabled !== enabled) replaceState(enabled, state.isDeferredAnswered);
     },
   };
   if (IS_SHARED) return client as OwnClient;

@@ -46,7 +46,13 @@ export const MAX_AGE_MS = 90 * DAY_MS;
 /** How long after the first open a deferred match is asked for, and how long a `Retry-After` may be. */
 export const ONE_DAY_MS = DAY_MS;
 
-export function newState(host: string, deviceId: string, now: number, enabled = true): State {
+export function newState(
+  host: string,
+  deviceId: string,
+  now: number,
+  enabled: boolean,
+  isDeferredAnswered: boolean,
+): State {
   return {
     version: 1,
     host,
@@ -57,22 +63,26 @@ export function newState(host: string, deviceId: string, now: number, enabled = 
     touches: [],
     users: [],
     answered: [],
-    isDeferredAnswered: false,
+    isDeferredAnswered,
     notBefore: 0,
   };
 }
 
-/** Returns the stored state, or undefined if there is none for this host. An opt-out counts for every host. */
-export function parseState(text: string | null, host: string): State | 'opt-out' | undefined {
+/**
+ * Returns the stored state, or undefined if there is none for this host. An opt-out counts for every host; of its state only
+ * `enabled` and `isDeferredAnswered` may be used.
+ */
+export function parseState(text: string | null, host: string): State | undefined {
   try {
     const state = JSON.parse(text ?? '') as State;
-    if (state.enabled === false) return 'opt-out';
+    if (state.enabled === false) return state;
     const { touches, users, answered } = state;
-    // What is no list throws, and so does an element without fields, or a code that is no text.
+    // What is no list throws, and so does an element without fields.
     const times = [...touches, ...users].map(({ at }) => at);
     const texts = [
-      ...touches.map(touchIdentity),
-      ...users.map(({ id }) => id),
+      state.affiliateId ?? '',
+      ...touches.flatMap(({ claimToken = '', code = '' }) => [claimToken, code]),
+      ...users.flatMap(({ id, signature = '' }) => [id, signature]),
       ...answered.map(({ touch }) => touch),
     ];
     const isWhole =

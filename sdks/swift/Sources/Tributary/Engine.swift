@@ -67,7 +67,9 @@ struct Engine: Sendable {
     private let owner: String
     private let startedAt: Int
     private var state: State
-    private var deferredMatch: Bool
+    private let deferredMatch: Bool
+    /// Whether this process may ask for the deferred match: not after a reset or an opt-out.
+    private var mayAsk = true
     private var isStorageUsable: Bool
     private var isMisconfigured = false
     private var failures = 0
@@ -86,7 +88,9 @@ struct Engine: Sendable {
         startedAt = platform.now()
         switch Stored(storedText, host: owner) {
         case .state(let stored): state = stored
-        case .optOut: state = Engine.emptyState(platform, owner, enabled: false)
+        case .optOut(let isDeferredAnswered):
+            state = Engine.emptyState(platform, owner, enabled: false)
+            state.isDeferredAnswered = isDeferredAnswered
         case .nothing: state = Engine.emptyState(platform, owner, enabled: true)
         }
     }
@@ -144,9 +148,10 @@ struct Engine: Sendable {
         case .applyCode(let referral):
             return refer(referral, isEntered: true)
         case .reset:
-            if state.enabled { replaceState(enabled: true) }
+            // The next person on this device has not come from a link of this one.
+            replaceState(enabled: state.enabled, isDeferredAnswered: true)
         case .setEnabled(let enabled):
-            if state.enabled != enabled { replaceState(enabled: enabled) }
+            if state.enabled != enabled { replaceState(enabled: enabled, isDeferredAnswered: state.isDeferredAnswered) }
         }
         return .result(true)
     }
@@ -206,14 +211,16 @@ struct Engine: Sendable {
         effects.append(.store(state.text))
     }
 
-    private mutating func replaceState(enabled: Bool) {
-        deferredMatch = false
+    /// Deletes everything but the consent and whether the deferred match is done.
+    private mutating func replaceState(enabled: Bool, isDeferredAnswered: Bool) {
+        mayAsk = false
         if case .sending = phase { effects.append(.cancelRequest) }
         phase = .idle
         cancelTimer()
         failures = 0
         state = Engine.emptyState(platform, owner, enabled: enabled)
-        effects.append(.store(enabled ? nil : state.text))
+        state.isDeferredAnswered = isDeferredAnswered
+        effects.append(.store(enabled && !deferredMatch ? nil : state.text))
     }
 
     private mutating func identify(_ userId: String, _ signature: String?) -> Awaited {
@@ -302,7 +309,8 @@ struct Engine: Sendable {
         let user = state.users.first { $0.status == .pending }
         // A state that can't be kept may not be that of a first open.
         let needsDeferred =
-            isStorageUsable && deferredMatch && !state.isDeferredAnswered && state.affiliateId == nil && state.answered.isEmpty
+            isStorageUsable && deferredMatch && mayAsk && !state.isDeferredAnswered && state.affiliateId == nil
+            && state.answered.isEmpty
             // A corrected first open is in the time of the service, which the device's clock does not show.
             && (state.isFirstOpenCorrected == true || now - state.firstOpenAt <= oneDayMs)
         if state.touches.isEmpty, !needsDeferred, user == nil { return .nothing }

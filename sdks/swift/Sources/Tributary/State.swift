@@ -104,16 +104,19 @@ struct State: Codable, Sendable {
 enum Stored {
     case state(State)
     /// An opt-out counts for every host.
-    case optOut
+    case optOut(isDeferredAnswered: Bool)
     /// Nothing, something damaged, or the state of another host.
     case nothing
 
     init(_ text: String?, host: String) {
-        struct Consent: Decodable { let enabled: Bool }
+        struct Consent: Decodable {
+            let enabled: Bool
+            let isDeferredAnswered: Bool?
+        }
         let data = Data((text ?? "").utf8)
         let decoder = JSONDecoder()
         if let consent = try? decoder.decode(Consent.self, from: data), !consent.enabled {
-            self = .optOut
+            self = .optOut(isDeferredAnswered: consent.isDeferredAnswered ?? false)
         } else if let state = try? decoder.decode(State.self, from: data), state.isWhole, state.host.isSame(as: host) {
             self = .state(state)
         } else {

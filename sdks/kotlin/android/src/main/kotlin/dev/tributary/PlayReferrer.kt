@@ -24,7 +24,11 @@ internal class PlayReferrer(private val context: Context) : ReferrerSource {
     override fun isPending(): Boolean = !marker.exists()
 
     override fun onStored() {
-        if (isAnswered) runCatching { marker.createNewFile() }
+        if (isAnswered) discard()
+    }
+
+    override fun discard() {
+        runCatching { marker.createNewFile() }
     }
 
     override fun read(onResult: (Referral?) -> Unit) = Connection(onResult).open()

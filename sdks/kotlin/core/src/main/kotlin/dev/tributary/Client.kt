@@ -10,6 +10,8 @@ internal class Settings(
     val log: Log,
     /** Called on the SDK's thread when the affiliate changes. */
     val onAffiliate: (affiliateId: String?) -> Unit,
+    /** Called on the SDK's thread when everything is deleted because another person uses the device. */
+    val onReset: () -> Unit,
 )
 
 /**
@@ -47,7 +49,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
     private var isDelayOver = false
     private var isReferrerAwaited = awaitsReferrer && state.enabled
 
-    /** False after a reset: the app store speaks of the person who installed the app. */
+    /** False after a reset or an opt-out. */
     private var isReferrerWanted = true
     private var isMisconfigured = false
     private var isHeld = false
@@ -86,7 +88,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
 
     /** Takes what the app store says about the installation. Returns whether it need not be asked again. */
     fun referrerAnswered(referral: Referral?): Boolean {
-        if (!isReferrerWanted) return true
+        if (!isReferrerWanted) return false
         if (referral != null) addTouch(referral)
         isReferrerAwaited = false
         flush()
@@ -131,19 +133,21 @@ internal class Client(private val platform: Platform, private val settings: Sett
     }
 
     fun reset() {
-        if (state.enabled) replaceState(true)
+        // The next person on this device has not come from a link of this one.
+        settings.onReset()
+        replaceState(state.enabled, true)
     }
 
     fun setEnabled(enabled: Boolean) {
-        if (state.enabled != enabled) replaceState(enabled)
+        if (state.enabled != enabled) replaceState(enabled, state.isDeferredAnswered)
     }
 
     /** What the state belongs to. A live key reports everything anew: what a test key reported never earns. */
     private val owner: String
         get() = if (settings.apiKey.startsWith("pk_test_")) "${settings.host}#test" else settings.host
 
-    private fun emptyState(enabled: Boolean) =
-        State(owner, enabled, if (enabled) platform.newId() else "", platform.now())
+    private fun emptyState(enabled: Boolean, isDeferredAnswered: Boolean = false) =
+        State(owner, enabled, if (enabled) platform.newId() else "", platform.now(), isDeferredAnswered)
 
     private fun load(): State {
         val text = try {
@@ -153,7 +157,7 @@ internal class Client(private val platform: Platform, private val settings: Sett
             log.debug { "The storage cannot be read. The state lives in memory only: $error" }
             null
         }
-        return text?.let { State.parse(it, owner) { emptyState(false) } } ?: emptyState(true)
+        return text?.let { State.parse(it, owner) { isDeferredAnswered -> emptyState(false, isDeferredAnswered) } } ?: emptyState(true)
     }
 
     private fun save() {
@@ -170,7 +174,8 @@ internal class Client(private val platform: Platform, private val settings: Sett
         }
     }
 
-    private fun replaceState(enabled: Boolean) {
+    /** Deletes everything but the consent and whether the deferred match is done. */
+    private fun replaceState(enabled: Boolean, isDeferredAnswered: Boolean) {
         deferredMatch = false
         isReferrerAwaited = false
         isReferrerWanted = false
@@ -180,8 +185,8 @@ internal class Client(private val platform: Platform, private val settings: Sett
         cancelRetry?.cancel()
         cancelRetry = null
         failures = 0
-        state = emptyState(enabled)
-        store(if (enabled) null else state.write())
+        state = emptyState(enabled, isDeferredAnswered)
+        store(if (enabled && !settings.deferredMatch) null else state.write())
         settings.onAffiliate(null)
         settle()
     }

@@ -25,13 +25,13 @@ internal class State(
     val deviceId: String,
     /** The first start of this installation, epoch ms. Changes only if the clock of the device was wrong. */
     var firstOpenAt: Long,
+    var isDeferredAnswered: Boolean = false,
 ) {
     var isFirstOpenCorrected = false
     var affiliateId: String? = null
     var touches: List<Touch> = emptyList()
     var users: List<User> = emptyList()
     var answered: List<AnsweredTouch> = emptyList()
-    var isDeferredAnswered = false
 
     /** No request before this instant (`Retry-After`), epoch ms. */
     var notBefore = 0L
@@ -87,10 +87,10 @@ internal class State(
         private const val MAX_AGE_MS = 90 * DAY_MS
 
         /** Returns the stored state, or null if it is damaged or of another host. An opt-out counts for every host. */
-        fun parse(text: String, host: String, optOut: () -> State): State? = try {
+        fun parse(text: String, host: String, optOut: (isDeferredAnswered: Boolean) -> State): State? = try {
             val fields = Json.parse(text) as Map<*, *>
             when {
-                fields["enabled"] == false -> optOut()
+                fields["enabled"] == false -> optOut(fields["isDeferredAnswered"] == true)
                 fields["version"] == VERSION && fields["host"] == host && fields["deviceId"] != "" -> read(fields, host)
                 else -> null
             }

@@ -33,8 +33,11 @@ public interface ReferrerSource {
     /** Asks the app store. Calls `onResult` at most once, on any thread. */
     public fun read(onResult: (Referral?) -> Unit)
 
-    /** Called when the result is stored, or not wanted any more. */
+    /** Called when the result is stored. */
     public fun onStored()
+
+    /** Called at a reset: the next user of the device has not come from the link of the person who installed the app. */
+    public fun discard()
 }
 
 /** Receives the result of a call, on the main thread where there is one. */

@@ -11,6 +11,9 @@ public class TributarySdk(private val platform: Platform) {
     private var isStarted = false
     private var earlyCalls: List<(Client) -> Unit> = emptyList()
 
+    /** Creates the client. */
+    private var launch = {}
+
     /** Set and used on the SDK's thread. */
     private var client: Client? = null
 
@@ -25,7 +28,8 @@ public class TributarySdk(private val platform: Platform) {
     @Synchronized
     public fun start(apiKey: String?, options: TributaryOptions, environment: Environment): Boolean {
         if (isStarted) {
-            run { client?.start(emptyList()) }
+            // There is no client if the start failed.
+            run { client?.start(emptyList()) ?: launch() }
             return true
         }
         log = Log(platform, options)
@@ -42,11 +46,13 @@ public class TributarySdk(private val platform: Platform) {
         }
         val storage = options.storage ?: environment.storage
         val deferredMatch = options.deferredMatch ?: environment.deferredMatch
-        val settings = Settings(key, host, storage, deferredMatch, log, publish(options))
-        val calls = earlyCalls
-        earlyCalls = emptyList()
+        val referrer = environment.referrer
+        val settings = Settings(key, host, storage, deferredMatch, log, publish(options)) {
+            guard { referrer?.discard() }
+        }
+        launch = { open(settings, referrer) }
         isStarted = true
-        run { launch(settings, environment.referrer, calls) }
+        run(launch)
         return true
     }
 
@@ -86,10 +92,11 @@ public class TributarySdk(private val platform: Platform) {
         if (synchronized(this) { isStarted }) run { client?.retry() }
     }
 
-    private fun launch(settings: Settings, source: ReferrerSource?, calls: List<(Client) -> Unit>) {
+    private fun open(settings: Settings, source: ReferrerSource?) {
         val referrer = source?.takeIf(::isPending)
         val started = Client(platform, settings, referrer != null)
         client = started
+        val calls = synchronized(this) { earlyCalls.also { earlyCalls = emptyList() } }
         started.start(calls)
         if (started.isEnabled) {
             referrer?.read { referral -> run { if (started.referrerAnswered(referral)) referrer.onStored() } }
@@ -134,8 +141,14 @@ public class TributarySdk(private val platform: Platform) {
             if (isStarted) {
                 run {
                     try {
-                        // There is no client if the start failed.
-                        client?.let { make(it, end) } ?: end(false)
+                        val started = client
+                        if (started != null) {
+                            make(started, end)
+                        } else {
+                            // The start failed. The next one makes the call.
+                            synchronized(this) { keep(make) }
+                            end(false)
+                        }
                     } catch (error: Exception) {
                         end(false)
                         throw error
@@ -143,11 +156,16 @@ public class TributarySdk(private val platform: Platform) {
                 }
                 return true
             }
-            val isKept = earlyCalls.size < MAX_CALLS
-            if (isKept) earlyCalls = earlyCalls + { client -> make(client) {} }
             end(false)
-            return isKept
+            return keep(make)
         }
+    }
+
+    /** Keeps a call for the start. Returns false if it is one too many. */
+    private fun keep(make: (Client, (Boolean) -> Unit) -> Unit): Boolean {
+        if (earlyCalls.size >= MAX_CALLS) return false
+        earlyCalls = earlyCalls + { client -> guard { make(client) {} } }
+        return true
     }
 
     private fun run(task: () -> Unit) {

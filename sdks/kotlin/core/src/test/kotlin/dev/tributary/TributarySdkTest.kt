@@ -157,13 +157,35 @@ class TributarySdkTest {
     }
 
     @Test
-    fun `a call after a start that failed is answered with false`() {
-        val broken = object : Platform() {
-            override fun newId(): String = error("There is no randomness.")
+    fun `a call after a start that failed is answered with false, and made by the next start`() {
+        var isBroken = true
+        val platform = object : Platform() {
+            override fun newId(): String = if (isBroken) error("There is no randomness.") else super.newId()
         }
-        val sdk = start(platform = broken)
+        val sdk = start(platform = platform)
         assertEquals(false, sdk.identified("u"))
         assertEquals(false, sdk.applied("SPRING"))
+        sdk.setEnabled(false)
+        sdk.setEnabled(true)
+        isBroken = false
+        val environment = Environment(FileStorage(File(folder.root, "state.json")))
+        assertTrue(sdk.start("pk_live_test", TributaryOptions(), environment))
+        assertTrue(sdk.applied("SUMMER"))
+        assertEquals("SUMMER", bodies.take()["affiliateCode"])
+        assertEquals("aff_1", sdk.attributedAffiliateId())
+    }
+
+    @Test
+    fun `calls of a start that failed are sent by the next start`() {
+        var isBroken = true
+        val platform = object : Platform() {
+            override fun newId(): String = if (isBroken) error("There is no randomness.") else super.newId()
+        }
+        val sdk = start(platform = platform)
+        assertEquals(false, sdk.applied("SPRING"))
+        isBroken = false
+        assertTrue(sdk.start(null, TributaryOptions(), Environment(FileStorage(File(folder.root, "state.json")))))
+        assertEquals("SPRING", bodies.poll(5, TimeUnit.SECONDS)?.get("affiliateCode"))
     }
 
     @Test
@@ -174,16 +196,21 @@ class TributarySdkTest {
             override fun read(onResult: (Referral?) -> Unit) = Unit
 
             override fun onStored() = Unit
+
+            override fun discard() = error("The storage is locked.")
         }
-        assertTrue(start(referrer = broken).applied("SPRING"))
+        val sdk = start(referrer = broken)
+        sdk.reset()
+        assertTrue(sdk.applied("SPRING"))
     }
 
     /** An app store that answers when the test says so. */
     private class FakeStore : ReferrerSource {
         val asked = CompletableFuture<(Referral?) -> Unit>()
         var stored = 0
+        var discarded = 0
 
-        override fun isPending() = stored == 0
+        override fun isPending() = stored == 0 && discarded == 0
 
         override fun read(onResult: (Referral?) -> Unit) {
             asked.complete(onResult)
@@ -191,6 +218,10 @@ class TributarySdkTest {
 
         override fun onStored() {
             stored += 1
+        }
+
+        override fun discard() {
+            discarded += 1
         }
     }
 
@@ -220,7 +251,20 @@ class TributarySdkTest {
         sdk.identified("u")
         assertEquals("u", bodies.take()["customerUserId"])
         assertTrue(bodies.isEmpty())
-        assertEquals(1, store.stored)
+        assertEquals(1, store.discarded)
+        assertEquals(0, store.stored)
+    }
+
+    @Test
+    fun `a referrer that is answered after an opt-out counts for nothing and is asked for at the next start`() {
+        val store = FakeStore()
+        val sdk = start(referrer = store)
+        val answerOfStore = store.asked.result()
+        sdk.setEnabled(false)
+        answerOfStore(Referral.fromQuery("via=spring"))
+        assertEquals(false, sdk.identified("u"))
+        assertTrue(bodies.isEmpty())
+        assertTrue(store.isPending())
     }
 
     @Test
