@@ -3,16 +3,20 @@ package dev.tributary
 import android.app.Activity
 import android.app.Application
 import android.content.Context
+import android.content.Intent
 import android.content.pm.PackageManager
 import android.net.ConnectivityManager
 import android.net.Network
 import android.net.NetworkCapabilities
 import android.net.NetworkRequest
+import android.net.Uri
 import android.os.Bundle
 import android.os.Handler
 import android.os.Looper
 import android.util.Log
 import java.io.File
+import java.util.Collections
+import java.util.WeakHashMap
 
 /** The main thread and the log of Android. */
 internal class AndroidPlatform : Platform("android") {
@@ -32,6 +36,9 @@ internal class Installation(platform: Platform) {
     val sdk = TributarySdk(platform)
     private var isObserved = false
 
+    /** The intents that were taken, or that their activity got in an earlier life. */
+    private val taken = Collections.synchronizedMap(WeakHashMap<Intent, Boolean>())
+
     fun start(context: Context, apiKey: String?, options: TributaryOptions): Boolean {
         val app = context.applicationContext ?: context
         val manifest = metaData(app)
@@ -48,6 +55,13 @@ internal class Installation(platform: Platform) {
         return true
     }
 
+    /** Returns the link of an intent, or null if the intent has none or Android delivers it again. */
+    fun takeLink(intent: Intent?): Uri? {
+        if (intent == null || taken.put(intent, true) != null) return null
+        val isFromRecentApps = intent.flags and Intent.FLAG_ACTIVITY_LAUNCHED_FROM_HISTORY != 0
+        return if (isFromRecentApps) null else intent.data
+    }
+
     private fun metaData(app: Context): Bundle? = try {
         app.packageManager.getApplicationInfo(app.packageName, PackageManager.GET_META_DATA).metaData
     } catch (_: PackageManager.NameNotFoundException) {
@@ -56,7 +70,8 @@ internal class Installation(platform: Platform) {
 
     /** Tries again when the device is connected, and when the app comes to the foreground. */
     private fun observe(app: Context) {
-        (app as? Application)?.registerActivityLifecycleCallbacks(Foreground(sdk::retry))
+        val activities = Activities(onForeground = sdk::retry, onCreatedAgain = { taken[it] = true })
+        (app as? Application)?.registerActivityLifecycleCallbacks(activities)
         val request = NetworkRequest.Builder().addCapability(NetworkCapabilities.NET_CAPABILITY_INTERNET).build()
         val onConnection = object : ConnectivityManager.NetworkCallback() {
             override fun onAvailable(network: Network) {
@@ -72,7 +87,10 @@ internal class Installation(platform: Platform) {
     }
 }
 
-private class Foreground(private val onForeground: () -> Unit) : Application.ActivityLifecycleCallbacks {
+private class Activities(
+    private val onForeground: () -> Unit,
+    private val onCreatedAgain: (Intent) -> Unit,
+) : Application.ActivityLifecycleCallbacks {
     private var started = 0
 
     override fun onActivityStarted(activity: Activity) {
@@ -84,7 +102,9 @@ private class Foreground(private val onForeground: () -> Unit) : Application.Act
         started = maxOf(0, started - 1)
     }
 
-    override fun onActivityCreated(activity: Activity, state: Bundle?) = Unit
+    override fun onActivityCreated(activity: Activity, state: Bundle?) {
+        if (state != null) activity.intent?.let(onCreatedAgain)
+    }
 
     override fun onActivityResumed(activity: Activity) = Unit
 

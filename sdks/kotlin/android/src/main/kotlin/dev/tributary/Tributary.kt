@@ -1,6 +1,7 @@
 package dev.tributary
 
 import android.content.Context
+import android.content.Intent
 import android.net.Uri
 import kotlin.coroutines.resume
 import kotlin.coroutines.suspendCoroutine
@@ -34,14 +35,28 @@ public object Tributary {
     public suspend fun awaitIdentify(userId: String, signature: String? = null): Boolean =
         await { identify(userId, signature, it) }
 
-    /** Takes the referral of an address (`claim_token`, `via`), such as the one of an intent. True if the service accepted it. */
+    /**
+     * Takes the referral of the link that opened an activity. Call it in `onCreate` and `onNewIntent`. An intent that Android
+     * delivers again, to an activity that it creates again or from the list of recent apps, is not taken. True if the
+     * service accepted the referral.
+     */
+    @JvmStatic
+    @JvmOverloads
+    public fun attribute(intent: Intent?, onResult: ResultCallback? = null) {
+        attribute(installation.takeLink(intent), onResult)
+    }
+
+    /** Takes the referral of an address (`claim_token`, `via`). True if the service accepted it. */
     @JvmStatic
     @JvmOverloads
     public fun attribute(url: Uri?, onResult: ResultCallback? = null) {
         sdk.attribute(url?.toString().orEmpty(), onResult)
     }
 
-    /** Takes the referral of an address (`claim_token`, `via`), such as the one of an intent. True if the service accepted it. */
+    /** Takes the referral of the link that opened an activity, once. True if the service accepted it. */
+    public suspend fun awaitAttribute(intent: Intent?): Boolean = await { attribute(intent, it) }
+
+    /** Takes the referral of an address (`claim_token`, `via`). True if the service accepted it. */
     public suspend fun awaitAttribute(url: Uri?): Boolean = await { attribute(url, it) }
 
     /** Takes a code that a user entered. True if the service knows the code. */

@@ -12,6 +12,7 @@ import android.widget.TextView
 import dev.tributary.example.ExampleActivity
 import dev.tributary.example.ExampleApplication
 import org.junit.After
+import org.junit.Assert.assertFalse
 import org.junit.Assert.assertTrue
 import org.junit.Test
 import org.junit.runner.RunWith
@@ -33,8 +34,7 @@ class ExampleTest {
 
     private fun views(group: ViewGroup): List<View> = (0 until group.childCount).map(group::getChildAt)
 
-    @Test
-    fun `the example shows the affiliate of a link, and reports a sign-up`() {
+    private fun launch() {
         FakePlay.install(app, null)
         Tributary.installation = Installation(AndroidPlatform())
         shadowOf(app.packageManager).getInternalMutablePackageInfo(app.packageName).applicationInfo?.metaData = Bundle().apply {
@@ -42,8 +42,62 @@ class ExampleTest {
             putString("dev.tributary.API_BASE_URL", service.url)
         }
         app.onCreate()
-        val link = Intent(Intent.ACTION_VIEW, Uri.parse("tributary-example://open?via=spring-video"))
-        val activity = Robolectric.buildActivity(ExampleActivity::class.java, link).setup().get()
+    }
+
+    private fun link() = Intent(Intent.ACTION_VIEW, Uri.parse("tributary-example://open?via=spring-video"))
+
+    private fun textOf(activity: ExampleActivity): TextView =
+        views(views(activity.findViewById(android.R.id.content) as ViewGroup).single() as ViewGroup).last() as TextView
+
+    private fun awaitAttribution(activity: ExampleActivity) =
+        awaitOnMainThread("The affiliate") { textOf(activity).text.toString() == "Link: true\nAffiliate: aff_1" }
+
+    private fun reset() {
+        Tributary.reset()
+        service.bodies.clear()
+    }
+
+    /** Identifies the next person, and returns whether a link was sent since the reset. */
+    private fun nextPersonHasLink(): Boolean {
+        var isAnswered = false
+        Tributary.identify("next-person") { isAnswered = true }
+        awaitOnMainThread("The answer") { isAnswered }
+        return "spring-video" in service.bodies.joinToString()
+    }
+
+    @Test
+    fun `an activity that is created again after a reset does not send the link of the person before`() {
+        launch()
+        val controller = Robolectric.buildActivity(ExampleActivity::class.java, link()).setup()
+        awaitAttribution(controller.get())
+        reset()
+        controller.recreate()
+        assertFalse(nextPersonHasLink())
+    }
+
+    @Test
+    fun `an activity that is opened from the recent apps after a reset does not send the link of the person before`() {
+        launch()
+        awaitAttribution(Robolectric.buildActivity(ExampleActivity::class.java, link()).setup().get())
+        reset()
+        val again = link().addFlags(Intent.FLAG_ACTIVITY_LAUNCHED_FROM_HISTORY)
+        Robolectric.buildActivity(ExampleActivity::class.java, again).setup()
+        assertFalse(nextPersonHasLink())
+    }
+
+    @Test
+    fun `an activity that is open sends a second link`() {
+        launch()
+        val controller = Robolectric.buildActivity(ExampleActivity::class.java, link()).setup()
+        awaitAttribution(controller.get())
+        controller.newIntent(Intent(Intent.ACTION_VIEW, Uri.parse("tributary-example://open?via=summer")))
+        awaitOnMainThread("The second link") { "\"affiliateCode\":\"summer\"" in service.bodies.joinToString() }
+    }
+
+    @Test
+    fun `the example shows the affiliate of a link, and reports a sign-up`() {
+        launch()
+        val activity = Robolectric.buildActivity(ExampleActivity::class.java, link()).setup().get()
         val views = views(views(activity.findViewById(android.R.id.content) as ViewGroup).single() as ViewGroup)
         val text = views.last() as TextView
         awaitOnMainThread("The affiliate") { text.text.toString() == "Link: true\nAffiliate: aff_1" }

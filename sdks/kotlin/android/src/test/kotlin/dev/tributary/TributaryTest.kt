@@ -1,6 +1,8 @@
 package dev.tributary
 
+import android.app.Activity
 import android.app.Application
+import android.content.Intent
 import android.net.Uri
 import android.os.Bundle
 import android.os.Looper
@@ -13,6 +15,7 @@ import org.junit.Assert.assertTrue
 import org.junit.Before
 import org.junit.Test
 import org.junit.runner.RunWith
+import org.robolectric.Robolectric
 import org.robolectric.RobolectricTestRunner
 import org.robolectric.RuntimeEnvironment
 import org.robolectric.Shadows.shadowOf
@@ -100,10 +103,46 @@ class TributaryTest {
     fun `an intent without an address is no referral`() {
         start()
         var result: Boolean? = null
-        Tributary.attribute(null) { result = it }
+        Tributary.attribute(null as Uri?) { result = it }
         awaitOnMainThread("The result of attribute") { result != null }
         assertEquals(false, result)
+        Tributary.attribute(null as Intent?)
+        Tributary.attribute(Intent())
+        assertFalse(applied(""))
         assertTrue(bodies.isEmpty())
+    }
+
+    /** Waits until every call before it is made. */
+    private fun applied(code: String): Boolean {
+        var result: Boolean? = null
+        Tributary.applyCode(code) { result = it }
+        awaitOnMainThread("The result of applyCode") { result != null }
+        return result == true
+    }
+
+    @Test
+    fun `an activity that the system creates again with a new copy of its intent sends no link`() {
+        start()
+        val intent = Intent(Intent.ACTION_VIEW, Uri.parse("app://open?via=SPRING"))
+        Robolectric.buildActivity(Activity::class.java, intent).create(Bundle())
+        Tributary.attribute(intent)
+        assertFalse(applied(""))
+        assertTrue(bodies.isEmpty())
+    }
+
+    @Test
+    fun `the referrer of Google Play is not asked for after a reset, not even by the next process`() {
+        FakePlay.install(app, "via=SPRING")?.isBroken = true
+        start()
+        Tributary.reset()
+        assertTrue(identify("u"))
+        FakePlay.install(app, "via=SPRING")
+        newProcess()
+        start()
+        assertTrue(identify("v"))
+        awaitOnMainThread("The state") { "\"v\"" in File(app.noBackupFilesDir, "tributary.json").readText() }
+        assertFalse("SPRING" in bodies.joinToString())
+        assertFalse(PlayReferrer(app).isPending())
     }
 
     @Test

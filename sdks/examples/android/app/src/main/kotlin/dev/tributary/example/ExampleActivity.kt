@@ -36,7 +36,7 @@ class ExampleActivity : Activity() {
     }
 
     private fun open(intent: Intent) {
-        Tributary.attribute(intent.data) { show("Link", it) }
+        Tributary.attribute(intent) { show("Link", it) }
     }
 
     private fun button(label: String, call: (ResultCallback) -> Unit) = Button(this).apply {
