@@ -72,7 +72,8 @@ export interface TemporalServerSettings {
 
 export interface TemporalServer {
   readonly address: string;
-  readonly stop: () => Promise<void>;
+  /** Ends the server by a signal, SIGTERM by default, and waits until it has ended. */
+  readonly stop: (signal?: 'SIGTERM' | 'SIGKILL') => Promise<void>;
 }
 
 /**
@@ -108,7 +109,7 @@ export async function startTemporalServer({
     PROMETHEUS_ENDPOINT: `127.0.0.1:${await lowPort()}`,
     DYNAMIC_CONFIG_FILE_PATH: path.join(projectRoot, 'deploy/temporal/dynamic-config.yaml'),
   };
-  const log = await open(logFile, 'w');
+  const log = await open(logFile, 'a');
   const server = spawn(path.join(programFolder, 'temporal-server'), ['start'], {
     cwd: '/',
     env: environment,
@@ -118,11 +119,15 @@ export async function startTemporalServer({
   const ended = new Promise<void>((resolve) => {
     server.once('exit', () => resolve());
   });
-  const stop = async () => {
-    server.kill('SIGTERM');
-    await ended;
-    stopWatching();
-    await log.close();
+  let stopped: Promise<void> | undefined;
+  const stop = async (signal: 'SIGTERM' | 'SIGKILL' = 'SIGTERM') => {
+    stopped ??= (async () => {
+      server.kill(signal);
+      await ended;
+      stopWatching();
+      await log.close();
+    })();
+    await stopped;
   };
   try {
     await eventually(
