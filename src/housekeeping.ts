@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { startBackgroundLoop } from './lib/background-loop.ts';
 import type { BackgroundLoop } from './lib/background-loop.ts';
 import { destroyExpiredAddressKeys } from './db/address-keys.ts';
+import { deleteExpiredSessions } from './db/sessions.ts';
 import type { Sql } from './db/sql.ts';
 import { analyzeGrownTables } from './db/statistics.ts';
 
@@ -10,13 +11,15 @@ const PAUSE_MS = 60_000;
 const STATISTICS_PAUSE_MS = 5_000;
 
 /**
- * Destroys expired address keys and hashes every minute, in every process. It does not use Temporal, because they must be
- * destroyed on time also while Temporal is away. The workflow `retention` removes all other expired data.
+ * Destroys expired address keys and hashes every minute, in every process, and deletes expired sessions. It does not use
+ * Temporal, because they must be destroyed on time also while Temporal is away. The workflow `retention` removes all other expired data.
  */
 export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
   return startBackgroundLoop(
     async () => {
-      await destroyExpiredAddressKeys(sql, Date.now());
+      const now = Date.now();
+      await destroyExpiredAddressKeys(sql, now);
+      await deleteExpiredSessions(sql, now);
     },
     {
       pauseMs: PAUSE_MS,

@@ -1,6 +1,7 @@
 import { Command, CommanderError } from 'commander';
 import { addAccountsCommand } from './commands/accounts.ts';
 import { addArchiveCommands } from './commands/archive.ts';
+import { addConsoleCommand } from './commands/console.ts';
 import { addDeliveriesCommand } from './commands/deliveries.ts';
 import { addKeysCommand } from './commands/keys.ts';
 import { addLedgerCommand } from './commands/ledger.ts';
@@ -17,6 +18,7 @@ import { EXIT } from './output.ts';
 const COMMANDS = [
   addAccountsCommand,
   addKeysCommand,
+  addConsoleCommand,
   addSelfTestCommand,
   addMigrateCommand,
   addArchiveCommands,

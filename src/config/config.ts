@@ -33,6 +33,7 @@ export interface Config {
     readonly clicks: number;
     readonly identify: number;
     readonly refusals: number;
+    readonly signIn: number;
   };
   /** The most connections to the API at one time. */
   readonly maxConnections: number;
@@ -166,6 +167,7 @@ const environment = z.object({
   RATE_LIMIT_CLICKS: wholeNumber('RATE_LIMIT_CLICKS', 0, 1_000_000).default(120),
   RATE_LIMIT_IDENTIFY: wholeNumber('RATE_LIMIT_IDENTIFY', 0, 1_000_000).default(60),
   RATE_LIMIT_REFUSALS: wholeNumber('RATE_LIMIT_REFUSALS', 0, 1_000_000).default(600),
+  RATE_LIMIT_SIGN_IN: wholeNumber('RATE_LIMIT_SIGN_IN', 0, 1_000_000).default(10),
   WEBHOOKS_IN_FLIGHT: wholeNumber('WEBHOOKS_IN_FLIGHT', 0, 10_000).default(64),
   OPEN_CALLS_IN_FLIGHT: wholeNumber('OPEN_CALLS_IN_FLIGHT', 0, 10_000).default(128),
   DATABASE_CONNECTIONS: wholeNumber('DATABASE_CONNECTIONS', 4, 1_000).default(20),
@@ -237,6 +239,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       clicks: value.RATE_LIMIT_CLICKS,
       identify: value.RATE_LIMIT_IDENTIFY,
       refusals: value.RATE_LIMIT_REFUSALS,
+      signIn: value.RATE_LIMIT_SIGN_IN,
     },
     maxConnections: value.MAX_CONNECTIONS,
     drainSeconds: value.DRAIN_SECONDS,

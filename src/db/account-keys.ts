@@ -11,8 +11,14 @@ export interface AccountKey {
   readonly id: KeyId;
   readonly accountId: AccountId;
   readonly display: string;
+  /** Who uses the key. Null if it was not said. */
+  readonly label: string | null;
+  /** Whether it is the key of the account's sign-in links, which nobody has as text. */
+  readonly isConsole: boolean;
   readonly permissions: readonly Permission[];
   readonly createdAt: number;
+  /** When the key was last used, to the minute. Null before its first use. */
+  readonly lastUsedAt: number | null;
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
 }
@@ -47,37 +53,53 @@ export function makeKey(kind: KeyKind, random: Buffer = randomBytes(KEY_RANDOM_B
   return { key, display: displayKey(kind, key), sha256: keySha256(key) };
 }
 
-/** Returns the caller that a key identifies. Undefined for an unknown key, or one that is not valid at `now`. */
+/** How exactly the last use of a key or a session is known, ms. So a busy caller does not write at each request. */
+export const LAST_USE_MS = 60_000;
+
+/**
+ * Returns the caller that a key identifies, and records its use. Undefined for an unknown key, or one that is not valid at
+ * `now`.
+ */
 export async function findAccountCaller(
   sql: Sql,
   key: string,
   now: number,
 ): Promise<AccountCaller | undefined> {
   return await sql.maybe<AccountCaller>`
-    select id as key_id, account_id, permissions
-      from account_keys
-     where key_sha256 = ${keySha256(key)} and revoked_at is null
-       and (expires_at is null or expires_at > ${instant(now)})`;
+    with found as materialized (
+      select id, account_id, permissions, last_used_at from account_keys
+       where key_sha256 = ${keySha256(key)} and revoked_at is null
+         and (expires_at is null or expires_at > ${instant(now)})
+    ), used as (
+      update account_keys set last_used_at = ${instant(now)}
+       where id = (select id from found
+                    where last_used_at is null or last_used_at <= ${instant(now - LAST_USE_MS)})
+    )
+    select id as key_id, account_id, permissions from found`;
 }
+
+/** The columns of an `AccountKey`. */
+const columns = (sql: Sql) => sql.fragment`
+  id, account_id, display, label, is_console, permissions, created_at, last_used_at, expires_at, revoked_at`;
 
 /** Creates a key. Returns undefined for an unknown account. */
 export async function generateAccountKey(
   sql: Sql,
   accountId: AccountId,
   permissions: readonly Permission[],
+  label: string | null = null,
 ): Promise<NewAccountKey | undefined> {
   const id = newId('key');
   const { key, display, sha256 } = makeKey('account');
   try {
     const row = await sql.one<AccountKey>`
       with added as (
-        insert into account_keys (id, account_id, key_sha256, display, permissions)
-        values (${id}, ${accountId}, ${sha256}, ${display}, ${permissions}::text[])
+        insert into account_keys (id, account_id, key_sha256, display, label, permissions)
+        values (${id}, ${accountId}, ${sha256}, ${display}, ${label}, ${permissions}::text[])
         on conflict (id) do nothing
         returning *
       )
-      select id, account_id, display, permissions, created_at,
-             expires_at, revoked_at
+      select ${columns(sql)}
         from (select * from added union all select * from account_keys where id = ${id}) k`;
     return { ...row, key };
   } catch (error) {
@@ -100,7 +122,7 @@ export async function createAccountKey(
 /** Returns all keys of an account, oldest first. Undefined for an unknown account. */
 export async function listAccountKeys(sql: Sql, accountId: AccountId): Promise<AccountKey[] | undefined> {
   const rows = await sql<AccountKey | { readonly id: null }>`
-    select k.id, k.account_id, k.display, k.permissions, k.created_at,
+    select k.id, k.account_id, k.display, k.label, k.is_console, k.permissions, k.created_at, k.last_used_at,
            k.expires_at, k.revoked_at
       from accounts a left join account_keys k on k.account_id = a.id
      where a.id = ${accountId}
@@ -108,7 +130,17 @@ export async function listAccountKeys(sql: Sql, accountId: AccountId): Promise<A
   return rows.length === 0 ? undefined : rows.filter((row): row is AccountKey => row.id !== null);
 }
 
-/** Revokes a key at once. Returns false for an unknown key. Revoking twice changes nothing. */
+/** Returns a key of an account. Undefined for an unknown one, and for one of another account. */
+export async function findAccountKey(
+  sql: Sql,
+  accountId: AccountId,
+  id: KeyId,
+): Promise<AccountKey | undefined> {
+  return await sql.maybe<AccountKey>`
+    select ${columns(sql)} from account_keys where account_id = ${accountId} and id = ${id}`;
+}
+
+/** Revokes a key at once, and with it its sessions. Returns false for an unknown key. Revoking twice changes nothing. */
 export async function revokeAccountKey(sql: Sql, id: KeyId): Promise<boolean> {
   const row = await sql.maybe`
     update account_keys set revoked_at = coalesce(revoked_at, now()) where id = ${id} returning id`;
@@ -117,7 +149,7 @@ export async function revokeAccountKey(sql: Sql, id: KeyId): Promise<boolean> {
 
 /**
  * Creates a key with the same permissions and lets the old one expire at `previousEndsAt`, or earlier if it already
- * would. Returns undefined for an unknown key, and for one that is no longer valid.
+ * would. Returns undefined for an unknown key, for one that is no longer valid, and for the key of the sign-in links.
  */
 export async function rotateAccountKey(
   sql: Sql,
@@ -130,17 +162,16 @@ export async function rotateAccountKey(
   const row = await sql.maybe<AccountKey>`
     with ended as (
       update account_keys set expires_at = least(expires_at, ${instant(previousEndsAt)})
-       where id = ${id} and revoked_at is null and (expires_at is null or expires_at > ${instant(now)})
+       where id = ${id} and not is_console and revoked_at is null and (expires_at is null or expires_at > ${instant(now)})
          and not exists (select from account_keys where id = ${successor})
-      returning account_id, permissions
+      returning account_id, label, permissions
     ), added as (
-      insert into account_keys (id, account_id, key_sha256, display, permissions)
-      select ${successor}::text, account_id, ${sha256}::bytea, ${display}::text, permissions from ended
+      insert into account_keys (id, account_id, key_sha256, display, label, permissions)
+      select ${successor}::text, account_id, ${sha256}::bytea, ${display}::text, label, permissions from ended
       on conflict (id) do nothing
       returning *
     )
-    select id, account_id, display, permissions, created_at,
-           expires_at, revoked_at
+    select ${columns(sql)}
       from (select * from added union all select * from account_keys where id = ${successor}) k`;
   return row === undefined ? undefined : { ...row, key };
 }

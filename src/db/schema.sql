@@ -25,6 +25,7 @@ create domain provider as text collate "C" CHECK ((VALUE = ANY (ARRAY['revenueca
 create domain rate_bps as integer CHECK (((VALUE >= 0) AND (VALUE <= 10000)));
 create domain reprocess_run_id as text collate "C" CHECK ((VALUE ~ '^rpr_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain secret_id as text collate "C" CHECK ((VALUE ~ '^sec_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain session_id as text collate "C" CHECK ((VALUE ~ '^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 
 -- Types
 
@@ -41,13 +42,19 @@ create table account_keys (
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  label text,
+  last_used_at timestamp with time zone,
+  is_console boolean not null default false,
   constraint account_keys_pkey PRIMARY KEY (id),
   constraint account_keys_key_sha256_key UNIQUE (key_sha256),
+  constraint account_keys_of_account UNIQUE (account_id, id),
   constraint account_keys_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint account_keys_key_sha256_check CHECK ((length(key_sha256) = 32)),
+  constraint account_keys_label_check CHECK (((length(label) >= 1) AND (length(label) <= 200))),
   constraint account_keys_permissions_check CHECK (((permissions <@ ARRAY['read'::text, 'write'::text, 'setup'::text, 'payout'::text]) AND (cardinality(permissions) > 0)))
 );
 CREATE INDEX account_keys_by_account ON account_keys USING btree (account_id, created_at);
+CREATE UNIQUE INDEX account_keys_one_console ON account_keys USING btree (account_id) WHERE (is_console AND (revoked_at IS NULL));
 
 create table accounts (
   id account_id not null,
@@ -908,6 +915,49 @@ create table self_test_requests (
   constraint self_test_requests_body_sha256_check CHECK ((length(body_sha256) = 32))
 );
 CREATE TRIGGER self_test_requests_no_delete BEFORE DELETE OR TRUNCATE ON self_test_requests FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
+create table sessions (
+  id session_id not null,
+  token_sha256 bytea not null,
+  account_id account_id not null,
+  key_id key_id not null,
+  user_agent text,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  raised_key_id key_id,
+  raised_until timestamp with time zone,
+  constraint sessions_pkey PRIMARY KEY (id),
+  constraint sessions_token_sha256_key UNIQUE (token_sha256),
+  constraint sessions_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint sessions_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint sessions_account_id_raised_key_id_fkey FOREIGN KEY (account_id, raised_key_id) REFERENCES account_keys(account_id, id),
+  constraint sessions_check CHECK ((expires_at > created_at)),
+  constraint sessions_check1 CHECK (((raised_key_id IS NULL) = (raised_until IS NULL))),
+  constraint sessions_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint sessions_user_agent_check CHECK ((length(user_agent) <= 512))
+);
+CREATE INDEX sessions_by_account ON sessions USING btree (account_id, created_at DESC, id DESC);
+CREATE INDEX sessions_by_expiry ON sessions USING btree (expires_at);
+CREATE INDEX sessions_by_key ON sessions USING btree (key_id);
+
+create table sign_in_links (
+  token_sha256 bytea not null,
+  account_id account_id,
+  key_id key_id,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  session_id session_id,
+  constraint sign_in_links_pkey PRIMARY KEY (token_sha256),
+  constraint sign_in_links_session_id_key UNIQUE (session_id),
+  constraint sign_in_links_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint sign_in_links_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint sign_in_links_check CHECK ((expires_at > created_at)),
+  constraint sign_in_links_check1 CHECK (((account_id IS NULL) = (key_id IS NULL))),
+  constraint sign_in_links_token_sha256_check CHECK ((length(token_sha256) = 32))
+);
+CREATE INDEX sign_in_links_by_expiry ON sign_in_links USING btree (expires_at);
 
 create table test_attributions (
   id attribution_id not null,

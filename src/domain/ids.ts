@@ -14,6 +14,7 @@ export const ID_PREFIXES = {
   commission: 'com',
   payout: 'pay',
   key: 'key',
+  session: 'ses',
   /** Internal: these ids never leave the service. */
   secret: 'sec',
   payoutRequest: 'req',
@@ -40,6 +41,7 @@ export type DeliveryId = Id<'delivery'>;
 export type CommissionId = Id<'commission'>;
 export type PayoutId = Id<'payout'>;
 export type KeyId = Id<'key'>;
+export type SessionId = Id<'session'>;
 export type SecretId = Id<'secret'>;
 export type PayoutRequestId = Id<'payoutRequest'>;
 export type PaymentId = Id<'payment'>;

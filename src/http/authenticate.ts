@@ -1,5 +1,7 @@
 import { findAccountCaller } from '../db/account-keys.ts';
 import type { AccountCaller } from '../db/account-keys.ts';
+import { findSession } from '../db/sessions.ts';
+import type { Session } from '../db/sessions.ts';
 import { findSdkCaller } from '../db/sdk-keys.ts';
 import type { SdkCaller } from '../db/sdk-keys.ts';
 import { keyKind } from '../domain/keys.ts';
@@ -8,6 +10,7 @@ import type { HttpContext } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
 import { limitRate } from './rate-limits.ts';
+import { readSessionToken, refuseOtherOrigins } from './session-cookie.ts';
 
 /** The kinds of callers that have a key. */
 type CallerKind = 'account' | 'sdk';
@@ -40,22 +43,65 @@ function bearerKey(ctx: HttpContext, kind: CallerKind): string {
   return key;
 }
 
+/** A caller with an account key, or with a session that holds one. */
+export interface Caller extends AccountCaller {
+  /** Null for a caller with a key. */
+  readonly session: Session | null;
+}
+
 /**
- * Returns the account of the request's key. Throws 401 for no valid key. The rate limit applies before the key is looked
- * up, so a flood does not reach the database.
+ * Returns the account of the request's key or session. Throws 401 for neither. The rate limit applies before the key is
+ * looked up, so a flood does not reach the database.
  */
-export async function authenticateAccount(ctx: HttpContext, deps: HttpDeps): Promise<AccountCaller> {
+export async function authenticateAccount(ctx: HttpContext, deps: HttpDeps): Promise<Caller> {
+  const token = readSessionToken(ctx, deps.publicUrl);
+  if (token !== null) return await sessionCaller(ctx, deps, token);
   const key = bearerKey(ctx, 'account');
   await limitRate(ctx, deps.rateLimits, 'account', key);
   const caller = await findAccountCaller(deps.sql, key, deps.now());
   if (caller === undefined) throw unauthorized('account');
   ctx.state.accountId = caller.accountId;
-  return caller;
+  return { ...caller, session: null };
 }
 
-/** Throws 403 if the key lacks the permission. */
-export function requirePermission(caller: AccountCaller, permission: Permission): void {
-  if (caller.permissions.includes(permission)) return;
+/** Returns the caller of a request's session. Throws 401 for a caller without one, also for one with a key. */
+export async function authenticateSession(
+  ctx: HttpContext,
+  deps: HttpDeps,
+): Promise<Caller & { readonly session: Session }> {
+  const token = readSessionToken(ctx, deps.publicUrl);
+  if (token === null) throw unauthorized('account', NO_SESSION);
+  return await sessionCaller(ctx, deps, token);
+}
+
+const NO_SESSION = 'This route takes no key. Sign in to the console at /console, whose session it needs.';
+
+async function sessionCaller(
+  ctx: HttpContext,
+  deps: HttpDeps,
+  token: string,
+): Promise<Caller & { readonly session: Session }> {
+  refuseOtherOrigins(ctx, deps.publicUrl);
+  await limitRate(ctx, deps.rateLimits, 'account', token);
+  const session = await findSession(deps.sql, token, deps.now());
+  if (session === undefined)
+    throw unauthorized('account', 'The session has ended, or its key has. Sign in again.');
+  ctx.state.accountId = session.accountId;
+  const { accountId, keyId, permissions } = session;
+  return { accountId, keyId, permissions, session };
+}
+
+/**
+ * Returns the caller as it acts with a permission. Throws 403 if it lacks the permission. A session pays only after a key
+ * with `payout` was entered, and then acts with that key.
+ */
+export function requirePermission(caller: Caller, permission: Permission): Caller {
+  if (permission === 'payout' && caller.session !== null) {
+    const { raisedKeyId } = caller.session;
+    if (raisedKeyId === null) throw new ApiError('session_not_raised');
+    return { ...caller, keyId: raisedKeyId };
+  }
+  if (caller.permissions.includes(permission)) return caller;
   throw new ApiError('forbidden', {
     detail: `The key lacks the permission "${permission}". Use a key that has it.`,
   });

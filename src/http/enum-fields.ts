@@ -4,6 +4,7 @@ import { PROCESSING_STATUSES } from '../db/deliveries.ts';
 import { AFFILIATE_STATUSES, MATCH_METHODS } from '../domain/attribution.ts';
 import { COMMISSION_KINDS } from '../domain/evaluate-payment.ts';
 import { ENVIRONMENTS, EVENT_KINDS } from '../domain/events.ts';
+import { PERMISSIONS } from '../domain/keys.ts';
 import { LIKELY_CAUSES } from '../domain/likely-causes.ts';
 import { PROVIDER_NAMES } from '../providers/index.ts';
 
@@ -54,3 +55,8 @@ export const processingStatus = z
 export const provider = z
   .enum(PROVIDER_NAMES)
   .meta({ description: 'The billing provider.', examples: ['revenuecat'] });
+
+/** The permissions of a key. */
+export const permissions = z
+  .array(z.enum(PERMISSIONS))
+  .meta({ description: 'What the key may do.', examples: [['read', 'write']] });

@@ -23,6 +23,26 @@ export const ERRORS = {
     'The key lacks a permission',
     'Use a key with the permission that `detail` names. The operator creates one with `admin keys create --permissions`.',
   ],
+  cross_origin: [
+    403,
+    'The call comes from another site',
+    'Only pages of this service may use the session of a browser. A program sends a key instead: `Authorization: Bearer KEY`.',
+  ],
+  invalid_sign_in_link: [
+    401,
+    'The sign-in link is not valid',
+    'A link works once and for a short time. Create a new one with `npm run -s admin -- console`.',
+  ],
+  session_not_raised: [
+    403,
+    'The session may not pay',
+    'Send a key with the permission `payout` to `POST /session/raise`. The session may then pay for 15 minutes.',
+  ],
+  key_not_rotatable: [
+    409,
+    'The key cannot be rotated',
+    'Create a new key. A key that has ended has no successor, and nobody has the text of the key for sign-in links.',
+  ],
   signature_required: [
     401,
     'The signature of the user id is missing',

@@ -10,6 +10,7 @@ import * as enums from './enum-fields.ts';
 import { exampleId, inputId, textField } from './fields.ts';
 import { idempotencyKey } from './idempotency.ts';
 import type { Route, RouteGroup } from './route.ts';
+import { sessionCookieName } from './session-cookie.ts';
 
 export type OpenApiDocument = ReturnType<typeof createDocument>;
 
@@ -86,8 +87,12 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   const queryShape = route.query instanceof z.ZodObject ? route.query.shape : {};
   if ('cursor' in queryShape) codes.push('invalid_cursor');
   if (route.auth === 'account' || route.auth === 'sdk') codes.push('unauthorized', 'unavailable');
-  if (route.auth === 'account') codes.push('forbidden');
-  if (route.auth === 'account' && route.path.includes(':')) codes.push('not_found');
+  const takesSession = route.auth === 'account' || route.auth === 'session';
+  if (route.auth === 'session') codes.push('unauthorized', 'unavailable');
+  if (takesSession) codes.push('cross_origin');
+  if (route.permission !== null) codes.push('forbidden');
+  if (route.permission === 'payout') codes.push('session_not_raised');
+  if (takesSession && route.path.includes(':')) codes.push('not_found');
   if (route.rateLimitName !== null || route.limitsAddress) codes.push('rate_limited');
   if (route.body !== null) codes.push('payload_too_large', 'unsupported_media_type');
   if (route.storesResponses) codes.push('idempotency_key_reused', 'idempotency_key_in_use');
@@ -184,12 +189,15 @@ export function openApiPath(routePath: string): string {
 
 function permissionNote(route: Route): string {
   if (route.auth === 'account') return `Requires an account key with the permission \`${route.permission}\`.`;
+  if (route.auth === 'session')
+    return `Requires a session of the console${route.permission === null ? '' : `, whose key has the permission \`${route.permission}\``}. A key is not accepted.`;
   if (route.auth === 'provider') return "Authenticated by the provider's signature or token.";
   return route.auth === 'sdk' ? 'Requires an SDK key.' : '';
 }
 
 const SECURITY: Record<Route['auth'], (route: Route) => Record<string, string[]>[]> = {
-  account: (route) => [{ accountKey: [route.permission ?? ''] }],
+  account: (route) => [{ accountKey: [route.permission ?? ''] }, { session: [route.permission ?? ''] }],
+  session: (route) => [{ session: route.permission === null ? [] : [route.permission] }],
   sdk: () => [{ sdkKey: [] }],
   none: () => [],
   provider: () => [],
@@ -270,6 +278,13 @@ export function openApiDocument(groups: readonly RouteGroup[], publicUrl: string
         headers: Object.fromEntries(Object.entries(HEADERS).map(([name, text]) => [name, header(text)])),
         securitySchemes: {
           accountKey: { type: 'http', scheme: 'bearer', description: 'An account key, `tri_sk_live_…`.' },
+          session: {
+            type: 'apiKey',
+            in: 'cookie',
+            name: sessionCookieName(publicUrl),
+            description:
+              'A session of the console, which holds an account key. It counts only without an `Authorization` header, and only for pages of this service.',
+          },
           sdkKey: { type: 'http', scheme: 'bearer', description: "An app's SDK key, `pk_live_…`." },
         },
       },

@@ -18,6 +18,8 @@ export interface RateLimitSettings {
   readonly identify: number;
   /** Per app, provider and client address, refused webhooks. */
   readonly refusals: number;
+  /** Per client address, attempts to sign in to the console. */
+  readonly signIn: number;
 }
 
 export type RateLimitName = keyof RateLimitSettings;
@@ -29,6 +31,7 @@ export const NO_RATE_LIMITS: RateLimitSettings = {
   clicks: 0,
   identify: 0,
   refusals: 0,
+  signIn: 0,
 };
 
 const WINDOW_SECONDS = 60;

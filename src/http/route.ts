@@ -1,7 +1,7 @@
 import type * as z from 'zod';
-import type { AccountCaller } from '../db/account-keys.ts';
 import { findApp } from '../db/apps.ts';
 import type { App } from '../db/apps.ts';
+import type { Session } from '../db/sessions.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppId, Id, IdKind } from '../domain/ids.ts';
 import type { Permission, SdkKeyKind } from '../domain/keys.ts';
@@ -12,15 +12,24 @@ import type { ErrorCode } from './errors.ts';
 import { createIdGenerator } from './id-generator.ts';
 import type { IdGenerator } from './id-generator.ts';
 import { readIdempotencyKey, respondOnce } from './idempotency.ts';
-import { authenticateAccount, authenticateSdk, requirePermission } from './authenticate.ts';
+import {
+  authenticateAccount,
+  authenticateSdk,
+  authenticateSession,
+  requirePermission,
+} from './authenticate.ts';
+import type { Caller } from './authenticate.ts';
 import { readInput } from './read-input.ts';
 import { addressCaller, limitRate } from './rate-limits.ts';
 import type { RateLimitName } from './rate-limits.ts';
 import { jsonReply, sendReply } from './reply.ts';
 import type { Reply } from './reply.ts';
 
-/** How a caller authenticates. `provider`: the handler verifies the signature over the raw body. */
-export type Auth = 'account' | 'sdk' | 'none' | 'provider';
+/**
+ * How a caller authenticates. `account`: a key, or a session that holds one. `session`: a session only. `provider`: the
+ * handler verifies the signature over the raw body.
+ */
+export type Auth = 'account' | 'session' | 'sdk' | 'none' | 'provider';
 
 type Params = Readonly<Record<string, string>>;
 type Ids = Readonly<Record<string, IdKind>>;
@@ -109,7 +118,12 @@ type SdkCall<B extends z.ZodType> = PublicCall<NoIds, z.ZodUndefined, B> & {
 };
 
 type AccountCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = PublicCall<I, Q, B> & {
-  readonly caller: AccountCaller;
+  readonly caller: Caller;
+};
+
+type SessionCall<I extends Ids, B extends z.ZodType> = PublicCall<I, z.ZodUndefined, B> & {
+  readonly caller: Caller;
+  readonly session: Session;
 };
 
 type AppCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = AccountCall<I, Q, B> & {
@@ -127,7 +141,7 @@ interface CreatesIds {
 /** A route in the table of all routes: for the router, the OpenAPI document and the tests. */
 export interface Route extends Declaration {
   readonly auth: Auth;
-  /** The permission that an account key needs; null for every other kind of caller. */
+  /** The permission that an account key or a session needs; null for none, and for every other kind of caller. */
   readonly permission: Permission | null;
   readonly ids: Ids;
   readonly query: z.ZodType | null;
@@ -223,6 +237,40 @@ export function rawAppRoute<
     run: async (ctx, deps, params) => {
       const call = await checkApp(spec, ctx, deps, params);
       sendReply(ctx, { status: spec.response.status, ...(await spec.handler(call)) });
+    },
+  };
+}
+
+/**
+ * Declares a route of a console session, which no key can call. An `:accountId` in its path is that of the session: any other
+ * one is a 404.
+ */
+export function sessionRoute<
+  R extends z.ZodType,
+  const I extends Ids = NoIds,
+  B extends z.ZodType = z.ZodUndefined,
+>(
+  spec: Declaration &
+    Input<I, z.ZodUndefined, B> &
+    JsonResponse<R> & { readonly permission: Permission | null } & Handler<SessionCall<I, B>, z.input<R>> & {
+      /** A limit per client address, besides that of the session. */
+      readonly addressLimit?: RateLimitName;
+    },
+): Route {
+  const { permission, addressLimit } = spec;
+  return {
+    ...describe(spec, { auth: 'session', permission, rateLimitName: 'account', limitsAddress: false }),
+    ...describeJson(spec),
+    run: async (ctx, deps, params) => {
+      const caller = await authenticateSession(ctx, deps);
+      if (permission !== null) requirePermission(caller, permission);
+      if (addressLimit !== undefined)
+        await limitRate(ctx, deps.rateLimits, addressLimit, addressCaller(ctx.ip));
+      const call = await checkInput<I, z.ZodUndefined, B>(spec, ctx, deps, params);
+      const { accountId } = params;
+      if (accountId !== undefined && accountId !== caller.accountId) throw notFound();
+      const body = await spec.handler({ ...call, caller, session: caller.session });
+      sendReply(ctx, jsonReply(spec.response.status, body));
     },
   };
 }
@@ -407,8 +455,7 @@ async function checkAccount<I extends Ids, Q extends z.ZodType, B extends z.ZodT
   deps: HttpDeps,
   params: Params,
 ): Promise<AccountCall<I, Q, B>> {
-  const caller = await authenticateAccount(ctx, deps);
-  requirePermission(caller, spec.permission);
+  const caller = requirePermission(await authenticateAccount(ctx, deps), spec.permission);
   // A malformed key is a 400 even if the app does not exist, so it is read before the app is looked up.
   if (spec.method === 'POST') readIdempotencyKey(ctx);
   return { ...(await checkInput(spec, ctx, deps, params, ACCOUNT_BODY_BYTES)), caller };
@@ -431,7 +478,7 @@ async function checkApp<I extends Ids, Q extends z.ZodType, B extends z.ZodType>
 /** Sends the JSON that `run` returns. A POST with an `Idempotency-Key` runs once. */
 async function sendAccountJson<R extends z.ZodType>(
   { method, response: { status } }: Declaration & JsonResponse<R>,
-  { ctx, deps, caller, body, now }: Call & { readonly caller: AccountCaller; readonly body: unknown },
+  { ctx, deps, caller, body, now }: Call & { readonly caller: Caller; readonly body: unknown },
   run: (ids: CreatesIds) => Promise<z.input<R>>,
 ): Promise<void> {
   const reply = async (idGenerator: IdGenerator) => jsonReply(status, await run({ idGenerator }));

@@ -1,3 +1,4 @@
+import { accountKeyRoutes } from './resources/account-keys.ts';
 import { affiliateRoutes } from './resources/affiliates.ts';
 import { apiDocsRoutes } from './resources/api-docs.ts';
 import { appRoutes } from './resources/apps.ts';
@@ -15,6 +16,7 @@ import { payoutRoutes } from './resources/payouts.ts';
 import { redirectRoutes } from './resources/redirect.ts';
 import { sdkRoutes } from './resources/sdk.ts';
 import { selfTestRoutes } from './resources/self-test.ts';
+import { sessionRoutes } from './resources/sessions.ts';
 import { timeseriesRoutes } from './resources/timeseries.ts';
 import { webhookSettingsRoutes } from './resources/webhook-settings.ts';
 import { webhookRoutes } from './resources/webhooks.ts';
@@ -66,6 +68,11 @@ export const routeGroups: readonly RouteGroup[] = [
     routes: [...diagnosticsRoutes, ...explanationRoutes, ...ledgerCheckRoutes, ...selfTestRoutes],
   },
   { name: 'Webhooks', description: 'Purchase events from billing providers.', routes: webhookRoutes },
+  {
+    name: 'Sessions',
+    description: 'Sessions of the console, and the account keys that they hold.',
+    routes: [...sessionRoutes, ...accountKeyRoutes],
+  },
   {
     name: 'Service',
     description: 'Health of the service, and documentation of the API.',

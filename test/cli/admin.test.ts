@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { findAccountCaller } from '../../src/db/account-keys.ts';
+import { newToken, spendSignInLink } from '../../src/db/sessions.ts';
 import { connect } from '../../src/db/sql.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { tryListen } from '../../src/embedded/processes.ts';
@@ -25,6 +26,9 @@ afterAll(async () => {
 
 const admin = async (...args: string[]) => await adminOn(database.url, ...args);
 
+/** A service of this database, as the command line finds it. */
+const SERVICE = { publicUrl: 'https://api.example.test', ownUrl: 'http://127.0.0.1:1', secretsKeys: [] };
+
 async function adminOn(url: string, ...args: string[]) {
   let [out, err, opened, closed] = ['', '', 0, 0];
   const status = await runAdmin(args, {
@@ -33,7 +37,7 @@ async function adminOn(url: string, ...args: string[]) {
       return { url, ownerUrl: url, close: async () => void (closed += 1) };
     },
     secretsKeys: noSecretsKeys,
-    findService: async () => null,
+    findService: async () => SERVICE,
     stdout: (text) => void (out += text),
     stderr: (text) => void (err += text),
   });
@@ -126,6 +130,44 @@ describe('accounts and keys', () => {
     const third = await runJson<Key>('keys', 'rotate', second.id, '--grace-seconds', '0');
     expect(await caller(second.key)).toBeUndefined();
     expect(await caller(third.key)).toBeDefined();
+  });
+});
+
+describe('console', () => {
+  const tokenOf = (text: string) =>
+    /^https:\/\/api\.example\.test\/console\/#token=([\w-]{43})/.exec(text)?.[1] ?? '';
+  const spend = async (text: string) =>
+    await spendSignInLink(
+      database.sql,
+      tokenOf(text),
+      { token: newToken(), userAgent: null, now: Date.now() },
+      'New',
+    );
+
+  // @promise sign-in-link-command
+  test('console prints a link of the account that it names, and creates one for a new name', async () => {
+    const { id } = await runJson<{ id: string }>('accounts', 'create', '--name', 'By id');
+    const byId = await admin('console', '--account', id);
+    expect(await spend(byId.out)).toMatchObject({ accountId: id, accountName: 'By id' });
+    const byName = await admin('console', '--name', 'By id');
+    expect(await spend(byName.out)).toMatchObject({ accountId: id });
+    expect(await spend(byName.out)).toBeUndefined();
+    const created = await admin('console', '--name', 'Created by name');
+    expect(await spend(created.out)).toMatchObject({ accountName: 'Created by name' });
+    const { status, err } = await admin('console');
+    expect({ status, err }).toEqual({ status: 1, err: expect.stringContaining('--account') });
+  });
+
+  // @promise first-link-creates-account
+  test('console prints a link that creates the account of a new installation', async () => {
+    const empty = await createTestDatabase();
+    const { out } = await adminOn(empty.url, 'console');
+    expect(out).toMatch(/&new=1\n$/);
+    const session = { token: newToken(), userAgent: null, now: Date.now() };
+    expect(await spendSignInLink(empty.sql, tokenOf(out), session)).toMatchObject({
+      accountName: 'My company',
+    });
+    await empty.drop();
   });
 });
 

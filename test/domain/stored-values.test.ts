@@ -24,7 +24,7 @@ describe('values that callers and rows store', () => {
     [
       'prefixes of ids',
       Object.values(ID_PREFIXES),
-      'acct app aff lnk clk att evt del com pay key sec req pmt adj bnd rpr ins',
+      'acct app aff lnk clk att evt del com pay key ses sec req pmt adj bnd rpr ins',
     ],
   ])('stored values do not change: %s', (_, words, expected) => {
     expect(words).toEqual(expected.split(' '));

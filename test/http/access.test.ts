@@ -8,6 +8,7 @@ import { routes } from '../../src/http/routes.ts';
 import { newAccount, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { requestOf } from '../support/route-requests.ts';
+import { COOKIE, OWN_PAGE, signIn } from '../support/sessions.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -109,14 +110,65 @@ describe.each([['revoked'], ['expired']])('%s keys', (how) => {
 });
 
 // @promise no-account-over-api, accounts-by-command-line
-test('the API creates no accounts and no account keys, whatever the permissions of the key', async () => {
+test('a key creates no accounts and no account keys, whatever its permissions', async () => {
   const { accountId, key } = await newAccount(api);
-  for (const path of ['/accounts', `/accounts/${accountId}`, `/accounts/${accountId}/keys`]) {
-    for (const bearer of [key, app.sdkKey]) {
+  for (const bearer of [key, app.sdkKey]) {
+    for (const path of ['/accounts', `/accounts/${accountId}`]) {
       const response = await api.call('POST', path, { key: bearer, body: { name: 'x' } });
       expect(response).toMatchObject({ status: 404, body: { code: 'not_found' } });
     }
+    const body = { label: 'x', permissions: ['read'] };
+    const response = await api.call('POST', `/accounts/${accountId}/keys`, { key: bearer, body });
+    expect(response).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
   }
+});
+
+const sessionRoutes = routes
+  .filter((route) => route.auth === 'session')
+  .map((route) => [`${route.method} ${route.path}`, route] as const);
+
+describe.each(sessionRoutes)('%s', (_, route) => {
+  // @promise session-routes-take-no-key, key-401
+  test('no session, an unknown one, and an account key with all permissions are a 401', async () => {
+    const cookies = [{}, { cookie: `${COOKIE}=x` }, { cookie: `${COOKIE}=${'x'.repeat(43)}` }];
+    for (const headers of cookies) {
+      for (const key of [undefined, app.key, app.sdkKey]) {
+        const { path, body } = requestFor(route, app.appId);
+        const response = await api.call(route.method, path, {
+          body,
+          headers: { ...OWN_PAGE, ...headers },
+          ...(key === undefined ? {} : { key }),
+        });
+        expect(response).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+      }
+    }
+  });
+
+  if (route.permission !== null) {
+    // @promise missing-permission
+    test('a session whose key lacks the permission gets a 403', async () => {
+      const others = PERMISSIONS.filter((permission) => permission !== route.permission);
+      const { key } = await newAccount(api, others);
+      const { path, body } = requestFor(route, app.appId);
+      const response = await api.call(route.method, path, { body, headers: await signIn(api, key) });
+      expect(response).toMatchObject({ status: 403, body: { code: 'forbidden' } });
+    });
+  }
+});
+
+describe.each([...accountRoutes, ...sessionRoutes])('%s with a session', (_, route) => {
+  // @promise session-own-origin
+  test('a page of another origin gets a 403', async () => {
+    const headers = await signIn(api, app.key);
+    const { path, body } = requestFor(route, app.appId);
+    for (const site of ['same-site', 'cross-site']) {
+      const response = await api.call(route.method, path, {
+        body,
+        headers: { ...headers, 'sec-fetch-site': site },
+      });
+      expect(response).toMatchObject({ status: 403, body: { code: 'cross_origin' } });
+    }
+  });
 });
 
 const sdkRoutes = routes.filter((route) => route.auth === 'sdk').map((route) => [route.path, route] as const);

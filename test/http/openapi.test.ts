@@ -155,10 +155,12 @@ describe('the OpenAPI document', () => {
       expect(operation['x-permission']).toBe(route.permission ?? undefined);
       expect(operation.security).toEqual(
         route.auth === 'account'
-          ? [{ accountKey: [route.permission] }]
-          : route.auth === 'sdk'
-            ? [{ sdkKey: [] }]
-            : [],
+          ? [{ accountKey: [route.permission] }, { session: [route.permission] }]
+          : route.auth === 'session'
+            ? [{ session: route.permission === null ? [] : [route.permission] }]
+            : route.auth === 'sdk'
+              ? [{ sdkKey: [] }]
+              : [],
       );
       const names = (operation.parameters ?? []).filter(({ in: place }) => place === 'path');
       expect(names.map(({ name }) => name)).toEqual(pathParameters(route.path));
@@ -171,7 +173,7 @@ describe('the OpenAPI document', () => {
       for (const code of route.errors ?? []) {
         expect(operation.responses[ERRORS[code][0]]?.['x-error-codes']).toContain(code);
       }
-      if (route.auth === 'account') {
+      if (route.auth === 'account' || route.auth === 'session') {
         for (const status of ['401', '403', '429', '503']) expect(operation.responses[status]).toBeDefined();
       }
     },

@@ -57,7 +57,7 @@ const IDENTITY: readonly PromiseSection[] = [
       'order-404-409': '404 takes precedence over 409',
       'key-permissions': 'a new key reads and writes; `payout` must be requested',
       'accounts-by-command-line':
-        'accounts and account keys are created by the command line, never over the API',
+        'accounts and account keys are created by the command line or in a console session, never with a key',
       'account-key-grace': 'a rotated account key works for another day; a grace period of 0 ends it at once',
       'sdk-key-grace': 'a rotated SDK key works until its grace period ends',
       'new-app': '`POST /apps` takes a name and any settings, and returns 201 with the SDK key',
@@ -576,5 +576,29 @@ const OPERATION: readonly PromiseSection[] = [
   },
 ];
 
+const CONSOLE: readonly PromiseSection[] = [
+  {
+    title: 'Beyond the specification: sessions of the console',
+    promises: {
+      'session-cookie': 'the cookie of a session is out of reach for scripts, other sites and plain http',
+      'session-own-origin': 'a session counts only for pages of the same origin: another port gets a 403',
+      'session-not-beside-key': 'a session counts neither beside an `Authorization` header nor under `/sdk`',
+      'session-routes-take-no-key': 'routes of sessions and keys take no key, whatever its permissions',
+      'session-permissions-of-key': 'a session has the permissions that its key has at each call',
+      'session-ends-with-key': 'a session ends with its key',
+      'session-expiry': 'a session ends after 7 days without a call, and after 30 days in any case',
+      'session-pays-when-raised':
+        'a session pays for 15 minutes after a key with `payout` was entered, and the payout is booked on that key',
+      'sign-in-limit': 'an address has ten attempts a minute to sign in',
+      'sign-in-link-once': 'a sign-in link works once',
+      'sign-in-link-command': '`admin console` prints a sign-in link of an account',
+      'first-link-creates-account': 'the first link of an installation creates its account',
+      'key-within-session': 'a session gives a key only permissions that it has itself',
+      'payout-key-after-sign-in':
+        'a key with `payout` is created within 15 minutes of the sign-in, or in a session that may pay',
+    },
+  },
+];
+
 /** The decisions that settle what the interface specification leaves open. */
-export const DECISIONS: readonly PromiseSection[] = [...IDENTITY, ...MONEY, ...OPERATION];
+export const DECISIONS: readonly PromiseSection[] = [...IDENTITY, ...MONEY, ...OPERATION, ...CONSOLE];

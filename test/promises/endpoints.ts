@@ -238,6 +238,63 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-asset-links': 'names the Android apps that open links of the host' },
   },
   {
+    route: 'GET /session',
+    caller: 'none',
+    promises: { 'get-session': 'returns the session of the browser, or null' },
+  },
+  {
+    route: 'POST /session',
+    caller: 'none',
+    promises: { 'post-session': 'signs a browser in with an account key or a link' },
+  },
+  {
+    route: 'POST /session/raise',
+    caller: 'session',
+    promises: { 'post-session-raise': 'lets a session pay for 15 minutes' },
+  },
+  {
+    route: 'POST /session/end',
+    caller: 'session',
+    promises: { 'post-session-end': 'ends the session and removes its cookie' },
+  },
+  {
+    route: 'GET /sessions',
+    caller: 'session',
+    promises: { 'get-sessions': 'lists the sessions of the account, or of the own key' },
+  },
+  {
+    route: 'POST /sessions/:id/end',
+    caller: 'session',
+    promises: { 'post-sessions-id-end': 'ends one of these sessions' },
+  },
+  {
+    route: 'POST /sessions/end-all',
+    caller: 'session',
+    promises: { 'post-sessions-end-all': 'ends all of them except its own' },
+  },
+  {
+    route: 'GET /accounts/:accountId/keys',
+    caller: 'session read',
+    promises: { 'get-accounts-accountid-keys': 'lists the keys without their text' },
+  },
+  {
+    route: 'POST /accounts/:accountId/keys',
+    caller: 'session setup',
+    promises: { 'post-accounts-accountid-keys': 'creates a key and returns its text once' },
+  },
+  {
+    route: 'POST /accounts/:accountId/keys/:keyId/rotate',
+    caller: 'session setup',
+    promises: {
+      'post-accounts-accountid-keys-keyid-rotate': 'replaces a key by one with the same permissions',
+    },
+  },
+  {
+    route: 'POST /accounts/:accountId/keys/:keyId/revoke',
+    caller: 'session setup',
+    promises: { 'post-accounts-accountid-keys-keyid-revoke': 'ends a key and its sessions at once' },
+  },
+  {
     route: 'GET /healthz',
     caller: 'none',
     promises: { 'get-healthz': 'reports that the process is alive' },

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { IdKind, KeyId } from '../../src/domain/ids.ts';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import type { IdKind } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink } from './api.ts';
 import type { TestApi, TestApp } from './api.ts';
+import { signIn } from './sessions.ts';
 import { insertEarning, payOut } from './ledger.ts';
 
 /** An account with an app that has at least two of every resource that a caller can name or list. */
@@ -17,8 +19,10 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   const { sql } = api;
   const app = await newApp(api, undefined, { name: `${mark} app` });
   const ids: Partial<Record<IdKind, string>> = { account: app.accountId, app: app.appId };
-  const { id: keyId } = await sql.one<{ id: KeyId }>`
-    select id from account_keys where account_id = ${app.accountId} limit 1`;
+  const { id: keyId } = await createAccountKey(sql, app.accountId, ['read']);
+  await signIn(api, app.key);
+  const { id: sessionId } = await sql.one<{ id: string }>`
+    select id from sessions where account_id = ${app.accountId}`;
   for (let round = 0; round < 2; round += 1) {
     const affiliateId = await newAffiliate(api, app, { name: `${mark} creator ${round}` });
     const link = await newLink(api, app, affiliateId, {
@@ -48,6 +52,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       commission: commissionId,
       payout: payoutId,
       key: keyId,
+      session: sessionId,
     });
   }
   return {

@@ -1,16 +1,8 @@
-import { InvalidArgumentError } from 'commander';
 import type { Command } from 'commander';
 import { createAccount, listAccounts } from '../../db/accounts.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
-
-function parseName(text: string): string {
-  const name = text.trim();
-  if (name.length < 1 || name.length > 200 || /[\p{Cc}\p{Surrogate}]/u.test(name)) {
-    throw new InvalidArgumentError('The name must have 1 to 200 characters on one line.');
-  }
-  return name;
-}
+import { parseName } from '../parse-name.ts';
 
 /** Adds `accounts create` and `accounts list`. */
 export function addAccountsCommand(

@@ -9,6 +9,7 @@ import {
 import { isId } from '../../domain/ids.ts';
 import { DEFAULT_GRACE_SECONDS, DEFAULT_PERMISSIONS, PERMISSIONS } from '../../domain/keys.ts';
 import type { Permission } from '../../domain/keys.ts';
+import { parseName } from '../parse-name.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
 import { CommandFailedError } from '../output.ts';
@@ -36,12 +37,13 @@ export function addKeysCommand(program: Command, { withDatabase, print }: Comman
     .command('create')
     .description('create a key; its text is shown only once')
     .requiredOption('--account <id>', 'account of the key')
+    .option('--label <text>', 'who uses the key', parseName)
     .option('--permissions <list>', PERMISSIONS.join(','), parsePermissions, [...DEFAULT_PERMISSIONS])
     .option(...JSON_OPTION)
-    .action(async (options: JsonOptions & { account: string; permissions: Permission[] }) => {
-      const { account } = options;
+    .action(async (options: JsonOptions & { account: string; label?: string; permissions: Permission[] }) => {
+      const { account, label = null, permissions } = options;
       if (!isId('account', account)) throw noAccount(account);
-      const created = await withDatabase((sql) => generateAccountKey(sql, account, options.permissions));
+      const created = await withDatabase((sql) => generateAccountKey(sql, account, permissions, label));
       if (created === undefined) throw noAccount(account);
       const result = { id: created.id, key: created.key, permissions: created.permissions };
       print(result, [result], options);
@@ -57,14 +59,18 @@ export function addKeysCommand(program: Command, { withDatabase, print }: Comman
         ? await withDatabase((sql) => listAccountKeys(sql, account))
         : undefined;
       if (found === undefined) throw noAccount(account);
-      const rows = found.map(({ id, display, permissions, createdAt, expiresAt, revokedAt }) => ({
-        id,
-        display,
-        permissions,
-        createdAt,
-        expiresAt,
-        revokedAt,
-      }));
+      const rows = found.map(
+        ({ id, display, label, permissions, createdAt, lastUsedAt, expiresAt, revokedAt }) => ({
+          id,
+          display,
+          label,
+          permissions,
+          createdAt,
+          lastUsedAt,
+          expiresAt,
+          revokedAt,
+        }),
+      );
       print(rows, rows, options);
     });
   keys

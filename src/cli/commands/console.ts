@@ -1,0 +1,66 @@
+import { Option } from 'commander';
+import type { Command } from 'commander';
+import { createAccount, listAccounts } from '../../db/accounts.ts';
+import { createSignInLink } from '../../db/sessions.ts';
+import type { Sql } from '../../db/sql.ts';
+import type { AccountId } from '../../domain/ids.ts';
+import { SIGN_IN_LINK_MS, signInUrl } from '../../domain/sessions.ts';
+import { JSON_OPTION } from '../command-context.ts';
+import type { CommandContext, JsonOptions } from '../command-context.ts';
+import { CommandFailedError } from '../output.ts';
+import { parseName } from '../parse-name.ts';
+
+/** Returns the account that the operator means, or null for a link that creates the first one. */
+async function chooseAccount(sql: Sql, { account, name }: ConsoleOptions): Promise<AccountId | null> {
+  const accounts = await listAccounts(sql);
+  const list = accounts.map((one) => `  ${one.id}  ${one.name}`).join('\n');
+  if (account !== undefined) {
+    const found = accounts.find(({ id }) => id === account);
+    if (found === undefined) throw new CommandFailedError(`There is no account ${account}.`);
+    return found.id;
+  }
+  const chosen = name === undefined ? accounts : accounts.filter((one) => one.name === name);
+  const [first, second] = chosen;
+  if (second !== undefined)
+    throw new CommandFailedError(`There are several accounts. Name one with --account ID:\n${list}`);
+  if (first !== undefined) return first.id;
+  return name === undefined ? null : (await createAccount(sql, name)).id;
+}
+
+type ConsoleOptions = JsonOptions & { readonly account?: string; readonly name?: string };
+
+/** Adds `console`. */
+export function addConsoleCommand(
+  program: Command,
+  { withDatabase, findService, print, stdout }: CommandContext,
+): void {
+  program
+    .command('console')
+    .description('print a link that signs a browser in to the console, once and within 15 minutes')
+    .option('--account <id>', 'account to sign in to; not needed if there is only one')
+    .addOption(
+      new Option('--name <name>', 'account to sign in to, by its name; created if there is none')
+        .argParser(parseName)
+        .conflicts('account'),
+    )
+    .option(...JSON_OPTION)
+    .action(async (options: ConsoleOptions) => {
+      const service = await findService();
+      if (service === null)
+        throw new CommandFailedError(
+          'No service serves the console here. Start it with npm start, then run this command again.',
+        );
+      const link = await withDatabase(async (sql) => {
+        const accountId = await chooseAccount(sql, options);
+        const now = Date.now();
+        const token = await createSignInLink(sql, accountId, { now, validMs: SIGN_IN_LINK_MS });
+        return {
+          url: signInUrl(service.publicUrl, token, { isNew: accountId === null }),
+          accountId,
+          expiresAt: now + SIGN_IN_LINK_MS,
+        };
+      });
+      if (options.json === true) print(link, [], options);
+      else stdout(`${link.url}\n`);
+    });
+}

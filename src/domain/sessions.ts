@@ -1,0 +1,31 @@
+import { DAY_MS } from './time.ts';
+
+/** How long a session lasts without a request, ms. */
+export const SESSION_IDLE_MS = 7 * DAY_MS;
+/** How long a session lasts at most, ms. */
+export const SESSION_MAX_MS = 30 * DAY_MS;
+/** How long a session may pay after a key with the permission `payout` was entered, ms. */
+export const RAISED_MS = 15 * 60_000;
+/** How long a sign-in link is valid, ms. */
+export const SIGN_IN_LINK_MS = 15 * 60_000;
+/** How long the link is valid that a new installation prints, ms. */
+export const FIRST_LINK_MS = 30 * 60_000;
+/** The name of the account that a new installation creates, if none is given. */
+export const FIRST_ACCOUNT_NAME = 'My company';
+
+/** Random bytes in the token of a session or a sign-in link. */
+export const TOKEN_BYTES = 32;
+const TOKEN = /^[A-Za-z0-9_-]{43}$/;
+
+/** Whether a text has the form of a token: 32 bytes in base64url. */
+export function isToken(text: string): boolean {
+  return TOKEN.test(text);
+}
+
+/**
+ * Returns the address at which a person spends a sign-in link. The token is in the fragment, which browsers send to no
+ * server, so it is in no log.
+ */
+export function signInUrl(publicUrl: string, token: string, { isNew }: { readonly isNew: boolean }): string {
+  return `${publicUrl.replace(/\/$/, '')}/console/#token=${token}${isNew ? '&new=1' : ''}`;
+}

@@ -1,0 +1,314 @@
+import * as z from 'zod';
+import {
+  endOtherSessions,
+  endSession,
+  findSession,
+  hasAccounts,
+  listSessions,
+  newToken,
+  raiseSession,
+  spendSignInLink,
+  startSession,
+} from '../../db/sessions.ts';
+import type { ListedSession, Session } from '../../db/sessions.ts';
+import { keyKind } from '../../domain/keys.ts';
+import { isToken } from '../../domain/sessions.ts';
+import type { Caller } from '../authenticate.ts';
+import type { HttpContext } from '../context.ts';
+import { permissions as permissionList } from '../enum-fields.ts';
+import { ApiError, notFound } from '../errors.ts';
+import { count, epochMs, idOf, label, orNull, textField } from '../fields.ts';
+import { addressCaller } from '../rate-limits.ts';
+import { publicRoute, sessionRoute } from '../route.ts';
+import {
+  readSessionToken,
+  refuseForeignSignIn,
+  refuseOtherOrigins,
+  sessionCookie,
+} from '../session-cookie.ts';
+
+const LABEL = 'Who uses the key.';
+
+const heldKey = z
+  .object({
+    id: idOf('key'),
+    label: orNull(textField('Ann, marketing', LABEL), 'Null if it was not said.'),
+    display: textField('tri_sk_live_Ab12…wxyz', 'The first and last characters of the key.'),
+  })
+  .meta({ id: 'HeldKey', description: 'The account key that a session holds.' });
+
+const session = z
+  .object({
+    id: idOf('session'),
+    account: z
+      .object({ id: idOf('account'), name: textField('My company', 'The name of the account.') })
+      .describe('The account of the key.'),
+    key: heldKey,
+    permissions: permissionList.describe('The permissions of the key at this moment.'),
+    createdAt: epochMs('When the session began.'),
+    expiresAt: epochMs(
+      'When the session ends at the latest. It ends earlier after seven days without a call.',
+    ),
+    raisedKeyId: orNull(
+      idOf('key', 'The id of the key on which payouts are booked.'),
+      'Null while the session may not pay.',
+    ),
+    raisedUntil: orNull(epochMs('Until when the session may pay.'), 'Null while it may not.'),
+  })
+  .meta({ id: 'Session', description: 'A session of the console.' });
+
+const currentSession = z
+  .object({
+    session: session
+      .nullable()
+      .describe('The session of this browser. Null without one, and when it has ended.'),
+    hasAccounts: z
+      .boolean()
+      .describe('Whether the installation has an account. Without one, nobody can sign in with a key.'),
+  })
+  .meta({ id: 'CurrentSession', description: 'The session of the browser that calls.' });
+
+const listedSession = z
+  .object({
+    id: idOf('session'),
+    isCurrent: z.boolean().describe('Whether it is the session that calls.'),
+    key: heldKey,
+    userAgent: orNull(
+      textField('Mozilla/5.0 (X11; Linux x86_64)', 'The browser, as it named itself at the sign-in.'),
+      'Null if it did not.',
+    ),
+    createdAt: epochMs('When the session began.'),
+    lastUsedAt: epochMs('When the session was last used, to the minute.'),
+    expiresAt: epochMs('When the session ends if it is not used.'),
+  })
+  .meta({ id: 'ListedSession', description: 'A session of the account.' });
+
+const endedSessions = z
+  .object({ ended: count('Sessions that were ended.') })
+  .meta({ id: 'EndedSessions', description: 'How many sessions were ended.' });
+
+const key = textField('tri_sk_live_…', 'An account key.');
+
+const signIn = z
+  .union(
+    [
+      z.strictObject({ key }),
+      z.strictObject({
+        token: textField('k3l…', 'The token of a sign-in link: the part after `#token=`.'),
+        accountName: label
+          .optional()
+          .describe('The name of the account that the link creates. Ignored if its account exists.'),
+      }),
+    ],
+    'Send either `key`, or `token` and if you like `accountName`.',
+  )
+  .meta({ id: 'SignIn', description: 'An account key, or the token of a sign-in link.' });
+
+function presentKey(row: Pick<ListedSession, 'keyId' | 'keyLabel' | 'keyDisplay'>) {
+  return { id: row.keyId, label: row.keyLabel, display: row.keyDisplay };
+}
+
+function presentSession(row: Session) {
+  return {
+    id: row.id,
+    account: { id: row.accountId, name: row.accountName },
+    key: presentKey(row),
+    permissions: [...row.permissions],
+    createdAt: row.createdAt,
+    expiresAt: row.expiresAt,
+    raisedKeyId: row.raisedKeyId,
+    raisedUntil: row.raisedUntil,
+  };
+}
+
+/** The most characters of a User-Agent that are stored. */
+const USER_AGENT_LENGTH = 512;
+
+function newSession(ctx: HttpContext, now: number) {
+  // A header may have bytes that are no text.
+  const userAgent = ctx
+    .get('User-Agent')
+    .replaceAll(/[^\x20-\x7e]/g, '')
+    .slice(0, USER_AGENT_LENGTH);
+  return { token: newToken(), userAgent: userAgent === '' ? null : userAgent, now };
+}
+
+/** Sessions that the caller sees and ends: those of its key, and with `setup` all of the account. */
+function scopeOf({ accountId, keyId, permissions }: Caller) {
+  return { accountId, keyId: permissions.includes('setup') ? null : keyId };
+}
+
+const CALLER_SEES =
+  'A session whose key has the permission `setup` sees and ends all sessions of the account, any other those of its key.';
+
+export const sessionRoutes = [
+  publicRoute({
+    method: 'GET',
+    path: '/session',
+    operationId: 'getSession',
+    summary: 'Retrieves the session of this browser.',
+    response: { status: 200, schema: currentSession },
+    errors: ['cross_origin', 'unavailable'],
+    handler: async ({ ctx, deps, now }) => {
+      const token = readSessionToken(ctx, deps.publicUrl);
+      if (token !== null) refuseOtherOrigins(ctx, deps.publicUrl);
+      const found = token === null ? undefined : await findSession(deps.sql, token, now);
+      return found === undefined
+        ? { session: null, hasAccounts: await hasAccounts(deps.sql) }
+        : { session: presentSession(found), hasAccounts: true };
+    },
+  }),
+
+  publicRoute({
+    method: 'POST',
+    path: '/session',
+    operationId: 'signIn',
+    summary: 'Signs this browser in, with an account key or a sign-in link.',
+    description:
+      'Sets a cookie that no script can read. It counts for routes that take an account key, with the permissions that the ' +
+      'key has at each call, and never beside an `Authorization` header. A sign-in link works once.',
+    body: signIn,
+    response: {
+      status: 200,
+      schema: session,
+      headers: { 'Set-Cookie': 'The cookie of the session.' },
+    },
+    errors: ['unauthorized', 'invalid_sign_in_link', 'cross_origin', 'unavailable'],
+    rateLimit: { name: 'signIn', caller: ({ ctx }) => addressCaller(ctx.ip) },
+    handler: async ({ ctx, deps, body, now }) => {
+      refuseForeignSignIn(ctx, deps.publicUrl);
+      const made = newSession(ctx, now);
+      const headers = { 'WWW-Authenticate': 'Bearer' };
+      let started: Session | undefined;
+      if ('key' in body) {
+        if (keyKind(body.key) === 'account') started = await startSession(deps.sql, body.key, made);
+        if (started === undefined)
+          throw new ApiError('unauthorized', {
+            detail:
+              'This is no valid account key. It begins with "tri_sk_live_", and the Access page and `admin keys list` show whether it has ended.',
+            headers,
+          });
+      } else {
+        if (isToken(body.token))
+          started = await spendSignInLink(deps.sql, body.token, made, body.accountName);
+        if (started === undefined)
+          throw new ApiError('invalid_sign_in_link', {
+            detail:
+              'The link was used before, or its time is over. Create a new one with `npm run -s admin -- console`.',
+            headers,
+          });
+      }
+      const previous = readSessionToken(ctx, deps.publicUrl);
+      const replaced = previous === null ? undefined : await findSession(deps.sql, previous, now);
+      if (replaced !== undefined)
+        await endSession(deps.sql, { accountId: replaced.accountId, keyId: null }, replaced.id, now);
+      ctx.set(sessionCookie(deps.publicUrl, made.token));
+      return presentSession(started);
+    },
+  }),
+
+  sessionRoute({
+    method: 'POST',
+    path: '/session/raise',
+    operationId: 'raiseSession',
+    permission: null,
+    summary: 'Lets this session pay for 15 minutes.',
+    description: 'Payouts are then booked on the key that is sent.',
+    body: z
+      .strictObject({ key: key.describe('A key of the same account with the permission `payout`.') })
+      .meta({ id: 'PayoutKey', description: 'The key on which payouts are booked.' }),
+    response: { status: 200, schema: session },
+    errors: ['forbidden'],
+    addressLimit: 'signIn',
+    handler: async ({ deps, session: current, body, now }) => {
+      const raised =
+        keyKind(body.key) === 'account' ? await raiseSession(deps.sql, current, body.key, now) : undefined;
+      if (raised === undefined)
+        throw new ApiError('forbidden', {
+          detail: 'This is no valid key of this account with the permission "payout".',
+        });
+      return presentSession({ ...current, ...raised });
+    },
+  }),
+
+  sessionRoute({
+    method: 'POST',
+    path: '/session/end',
+    operationId: 'signOut',
+    permission: null,
+    summary: 'Signs this browser out.',
+    response: {
+      status: 200,
+      schema: endedSessions,
+      headers: { 'Set-Cookie': 'Removes the cookie of the session.' },
+    },
+    handler: async ({ ctx, deps, session: current, now }) => {
+      await endSession(deps.sql, { accountId: current.accountId, keyId: null }, current.id, now);
+      ctx.set(sessionCookie(deps.publicUrl, null));
+      return { ended: 1 };
+    },
+  }),
+
+  sessionRoute({
+    method: 'GET',
+    path: '/sessions',
+    operationId: 'listSessions',
+    permission: null,
+    summary: 'Lists the sessions of the account, newest first.',
+    description: `Returns at most 200. ${CALLER_SEES}`,
+    response: {
+      status: 200,
+      schema: z
+        .object({ sessions: z.array(listedSession).describe('The sessions that are valid.') })
+        .meta({ id: 'SessionList', description: 'Sessions of the account, newest first.' }),
+    },
+    handler: async ({ deps, caller, session: current, now }) => {
+      const rows = await listSessions(deps.sql, scopeOf(caller), now);
+      return {
+        sessions: rows.map((row) => ({
+          id: row.id,
+          isCurrent: row.id === current.id,
+          key: presentKey(row),
+          userAgent: row.userAgent,
+          createdAt: row.createdAt,
+          lastUsedAt: row.lastUsedAt,
+          expiresAt: row.expiresAt,
+        })),
+      };
+    },
+  }),
+
+  sessionRoute({
+    method: 'POST',
+    path: '/sessions/:id/end',
+    operationId: 'endSession',
+    permission: null,
+    ids: { id: 'session' },
+    summary: 'Ends a session.',
+    description: CALLER_SEES,
+    response: {
+      status: 200,
+      schema: endedSessions,
+    },
+    handler: async ({ deps, caller, ids, now }) => {
+      if (!(await endSession(deps.sql, scopeOf(caller), ids.id, now))) throw notFound();
+      return { ended: 1 };
+    },
+  }),
+
+  sessionRoute({
+    method: 'POST',
+    path: '/sessions/end-all',
+    operationId: 'endOtherSessions',
+    permission: null,
+    summary: 'Ends all sessions of the account except this one.',
+    description: CALLER_SEES,
+    response: {
+      status: 200,
+      schema: endedSessions,
+    },
+    handler: async ({ deps, caller, session: current, now }) => ({
+      ended: await endOtherSessions(deps.sql, scopeOf(caller), current.id, now),
+    }),
+  }),
+];
