@@ -6,6 +6,8 @@ import { createLogger } from './config/logger.ts';
 import { createSecretBox } from './config/secret-box.ts';
 import { openBackends } from './backends.ts';
 import type { Backends } from './backends.ts';
+import { createSignInLink, hasAccounts } from './db/sessions.ts';
+import { FIRST_LINK_MS, signInUrl } from './domain/sessions.ts';
 import { writeServiceFile } from './embedded/data-dir.ts';
 import { StartupError } from './config/startup-error.ts';
 import { startService } from './service.ts';
@@ -92,13 +94,25 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
   }
 }
 
+/**
+ * Returns a sign-in link that creates the first account, for the person who reads the terminal. Null if there is an account,
+ * and in a worker. A log must never contain it.
+ */
+export async function createFirstLink({ service }: Pick<RunningServer, 'service'>): Promise<string | null> {
+  if (service.url === null || (await hasAccounts(service.sql))) return null;
+  const token = await createSignInLink(service.sql, null, { now: Date.now(), validMs: FIRST_LINK_MS });
+  return signInUrl(service.url, token, { isNew: true });
+}
+
 /** Returns the lines that the operator reads after a start. */
 export function banner({
   service,
   backends,
+  firstLink = null,
 }: {
   readonly service: Pick<Service, 'url' | 'metricsUrl' | 'isTemporalReady'>;
   readonly backends: Pick<Backends, 'databaseUrl' | 'databaseFolder' | 'temporal' | 'temporalUiUrl'>;
+  readonly firstLink?: string | null;
 }): string {
   const database = new URL(backends.databaseUrl);
   return [
@@ -111,9 +125,14 @@ export function banner({
     ...(backends.temporalUiUrl === null ? [] : [`  Temporal UI  ${backends.temporalUiUrl}`]),
     ...(service.metricsUrl === null ? [] : [`  Metrics      ${service.metricsUrl}`]),
     '',
-    '  Next, in another terminal:',
-    '    npm run -s admin -- accounts create --name "My company"',
-    '    npm run -s admin -- keys create --account ACCOUNT_ID --permissions read,write,setup,payout',
+    ...(firstLink === null
+      ? [
+          '  Next, in another terminal:',
+          '    npm run -s admin -- console      prints a link that signs a browser in',
+          '    npm run -s admin -- accounts create --name "My company"',
+          '    npm run -s admin -- keys create --account ACCOUNT_ID --permissions read,write,setup,payout',
+        ]
+      : ['  Open this link to begin. It works once, for 30 minutes:', `    ${firstLink}`]),
     '',
     '  Ctrl-C stops everything that was started here. The data stays.',
     '',

@@ -1,5 +1,5 @@
 import { readConfig } from './config/config.ts';
-import { banner, exitWith, runServer, stopOnSignal } from './server.ts';
+import { banner, createFirstLink, exitWith, runServer, stopOnSignal } from './server.ts';
 import type { RunningServer } from './server.ts';
 
 let starting: Promise<RunningServer> | undefined;
@@ -11,7 +11,8 @@ const signal = stopOnSignal(async () => {
 try {
   starting = runServer(readConfig(process.env), signal);
   const server = await starting;
-  if (!signal.aborted) process.stderr.write(`${banner(server)}\n`);
+  const firstLink = process.stderr.isTTY ? await createFirstLink(server) : null;
+  if (!signal.aborted) process.stderr.write(`${banner({ ...server, firstLink })}\n`);
 } catch (error) {
   if (!signal.aborted) exitWith(error);
 }

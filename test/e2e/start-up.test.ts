@@ -4,7 +4,9 @@ import { createServer as createHttp2Server } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
 import { createSecretBox } from '../../src/config/secret-box.ts';
-import { banner } from '../../src/server.ts';
+import { newToken, spendSignInLink } from '../../src/db/sessions.ts';
+import { banner, createFirstLink } from '../../src/server.ts';
+import type { Service } from '../../src/service.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { startChildService } from '../support/child-service.ts';
 import { setUpFounder } from '../support/founder.ts';
@@ -26,6 +28,24 @@ test('the start message names the API, its documentation and the next commands',
   expect(message).toContain('accounts create');
   expect(message).not.toContain('hidden');
   expect(banner({ service: { ...service, url: null }, backends })).not.toContain('/docs');
+  const firstLink = 'https://api.example.test/console/#token=x&new=1';
+  const first = banner({ service, backends, firstLink });
+  expect(first).toContain(`works once, for 30 minutes:\n    ${firstLink}\n`);
+  expect(first).not.toContain('accounts create');
+});
+
+// @promise first-link-creates-account
+test('a start without an account makes a link that creates one; a start with an account makes none', async () => {
+  const database = await createTestDatabase();
+  const server = { service: { url: 'https://api.example.test', sql: database.sql } as unknown as Service };
+  const link = (await createFirstLink(server)) ?? '';
+  const session = { token: newToken(), userAgent: null, now: Date.now() };
+  const token = /^https:\/\/api\.example\.test\/console\/#token=([\w-]+)&new=1$/.exec(link)?.[1] ?? '';
+  expect(await spendSignInLink(database.sql, token, session, 'Lantern')).toMatchObject({
+    accountName: 'Lantern',
+  });
+  expect(await createFirstLink(server)).toBeNull();
+  await database.drop();
 });
 
 describe('a failed start', () => {
