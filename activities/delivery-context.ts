@@ -12,7 +12,7 @@ import type { Environment, NormalizedEvent } from '../src/domain/events.ts';
 import type { DeliveryId, PaymentId } from '../src/domain/ids.ts';
 import { isProviderName, providers } from '../src/providers/index.ts';
 import { sha256 } from '../src/providers/hashing.ts';
-import { checkProof } from '../src/providers/proof.ts';
+import { checkProof, checkReconciliation } from '../src/providers/proof.ts';
 import type { ParseResult, Provider } from '../src/providers/provider.ts';
 
 /** A delivery that names the user of a key evaluates at most this many waiting payments of that key; the relay the others. */
@@ -76,10 +76,14 @@ export class DeliveryContext {
 
   /**
    * Whether the stored signature still matches the stored bytes, under the secret version that accepted them and as of
-   * the time of receipt. If not, the row was changed after it was accepted.
+   * the time of receipt. If not, the row was changed after it was accepted. A body that the operator made from an export has
+   * no signature: it is proved by the keys of the secret box.
    */
   async isProved(secretBox: SecretBox): Promise<boolean> {
     const { secret, appId, provider, body, proof, receivedAt } = await this.stored();
+    if (proof.kind === 'reconciliation') {
+      return checkReconciliation(proof, { appId, provider, bodySha256: await sha256(body) }, secretBox);
+    }
     const opened = secretBox.decrypt(
       Buffer.from(secret.ciphertext),
       secret.encryptionKeyId,
@@ -116,10 +120,23 @@ export class DeliveryContext {
     return { event, environment: event.environment ?? secret.environment };
   }
 
-  /** Returns the event's facts as they are committed. Throws when the body has no event. */
+  /**
+   * Returns the event's facts as they are committed. Throws when the body has no event. An event of an export did not just
+   * arrive: it counts as received when it occurred, so that its payment is attributed as if its webhook had arrived then.
+   */
   async facts(): Promise<EventFacts> {
-    const { appId, eventId, provider: source, receivedAt } = await this.stored();
-    return { deliveryId: this.deliveryId, eventId, appId, source, receivedAt, ...(await this.event()) };
+    const { appId, eventId, provider: source, receivedAt, proof } = await this.stored();
+    const read = await this.event();
+    const isReconciled = proof.kind === 'reconciliation';
+    return {
+      deliveryId: this.deliveryId,
+      eventId,
+      appId,
+      source,
+      receivedAt: isReconciled ? Math.min(receivedAt, read.event.occurredAt) : receivedAt,
+      isReconciled,
+      ...read,
+    };
   }
 
   /** Returns the payments that the event names by a reference, as of the first call. */

@@ -8,6 +8,7 @@ import { addLedgerCommand } from './commands/ledger.ts';
 import { addPayoutsCommands } from './commands/payouts.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addRatesCommand } from './commands/rates.ts';
+import { addReconcileCommand } from './commands/reconcile.ts';
 import { addRollupsCommand } from './commands/rollups.ts';
 import { addSelfTestCommand } from './commands/self-test.ts';
 import { createCommandContext } from './command-context.ts';
@@ -26,12 +27,13 @@ const COMMANDS = [
   addLedgerCommand,
   addPayoutsCommands,
   addRatesCommand,
+  addReconcileCommand,
   addRollupsCommand,
 ];
 
 /**
  * Runs the operator's command line. `args` is what follows the program's name. Returns the exit status: 0 for success,
- * 1 for a failure or a check that found a problem, 2 for wrong usage.
+ * 1 for a failure or a check that found a problem, 2 for wrong usage, 3 for a comparison that found a difference.
  */
 export async function runAdmin(args: readonly string[], deps: AdminDeps): Promise<number> {
   const context = createCommandContext(deps);

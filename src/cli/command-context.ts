@@ -42,6 +42,8 @@ export interface CommandContext extends Required<AdminDeps> {
   readonly print: (json: unknown, rows: readonly TableRow[], options: JsonOptions) => void;
   /** Makes the exit status 1 although the command prints a result: a check found a problem. */
   readonly markFailed: () => void;
+  /** Makes the exit status of the command this one, although it prints a result. */
+  readonly exitWith: (status: number) => void;
   /** Returns the text of an error for the operator. Names the database when no connection to it was made. */
   readonly describeError: (error: unknown) => string;
   /** Returns the exit status of the command that ran. */
@@ -109,6 +111,9 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
       deps.stdout(`${options.json === true ? JSON.stringify(json) : formatTable(rows)}\n`),
     markFailed: () => {
       status = EXIT.failed;
+    },
+    exitWith: (other) => {
+      status = other;
     },
     describeError: (error) => {
       const problem = openedUrl === undefined ? null : connectionProblem(openedUrl, error);

@@ -5,8 +5,8 @@ export class CommandFailedError extends Error {
   override readonly name = 'CommandFailedError';
 }
 
-/** Exit statuses. */
-export const EXIT = { ok: 0, failed: 1, usage: 2 } as const;
+/** Exit statuses. `different`: a comparison found a difference. */
+export const EXIT = { ok: 0, failed: 1, usage: 2, different: 3 } as const;
 
 /** Named cells of one row, in the order of the columns. */
 type Cell = string | number | null | readonly string[];

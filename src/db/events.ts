@@ -12,6 +12,8 @@ export interface EventFacts {
   readonly source: string;
   readonly environment: Environment;
   readonly receivedAt: number;
+  /** Whether the event was made from a provider's export. Its payment then follows the rules of a later evaluation. */
+  readonly isReconciled?: boolean;
   readonly event: NormalizedEvent;
 }
 
@@ -43,14 +45,19 @@ export interface RecordedFacts {
  */
 export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<RecordedFacts> {
   const { payment, adjustment } = facts.event;
+  const cause = firstCause(facts, facts.isReconciled === true ? 'missing_user_id' : 'processing');
+  const evaluation =
+    facts.isReconciled === true
+      ? sql.fragment`now(), ${cause}::text`
+      : sql.fragment`null::timestamptz, null::text`;
   const parts = detailsOf(sql, facts).filter(({ count }) => count > 0);
   const row = await sql.one<{ deliveryId: DeliveryId; paymentId: PaymentId | null }>`
-    with new_event as (${insertEvent(sql, facts, sql.fragment`${firstCause(facts, 'processing')}`)}),
+    with new_event as (${insertEvent(sql, facts, sql.fragment`${cause}`)}),
     event as (select id, delivery_id from new_event)
     ${
       payment === null
         ? sql.fragment``
-        : sql.fragment`, payment as (${insertPayment(sql, facts, sql.fragment`event`, sql.fragment`null::timestamptz, null::text`)})`
+        : sql.fragment`, payment as (${insertPayment(sql, facts, sql.fragment`event`, evaluation)})`
     }
     ${adjustment === null ? sql.fragment`` : sql.fragment`, adjustment as (${insertAdjustment(sql, facts, sql.fragment`event`)})`}
     ${joined(sql, parts)}

@@ -30,7 +30,7 @@ async function findDelivery(
 ): Promise<DeliveryWithEvent | undefined> {
   return await sql.maybe<DeliveryWithEvent>`
     select d.id as delivery_id, d.provider, d.received_at, d.processing_status,
-           d.last_error, s.created_at as secret_set_at, s.environment as secret_environment,
+           d.last_error, coalesce(d.proof->>'kind' = 'reconciliation', false) as is_reconciled, s.created_at as secret_set_at, s.environment as secret_environment,
            encode(d.body_sha256, 'hex') as body_sha256,
            (select length(b.body) from delivery_bodies b where b.delivery_id = d.id) as body_bytes,
            case when e.id is not null then jsonb_build_object(

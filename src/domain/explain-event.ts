@@ -19,6 +19,8 @@ export interface ExplainedDelivery {
   readonly receivedAt: number;
   readonly processingStatus: string;
   readonly lastError: string | null;
+  /** Whether the operator made it from an export of the provider. */
+  readonly isReconciled: boolean;
   readonly secretSetAt: number | null;
   readonly secretEnvironment: Environment | null;
   readonly bodySha256: string;
@@ -189,6 +191,14 @@ function verify({ delivery }: EventHistory, scheme: ProofScheme): ExplainedStep 
       'verify',
       'rejected',
       `The request was refused: ${lastError ?? 'its proof does not match'}.`,
+      facts,
+    );
+  }
+  if (delivery.isReconciled) {
+    return step(
+      'verify',
+      'reconciled',
+      `The operator added this event from an export of ${provider}. No webhook of the provider has this id.`,
       facts,
     );
   }

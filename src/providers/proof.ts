@@ -1,9 +1,18 @@
 import type { Provider, SignedRequest } from './provider.ts';
 
-/** What proves a stored delivery: its signature headers, or the keyed hash of its static token, never the token itself. */
-export type Proof =
+/** What proves a stored webhook: its signature headers, or the keyed hash of its static token, never the token itself. */
+export type WebhookProof =
   | { readonly kind: 'headers'; readonly headers: Readonly<Record<string, string>> }
   | { readonly kind: 'token_hash'; readonly hash: string };
+
+/** Proves that the operator made a body from the provider's export: a keyed hash over the app, the provider and the body. */
+export interface ReconciliationProof {
+  readonly kind: 'reconciliation';
+  readonly hash: string;
+}
+
+/** What proves a stored delivery. */
+export type Proof = WebhookProof | ReconciliationProof;
 
 /** The start of the reason for refusing a request whose signature is correct and whose time is outside the tolerance. */
 export const SIGNED_AT_ANOTHER_TIME = 'the signature is correct, but was made';
@@ -15,7 +24,7 @@ export interface TokenHasher {
 }
 
 /** Returns what to store of a request that `verify` accepted, so that it can be verified again at any later time. */
-export function proofOf(provider: Provider, request: SignedRequest, hasher: TokenHasher): Proof {
+export function proofOf(provider: Provider, request: SignedRequest, hasher: TokenHasher): WebhookProof {
   const headers: Record<string, string> = {};
   for (const name of provider.proofHeaders) {
     const value = request.headers[name];
@@ -25,10 +34,35 @@ export function proofOf(provider: Provider, request: SignedRequest, hasher: Toke
   return { kind: 'token_hash', hash: hasher.tokenHash(Object.values(headers).join('\n')) };
 }
 
+/** The body that the proof of a reconciliation covers, and whose it is. */
+interface ReconciledBody {
+  readonly appId: string;
+  readonly provider: string;
+  readonly bodySha256: Uint8Array;
+}
+
+function reconciliationText({ appId, provider, bodySha256 }: ReconciledBody): string {
+  return `tributary reconciliation ${appId} ${provider} ${Buffer.from(bodySha256).toString('hex')}`;
+}
+
+/** Returns the proof that the operator, who has the keys of the secret box, made a body from an export. */
+export function reconciliationProof(body: ReconciledBody, hasher: TokenHasher): ReconciliationProof {
+  return { kind: 'reconciliation', hash: hasher.tokenHash(reconciliationText(body)) };
+}
+
+/** Returns whether the operator made a body from an export. `bodySha256` is that of the stored body. */
+export function checkReconciliation(
+  proof: ReconciliationProof,
+  body: ReconciledBody,
+  hasher: TokenHasher,
+): boolean {
+  return hasher.matchesTokenHash(reconciliationText(body), proof.hash);
+}
+
 /** Returns whether `secret` still proves a stored delivery, as of the time of receipt. */
 export async function checkProof(
   provider: Provider,
-  proof: Proof,
+  proof: WebhookProof,
   request: Omit<SignedRequest, 'headers'>,
   secret: string,
   hasher: TokenHasher,

@@ -1,4 +1,5 @@
 import type { NormalizedEvent } from '../domain/events.ts';
+import type { ProviderExports } from './shared/export.ts';
 import type { MinorUnits } from './shared/minor-units.ts';
 import type { ProviderSample } from './shared/sample.ts';
 
@@ -62,6 +63,8 @@ export interface Provider {
   readonly setupCheck?: SetupCheck;
   /** A test purchase in the provider's format, for the self-test. */
   readonly sample: ProviderSample;
+  /** The provider's own exports that can be compared with the ledger. */
+  readonly exports: ProviderExports;
 }
 
 /** What a provider expects in the response to its test request. */

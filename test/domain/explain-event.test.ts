@@ -31,6 +31,7 @@ const delivery: EventHistory['delivery'] = {
   receivedAt: AT,
   processingStatus: 'processed',
   lastError: null,
+  isReconciled: false,
   secretSetAt: AT - 5,
   secretEnvironment: 'production',
   bodySha256: 'ab12',
@@ -176,6 +177,15 @@ describe('the step verify', () => {
     expect(explain({}, 'hmac')[0]?.explanation).toMatch(
       /signature over timestamp and body .* set for stripe/,
     );
+  });
+
+  test('the step verify says that the operator added an event from an export', () => {
+    expect(explain({ delivery: { ...delivery, isReconciled: true } })[0]).toEqual({
+      step: 'verify',
+      decision: 'reconciled',
+      explanation: saying('operator added this event from an export of stripe'),
+      facts: expect.objectContaining({ provider: 'stripe' }),
+    });
   });
 
   test.each([

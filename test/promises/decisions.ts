@@ -574,6 +574,20 @@ const OPERATION: readonly PromiseSection[] = [
       'reprocess-takes-no-lock': 'a dry run does not block updates of dashboard sums',
     },
   },
+  {
+    title: "Beyond the specification: comparing a provider's export",
+    promises: {
+      'reconcile-finds':
+        'a comparison names exactly what the export and the ledger differ in, by the ids of the provider',
+      'reconcile-feeds-back':
+        'what is fed back gives the ledger that all webhooks would have given, once; without `--feed-back` nothing changes',
+      'reconcile-late-webhook': 'a webhook that arrives after its payment was fed back changes nothing',
+      'reconcile-marked':
+        'an event that was fed back is explained as added by the operator, and is not shown as the latest delivery of the provider',
+      'reconcile-proof':
+        'only a body that the holder of `SECRETS_KEY` made from an export, for this app and provider, is processed as one',
+    },
+  },
 ];
 
 const CONSOLE: readonly PromiseSection[] = [

@@ -50,7 +50,7 @@ function step<const N extends string, D extends z.ZodType, F extends z.ZodType>(
 const verify = step(
   'verify',
   'VerifyStep',
-  z.enum(['verified', 'rejected']),
+  z.enum(['verified', 'reconciled', 'rejected']),
   z.object({
     provider: enums.provider,
     scheme: z

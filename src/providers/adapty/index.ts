@@ -1,6 +1,7 @@
 import type { Provider } from '../provider.ts';
 import { weakTokenProblem } from '../shared/secret-strength.ts';
 import { TOKEN_HEADER, verifyStaticToken } from '../shared/static-token.ts';
+import { adaptyExports } from './export.ts';
 import { parse } from './parse.ts';
 import { adaptySample } from './sample.ts';
 import { setupCheck } from './setup-check.ts';
@@ -20,4 +21,5 @@ export const adapty: Provider = {
   parse,
   setupCheck,
   sample: adaptySample,
+  exports: adaptyExports,
 };

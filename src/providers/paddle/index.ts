@@ -7,6 +7,7 @@ import {
 } from '../shared/timestamped-hmac.ts';
 import type { TimestampedHmacScheme } from '../shared/timestamped-hmac.ts';
 import { PADDLE_MINOR_UNITS } from './currencies.ts';
+import { paddleExports } from './export.ts';
 import { parse } from './parse.ts';
 import { paddleSample } from './sample.ts';
 
@@ -43,4 +44,5 @@ export const paddle: Provider = {
   amounts: PADDLE_MINOR_UNITS,
   parse,
   sample: paddleSample,
+  exports: paddleExports,
 };

@@ -1,6 +1,7 @@
 import type { Provider } from '../provider.ts';
 import { weakTokenProblem } from '../shared/secret-strength.ts';
 import { TOKEN_HEADER, verifyStaticToken } from '../shared/static-token.ts';
+import { revenuecatExports } from './export.ts';
 import { parse } from './parse.ts';
 import { revenuecatSample } from './sample.ts';
 
@@ -18,4 +19,5 @@ export const revenuecat: Provider = {
   amounts: 'decimal',
   parse,
   sample: revenuecatSample,
+  exports: revenuecatExports,
 };

@@ -7,6 +7,7 @@ import {
 } from '../shared/timestamped-hmac.ts';
 import type { TimestampedHmacScheme } from '../shared/timestamped-hmac.ts';
 import { STRIPE_MINOR_UNITS } from './currencies.ts';
+import { stripeExports } from './export.ts';
 import { parse } from './parse.ts';
 import { stripeSample } from './sample.ts';
 
@@ -39,4 +40,5 @@ export const stripe: Provider = {
   amounts: STRIPE_MINOR_UNITS,
   parse,
   sample: stripeSample,
+  exports: stripeExports,
 };

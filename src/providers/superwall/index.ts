@@ -1,5 +1,6 @@
 import type { Provider } from '../provider.ts';
 import { isSvixOnTime, SVIX_HEADERS, svixSecretProblem, svixTime, verifySvix } from '../shared/svix.ts';
+import { superwallExports } from './export.ts';
 import { parse } from './parse.ts';
 import { superwallSample } from './sample.ts';
 
@@ -19,4 +20,5 @@ export const superwall: Provider = {
   amounts: 'decimal',
   parse,
   sample: superwallSample,
+  exports: superwallExports,
 };

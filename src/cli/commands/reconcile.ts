@@ -1,0 +1,158 @@
+import { Option } from 'commander';
+import type { Command } from 'commander';
+import { createSecretBox } from '../../config/secret-box.ts';
+import { findReconciliationSecret } from '../../db/reconciliation.ts';
+import type { ReconciliationSecret } from '../../db/reconciliation.ts';
+import type { Sql } from '../../db/sql.ts';
+import { isDifference } from '../../domain/reconcile.ts';
+import type { AppId } from '../../domain/ids.ts';
+import { compareExport } from '../../reconcile/compare-export.ts';
+import type { ExportComparison } from '../../reconcile/compare-export.ts';
+import { ExportFileError } from '../../reconcile/export-file.ts';
+import { feedBack } from '../../reconcile/feed-back.ts';
+import type { FeedBackResult } from '../../reconcile/feed-back.ts';
+import { PROVIDERS } from '../../reconcile/providers.ts';
+import type { ReconciledProvider } from '../../reconcile/providers.ts';
+import type { CommandContext } from '../command-context.ts';
+import { findApp } from '../find-app.ts';
+import { inputPath } from '../input-path.ts';
+import { CommandFailedError, EXIT } from '../output.ts';
+import { parseInstant } from '../parse-instant.ts';
+import { REPORT_FORMATS, writeReport } from '../reconcile-report.ts';
+import type { ReportFormat } from '../reconcile-report.ts';
+
+interface ReconcileOptions {
+  readonly app: string;
+  readonly provider: ReconciledProvider;
+  readonly format: ReportFormat;
+  readonly from?: number;
+  readonly to?: number;
+  readonly oneWay?: boolean;
+  readonly unattributed?: boolean;
+  readonly feedBack?: boolean;
+  readonly withoutMatch?: boolean;
+}
+
+/** Returns the secret for events of an export. Throws `CommandFailedError` where they must not be added. */
+async function secretFor(
+  sql: Sql,
+  appId: AppId,
+  { provider, withoutMatch }: ReconcileOptions,
+  { matched, payments }: ExportComparison,
+): Promise<ReconciliationSecret> {
+  const { title, environmentFrom } = PROVIDERS[provider];
+  if (payments > 0 && matched === 0 && withoutMatch !== true) {
+    throw new CommandFailedError(
+      'Nothing was added: no payment of this file is in the ledger, so it may be of another app or account, or of a test mode. If it is the right file, add --without-match.',
+    );
+  }
+  const secret = await findReconciliationSecret(sql, appId, provider);
+  if (secret === undefined) {
+    throw new CommandFailedError(
+      `Nothing was added: the app has no webhook secret of ${title}. Connect ${title} first, so that its later webhooks arrive.`,
+    );
+  }
+  if (environmentFrom === 'secret' && secret.environment !== 'production') {
+    throw new CommandFailedError(
+      `Nothing was added: the app's webhook secret of ${title} is one for the sandbox. Set the secret of the live account.`,
+    );
+  }
+  return secret;
+}
+
+/** Adds `reconcile`. */
+export function addReconcileCommand(program: Command, context: CommandContext): void {
+  const { withDatabase, stdout, stderr, secretsKeys, serviceTimeoutMs, exitWith } = context;
+  const onProgress = (line: string): void => stderr(`${line}\n`);
+
+  async function addMissing(
+    sql: Sql,
+    appId: AppId,
+    options: ReconcileOptions,
+    comparison: ExportComparison,
+  ): Promise<FeedBackResult> {
+    const secret = await secretFor(sql, appId, options, comparison);
+    const hasher = createSecretBox(await secretsKeys.read());
+    const { provider } = options;
+    return await feedBack(
+      { sql, hasher, appId, provider, secret, timeoutMs: serviceTimeoutMs, onProgress },
+      bodiesOf(comparison),
+    );
+  }
+
+  program
+    .command('reconcile')
+    .description(
+      "compare a provider's own export with the ledger; the exit status is 3 if they differ (docs/reconcile.md)",
+    )
+    .argument('<file>', 'the export: CSV or JSON, also gzip')
+    .requiredOption('--app <id>', 'app of the payments')
+    .addOption(
+      new Option('--provider <name>', 'billing provider of the export')
+        .choices(Object.keys(PROVIDERS))
+        .makeOptionMandatory(),
+    )
+    .option('--from <instant>', 'only payments and refunds at this time or later', parseInstant)
+    .option('--to <instant>', 'only payments and refunds before this time', parseInstant)
+    .option('--one-way', 'look only for what the ledger lacks, for example with an incremental export')
+    .option('--unattributed', 'list each payment that earned nothing, with its cause')
+    .addOption(
+      new Option('--format <format>', 'format of the report').choices(REPORT_FORMATS).default('table'),
+    )
+    .option('--feed-back', 'add what the ledger lacks; without it nothing is changed')
+    .option('--without-match', 'add events even if no payment of the file is in the ledger')
+    .action(async (file: string, options: ReconcileOptions, command: Command) => {
+      const { from = null, to = null, provider } = options;
+      if (from !== null && to !== null && from >= to) command.error('error: --from must be before --to');
+      await withDatabase(async (sql) => {
+        const appId = await findApp(sql, options.app);
+        const comparison = await compareExport(sql, {
+          appId,
+          provider,
+          path: inputPath(file),
+          from,
+          to,
+          isOneWay: options.oneWay === true,
+          listsUnattributed: options.unattributed === true,
+          onProgress,
+        }).catch((error: unknown) => {
+          throw error instanceof ExportFileError ? new CommandFailedError(error.message) : error;
+        });
+        try {
+          const { differences, feedable } = await countDifferences(comparison);
+          const fed =
+            options.feedBack === true && feedable > 0
+              ? await addMissing(sql, appId, options, comparison)
+              : null;
+          await writeReport(options.format, comparison, { differences, fed }, stdout);
+          const isSettled = fed !== null && fed.waiting === 0 && fed.failures.length === 0;
+          if (differences > (isSettled ? feedable : 0)) exitWith(EXIT.different);
+          if (fed === null && feedable > 0) {
+            stderr(`Nothing was changed. --feed-back adds ${feedable} of the ${differences} differences.\n`);
+          }
+          if (fed !== null && fed.waiting > 0) {
+            throw new CommandFailedError(
+              `No service on this database has processed ${fed.waiting} of the added events in time. They are stored: a running service processes them. Check that its /readyz returns ok, then compare the file again.`,
+            );
+          }
+        } finally {
+          await comparison.close();
+        }
+      });
+    });
+}
+
+async function countDifferences(
+  comparison: ExportComparison,
+): Promise<{ differences: number; feedable: number }> {
+  let [differences, feedable] = [0, 0];
+  for await (const finding of comparison.findings()) {
+    if (isDifference(finding)) differences += 1;
+    if (finding.bodies.length > 0) feedable += 1;
+  }
+  return { differences, feedable };
+}
+
+async function* bodiesOf(comparison: ExportComparison) {
+  for await (const { bodies } of comparison.findings()) yield* bodies;
+}

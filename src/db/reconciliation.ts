@@ -1,0 +1,224 @@
+import type { AppId, CommissionId, DeliveryId, EventId, PaymentId, SecretId } from '../domain/ids.ts';
+import type { Environment } from '../domain/events.ts';
+import type { RecordedGroup, RecordedPayment } from '../domain/reconcile.ts';
+import type { Proof } from '../providers/proof.ts';
+import type { ProcessingStatus } from './deliveries.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** A payment of an export: its store and all names that the export has for it. */
+export interface WantedPayment {
+  readonly store: string;
+  readonly refs: readonly string[];
+}
+
+/** What is stored about a payment, with the ids of its rows: one per reference that was reported as a payment. */
+export interface FoundGroup extends RecordedGroup {
+  readonly paymentIds: readonly PaymentId[];
+}
+
+/** The columns of a `RecordedPayment`, for a payment `p` and its event `e`. */
+function paymentObject(sql: Sql): ReturnType<Sql['fragment']> {
+  return sql.fragment`
+    jsonb_build_object(
+      'store', p.store, 'ref', p.ref, 'currency', p.currency, 'amountMinor', p.amount_minor, 'usdCents', p.usd_cents,
+      'occurredAt', epoch_ms(p.occurred_at), 'eventId', p.event_id, 'customerUserId', e.customer_user_id,
+      'isAttributed', p.binding_id is not null, 'earnedCents', p.earned_cents, 'likelyCause', p.likely_cause)`;
+}
+
+/**
+ * Returns what is stored about production payments, in the order of `wanted`, under any of their references. Of several rows
+ * of one payment, the one that counts is returned.
+ */
+export async function findRecorded(
+  sql: Sql,
+  appId: AppId,
+  wanted: readonly WantedPayment[],
+): Promise<FoundGroup[]> {
+  const rows = wanted.map(({ store, refs }, n) => ({ n, store, refs }));
+  return await sql<FoundGroup>`
+    with wanted as materialized (
+      select n, store, refs from jsonb_to_recordset(${sql.json(rows)}) w (n int, store text, refs text[])
+    ), names as materialized (
+      select w.n, w.store, r.ref
+        from wanted w cross join lateral same_payment_refs(${appId}, 'production', w.store, w.refs) r
+    ), found as (
+      select x.n, jsonb_agg(p.id) as payment_ids,
+             (array_agg(${paymentObject(sql)}
+                        order by (p.duplicate_of is not null), (p.binding_id is null), p.id))[1] as payment
+        from names x
+       cross join lateral (
+         select * from payments y
+          where y.app_id = ${appId} and y.environment = 'production' and y.store = x.store collate "default"
+            and y.ref = x.ref collate "default" offset 0) p
+       cross join lateral (select * from events y where y.id = p.event_id offset 0) e
+       group by x.n
+    ), refunds as (
+      select x.n, jsonb_agg(jsonb_build_object(
+               'ref', a.ref, 'kind', a.kind, 'state', a.state, 'reversesAll', a.reverses_all, 'currency', a.currency,
+               'amountMinor', a.amount_minor, 'usdCents', a.usd_cents, 'occurredAt', epoch_ms(a.occurred_at),
+               'eventId', a.event_id) order by a.occurred_at, a.id) as adjustments
+        from names x
+       cross join lateral (
+         select * from adjustments y
+          where y.app_id = ${appId} and y.environment = 'production' and y.store = x.store collate "default"
+            and y.payment_ref = x.ref collate "default" offset 0) a
+       group by x.n
+    )
+    select found.payment, coalesce(found.payment_ids, '[]') as payment_ids,
+           coalesce(refunds.adjustments, '[]') as adjustments
+      from wanted w
+      left join found on found.n = w.n
+      left join refunds on refunds.n = w.n
+     order by w.n`;
+}
+
+/** Returns those of a provider's keys (a subscription, a customer) that a webhook has tied to a user of the app. */
+export async function findKnownUserKeys(
+  sql: Sql,
+  appId: AppId,
+  source: string,
+  keys: readonly string[],
+): Promise<ReadonlySet<string>> {
+  const rows = await sql<{ userKey: string }>`
+    select user_key from user_links
+     where app_id = ${appId} and environment = 'production' and source = ${source}
+       and user_key = any(${[...keys]}::text[])`;
+  return new Set(rows.map(({ userKey }) => userKey));
+}
+
+/** Where a page of an app's payments ended. */
+export interface PaymentPosition {
+  readonly store: string;
+  readonly ref: string;
+}
+
+/** A page of payments, with the position of the next one; null after the last. */
+export interface PaymentsPage {
+  readonly payments: readonly (RecordedPayment & { readonly paymentId: PaymentId })[];
+  readonly next: PaymentPosition | null;
+}
+
+/**
+ * Returns those production payments of a page that a provider reported first and that occurred in a range (epoch ms, both
+ * ends included). A page examines `limit` payments of the app, in the order of their references.
+ */
+export async function listPaymentsOf(
+  sql: Sql,
+  { appId, source, from, to }: { appId: AppId; source: string; from: number; to: number },
+  after: PaymentPosition | null,
+  limit: number,
+): Promise<PaymentsPage> {
+  const rows = await sql<{
+    id: PaymentId;
+    store: string;
+    ref: string;
+    payment: RecordedPayment | null;
+  }>`
+    with page as materialized (
+      select * from payments p
+       where p.app_id = ${appId} and p.environment = 'production'
+         and (p.store, p.ref) > (${after?.store ?? ''}, ${after?.ref ?? ''})
+       order by p.store, p.ref limit ${limit}
+    )
+    select p.id, p.store, p.ref,
+           case when e.source = ${source} and p.duplicate_of is null
+                 and p.occurred_at between ${instant(from)} and ${instant(to)} then ${paymentObject(sql)} end as payment
+      from page p
+     cross join lateral (select * from events x where x.id = p.event_id offset 0) e
+     order by p.store, p.ref`;
+  const last = rows.at(-1);
+  return {
+    payments: rows.flatMap(({ id, payment }) => (payment === null ? [] : [{ ...payment, paymentId: id }])),
+    next: last === undefined || rows.length < limit ? null : { store: last.store, ref: last.ref },
+  };
+}
+
+/** Whether the app's Stripe endpoint reports running totals of charges instead of single refunds. */
+export async function hasRunningTotals(sql: Sql, appId: AppId): Promise<boolean> {
+  const { found } = await sql.one<{ found: boolean }>`
+    select exists (
+      select from adjustments
+       where app_id = ${appId} and environment = 'production' and store = 'stripe' and kind = 'refund'
+         and starts_with(ref, 'ch_')) as found`;
+  return found;
+}
+
+/** The webhook secret under which events of an export are stored. */
+export interface ReconciliationSecret {
+  readonly id: SecretId;
+  readonly environment: Environment;
+}
+
+/** Returns the app's valid webhook secret of a provider, one for production first. Undefined without any. */
+export async function findReconciliationSecret(
+  sql: Sql,
+  appId: AppId,
+  provider: string,
+): Promise<ReconciliationSecret | undefined> {
+  const [secret] = await sql<ReconciliationSecret>`
+    select id, environment from webhook_secrets
+     where app_id = ${appId} and provider = ${provider} and live_slot is not null
+       and (expires_at is null or expires_at > now())
+     order by environment = 'production' desc, created_at desc`;
+  return secret;
+}
+
+/** A delivery that was made from an export. */
+export interface ReconciledDelivery {
+  readonly deliveryId: DeliveryId;
+  readonly eventId: EventId;
+  readonly proof: Proof;
+  readonly bodySha256: Buffer;
+  readonly body: Buffer;
+}
+
+/**
+ * Stores deliveries that were made from an export, received now. The relay of a running service starts their workflows with
+ * its next round. Storing them twice changes nothing.
+ */
+export async function acceptReconciled(
+  sql: Sql,
+  { appId, provider, secretId }: { appId: AppId; provider: string; secretId: SecretId },
+  deliveries: readonly ReconciledDelivery[],
+): Promise<void> {
+  const rows = deliveries.map(({ bodySha256, body, ...row }) => ({
+    ...row,
+    bodySha256: bodySha256.toString('hex'),
+    body: body.toString('hex'),
+  }));
+  await sql`
+    with rows as (
+      select * from jsonb_to_recordset(${sql.json(rows)})
+        r ("deliveryId" text, "eventId" text, proof jsonb, "bodySha256" text, body text)
+    ), stored as (
+      insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, proof,
+                              body_sha256, event_id, relayed_at)
+      select "deliveryId", ${appId}, ${provider}, now(), true, 'received', ${secretId}, proof,
+             decode("bodySha256", 'hex'), "eventId", '-infinity'
+        from rows
+      on conflict (id) do nothing
+      returning id
+    )
+    insert into delivery_bodies (delivery_id, body)
+    select stored.id, decode(rows.body, 'hex') from stored join rows on rows."deliveryId" = stored.id`;
+}
+
+/** What became of a delivery. */
+export interface ReconciledOutcome {
+  readonly deliveryId: DeliveryId;
+  readonly status: ProcessingStatus;
+  readonly lastError: string | null;
+  readonly commissionId: CommissionId | null;
+  readonly isDone: boolean;
+}
+
+/** Returns what became of deliveries. */
+export async function findReconciledOutcomes(
+  sql: Sql,
+  deliveryIds: readonly DeliveryId[],
+): Promise<ReconciledOutcome[]> {
+  return await sql<ReconciledOutcome>`
+    select id as delivery_id, processing_status as status, last_error, commission_id, completed_at is not null as is_done
+      from deliveries where id = any(${[...deliveryIds]}::text[])`;
+}

@@ -1,0 +1,278 @@
+import { decimalToMinor } from '../../domain/money.ts';
+import * as exported from '../shared/export.ts';
+import type { ExportFormat, ExportRow, PaymentPart, ProviderExports, RowReading } from '../shared/export.ts';
+import { toSeconds } from '../shared/sample.ts';
+import type { Payload } from '../shared/sample.ts';
+import { STRIPE_MINOR_UNITS } from './currencies.ts';
+
+/** The column of the report that has the app's user id. It must be requested by this name. */
+const USER = 'payment_metadata[app_user_id]';
+
+const CATEGORIES_OF_PAYMENTS: ReadonlySet<string> = new Set([
+  'charge',
+  'charge_failure',
+  'partial_capture_reversal',
+]);
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+
+function eventOf(type: string, object: Payload, at: number, livemode: unknown = true): Payload {
+  return {
+    id: exported.reconciledId(type, ...[object['id'], object['status']].filter(isText)),
+    object: 'event',
+    type,
+    created: toSeconds(at),
+    livemode,
+    data: { object },
+  };
+}
+
+/** Returns an amount of the report, which is in major units, in Stripe's minor units. Null where it can't be read. */
+function minorUnits(row: ExportRow, column: string, currency: string): number | null {
+  const written = exported.text(row, column);
+  if (written === null || !/^-?\d+(?:\.\d+)?$/.test(written)) return null;
+  return decimalToMinor(written, STRIPE_MINOR_UNITS.decimals.get(currency) ?? 2);
+}
+
+interface BalanceRow {
+  readonly at: number;
+  readonly currency: string;
+  /** Minor units of Stripe, with the sign of the report. */
+  readonly amount: number;
+  readonly invoice: string | null;
+  readonly intent: string | null;
+  readonly charge: string | null;
+  readonly source: string | null;
+}
+
+function readBalanceRow(row: ExportRow): RowReading {
+  const category = exported.text(row, 'reporting_category');
+  const isPayment = CATEGORIES_OF_PAYMENTS.has(category ?? '');
+  if (!isPayment && !['refund', 'refund_failure', 'dispute', 'dispute_reversal'].includes(category ?? '')) {
+    return exported.skipped('a movement of the balance that is no payment, refund or dispute');
+  }
+  const at = exported.utcTime(row, 'created_utc');
+  if (at === null) return exported.noTime('created_utc');
+  const currency = exported.text(row, 'customer_facing_currency')?.toUpperCase() ?? null;
+  if (currency === null) {
+    return exported.unreadable(
+      'customer_facing_currency is empty, so the amount that the customer paid is not known; gross is in the currency of the balance.',
+    );
+  }
+  const amount = minorUnits(row, 'customer_facing_amount', currency);
+  if (amount === null) return exported.noDecimal('customer_facing_amount');
+  const names: BalanceRow = {
+    at,
+    currency,
+    amount,
+    invoice: exported.text(row, 'invoice_id'),
+    intent: exported.text(row, 'payment_intent_id'),
+    charge: exported.text(row, 'charge_id'),
+    source: exported.text(row, 'source_id'),
+  };
+  if (isPayment && names.invoice === null && names.intent === null) {
+    return exported.skipped('a charge without a payment intent and without an invoice, which never counts');
+  }
+  const group = names.invoice ?? names.intent ?? names.charge;
+  if (group === null) return exported.noValue('charge_id');
+  const body = isPayment ? paymentOf(row, names) : adjustmentOf(names, category ?? '');
+  if (body === null) return exported.noValue('source_id');
+  return { kind: 'events', bodies: [body], group, isNegative: isPayment && category !== 'charge' };
+}
+
+/** Returns the payment of a row. The parts of one payment are added up in `mergePayments`. */
+function paymentOf(row: ExportRow, names: BalanceRow): Payload {
+  const amount = Math.abs(names.amount);
+  const currency = names.currency.toLowerCase();
+  const customer = exported.text(row, 'customer_id');
+  const user = exported.text(row, USER);
+  const metadata = user === null ? {} : { app_user_id: user };
+  const { invoice, intent, charge, at } = names;
+  if (invoice !== null) {
+    const object = {
+      id: invoice,
+      object: 'invoice',
+      currency,
+      amount_paid: amount,
+      customer,
+      subscription: exported.text(row, 'subscription_id'),
+      payment_intent: intent,
+      charge,
+      metadata,
+      status_transitions: { paid_at: toSeconds(at) },
+      lines: { data: [] },
+    };
+    return eventOf('invoice.paid', object, at);
+  }
+  if (user !== null) {
+    const object = {
+      id: intent,
+      currency,
+      amount_received: amount,
+      latest_charge: charge,
+      customer,
+      metadata,
+    };
+    return eventOf('payment_intent.succeeded', { ...object, object: 'payment_intent' }, at);
+  }
+  // Without an app's user in its metadata, only a checkout session makes a payment of a payment intent.
+  const object = {
+    id: intent,
+    object: 'checkout.session',
+    mode: 'payment',
+    payment_status: 'paid',
+    currency,
+    amount_total: amount,
+    payment_intent: intent,
+    customer,
+    metadata,
+  };
+  return eventOf('checkout.session.completed', object, at);
+}
+
+function adjustmentOf(names: BalanceRow, category: string): Payload | null {
+  if (names.source === null) return null;
+  const { at, charge, intent } = names;
+  const object = {
+    id: names.source,
+    currency: names.currency.toLowerCase(),
+    amount: Math.abs(names.amount),
+    payment_intent: intent,
+    charge,
+  };
+  switch (category) {
+    case 'refund':
+      return eventOf('refund.updated', { ...object, status: 'succeeded' }, at);
+    case 'refund_failure':
+      return eventOf('refund.failed', { ...object, status: 'failed' }, at);
+    case 'dispute':
+      return eventOf('charge.dispute.funds_withdrawn', object, at);
+    default:
+      return eventOf('charge.dispute.funds_reinstated', object, at);
+  }
+}
+
+const AMOUNT_FIELDS = ['amount_paid', 'amount_received', 'amount_total'] as const;
+
+interface StripeBody {
+  readonly created: number;
+  readonly data: { readonly object: Readonly<Record<string, unknown>> };
+}
+
+/** Adds up the charges of one invoice or payment intent: an invoice may be paid in parts. Null where all of it went back. */
+function mergePayments(parts: readonly PaymentPart[]): Payload | null {
+  const stated = parts
+    .map(({ body, isNegative }) => ({ ...(body as unknown as StripeBody), sign: isNegative ? -1 : 1 }))
+    .toSorted((a, b) => a.created - b.created);
+  const keyOf = ({ created, sign, data: { object } }: (typeof stated)[number]) =>
+    [created, sign, ...[object['charge'], object['latest_charge']].filter(isText)].join(' ');
+  // A row may be in the file twice, where two exports were put together.
+  const all = [...new Map(stated.map((part) => [keyOf(part), part])).values()];
+  const charges = all.filter(({ sign }) => sign > 0);
+  const [first] = charges;
+  const last = charges.at(-1);
+  if (first === undefined || last === undefined) return null;
+  const field = AMOUNT_FIELDS.find((name) => name in first.data.object) ?? 'amount_paid';
+  const sum = all.reduce((total, { data, sign }) => total + sign * Number(data.object[field]), 0);
+  if (sum <= 0) return null;
+  const { sign: _, ...event } = last;
+  const metadata = Object.assign({}, ...charges.map(({ data }) => data.object['metadata'])) as Payload;
+  const object = { ...withoutNulls(first.data.object), ...withoutNulls(last.data.object) };
+  return { ...event, data: { object: { ...object, metadata, [field]: sum } } };
+}
+
+function withoutNulls(object: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(object).filter(([, value]) => value !== null));
+}
+
+const balance: ExportFormat = {
+  title: 'itemized balance change from activity',
+  form: 'csv',
+  required: [
+    'created_utc',
+    'reporting_category',
+    'source_id',
+    'customer_facing_amount',
+    'customer_facing_currency',
+    'charge_id',
+    'payment_intent_id',
+    'invoice_id',
+  ],
+  optional: ['subscription_id', 'customer_id', USER],
+  lists: 'both',
+  namesUsers: false,
+  withoutUser: `The report names no user of this payment, and no webhook has named the user of its subscription or customer. Request the column ${USER}, or export the invoices as JSON.`,
+  read: readBalanceRow,
+  merge: mergePayments,
+};
+
+const secondsOf = (value: unknown): number | null => (Number.isSafeInteger(value) ? Number(value) : null);
+
+/** Returns the event that Stripe sends when an object of its API reaches the state that the object has. */
+function readObject(type: (object: ExportRow) => string | null, at: (object: ExportRow) => unknown) {
+  return (object: ExportRow): RowReading => {
+    const event = type(object);
+    if (event === null) return exported.skipped('an object that moved no money');
+    const seconds = secondsOf(at(object)) ?? secondsOf(object['created']);
+    if (seconds === null) return exported.unreadable('created is not a time in seconds.');
+    return exported.events(eventOf(event, object, seconds * 1000, object['livemode'] ?? true));
+  };
+}
+
+function jsonFormat(
+  object: string,
+  details: Pick<ExportFormat, 'title' | 'required' | 'lists' | 'read'> & { readonly namesUsers?: boolean },
+): ExportFormat {
+  return {
+    form: 'json',
+    optional: [],
+    accepts: (row) => row['object'] === object,
+    namesUsers: false,
+    withoutUser:
+      'The object names no user, and no webhook has named the user of its subscription or customer. Set metadata.app_user_id, or have Stripe send the webhook again.',
+    merge: null,
+    ...details,
+  };
+}
+
+const invoices = jsonFormat('invoice', {
+  title: 'list of invoices',
+  required: ['id', 'object', 'status', 'currency', 'amount_paid'],
+  lists: 'payments',
+  read: readObject(
+    ({ status }) => (status === 'paid' ? 'invoice.paid' : null),
+    ({ status_transitions: transitions }) =>
+      typeof transitions === 'object' && transitions !== null && 'paid_at' in transitions
+        ? transitions.paid_at
+        : null,
+  ),
+});
+
+const refunds = jsonFormat('refund', {
+  title: 'list of refunds',
+  required: ['id', 'object', 'status', 'currency', 'amount'],
+  lists: 'refunds',
+  read: readObject(
+    ({ status }) => (['succeeded', 'failed', 'canceled'].includes(String(status)) ? 'refund.updated' : null),
+    () => null,
+  ),
+});
+
+const disputes = jsonFormat('dispute', {
+  title: 'list of disputes',
+  required: ['id', 'object', 'status', 'currency', 'amount'],
+  lists: 'refunds',
+  read: readObject(
+    ({ status }) => {
+      if (['won', 'lost', 'prevented'].includes(String(status))) return 'charge.dispute.closed';
+      return String(status).startsWith('warning_') ? null : 'charge.dispute.created';
+    },
+    () => null,
+  ),
+});
+
+/** The exports of Stripe that can be compared. */
+export const stripeExports: ProviderExports = {
+  formats: [balance, invoices, refunds, disputes],
+  hasRefundIds: true,
+};

@@ -1,0 +1,399 @@
+import { findKnownUserKeys, findRecorded, hasRunningTotals, listPaymentsOf } from '../db/reconciliation.ts';
+import type { FoundGroup, PaymentPosition } from '../db/reconciliation.ts';
+import type { Sql } from '../db/sql.ts';
+import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../domain/events.ts';
+import type { LikelyCause } from '../domain/evaluate-payment.ts';
+import type { AppId } from '../domain/ids.ts';
+import { compareGroup, paymentNotInExport, unreadableRow } from '../domain/reconcile.ts';
+import type {
+  ComparisonScope,
+  Exported,
+  ExportedGroup,
+  Finding,
+  FindingKind,
+  RecordedGroup,
+} from '../domain/reconcile.ts';
+import { providers } from '../providers/index.ts';
+import type { ProviderName } from '../providers/index.ts';
+import type { ExportFormat, RowReading } from '../providers/shared/export.ts';
+import { bodyOf } from '../providers/shared/sample.ts';
+import type { Payload } from '../providers/shared/sample.ts';
+import { openExport } from './export-file.ts';
+import type { NumberedRow } from './export-file.ts';
+import { IdSet } from './id-set.ts';
+import { Buckets, Sorter, SpillFolder } from './spill.ts';
+
+export interface ComparisonRequest {
+  readonly appId: AppId;
+  readonly provider: ProviderName;
+  readonly path: string;
+  /** Epoch ms, half-open. Null: the range of the rows. */
+  readonly from: number | null;
+  readonly to: number | null;
+  /** Whether to look only for what the export has and the service lacks. */
+  readonly isOneWay: boolean;
+  /** Whether to list each payment that earned nothing. They are always counted. */
+  readonly listsUnattributed: boolean;
+  readonly onProgress: (line: string) => void;
+}
+
+/** A finding with the webhook bodies that would add what is missing. */
+export interface FeedableFinding extends Finding {
+  readonly bodies: readonly Payload[];
+}
+
+/** A number of rows that were not compared, and why. */
+export interface SkippedRows {
+  readonly reason: string;
+  readonly rows: number;
+}
+
+/** The payments that earned nothing for one cause. */
+export interface CauseCount {
+  readonly cause: LikelyCause;
+  readonly payments: number;
+}
+
+/** The result of a comparison. `close` removes its temporary files. */
+export interface ExportComparison {
+  /** The form of the export. */
+  readonly title: string;
+  readonly rows: number;
+  readonly skipped: readonly SkippedRows[];
+  /** The range that was compared, epoch ms, both ends included. Null without rows. */
+  readonly range: { readonly from: number; readonly to: number } | null;
+  readonly payments: number;
+  /** Payments of the export that the service has. */
+  readonly matched: number;
+  readonly earnedNothing: readonly CauseCount[];
+  readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
+  /** Returns the findings by time, any number of times. */
+  readonly findings: () => AsyncIterable<FeedableFinding>;
+  readonly close: () => Promise<void>;
+}
+
+/** One event of a row. */
+interface Item {
+  readonly line: number;
+  readonly group: string;
+  readonly body: Payload;
+  readonly event: NormalizedEvent;
+  readonly refusal: string | null;
+  /** Whether the row reduces its payment. */
+  readonly isNegative: boolean;
+}
+
+/** Payments whose stored side is read with one statement. */
+const LOOK_UP = 500;
+/** Stored payments that one statement examines. */
+const PAGE = 5_000;
+const PROGRESS_ROWS = 100_000;
+
+/** Orders findings by time. Rows that can't be read come first, by their line. */
+function byTime(a: Finding, b: Finding): number {
+  return (
+    (a.at ?? 0) - (b.at ?? 0) ||
+    (a.line ?? 0) - (b.line ?? 0) ||
+    (a.paymentRef ?? '').localeCompare(b.paymentRef ?? '')
+  );
+}
+
+/** Counts by a key. */
+class Tally<K> {
+  readonly counts = new Map<K, number>();
+
+  add(key: K): void {
+    this.counts.set(key, (this.counts.get(key) ?? 0) + 1);
+  }
+}
+
+type Parsed =
+  | { readonly kind: 'event'; readonly event: NormalizedEvent }
+  | { readonly kind: 'skipped'; readonly reason: string }
+  | { readonly kind: 'unreadable'; readonly reason: string };
+
+/** Reads a body as the provider's parser reads a webhook. */
+function parseBody(provider: ProviderName, body: Payload): Parsed {
+  const result = providers[provider].parse(bodyOf(body));
+  if (result.outcome === 'failed') return { kind: 'unreadable', reason: result.reason };
+  if (result.outcome === 'ignored') return { kind: 'skipped', reason: result.reason };
+  const { event } = result;
+  if (event.environment === 'sandbox') return { kind: 'skipped', reason: 'a sandbox or test transaction' };
+  if (event.payment === null && event.adjustment === null) {
+    const reason = event.priceUnknown
+      ? 'the export states no price'
+      : 'no money moved: a trial, a gift, a cancellation or a price of zero';
+    return { kind: 'skipped', reason };
+  }
+  return { kind: 'event', event };
+}
+
+function groupOf({ payment, adjustment }: NormalizedEvent): string {
+  return payment?.ref ?? adjustment?.paymentRef ?? '';
+}
+
+/** Compares an export with the ledger. Throws `ExportFileError` where the file can't be compared. */
+export async function compareExport(sql: Sql, request: ComparisonRequest): Promise<ExportComparison> {
+  const folder = await SpillFolder.create();
+  try {
+    return await new Comparing(sql, request, folder).run();
+  } catch (error) {
+    await folder.remove();
+    throw error;
+  }
+}
+
+class Comparing {
+  readonly #sql: Sql;
+  readonly #request: ComparisonRequest;
+  readonly #folder: SpillFolder;
+  readonly #items: Buckets<Item>;
+  readonly #findings: Sorter<FeedableFinding>;
+  readonly #skipped = new Tally<string>();
+  readonly #kinds = new Tally<FindingKind>();
+  readonly #causes = new Tally<LikelyCause>();
+  readonly #known = new IdSet();
+  #rows = 0;
+  #payments = 0;
+  #matched = 0;
+  #first = Infinity;
+  #last = -Infinity;
+
+  constructor(sql: Sql, request: ComparisonRequest, folder: SpillFolder) {
+    this.#sql = sql;
+    this.#request = request;
+    this.#folder = folder;
+    this.#items = new Buckets(folder);
+    this.#findings = new Sorter<FeedableFinding>(folder, byTime);
+  }
+
+  async run(): Promise<ExportComparison> {
+    const { path, provider, from, to, isOneWay } = this.#request;
+    const { format, rows } = await openExport(path, provider);
+    await this.#readRows(format, rows);
+    const range =
+      from !== null || to !== null || this.#first <= this.#last
+        ? { from: from ?? this.#first, to: to === null ? this.#last : to - 1 }
+        : null;
+    if (range !== null && Number.isFinite(range.from) && Number.isFinite(range.to)) {
+      await this.#compareBuckets(format, range);
+      if (!isOneWay && format.lists !== 'refunds') await this.#findOthers(range);
+    }
+    return {
+      title: format.title,
+      rows: this.#rows,
+      skipped: [...this.#skipped.counts].map(([reason, count]) => ({ reason, rows: count })),
+      range,
+      payments: this.#payments,
+      matched: this.#matched,
+      earnedNothing: [...this.#causes.counts].map(([cause, payments]) => ({ cause, payments })),
+      counts: Object.fromEntries(this.#kinds.counts),
+      findings: () => this.#findings.read(),
+      close: async () => await this.#folder.remove(),
+    };
+  }
+
+  async #add(finding: Finding, bodies: readonly Payload[] = []): Promise<void> {
+    this.#kinds.add(finding.kind);
+    await this.#findings.add({ ...finding, bodies });
+  }
+
+  async #readRows(format: ExportFormat, rows: AsyncIterable<NumberedRow>): Promise<void> {
+    for await (const { line, values } of rows) {
+      this.#rows += 1;
+      if (this.#rows % PROGRESS_ROWS === 0) this.#request.onProgress(`${this.#rows} rows read`);
+      const reading = format.read(values);
+      if (reading.kind === 'skipped') {
+        this.#skipped.add(reading.reason);
+        continue;
+      }
+      if (reading.kind === 'unreadable') {
+        await this.#add(unreadableRow(line, reading.reason));
+        continue;
+      }
+      for (const body of reading.bodies) await this.#readBody(line, body, reading);
+    }
+  }
+
+  async #readBody(
+    line: number,
+    body: Payload,
+    { group, refusal = null, isNegative = false }: RowReading & { readonly kind: 'events' },
+  ): Promise<void> {
+    const { provider, from, to } = this.#request;
+    const parsed = parseBody(provider, body);
+    if (parsed.kind === 'unreadable') {
+      await this.#add(unreadableRow(line, parsed.reason));
+      return;
+    }
+    if (parsed.kind === 'skipped') {
+      this.#skipped.add(parsed.reason);
+      return;
+    }
+    const { event } = parsed;
+    const at = event.occurredAt;
+    if ((from !== null && at < from) || (to !== null && at >= to)) {
+      this.#skipped.add('a time outside of --from and --to');
+      return;
+    }
+    this.#first = Math.min(this.#first, at);
+    this.#last = Math.max(this.#last, at);
+    const key = group ?? groupOf(event);
+    await this.#items.append(key, { line, group: key, body, event, refusal, isNegative });
+  }
+
+  async #compareBuckets(format: ExportFormat, range: { from: number; to: number }): Promise<void> {
+    const { provider, appId } = this.#request;
+    const scope: ComparisonScope = {
+      ...range,
+      hasRefundIds: providers[provider].exports.hasRefundIds,
+      hasRefunds: format.lists !== 'payments',
+    };
+    const runningTotals =
+      provider === 'stripe' && scope.hasRefunds && (await hasRunningTotals(this.#sql, appId));
+    for await (const items of this.#items.read()) {
+      const byGroup = new Map<string, Item[]>();
+      for (const item of items) byGroup.set(item.group, [...(byGroup.get(item.group) ?? []), item]);
+      const groups = [...byGroup.values()].map((group) => this.#merged(format, group));
+      for (let start = 0; start < groups.length; start += LOOK_UP) {
+        await this.#compareGroups(format, scope, groups.slice(start, start + LOOK_UP), runningTotals);
+      }
+    }
+  }
+
+  /** Makes one payment of several rows that report its parts. */
+  #merged(format: ExportFormat, group: readonly Item[]): readonly Item[] {
+    const parts = group.filter(({ event }) => event.payment !== null);
+    const [last] = parts.toReversed();
+    if (format.merge === null || last === undefined || (parts.length === 1 && !last.isNegative)) return group;
+    const body = format.merge(parts);
+    const parsed = body === null ? null : parseBody(this.#request.provider, body);
+    const merged = body !== null && parsed?.kind === 'event' ? [{ ...last, body, event: parsed.event }] : [];
+    return [...merged, ...group.filter(({ event }) => event.payment === null)];
+  }
+
+  async #compareGroups(
+    format: ExportFormat,
+    scope: ComparisonScope,
+    groups: readonly (readonly Item[])[],
+    runningTotals: boolean,
+  ): Promise<void> {
+    const { appId, provider } = this.#request;
+    const keys = groups.flat().flatMap(({ event }) => (event.userIds.length > 0 ? [] : event.userKeys));
+    const known: ReadonlySet<string> =
+      format.namesUsers || keys.length === 0
+        ? new Set()
+        : await findKnownUserKeys(this.#sql, appId, provider, [...new Set(keys)]);
+    const refusalOf = ({ event, refusal }: Item): string | null => {
+      if (refusal !== null) return refusal;
+      if (event.payment === null) return runningTotals ? RUNNING_TOTALS : null;
+      const isNamed = event.userIds.length > 0 || event.userKeys.some((key) => known.has(key));
+      return format.namesUsers || isNamed ? null : format.withoutUser;
+    };
+    const exported = groups.map((items) => exportedGroup(items, refusalOf));
+    const found = await findRecorded(
+      this.#sql,
+      appId,
+      exported.map(({ refs }, index) => ({ store: storeOf(groups[index] ?? []), refs })),
+    );
+    for (const [index, group] of exported.entries()) {
+      const items = groups[index] ?? [];
+      const recorded = found[index] ?? { payment: null, adjustments: [], paymentIds: [] };
+      await this.#compareOne(group, recorded, items, scope);
+    }
+  }
+
+  async #compareOne(
+    exported: ExportedGroup,
+    recorded: FoundGroup,
+    items: readonly Item[],
+    scope: ComparisonScope,
+  ): Promise<void> {
+    for (const id of recorded.paymentIds) this.#known.add(id);
+    if (exported.payment !== null) {
+      this.#payments += 1;
+      if (recorded.payment !== null) this.#matched += 1;
+    }
+    for (const finding of compareGroup(exported, this.#inRange(recorded), scope)) {
+      if (finding.kind === 'earned_nothing') {
+        if (finding.cause !== null) this.#causes.add(finding.cause);
+        if (!this.#request.listsUnattributed) continue;
+      }
+      await this.#add(finding, finding.feedBack === 'yes' ? bodiesOf(finding, items, scope) : []);
+    }
+  }
+
+  /** Leaves out refunds outside of the range that the operator named, as in the export. */
+  #inRange(recorded: RecordedGroup): RecordedGroup {
+    const { from, to } = this.#request;
+    if (from === null && to === null) return recorded;
+    const adjustments = recorded.adjustments.filter(
+      ({ occurredAt }) => (from === null || occurredAt >= from) && (to === null || occurredAt < to),
+    );
+    return { ...recorded, adjustments };
+  }
+
+  /** Finds the provider's payments of the range that are stored and not in the export. */
+  async #findOthers(range: { from: number; to: number }): Promise<void> {
+    const { appId, provider: source } = this.#request;
+    let after: PaymentPosition | null = null;
+    do {
+      const page: Awaited<ReturnType<typeof listPaymentsOf>> = await listPaymentsOf(
+        this.#sql,
+        { appId, source, ...range },
+        after,
+        PAGE,
+      );
+      for (const { paymentId, ...payment } of page.payments) {
+        if (!this.#known.has(paymentId)) await this.#add(paymentNotInExport(payment));
+      }
+      after = page.next;
+    } while (after !== null);
+  }
+}
+
+const RUNNING_TOTALS =
+  'A webhook endpoint of this app reports the running totals of charges instead of single refunds, so a refund of the export could count twice. Have Stripe send the webhook again.';
+
+function storeOf(items: readonly Item[]): string {
+  const [event] = items.map((item) => item.event);
+  return event?.payment?.store ?? event?.adjustment?.store ?? '';
+}
+
+function exportedOf<Fact>({ event, line }: Item, fact: Fact, refusal: string | null): Exported<Fact> {
+  return { fact, at: event.occurredAt, line, userIds: event.userIds, refusal };
+}
+
+/** Returns what the rows of one payment state. A later row of the same payment replaces an earlier one. */
+function exportedGroup(items: readonly Item[], refusalOf: (item: Item) => string | null): ExportedGroup {
+  let payment: Exported<PaymentFact> | null = null;
+  const adjustments: Exported<AdjustmentFact>[] = [];
+  const refs = new Set<string>();
+  for (const item of items) {
+    const { payment: paid, adjustment, paymentAliases } = item.event;
+    if (paid !== null) {
+      payment = exportedOf(item, paid, refusalOf(item));
+      refs.add(paid.ref);
+    }
+    if (adjustment !== null) {
+      adjustments.push(exportedOf(item, adjustment, refusalOf(item)));
+      refs.add(adjustment.paymentRef);
+    }
+    for (const { aliasRef, paymentRef } of paymentAliases) refs.add(aliasRef).add(paymentRef);
+  }
+  return { payment, adjustments, refs: [...refs] };
+}
+
+/** Returns the bodies that would add what a finding says is missing. */
+function bodiesOf(finding: Finding, items: readonly Item[], scope: ComparisonScope): readonly Payload[] {
+  if (finding.kind === 'missing_payment') {
+    const paid = items.filter(({ event }) => event.payment !== null).at(-1);
+    return paid === undefined ? [] : [paid.body];
+  }
+  const refunds = items.filter(({ event }) => event.adjustment !== null);
+  if (!scope.hasRefundIds) return refunds.map(({ body }) => body);
+  const own = refunds.filter(
+    ({ event, line }) => event.adjustment?.ref === finding.refundRef && line === finding.line,
+  );
+  return own.map(({ body }) => body);
+}

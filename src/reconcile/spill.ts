@@ -1,0 +1,160 @@
+/** Temporary files for more data than memory should hold. */
+import { createReadStream } from 'node:fs';
+import { mkdtemp, open, rm } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+/** Characters that a file buffers before they are written. */
+const BUFFER = 128 * 1024;
+
+/** A file with one JSON value on each line. It is written first and read afterwards. */
+class SpillFile<T> {
+  readonly #path: string;
+  #handle: FileHandle | undefined;
+  #buffer: string[] = [];
+  #buffered = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  async append(value: T): Promise<void> {
+    const line = `${JSON.stringify(value)}\n`;
+    this.#buffer.push(line);
+    this.#buffered += line.length;
+    if (this.#buffered >= BUFFER) await this.#flush();
+  }
+
+  async #flush(): Promise<void> {
+    // The folder belongs to this process, and rows name users.
+    this.#handle ??= await open(this.#path, 'wx', 0o600);
+    const text = this.#buffer.join('');
+    this.#buffer = [];
+    this.#buffered = 0;
+    await this.#handle.appendFile(text);
+  }
+
+  /** Ends the writing. */
+  async close(): Promise<void> {
+    if (this.#buffered > 0) await this.#flush();
+    await this.#handle?.close();
+  }
+
+  /** Reads the values in the order in which they were written. */
+  async *read(): AsyncGenerator<T> {
+    if (this.#handle === undefined) return;
+    const lines = createInterface({ input: createReadStream(this.#path), crlfDelay: Infinity });
+    for await (const line of lines) yield JSON.parse(line) as T;
+  }
+}
+
+/** A folder that exists until `remove`. Only its owner can read it. */
+export class SpillFolder {
+  readonly #path: string;
+  #files = 0;
+
+  private constructor(path: string) {
+    this.#path = path;
+  }
+
+  static async create(): Promise<SpillFolder> {
+    return new SpillFolder(await mkdtemp(join(tmpdir(), 'tributary-reconcile-')));
+  }
+
+  file<T>(): SpillFile<T> {
+    this.#files += 1;
+    return new SpillFile<T>(join(this.#path, String(this.#files)));
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.#path, { recursive: true, force: true });
+  }
+}
+
+const BUCKETS = 128;
+
+/** Returns a 32-bit hash of a text (FNV-1a). */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1) {
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193) >>> 0;
+  }
+  return value;
+}
+
+/** Values that are divided by a key, so that all values with one key are read together. */
+export class Buckets<T> {
+  readonly #folder: SpillFolder;
+  readonly #files = new Map<number, SpillFile<T>>();
+
+  constructor(folder: SpillFolder) {
+    this.#folder = folder;
+  }
+
+  async append(key: string, value: T): Promise<void> {
+    const bucket = hash(key) % BUCKETS;
+    const file = this.#files.get(bucket) ?? this.#folder.file<T>();
+    this.#files.set(bucket, file);
+    await file.append(value);
+  }
+
+  /** Returns the values of one bucket after the other, each in the order in which they were appended. */
+  async *read(): AsyncGenerator<readonly T[]> {
+    for (const file of this.#files.values()) {
+      await file.close();
+      const values: T[] = [];
+      for await (const value of file.read()) values.push(value);
+      yield values;
+    }
+  }
+}
+
+/** Values in memory before they are sorted and written. */
+const RUN = 20_000;
+
+/** Sorts any number of values, with temporary files. */
+export class Sorter<T> {
+  readonly #folder: SpillFolder;
+  readonly #compare: (a: T, b: T) => number;
+  readonly #runs: SpillFile<T>[] = [];
+  #values: T[] = [];
+
+  constructor(folder: SpillFolder, compare: (a: T, b: T) => number) {
+    this.#folder = folder;
+    this.#compare = compare;
+  }
+
+  async add(value: T): Promise<void> {
+    this.#values.push(value);
+    if (this.#values.length < RUN) return;
+    const run = this.#folder.file<T>();
+    for (const next of this.#values.toSorted(this.#compare)) await run.append(next);
+    await run.close();
+    this.#runs.push(run);
+    this.#values = [];
+  }
+
+  /** Reads all values in order, any number of times. */
+  async *read(): AsyncGenerator<T> {
+    const rest = this.#values.toSorted(this.#compare)[Symbol.iterator]();
+    const sources: (Iterator<T> | AsyncIterator<T>)[] = [...this.#runs.map((run) => run.read()), rest];
+    const heads = await Promise.all(sources.map(async (source) => await source.next()));
+    for (;;) {
+      let least = -1;
+      for (const [index, head] of heads.entries()) {
+        if (head.done === true) continue;
+        const other = heads[least];
+        if (other === undefined || other.done === true || this.#compare(head.value, other.value) < 0) {
+          least = index;
+        }
+      }
+      const head = heads[least];
+      const source = sources[least];
+      if (head === undefined || head.done === true || source === undefined) return;
+      yield head.value;
+      heads[least] = await source.next();
+    }
+  }
+}

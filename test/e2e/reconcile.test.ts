@@ -1,0 +1,328 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { runAdmin } from '../../src/cli/admin.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { newId } from '../../src/db/new-id.ts';
+import {
+  acceptReconciled,
+  findReconciledOutcomes,
+  findReconciliationSecret,
+} from '../../src/db/reconciliation.ts';
+import type { AppId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { PROVIDER_NAMES } from '../../src/providers/index.ts';
+import type { ProviderName } from '../../src/providers/index.ts';
+import { reconciliationProof } from '../../src/providers/proof.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import {
+  adaptyRows,
+  csvOf,
+  paddleAdjustments,
+  paddleTransactions,
+  purchaseOf,
+  refundOf,
+  revenuecatRows,
+  stripeRows,
+  superwallRows,
+} from '../support/provider-exports.ts';
+import type { ListedSale } from '../support/provider-exports.ts';
+import { bodyOf, fakeSecret, PROOFS } from '../support/provider-fixtures.ts';
+import type { Payload } from '../support/provider-fixtures.ts';
+import { startTestService, TEST_SECRETS_KEY } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let folder: string;
+
+beforeAll(async () => {
+  service = await startTestService({ settings: { relay: { overdueMs: 1_000, pauseMs: 50 } } });
+  folder = await mkdtemp(join(tmpdir(), 'reconcile-test-'));
+});
+afterAll(async () => {
+  await expectConsistentLedger(service.sql);
+  await service.close();
+  await rm(folder, { recursive: true });
+});
+
+async function admin(...args: string[]) {
+  let [out, err] = ['', ''];
+  const status = await runAdmin(args, {
+    openDatabase: async () => ({
+      url: service.database.url,
+      ownerUrl: service.database.url,
+      close: async () => {},
+    }),
+    secretsKeys: { read: async () => [TEST_SECRETS_KEY], require: async () => {} },
+    findService: async () => null,
+    stdout: (text) => void (out += text),
+    stderr: (text) => void (err += text),
+  });
+  return { status, out, err };
+}
+
+/** An app that receives the webhooks of one provider. */
+async function setUp(provider: ProviderName) {
+  const founder = await setUpFounder(service, { commissionRateBps: 1_000, holdPeriodDays: 30 });
+  const given = fakeSecret(provider);
+  const { secret = given ?? '' } = await founder.ok<{ secret?: string }>(
+    'PUT',
+    `/apps/${founder.app.id}/webhooks/${provider}/secret`,
+    { environment: 'production', ...(given === null ? {} : { secret: given }) },
+  );
+  const deliver = async (payload: Payload) => {
+    const body = bodyOf(payload);
+    const response = await founder.webhook(provider, body, PROOFS[provider](body, secret));
+    expect(response).toMatchObject({ status: 200 });
+    return response.body;
+  };
+  return { founder, deliver };
+}
+
+/** Returns what the ledger of an app contains, without ids and without times of writing. */
+async function ledgerOf(founder: Founder) {
+  return await service.sql`
+    select c.kind, c.amount_cents, c.base_cents, c.rate_bps, c.occurred_at, c.due_at, c.status, c.source, p.store, p.ref,
+           c.customer_user_id
+      from commissions c join payments p on p.id = c.payment_id
+     where c.app_id = ${founder.app.id} order by p.ref, c.kind, c.amount_cents`;
+}
+
+async function amountsOf(founder: Founder): Promise<readonly number[]> {
+  const rows = await service.sql<{ amountCents: number }>`
+    select amount_cents from commissions where app_id = ${founder.app.id} order by amount_cents`;
+  return rows.map(({ amountCents }) => amountCents);
+}
+
+async function revenueOf(founder: Founder) {
+  return await service.sql`
+    select p.ref, r.amount_cents, r.occurred_at from revenue_entries r join payments p on p.id = r.payment_id
+     where p.app_id = ${founder.app.id} order by p.ref, r.amount_cents`;
+}
+
+/** Writes the exports of a provider. RevenueCat's are packed; Superwall's have a byte order mark. */
+async function writeExports(provider: ProviderName, sales: readonly ListedSale[]): Promise<string[]> {
+  const save = async (content: string | Buffer) => {
+    const path = join(folder, randomUUID());
+    await writeFile(path, content);
+    return path;
+  };
+  switch (provider) {
+    case 'revenuecat':
+      return [await save(gzipSync(csvOf(revenuecatRows(sales))))];
+    case 'adapty':
+      return [await save(csvOf(adaptyRows(sales), '\n'))];
+    case 'superwall':
+      return [await save(`\uFEFF${csvOf(superwallRows(sales))}`)];
+    case 'stripe':
+      return [await save(csvOf(stripeRows(sales)))];
+    case 'paddle':
+      return [await save(paddleTransactions(sales)), await save(paddleAdjustments(sales))];
+  }
+}
+
+interface Report {
+  readonly differences: number;
+  readonly earnedNothing: readonly { cause: string; payments: number }[];
+  readonly findings: readonly {
+    kind: string;
+    paymentRef: string;
+    exportedMinor: number | null;
+    recordedMinor: number | null;
+    cause: string | null;
+    feedBack: string | null;
+  }[];
+}
+
+describe.each(PROVIDER_NAMES)('%s', (provider) => {
+  const prefix = { stripe: 'in_', paddle: 'txn_' }[provider as string] ?? '';
+
+  // @promise reconcile-finds, reconcile-feeds-back, reconcile-late-webhook
+  test('reconcile names exactly what an export and the ledger differ in, and feeds back what is missing once', async () => {
+    const lossy = await setUp(provider);
+    // What all webhooks give is compared for one provider; for the others it is computed.
+    const complete = provider === 'stripe' ? await setUp(provider) : null;
+    const second = Math.floor(Date.now() / 1000) * 1000;
+    const sale = (name: string, userId: string, daysAgo: number, cents = 1_200): ListedSale => ({
+      userId,
+      cents,
+      ref: `${name}-${randomUUID().slice(0, 8)}`,
+      occurredAt: second - daysAgo * DAY_MS,
+      refundedAt: null,
+    });
+    const [one, two] = [await lossy.founder.customer(), await lossy.founder.customer()];
+    // The same users are known to both apps.
+    for (const userId of complete === null ? [] : [one, two]) {
+      const { founder } = complete ?? lossy;
+      await founder.identify(await founder.install(founder.slug, Date.now() - 60 * DAY_MS), userId);
+    }
+    const kept = sale('kept', one, 9);
+    const lost = sale('lost', two, 8, 1_999);
+    const wrong = sale('wrong', one, 7);
+    const refunded = { ...sale('refunded', two, 6), refundedAt: second - 2 * DAY_MS };
+    const unlisted = sale('unlisted', one, 4);
+    const stranger = sale('stranger', `stranger-${randomUUID()}`, 1);
+    const sales = [kept, lost, wrong, refunded, unlisted, stranger];
+    for (const each of complete === null ? [] : sales) await complete?.deliver(purchaseOf(provider, each));
+    await complete?.deliver(refundOf(provider, refunded, refunded.refundedAt));
+    for (const each of sales) if (each !== lost) await lossy.deliver(purchaseOf(provider, each));
+
+    const app = ['--app', lossy.founder.app.id, '--provider', provider];
+    const compare = async (listed: readonly ListedSale[], ...args: string[]) => {
+      const reports: Report[] = [];
+      let worst = 0;
+      for (const path of await writeExports(provider, listed)) {
+        const { status, out, err } = await admin('reconcile', path, ...app, '--format', 'json', ...args);
+        if (![0, 3].includes(status)) throw new Error(err);
+        worst = Math.max(worst, status);
+        reports.push(JSON.parse(out) as Report);
+      }
+      const findings = reports.flatMap((report) => report.findings);
+      return { status: worst, findings, earnedNothing: reports.flatMap((r) => r.earnedNothing) };
+    };
+    const listed = [kept, lost, { ...wrong, cents: 1_500 }, refunded, stranger];
+    const found = await compare(listed, '--unattributed');
+    expect(found.status).toBe(3);
+    const named = found.findings.map(
+      ({ kind, paymentRef, exportedMinor, recordedMinor, cause, feedBack }) => ({
+        kind,
+        paymentRef,
+        exportedMinor,
+        recordedMinor,
+        cause,
+        feedBack,
+      }),
+    );
+    const finding = (kind: string, { ref }: ListedSale, over: object) => ({
+      kind,
+      paymentRef: prefix + ref,
+      exportedMinor: null,
+      recordedMinor: null,
+      cause: null,
+      feedBack: null,
+      ...over,
+    });
+    expect(named).toHaveLength(5);
+    expect(named).toEqual(
+      expect.arrayContaining([
+        finding('missing_payment', lost, { exportedMinor: 1_999, feedBack: 'yes' }),
+        finding('wrong_amount', wrong, { exportedMinor: 1_500, recordedMinor: 1_200 }),
+        {
+          ...finding('missing_refund', refunded, { exportedMinor: 1_200, feedBack: 'yes' }),
+          paymentRef: expect.stringContaining(refunded.ref),
+        },
+        finding('earned_nothing', stranger, {
+          exportedMinor: 1_200,
+          recordedMinor: 1_200,
+          cause: 'user_never_identified',
+        }),
+        finding('payment_not_in_export', unlisted, { recordedMinor: 1_200 }),
+      ]),
+    );
+
+    const corrected = sales;
+    expect(await amountsOf(lossy.founder)).toEqual([120, 120, 120, 120]);
+    const fed = await compare(corrected, '--feed-back');
+    expect(fed.status).toBe(0);
+    const expectComplete = async () => {
+      expect(await amountsOf(lossy.founder)).toEqual([-120, 120, 120, 120, 120, 200]);
+      if (complete === null) return;
+      expect(await ledgerOf(lossy.founder)).toEqual(await ledgerOf(complete.founder));
+      expect(await revenueOf(lossy.founder)).toEqual(await revenueOf(complete.founder));
+    };
+    await expectComplete();
+    const again = await compare(corrected, '--feed-back');
+    expect(again).toEqual({
+      status: 0,
+      findings: [],
+      earnedNothing: [expect.objectContaining({ cause: 'user_never_identified', payments: 1 })],
+    });
+
+    await lossy.deliver(purchaseOf(provider, lost));
+    await lossy.deliver(refundOf(provider, refunded, refunded.refundedAt));
+    await expectComplete();
+  });
+});
+
+describe('admin reconcile', () => {
+  const lostSale = (): ListedSale => ({
+    userId: `stranger-${randomUUID()}`,
+    cents: 1_200,
+    ref: randomUUID().slice(0, 8),
+    occurredAt: Math.floor(Date.now() / 1000) * 1000 - DAY_MS,
+    refundedAt: null,
+  });
+
+  // @promise reconcile-marked
+  test('an event that was fed back is explained as added by the operator, and does not count as a delivery of the provider', async () => {
+    const { founder } = await setUp('stripe');
+    const app = ['--app', founder.app.id, '--provider', 'stripe'];
+    const [path = ''] = await writeExports('stripe', [lostSale()]);
+
+    const refused = await admin('reconcile', path, ...app, '--feed-back');
+    expect(refused).toMatchObject({ status: 1, out: '' });
+    expect(refused.err).toContain('no payment of this file is in the ledger');
+    const stored = await service.sql`select 1 from deliveries where app_id = ${founder.app.id}`;
+    expect(stored).toEqual([]);
+
+    const fed = await admin('reconcile', path, ...app, '--feed-back', '--without-match');
+    expect(fed).toMatchObject({
+      status: 0,
+      out: expect.stringContaining('1 events added: 0 changed commissions'),
+    });
+    const { id, sourceEventId } = await service.sql.one<{ id: string; sourceEventId: string }>`
+      select id, source_event_id from events where app_id = ${founder.app.id}`;
+    expect(sourceEventId).toMatch(/^reconciliation:invoice\.paid:in_/);
+    const { steps } = await founder.ok<{ steps: { decision: string }[] }>(
+      'GET',
+      `/apps/${founder.app.id}/events/${id}/explanation`,
+    );
+    expect(steps.map(({ decision }) => decision)).toEqual(expect.arrayContaining(['reconciled', 'purchase']));
+    const { items } = await founder.ok<{ items: { lastDelivery: unknown }[] }>(
+      'GET',
+      `/apps/${founder.app.id}/webhooks`,
+    );
+    expect(items.map(({ lastDelivery }) => lastDelivery)).toEqual(PROVIDER_NAMES.map(() => null));
+  });
+
+  // @promise reconcile-proof
+  test('a delivery that claims to come from an export is refused without the proof of the operator for its app, provider and body', async () => {
+    const { founder } = await setUp('stripe');
+    const other = await setUp('stripe');
+    const appId = founder.app.id as AppId;
+    const secret = await findReconciliationSecret(service.sql, appId, 'stripe');
+    const body = bodyOf(purchaseOf('stripe', lostSale()));
+    const bodySha256 = createHash('sha256').update(body).digest();
+    const own = createSecretBox([TEST_SECRETS_KEY]);
+    const right = { appId, provider: 'stripe', bodySha256 };
+    const proofs = [
+      reconciliationProof({ ...right, appId: other.founder.app.id }, own),
+      reconciliationProof({ ...right, provider: 'paddle' }, own),
+      reconciliationProof({ ...right, bodySha256: Buffer.alloc(32) }, own),
+      reconciliationProof(right, createSecretBox([Buffer.alloc(32, 1)])),
+      reconciliationProof(right, own),
+    ];
+    const deliveries = proofs.map((proof) => ({
+      deliveryId: newId('delivery'),
+      eventId: newId('event'),
+      proof,
+      bodySha256,
+      body,
+    }));
+    if (secret === undefined) throw new Error('the app has no secret');
+    await acceptReconciled(service.sql, { appId, provider: 'stripe', secretId: secret.id }, deliveries);
+    const ids = deliveries.map(({ deliveryId }) => deliveryId);
+    await eventually('all deliveries are processed', async () =>
+      (await findReconciledOutcomes(service.sql, ids)).every(({ isDone }) => isDone),
+    );
+    const outcomes = await findReconciledOutcomes(service.sql, ids);
+    const statuses = ids.map((id) => outcomes.find(({ deliveryId }) => deliveryId === id)?.status);
+    expect(statuses).toEqual(['failed', 'failed', 'failed', 'failed', 'processed']);
+  });
+});
