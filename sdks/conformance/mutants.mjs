@@ -130,7 +130,7 @@ const MUTANTS = [
     "(decodeURIComponent(value.join('=')), value.join('='))",
   ],
   [5, 'spaces around a code stay', 'referral.ts', 'text.trim()', 'text'],
-  [5, 'a code of any length is sent', 'referral.ts', 'code.length > 200', 'code.length > 2000'],
+  [5, 'a code of any length is sent', 'referral.ts', '{1,200}', '{1,2000}'],
   [6, 'the deferred match does not wait', 'client.ts', 'DEFERRED_DELAY_MS = 2_000', 'DEFERRED_DELAY_MS = 0'],
   [
     6,
@@ -471,7 +471,7 @@ const MUTANTS = [
     12,
     'a failed request throws',
     'send.ts',
-    "    return { kind: 'failed', reason: String(error), afterMs: 0 };",
+    '    return { outcome: FAILED, status: error, body: {}, clockErrorMs: 0, afterMs: 0 };',
     '    throw error;',
   ],
   [

@@ -1,8 +1,8 @@
 import type { Platform, Storage } from './platform.ts';
 import { asReferral, referralFrom } from './referral.ts';
 import type { Referral } from './referral.ts';
-import { clockErrorOf, send } from './send.ts';
-import type { Verdict } from './send.ts';
+import { clockErrorOf, FAILED, MISCONFIGURED, OK, send } from './send.ts';
+import type { Answer } from './send.ts';
 import {
   answerTouch,
   dropExpired,
@@ -53,8 +53,8 @@ interface Job {
  * throws or rejects.
  */
 export interface Client {
-  /** Takes the referrals of this start, makes the calls that came before it, and begins to deliver. */
-  start(referrals: readonly (Referral | undefined)[], calls?: readonly ((client: Client) => unknown)[]): void;
+  /** Makes the calls that came before the start, and begins to deliver. */
+  start(calls: readonly ((client: Client) => unknown)[]): void;
   /** Tries again at once: the device is connected again, or the app is back in the foreground. */
   retry(): void;
   identify(userId: string, signature?: string): Promise<boolean>;
@@ -71,10 +71,7 @@ export interface Client {
 
 /** What a client also has if it alone writes to its storage (`IS_SHARED` is false). */
 export interface OwnClient extends Client {
-  start(
-    referrals: readonly (Referral | undefined)[],
-    calls?: readonly ((client: OwnClient) => unknown)[],
-  ): void;
+  start(calls: readonly ((client: OwnClient) => unknown)[]): void;
   /** Whether something is not delivered yet. */
   isWaiting(): boolean;
   /** Resolves when everything is stored. */
@@ -286,15 +283,15 @@ export function createClient(
     // An answer after a reset counts for nothing, also if another tab was reset.
     if (inFlight !== request || state.deviceId !== deviceId) return true;
     inFlight = undefined;
-    debug(`${path}: ${JSON.stringify(answer)}`);
-    if (answer.kind === 'misconfigured') {
+    debug(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
+    if (answer.outcome === MISCONFIGURED) {
       isMisconfigured = true;
       warn(
         `The service answered ${answer.status}: check apiKey and apiBaseUrl. Nothing is sent until the next start.`,
       );
       return false;
     }
-    if (answer.kind === 'failed') {
+    if (answer.outcome === FAILED) {
       failures += 1;
       if (answer.afterMs > 0) {
         state.notBefore = platform.now() + answer.afterMs;
@@ -305,19 +302,14 @@ export function createClient(
       return false;
     }
     failures = 0;
-    const isAttributed = answer.kind === 'ok' && typeof answer.body.attributionId === 'string';
+    const isAttributed = answer.outcome === OK && typeof answer.body.attributionId === 'string';
     if (user) applyToUser(state, user.id, answer, isAttributed);
     else applyToTouch(state, touch, answer, isAttributed);
     save(state);
     return true;
   }
 
-  function applyToTouch(
-    state: State,
-    touch: Touch | undefined,
-    answer: Verdict,
-    isAttributed: boolean,
-  ): void {
+  function applyToTouch(state: State, touch: Touch | undefined, answer: Answer, isAttributed: boolean): void {
     const clockErrorMs = clockErrorOf(answer, 'firstOpenAt');
     if (clockErrorMs !== 0 && !state.isFirstOpenCorrected) {
       state.firstOpenAt += clockErrorMs;
@@ -329,7 +321,7 @@ export function createClient(
     attributed(state, answer.body.affiliateId);
   }
 
-  function applyToUser(state: State, id: string, answer: Verdict, isAttributed: boolean): void {
+  function applyToUser(state: State, id: string, answer: Answer, isAttributed: boolean): void {
     const user = state.users.find((other) => other.id === id);
     if (!user) return;
     const { body } = answer;
@@ -341,7 +333,7 @@ export function createClient(
       user.status = 'bound';
       // The device keeps its own attribution.
       if (state.affiliateId === null) attributed(state, body.affiliateId);
-    } else if (answer.kind === 'ok' || body.code === 'no_attribution') user.status = 'unattributed';
+    } else if (answer.outcome === OK || body.code === 'no_attribution') user.status = 'unattributed';
     else {
       state.users = state.users.filter((other) => other !== user);
       warn(`identify: the service refused the user id (${body.code}).`);
@@ -386,9 +378,8 @@ export function createClient(
   }
 
   const client: Client = {
-    start: (referrals, calls = []) => {
+    start: (calls) => {
       const state = read();
-      for (const referral of referrals) if (referral) addTouch(state, referral);
       if (state.enabled) save(state);
       isMisconfigured = false;
       // Nothing is sent until every call is queued: touches go first, and an opt-out holds for this start.

@@ -28,7 +28,7 @@ export function createLog({ debug, logger }: CommonOptions) {
       // The host app's logger must not break the SDK.
     }
   };
-  return { warn, debug: debug === true ? warn : () => {} };
+  return { warn, debug: debug ? warn : () => {} };
 }
 
 /** Returns the key and the host, or undefined with a log line if one is missing. */
@@ -40,11 +40,11 @@ export function readTarget(
     .trim()
     .replace(/\/+$/, '');
   if (!/^https?:\/\/[^/]/.test(host)) {
-    warn('No base address: set apiBaseUrl to the address of your service (https://…). Nothing is sent.');
+    warn('No base address: set apiBaseUrl (https://…). Nothing is sent.');
     return undefined;
   }
   if (!apiKey) {
-    warn('No SDK key: set apiKey to the key of your app (pk_live_…). Nothing is sent.');
+    warn('No SDK key: set apiKey (pk_live_…). Nothing is sent.');
     return undefined;
   }
   return { apiKey, host };

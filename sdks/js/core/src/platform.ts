@@ -24,10 +24,12 @@ export interface Platform {
 
 /** Returns a UUID v4. `crypto.randomUUID` is missing on pages without TLS and in React Native. */
 export function uuid(randomBytes: (bytes: Uint8Array<ArrayBuffer>) => unknown): string {
-  const bytes = new Uint8Array(16);
+  const bytes = new Uint8Array(31);
   randomBytes(bytes);
-  bytes[6] = (bytes[6]! & 0x0f) | 0x40;
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  const hex = Array.from(bytes, (byte) => (byte + 256).toString(16).slice(1)).join('');
-  return hex.replace(/(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+  let index = 0;
+  // `x` is any digit, and `y` one from 8 to b.
+  return 'xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx'.replace(/[xy]/g, (place) => {
+    const digit = bytes[index++]! & 15;
+    return (place === 'x' ? digit : (digit & 3) | 8).toString(16);
+  });
 }

@@ -10,7 +10,7 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 export function asCode(text: unknown): string | undefined {
   const code = typeof text === 'string' ? text.trim() : '';
   // eslint-disable-next-line no-control-regex -- A code with a control character would be refused.
-  return code === '' || code.length > 200 || /[\u0000-\u001f\u007f]/.test(code) ? undefined : code;
+  return /^[^\0-\x1f\x7f]{1,200}$/.test(code) ? code : undefined;
 }
 
 /** Returns the claim token in lower case, or undefined if the text is no UUID. */

@@ -11,22 +11,27 @@ export interface AnswerBody {
   readonly errors?: unknown;
 }
 
-/** The service took the request, or refused it for good. */
-export interface Verdict {
-  readonly kind: 'ok' | 'refused';
+/** The service took the request. */
+export const OK = 0;
+/** The service refused the request for good. */
+export const REFUSED = 1;
+/** The key or the host is wrong: nothing can be delivered. */
+export const MISCONFIGURED = 2;
+/** No answer of the service. */
+export const FAILED = 3;
+
+export interface Answer {
+  /** What the answer means for the request: one of the constants above. */
+  readonly outcome: number;
+  /** The status, or why there is no answer. */
+  readonly status: unknown;
   /** `attributionId` is null if there is no attribution. */
   readonly body: AnswerBody;
   /** By how much the device's clock is behind the service, ms. 0 if that is little or unknown. */
   readonly clockErrorMs: number;
+  /** What `Retry-After` says, ms, else 0. */
+  readonly afterMs: number;
 }
-
-/** What an answer means for the request. */
-export type Answer =
-  | Verdict
-  /** The key or the host is wrong: nothing can be delivered. */
-  | { readonly kind: 'misconfigured'; readonly status: number }
-  /** No answer of the service. `afterMs` is what `Retry-After` says, else 0. */
-  | { readonly kind: 'failed'; readonly reason: unknown; readonly afterMs: number };
 
 export const REQUEST_TIMEOUT_MS = 10_000;
 const CLOCK_TOLERANCE_MS = 60_000;
@@ -49,24 +54,20 @@ function retryAfter(value: string | null, now: number): number {
 }
 
 /** Returns the clock error if it may be why the service refused a request: the 400 names this field. Otherwise 0. */
-export function clockErrorOf({ body: { errors }, clockErrorMs }: Verdict, field: string): number {
+export function clockErrorOf({ body: { errors }, clockErrorMs }: Answer, field: string): number {
   return Array.isArray(errors) && errors.some((error) => error?.path === field) ? clockErrorMs : 0;
 }
 
-function classify(status: number, headers: Headers, body: AnswerBody, now: number): Answer {
-  const { attributionId, code = '' } = body;
-  const error = Date.parse(headers.get('date') ?? '') - now;
-  const clockErrorMs = status === 400 && Math.abs(error) > CLOCK_TOLERANCE_MS ? error : 0;
-  if (status === 200 && (typeof attributionId === 'string' || attributionId === null))
-    return { kind: 'ok', body, clockErrorMs };
+function classify(status: number, { attributionId, code = '' }: AnswerBody): number {
+  if (status === 200 && (typeof attributionId === 'string' || attributionId === null)) return OK;
   if (
     [400, 409, 413, 422].includes(status) ||
     (status === 404 && UNATTRIBUTED.includes(code)) ||
     ([401, 403].includes(status) && BAD_SIGNATURE.includes(code))
   )
-    return { kind: 'refused', body, clockErrorMs };
-  if ([401, 403, 404].includes(status)) return { kind: 'misconfigured', status };
-  return { kind: 'failed', reason: status, afterMs: retryAfter(headers.get('retry-after'), now) };
+    return REFUSED;
+  if ([401, 403, 404].includes(status)) return MISCONFIGURED;
+  return FAILED;
 }
 
 /** Sends one request. Never throws or rejects. */
@@ -87,10 +88,19 @@ export async function send(
       redirect: 'error',
       signal: controller.signal,
     });
-    const text = await response.text();
-    return classify(response.status, response.headers, parse(text), platform.now());
+    const given = parse(await response.text());
+    const { status, headers } = response;
+    const now = platform.now();
+    const error = Date.parse(headers.get('date') ?? '') - now;
+    return {
+      outcome: classify(status, given),
+      status,
+      body: given,
+      clockErrorMs: status === 400 && Math.abs(error) > CLOCK_TOLERANCE_MS ? error : 0,
+      afterMs: retryAfter(headers.get('retry-after'), now),
+    };
   } catch (error) {
-    return { kind: 'failed', reason: String(error), afterMs: 0 };
+    return { outcome: FAILED, status: error, body: {}, clockErrorMs: 0, afterMs: 0 };
   } finally {
     cancelTimeout();
   }

@@ -14,8 +14,9 @@ function fill(bytes: Uint8Array<ArrayBuffer>): void {
     return;
   }
   const sinceBoot = (performance?.now() ?? 0) * 1e6;
-  for (let index = 0; index < 16; index += 1) {
-    const clocks = (Date.now() / 256 ** index) ^ (sinceBoot / 256 ** (15 - index));
+  for (let index = 0; index < bytes.length; index += 1) {
+    // The id takes four bits of each byte.
+    const clocks = (Date.now() / 16 ** index) ^ (sinceBoot / 16 ** (bytes.length - 1 - index));
     bytes[index] = (Math.random() * 256) ^ clocks;
   }
 }

@@ -1,7 +1,7 @@
 import AsyncStorage from '@react-native-async-storage/async-storage';
 import { AppState, Linking } from 'react-native';
 import { createClient, createLog, readTarget, referralFrom } from '../../core/src/index.ts';
-import type { CommonOptions, OwnClient, Referral, Storage } from '../../core/src/index.ts';
+import type { CommonOptions, OwnClient, Storage } from '../../core/src/index.ts';
 import { platform } from './platform.ts';
 
 export type StartOptions = CommonOptions;
@@ -61,12 +61,13 @@ export function createTributary(): Tributary {
   async function open(options: StartOptions, target: { apiKey: string; host: string }): Promise<OwnClient> {
     const log = createLog(options);
     const storage = options.storage ?? appStorage;
-    const referrals: (Referral | undefined)[] = [];
+    const links: ((started: OwnClient) => unknown)[] = [];
     let client: OwnClient | undefined;
     const take = (url: string | null) => {
       const referral = referralFrom(url ?? '');
-      if (client) void client.refer(referral, false);
-      else referrals.push(referral);
+      const refer = (started: OwnClient) => started.refer(referral, false);
+      if (client) void refer(client);
+      else links.push(refer);
     };
     // An app that was opened by a link may be opened by another one later.
     void attempt(() => Linking.addEventListener('url', ({ url }) => take(url)));
@@ -97,7 +98,7 @@ export function createTributary(): Tributary {
       text,
     );
     client = started;
-    started.start(referrals, calls);
+    started.start([...links, ...calls]);
     calls = [];
     void attempt(() => AppState.addEventListener('change', (state) => state === 'active' && started.retry()));
     return started;

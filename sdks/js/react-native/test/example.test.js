@@ -52,7 +52,7 @@ test('the example shows the affiliate of the link, signs the user up and takes a
     'NOBODY',
   ]);
   expect(logged).toHaveBeenCalledWith(
-    expect.stringMatching(/^\[tributary\] install: \{"kind":"ok","body":\{/),
+    expect.stringMatching(/^\[tributary\] install: 200 \{"attributionId":/),
   );
   await renderer.act(() => screen.unmount());
   device.kill();

@@ -69,11 +69,11 @@ export function createTributary(): Tributary {
   let client: Client | undefined;
   let calls: ((started: Client) => unknown)[] = [];
 
-  /** Makes a call now, or keeps it until the start. */
-  function call<T>(run: (started: Client) => T, otherwise: T): T {
+  /** Makes a call now, or keeps it until the start and returns undefined. */
+  function call<T>(run: (started: Client) => T): T | undefined {
     if (client) return run(client);
     if (calls.length < MAX_CALLS) calls.push(run);
-    return otherwise;
+    return undefined;
   }
 
   return {
@@ -109,7 +109,7 @@ export function createTributary(): Tributary {
       client = started;
       const referral = referralFrom(location.href);
       if (options.cleanUrl ?? true) cleanAddress();
-      started.start([referral], calls);
+      started.start([(self) => self.refer(referral, false), ...calls]);
       calls = [];
       const retry = () => started.retry();
       addEventListener('online', retry);
@@ -117,15 +117,11 @@ export function createTributary(): Tributary {
       return true;
     },
     identify: async (userId, given) =>
-      call((started) => started.identify(userId, given?.signature), Promise.resolve(false)),
-    attribute: async (url) => call((started) => started.attribute(url), Promise.resolve(false)),
-    applyCode: async (code) => call((started) => started.applyCode(code), Promise.resolve(false)),
+      (await call((started) => started.identify(userId, given?.signature))) ?? false,
+    attribute: async (url) => (await call((started) => started.attribute(url))) ?? false,
+    applyCode: async (code) => (await call((started) => started.applyCode(code))) ?? false,
     attributedAffiliateId: () => client?.attributedAffiliateId() ?? null,
-    reset: () => {
-      call((started) => started.reset(), undefined);
-    },
-    setEnabled: (enabled) => {
-      call((started) => started.setEnabled(enabled), undefined);
-    },
+    reset: () => call((started) => started.reset()),
+    setEnabled: (enabled) => call((started) => started.setEnabled(enabled)),
   };
 }
