@@ -359,13 +359,13 @@ const MUTANTS = [
     '[400, 409, 413, 422].includes',
     '[400, 401, 403, 409, 413, 422].includes',
   ],
-  [9, 'a wrong key does not stop the others', 'client.ts', '      isMisconfigured = true;\n', ''],
+  [9, 'a wrong key does not stop the others', 'client.ts', '      halt.isMisconfigured = true;\n', ''],
   [
     9,
     'a wrong key is not logged',
     'client.ts',
-    '      warn(\n        `The service answered',
-    '      String(\n        `The service answered',
+    '        warn(\n          `The service answered',
+    '        String(\n          `The service answered',
   ],
   [
     9,
@@ -404,7 +404,7 @@ const MUTANTS = [
   ],
   [10, 'a start does not try', 'client.ts', '      client.retry();\n', ''],
   [10, 'Retry-After is ignored', 'send.ts', 'if (value === null) return 0;', 'return 0;'],
-  [10, 'Retry-After is not stored', 'client.ts', 'state.notBefore = platform.now() + answer.afterMs;', ''],
+  [10, 'Retry-After is not stored', 'client.ts', 'state.notBefore = halt.notBefore =', 'halt.notBefore ='],
   [10, 'Retry-After is not obeyed by calls', 'client.ts', 'if (pause > 0 &&', 'if (false &&'],
   [10, 'Retry-After as a date is ignored', 'send.ts', 'Date.parse(value) - now', '0'],
   [

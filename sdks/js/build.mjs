@@ -14,7 +14,7 @@ const define = {
 };
 const browser = { platform: 'browser', target: 'es2022' };
 /** Names of the source that are neither stored nor sent nor logged nor part of an API: they are shortened. */
-const INTERNAL = /^(newId|after|refer|retry|outcome|clockErrorMs|afterMs)$/;
+const INTERNAL = /^(newId|after|refer|retry|outcome|clockErrorMs|afterMs|isMisconfigured)$/;
 
 /** The files of each package: its source, esbuild's options, and the limit in bytes after gzip. */
 const PACKAGES = {
@@ -22,8 +22,8 @@ const PACKAGES = {
     { source: 'index.ts', file: 'index.js', options: { platform: 'node', format: 'esm', target: 'node20' } },
   ],
   web: [
-    { source: 'index.ts', file: 'index.js', options: { ...browser, format: 'esm' }, limit: 4410 },
-    { source: 'script-tag.ts', file: 'tributary.js', options: { ...browser, format: 'iife' }, limit: 4470 },
+    { source: 'index.ts', file: 'index.js', options: { ...browser, format: 'esm' }, limit: 4430 },
+    { source: 'script-tag.ts', file: 'tributary.js', options: { ...browser, format: 'iife' }, limit: 4490 },
   ],
   // CommonJS, because the jest of an app does not transform this package. Metro takes both.
   'react-native': [
@@ -36,7 +36,7 @@ const PACKAGES = {
         target: 'es2020',
         external: ['react-native', '@react-native-async-storage/async-storage'],
       },
-      limit: 4700,
+      limit: 4740,
     },
   ],
 };

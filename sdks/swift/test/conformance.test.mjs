@@ -6,7 +6,7 @@ import { startServer } from '../../conformance/server.mjs';
 import { buildTests, runXCTest } from './swift.mjs';
 
 /** Those of Driver.swift. */
-const ABILITIES = ['start', 'online', 'foreground', 'asyncStorage', 'deferredOnByDefault', 'testKeys'];
+const ABILITIES = ['start', 'online', 'foreground', 'asyncStorage', 'deferredOnByDefault'];
 
 let server;
 let run;

@@ -25,6 +25,14 @@ const LONGEST_BACKOFF_MS = 60_000;
 const DEFERRED_DELAY_MS = 2_000;
 const MAX_USER_ID_LENGTH = 512;
 
+/** What the service said to a client, or to every client of a process. */
+export interface Halt {
+  /** The key or the host is wrong. */
+  isMisconfigured: boolean;
+  /** No request before this instant, epoch ms. */
+  notBefore: number;
+}
+
 export interface ClientOptions {
   readonly apiKey: string;
   /** The base address of the service, without a slash at its end. */
@@ -40,6 +48,8 @@ export interface ClientOptions {
   readonly warn: (line: string) => void;
   readonly debug: (line: string) => void;
   readonly onAttribution?: ((affiliateId: string) => void) | undefined;
+  /** What several clients share. The start of one of them does not end it. */
+  readonly halt?: Halt;
 }
 
 /** A request to send next. `deferred` has neither a touch nor a user. */
@@ -97,7 +107,7 @@ export function createClient(
   let latest = parse();
   let saved: Promise<void> = Promise.resolve();
   let { deferredMatch } = options;
-  let isMisconfigured = false;
+  const halt = (IS_SHARED ? undefined : options.halt) ?? { isMisconfigured: false, notBefore: 0 };
   let failures = 0;
   let isRunning = false;
   let isHeld = false;
@@ -235,7 +245,7 @@ export function createClient(
   function nextJob(): Job | number | undefined {
     const state = read();
     const now = platform.now();
-    if (!state.enabled || isMisconfigured) return undefined;
+    if (!state.enabled || halt.isMisconfigured) return undefined;
     dropExpired(state, now);
     const user = state.users.find(({ status }) => status === 'pending');
     const [touch] = state.touches;
@@ -249,7 +259,7 @@ export function createClient(
       // A corrected first open is in the time of the service, which the device's clock does not show.
       (state.isFirstOpenCorrected || now - state.firstOpenAt <= ONE_DAY_MS);
     if (!touch && !needsDeferred && !user) return undefined;
-    const pause = state.notBefore - now;
+    const pause = Math.max(state.notBefore, halt.notBefore) - now;
     if (pause > 0 && pause <= ONE_DAY_MS) {
       retryAfter(pause);
       return undefined;
@@ -285,16 +295,18 @@ export function createClient(
     inFlight = undefined;
     debug(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
     if (answer.outcome === MISCONFIGURED) {
-      isMisconfigured = true;
-      warn(
-        `The service answered ${answer.status}: check apiKey and apiBaseUrl. Nothing is sent until the next start.`,
-      );
+      // Requests of several clients may be under way.
+      if (IS_SHARED || !halt.isMisconfigured)
+        warn(
+          `The service answered ${answer.status}: check apiKey and apiBaseUrl. Nothing is sent until the next start.`,
+        );
+      halt.isMisconfigured = true;
       return false;
     }
     if (answer.outcome === FAILED) {
       failures += 1;
       if (answer.afterMs > 0) {
-        state.notBefore = platform.now() + answer.afterMs;
+        state.notBefore = halt.notBefore = platform.now() + answer.afterMs;
         save(state);
       }
       const backoff = Math.min(2 ** failures * 1000, LONGEST_BACKOFF_MS);
@@ -381,7 +393,7 @@ export function createClient(
     start: (calls) => {
       const state = read();
       if (state.enabled) save(state);
-      isMisconfigured = false;
+      if (IS_SHARED || !options.halt) halt.isMisconfigured = false;
       // Nothing is sent until every call is queued: touches go first, and an opt-out holds for this start.
       isHeld = true;
       for (const call of calls) void call(client);

@@ -1,5 +1,5 @@
 export { createClient } from './client.ts';
-export type { Client, ClientOptions, OwnClient } from './client.ts';
+export type { Client, ClientOptions, Halt, OwnClient } from './client.ts';
 export { createLog, readTarget } from './options.ts';
 export type { CommonOptions } from './options.ts';
 export { uuid } from './platform.ts';

@@ -44,6 +44,11 @@ export function referralFromQuery(query: string): Referral | undefined {
 
 /** Returns the referral in the query of an address of any scheme, or undefined if it has none. */
 export function referralFrom(url: string | URL): Referral | undefined {
-  const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(String(url)) ?? [];
-  return referralFromQuery(query);
+  try {
+    const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(String(url)) ?? [];
+    return referralFromQuery(query);
+  } catch {
+    // An object that has no text.
+    return undefined;
+  }
 }

@@ -21,11 +21,16 @@ function read(path: string): Record<string, string> {
   return {};
 }
 
+export interface FileStorageOptions {
+  /** How many devices the file keeps: those that changed last. The default is 10,000. */
+  readonly maxDevices?: number;
+}
+
 /**
  * Returns a storage in one JSON file, for one process. Writes replace the file as a whole, and writes of the same moment
  * share one replacement. A file that exists but cannot be read is not overwritten.
  */
-export function fileStorage(path: string): Storage {
+export function fileStorage(path: string, { maxDevices = 10_000 }: FileStorageOptions = {}): Storage {
   let values: Map<string, string> | undefined;
   let writing = Promise.resolve();
   let next: Promise<void> | undefined;
@@ -44,7 +49,11 @@ export function fileStorage(path: string): Storage {
   return {
     get: (key) => load().get(key) ?? null,
     set: (key, value) => {
-      load().set(key, value);
+      const devices = load();
+      // The last one is the one that changed last.
+      devices.delete(key);
+      devices.set(key, value);
+      for (const oldest of devices.keys()) if (devices.size > maxDevices) devices.delete(oldest);
       return write();
     },
     remove: (key) => {

@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { asReferral, createClient, createLog, readTarget, referralFrom } from '../../core/src/index.ts';
-import type { CommonOptions, OwnClient, Platform, Referral, Storage } from '../../core/src/index.ts';
+import type { CommonOptions, Halt, OwnClient, Platform, Referral, Storage } from '../../core/src/index.ts';
 
 export { fileStorage } from './file-storage.ts';
+export type { FileStorageOptions } from './file-storage.ts';
 export { referralFrom };
 export type { Referral, Storage };
 
@@ -64,6 +65,23 @@ const nodePlatform: Platform = {
   },
 };
 
+/** How long a server sends nothing after the answer that its key or host is wrong. It may run for months without a start. */
+const MISCONFIGURED_MS = 3_600_000;
+
+/** Returns what all devices of an instance share. */
+function createHalt(now: () => number): Halt {
+  let misconfiguredUntil = 0;
+  return {
+    notBefore: 0,
+    get isMisconfigured() {
+      return now() < misconfiguredUntil;
+    },
+    set isMisconfigured(value) {
+      misconfiguredUntil = value ? now() + MISCONFIGURED_MS : 0;
+    },
+  };
+}
+
 /** Remembers nothing: the state of a device lives as long as its client. */
 const noStorage: Storage = { get: () => null, set: () => {}, remove: () => {} };
 
@@ -94,6 +112,7 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
     log.warn,
   );
   const storage = options.storage ?? noStorage;
+  const halt = createHalt(platform.now);
   const clients = new Map<string, Promise<OwnClient | undefined>>();
 
   async function load(deviceId: string): Promise<OwnClient | undefined> {
@@ -115,6 +134,7 @@ export function createTributary(given?: TributaryOptions, platform = nodePlatfor
         deviceId,
         deferredMatch: options.deferredMatch ?? false,
         onAttribution: options.onAttribution,
+        halt,
       },
       text,
     );

@@ -236,3 +236,81 @@ test('options that are null, and a base address that is a URL, are taken', async
     console.warn = warn;
   }
 });
+
+/** A runtime with a clock that the test moves, and timers that never run. */
+function createPlatform() {
+  let movedMs = 0;
+  return {
+    sdk: 'node/0.1.0',
+    fetch: (url, init) => fetch(url, init),
+    now: () => Date.now() + movedMs,
+    random: () => 0,
+    newId: () => 'unused',
+    after: () => () => {},
+    move: (ms) => {
+      movedMs += ms;
+    },
+  };
+}
+
+test('a Retry-After for one device holds for every device of the instance', async () => {
+  server.load([
+    { path: 'identify', answer: { name: 'rate_limited', headers: { 'retry-after': '60' } } },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const platform = createPlatform();
+  const tributary = createTributary(options, platform);
+  assert.equal(await tributary.device('a').identify('u'), false);
+  assert.equal(await tributary.device('b').identify('v'), false);
+  assert.equal(sent().length, 1);
+  platform.move(60_000);
+  assert.equal(await tributary.device('c').identify('w'), true);
+});
+
+test('a wrong key stops every device of the instance for an hour, and is logged once', async () => {
+  server.load([
+    { path: 'identify', answer: 'unauthorized' },
+    { path: 'identify', answer: 'bound' },
+  ]);
+  const lines = [];
+  const platform = createPlatform();
+  const tributary = createTributary({ ...options, logger: (line) => lines.push(line) }, platform);
+  assert.equal(await tributary.device('a').identify('u'), false);
+  assert.equal(await tributary.device('b').identify('v'), false);
+  assert.equal(sent().length, 1);
+  assert.equal(lines.length, 1, lines.join('\n'));
+  platform.move(3_600_000);
+  assert.equal(await tributary.device('c').identify('w'), true);
+});
+
+test('a file keeps the devices that changed last, and drops the others', async () => {
+  const path = join(folder, 'few.json');
+  const storage = fileStorage(path, { maxDevices: 2 });
+  await storage.set('a', '1');
+  await storage.set('b', '2');
+  await storage.set('a', '3');
+  await storage.set('c', '4');
+  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { a: '3', c: '4' });
+  assert.equal(await storage.get('b'), null);
+  const next = fileStorage(path, { maxDevices: 1 });
+  assert.equal(await next.get('a'), '3');
+  await next.set('d', '5');
+  assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), { d: '5' });
+});
+
+test('a file keeps 10,000 devices unless the option says otherwise', async () => {
+  const path = join(folder, 'many.json');
+  const storage = fileStorage(path);
+  await Promise.all(Array.from({ length: 10_001 }, (_, index) => storage.set(`device-${index}`, 'x')));
+  const kept = Object.keys(JSON.parse(await readFile(path, 'utf8')));
+  assert.equal(kept.length, 10_000);
+  assert.equal(kept[0], 'device-1');
+});
+
+test('an address that has no text is no referral', async () => {
+  server.load([]);
+  const device = createTributary(options).device('d');
+  assert.equal(await device.attribute(Object.create(null)), false);
+  assert.equal(referralFrom(Object.create(null)), undefined);
+  assert.equal(sent().length, 0);
+});

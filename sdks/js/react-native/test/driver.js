@@ -6,7 +6,7 @@ const { kit } = global;
 const { setImmediate } = global;
 
 /** What the React Native SDK can do beyond the rules for every SDK. */
-export const ABILITIES = ['start', 'foreground', 'asyncStorage', 'deferredOnByDefault', 'testKeys'];
+export const ABILITIES = ['start', 'foreground', 'asyncStorage', 'deferredOnByDefault'];
 
 /** Returns a driver of the SDK in a new app. */
 export function createDriver() {

@@ -19,7 +19,8 @@ export interface CookieOptions {
 const YEAR_SECONDS = 365 * 86_400;
 
 /** Returns a storage in a cookie, for a landing page and an app on different subdomains. */
-export function cookieStorage({ domain }: CookieOptions = {}): SyncStorage {
+export function cookieStorage(options?: CookieOptions | null): SyncStorage {
+  const domain = options?.domain;
   const write = (key: string, value: string, seconds: number) => {
     const attributes = `;path=/;max-age=${seconds};samesite=lax`;
     const secure = location.protocol === 'https:' ? ';secure' : '';

@@ -212,8 +212,10 @@ test('cookieStorage is shared by the subdomains of a site', async () => {
   assert.equal(sent().length, 1);
 });
 
-test('a start and an identify with null reject nothing', async () => {
+test('a start, an identify and a cookieStorage with null, and an address without a text, reject nothing', async () => {
   await open('/module');
+  assert.equal(await page.evaluate(() => sdk.cookieStorage(null).get('none')), null);
+  assert.equal(await page.evaluate(() => sdk.attribute(Object.create(null))), false);
   assert.equal(await page.evaluate(() => sdk.start(null)), false);
   assert.equal(await page.evaluate(() => sdk.identify('user-1', null)), false);
 });

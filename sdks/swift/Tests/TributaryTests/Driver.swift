@@ -7,7 +7,7 @@ import Foundation
 #endif
 
 /// What the Swift SDK can do beyond the rules for every SDK.
-let abilities: Set = ["start", "online", "foreground", "asyncStorage", "deferredOnByDefault", "testKeys"]
+let abilities: Set = ["start", "online", "foreground", "asyncStorage", "deferredOnByDefault"]
 
 /// A file whose failures the test decides.
 final class TestStorage: TributaryStorage {
