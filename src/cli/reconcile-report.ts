@@ -159,7 +159,7 @@ function summaryLines(comparison: ExportComparison, fed: FeedBackResult | null):
   return [
     '',
     `${rows} rows of "${title}"${range === null ? '' : `, ${isoRange(range)}`}.`,
-    `${payments} payments in the export, ${matched} of them in the ledger.`,
+    `${payments} payments, ${matched} of them in the ledger.`,
     ...FINDING_KINDS.flatMap((kind) => {
       const count = counts[kind] ?? 0;
       return count === 0 || kind === 'earned_nothing' ? [] : [`${count} ${kind}: ${EXPLANATIONS[kind]}.`];

@@ -62,8 +62,9 @@ export interface ExportComparison {
   readonly skipped: readonly SkippedRows[];
   /** The range that was compared, epoch ms, both ends included. Null without rows. */
   readonly range: { readonly from: number; readonly to: number } | null;
+  /** The payments that the rows are about, also those of which the export has only a refund. */
   readonly payments: number;
-  /** Payments of the export that the service has. */
+  /** Those that the service has. */
   readonly matched: number;
   readonly earnedNothing: readonly CauseCount[];
   readonly counts: Readonly<Partial<Record<FindingKind, number>>>;
@@ -129,7 +130,8 @@ function parseBody(provider: ProviderName, body: Payload): Parsed {
 }
 
 function groupOf({ payment, adjustment }: NormalizedEvent): string {
-  return payment?.ref ?? adjustment?.paymentRef ?? '';
+  const store = payment?.store ?? adjustment?.store ?? '';
+  return `${store} ${payment?.ref ?? adjustment?.paymentRef ?? ''}`;
 }
 
 /** Compares an export with the ledger. Throws `ExportFileError` where the file can't be compared. */
@@ -173,9 +175,12 @@ class Comparing {
     await this.#readRows(format, rows);
     const range =
       from !== null || to !== null || this.#first <= this.#last
-        ? { from: from ?? this.#first, to: to === null ? this.#last : to - 1 }
+        ? {
+            from: from ?? Math.min(this.#first, to ?? 0),
+            to: to === null ? Math.max(this.#last, from ?? 0) : to - 1,
+          }
         : null;
-    if (range !== null && Number.isFinite(range.from) && Number.isFinite(range.to)) {
+    if (range !== null) {
       await this.#compareBuckets(format, range);
       if (!isOneWay && format.lists !== 'refunds') await this.#findOthers(range);
     }
@@ -253,7 +258,11 @@ class Comparing {
       provider === 'stripe' && scope.hasRefunds && (await hasRunningTotals(this.#sql, appId));
     for await (const items of this.#items.read()) {
       const byGroup = new Map<string, Item[]>();
-      for (const item of items) byGroup.set(item.group, [...(byGroup.get(item.group) ?? []), item]);
+      for (const item of items) {
+        const group = byGroup.get(item.group);
+        if (group === undefined) byGroup.set(item.group, [item]);
+        else group.push(item);
+      }
       const groups = [...byGroup.values()].map((group) => this.#merged(format, group));
       for (let start = 0; start < groups.length; start += LOOK_UP) {
         await this.#compareGroups(format, scope, groups.slice(start, start + LOOK_UP), runningTotals);
@@ -310,10 +319,8 @@ class Comparing {
     scope: ComparisonScope,
   ): Promise<void> {
     for (const id of recorded.paymentIds) this.#known.add(id);
-    if (exported.payment !== null) {
-      this.#payments += 1;
-      if (recorded.payment !== null) this.#matched += 1;
-    }
+    this.#payments += 1;
+    if (recorded.payment !== null) this.#matched += 1;
     for (const finding of compareGroup(exported, this.#inRange(recorded), scope)) {
       if (finding.kind === 'earned_nothing') {
         if (finding.cause !== null) this.#causes.add(finding.cause);

@@ -142,6 +142,12 @@ function fileError(path: string, error: unknown): ExportFileError {
   if (code.startsWith('Z_')) {
     return new ExportFileError(`${path} is a damaged or incomplete gzip file. Download it again.`);
   }
+  if (code === 'CSV_RECORD_INCONSISTENT_COLUMNS') {
+    const { lines } = error as { lines?: number };
+    return new ExportFileError(
+      `${path} has another number of cells at line ${lines ?? '?'} than its header has columns: the file is incomplete or was edited. Download it again.`,
+    );
+  }
   if (code.startsWith('CSV_')) {
     const { lines } = error as { lines?: number };
     const where = lines === undefined ? '' : ` at line ${lines}`;
@@ -206,7 +212,8 @@ async function openCsv(
   const parser = parse({
     delimiter: delimiterOf(head),
     info: true,
-    relax_column_count: true,
+    // Quotes inside a cell without quotes around it are text.
+    relax_quotes: true,
     skip_empty_lines: true,
     trim: false,
     columns: (header: readonly string[]) => {
@@ -236,6 +243,7 @@ async function openCsv(
 }
 
 async function drained(parser: ReturnType<typeof parse>): Promise<void> {
+  if (parser.destroyed) return;
   await new Promise<void>((resolve) => {
     const onEnd = () => {
       parser.off('drain', onEnd).off('close', onEnd);
@@ -299,6 +307,7 @@ function parseJson(text: string): unknown {
 async function* jsonValues(path: string, text: AsyncGenerator<string>): AsyncGenerator {
   let rest = '';
   let number = 0;
+  let isFirst = true;
   let isWhole = false;
   for await (const part of text) {
     rest += part;
@@ -316,7 +325,8 @@ async function* jsonValues(path: string, text: AsyncGenerator<string>): AsyncGen
       const value = parseJson(line);
       if (value !== undefined) {
         yield value;
-      } else if (number === 1) {
+        isFirst = false;
+      } else if (isFirst) {
         // A value over several lines, as people print them.
         isWhole = true;
         rest = [...lines.slice(index), rest].join('\n');

@@ -33,7 +33,7 @@ import {
   superwallRows,
 } from '../support/provider-exports.ts';
 import type { ListedSale } from '../support/provider-exports.ts';
-import { bodyOf, fakeSecret, PROOFS } from '../support/provider-fixtures.ts';
+import { bodyOf, fakeSecret, PROOFS, stripeCheckoutSession } from '../support/provider-fixtures.ts';
 import type { Payload } from '../support/provider-fixtures.ts';
 import { startTestService, TEST_SECRETS_KEY } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
@@ -289,6 +289,97 @@ describe('admin reconcile', () => {
       `/apps/${founder.app.id}/webhooks`,
     );
     expect(items.map(({ lastDelivery }) => lastDelivery)).toEqual(PROVIDER_NAMES.map(() => null));
+  });
+
+  // @promise reconcile-as-in-time
+  test('a lost payment from before its user came to a creator earns nothing when it is fed back, one after it earns', async () => {
+    const { founder } = await setUp('stripe');
+    const app = ['--app', founder.app.id, '--provider', 'stripe'];
+    const cameAt = Math.floor(Date.now() / 1000) * 1000 - 5 * DAY_MS;
+    const userId = await founder.customer(founder.slug, cameAt);
+    const before = { ...lostSale(), userId, occurredAt: cameAt - DAY_MS };
+    const after = { ...lostSale(), userId, occurredAt: cameAt + DAY_MS };
+    const [path = ''] = await writeExports('stripe', [before, after]);
+    expect(await admin('reconcile', path, ...app, '--feed-back', '--without-match')).toMatchObject({
+      status: 0,
+    });
+    const payments = await service.sql`
+      select ref, earned_cents, likely_cause from payments where app_id = ${founder.app.id} order by occurred_at`;
+    expect(payments).toEqual([
+      { ref: `in_${before.ref}`, earnedCents: 0, likelyCause: 'outside_attribution_window' },
+      { ref: `in_${after.ref}`, earnedCents: 120, likelyCause: null },
+    ]);
+  });
+
+  // @promise reconcile-refuses, reconcile-output
+  test('a report of Stripe without the column of the user is compared, and its payments are fed back only once a webhook has named the user', async () => {
+    const { founder, deliver } = await setUp('stripe');
+    const app = ['--app', founder.app.id, '--provider', 'stripe'];
+    const lost = lostSale();
+    const known = { ...lostSale(), userId: await founder.customer() };
+    const rows = stripeRows([lost, known]).map(({ 'payment_metadata[app_user_id]': _user, ...row }) => row);
+    const path = join(folder, randomUUID());
+    await writeFile(path, csvOf(rows));
+    await deliver(
+      stripeCheckoutSession({
+        mode: 'subscription',
+        userId: known.userId,
+        subscriptionId: `sub_${known.ref}`,
+        customerId: null,
+      }),
+    );
+    const csv = await admin('reconcile', path, ...app, '--format', 'csv');
+    expect(csv.status).toBe(3);
+    const [header, ...lines] = csv.out.split('\r\n');
+    expect(header).toBe(
+      'finding,occurred_at,line,store,payment_ref,refund_ref,customer_user_id,currency,exported_amount,recorded_amount,event_id,cause,detail,feed_back',
+    );
+    const at = new Date(lost.occurredAt).toISOString();
+    const row = ({ ref }: ListedSale, line: number, told: string) =>
+      `missing_payment,${at},${line},stripe,in_${ref},,,USD,12.00,,,,No webhook has reported this payment.,${told}`;
+    expect(lines).toEqual([
+      expect.stringContaining(row(lost, 3, '"The report names no user of this payment')),
+      row({ ...known, occurredAt: lost.occurredAt }, 5, 'yes'),
+      '',
+    ]);
+
+    const fed = await admin('reconcile', path, ...app, '--feed-back', '--without-match');
+    // The payment that names nobody is left.
+    expect(fed).toMatchObject({
+      status: 3,
+      out: expect.stringContaining('1 events added: 1 changed commissions'),
+    });
+    expect(await amountsOf(founder)).toEqual([120]);
+    const table = await admin('reconcile', path, ...app);
+    expect(table.out).toMatch(/missing_payment .* in_/);
+    expect(table.out).toContain('2 payments, 1 of them in the ledger.');
+  });
+
+  // @promise reconcile-output
+  test.each<[string, readonly string[], number, string]>([
+    ['an unknown provider', ['--provider', 'paypal'], 2, 'Allowed choices are revenuecat'],
+    [
+      'an end before the start',
+      ['--provider', 'stripe', '--from', '2026-02-01', '--to', '2026-01-01'],
+      2,
+      'before --to',
+    ],
+    [
+      'an unknown format',
+      ['--provider', 'stripe', '--format', 'xml'],
+      2,
+      'Allowed choices are table, csv, json',
+    ],
+    ['a file of another provider', ['--provider', 'revenuecat'], 1, 'use --provider stripe'],
+    ['a range that has nothing', ['--provider', 'stripe', '--to', '2020-01-01'], 0, ''],
+  ])('reconcile with %s ends with its status and a sentence', async (_, options, status, words) => {
+    const { founder } = await setUp('stripe');
+    const [path = ''] = await writeExports('stripe', [lostSale()]);
+    const result = await admin('reconcile', path, '--app', founder.app.id, ...options);
+    expect({ status: result.status, err: result.err }).toEqual({
+      status,
+      err: expect.stringContaining(words),
+    });
   });
 
   // @promise reconcile-proof

@@ -581,6 +581,16 @@ const OPERATION: readonly PromiseSection[] = [
         'a comparison names exactly what the export and the ledger differ in, by the ids of the provider',
       'reconcile-feeds-back':
         'what is fed back gives the ledger that all webhooks would have given, once; without `--feed-back` nothing changes',
+      'reconcile-as-in-time':
+        'a payment that was fed back is attributed as if its webhook had arrived in time, not as one that arrives now',
+      'reconcile-output':
+        'a comparison prints a table, CSV or JSON, and its exit status says whether there are differences',
+      'reconcile-refuses':
+        'what cannot be made correctly from an export, or could count twice, is not fed back, and a sentence says why',
+      'reconcile-file-forms':
+        'an export is read as CSV or JSON, with or without a byte order mark, with LF or CRLF, packed or not',
+      'reconcile-wrong-file':
+        'a file that is not the export is refused with what is missing and what it seems to be',
       'reconcile-late-webhook': 'a webhook that arrives after its payment was fed back changes nothing',
       'reconcile-marked':
         'an event that was fed back is explained as added by the operator, and is not shown as the latest delivery of the provider',
