@@ -287,6 +287,14 @@ function startBackground(
   const limits: EvaluationLimits =
     settings.maxPaymentCents === undefined ? DEFAULT_LIMITS : { maxPaymentCents: settings.maxPaymentCents };
   const inbox = new Inbox();
+  const inBackground = (round: Promise<void>): void => {
+    round.catch((error: unknown) =>
+      logger.warn({
+        err: error,
+        msg: 'open work was not started at once; the relay starts it within a minute',
+      }),
+    );
+  };
   const activities = () =>
     createActivities({
       sql,
@@ -312,6 +320,7 @@ function startBackground(
     schedules: schedulesOf(settings),
     ...(setUpPauseMs === undefined ? {} : { setUpPauseMs }),
     logger,
+    onNewServer: () => inBackground(relay.recover()),
     sdkMetricsAddress,
     tracing: settings.tracing,
     worker: hasWorker
@@ -328,7 +337,14 @@ function startBackground(
     known: () => connection.knownSearchAttributes,
     logger,
   });
-  const results = listenToResults(settings.databaseUrl, (result) => void workflows.receiveResult(result));
+  const results = listenToResults(
+    settings.databaseUrl,
+    (result) => void workflows.receiveResult(result),
+    () => {
+      connection.setUpNow();
+      inBackground(relay.hurry());
+    },
+  );
   const relay = startRelay({ sql, workflows, logger, ...settings.relay });
   const foldLoop = startRollupFoldLoop(sql, logger);
   const housekeeping = startHousekeeping(sql, logger);

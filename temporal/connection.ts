@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Activities } from '../activities/index.ts';
 import { connectToTemporal, TemporalRefusal } from './connect.ts';
 import { reasonOf } from './grpc-errors.ts';
+import { findNamespace } from './namespace.ts';
 import type { ScheduledWorkflow } from './schedules.ts';
 import { findMissingSearchAttributes } from './search-attributes.ts';
 import { installSdkRuntime } from './sdk-runtime.ts';
@@ -18,6 +19,8 @@ const CONNECT_PAUSE_MS = 1_000;
 const HEALTH_PAUSE_MS = 2_000;
 const HEALTH_DEADLINE_MS = 2_000;
 const SETUP_PAUSE_MS = 60_000;
+/** The same while something is missing: a new server has new namespaces and search attributes only after a while. */
+const SETUP_RETRY_MS = 10_000;
 
 export interface TemporalConnectionSettings {
   readonly connection: NativeConnectionOptions;
@@ -36,10 +39,27 @@ export interface TemporalConnectionSettings {
   /** How often missing search attributes and Schedules are restored, as after the server was wiped; a minute by default. */
   readonly setUpPauseMs?: number;
   readonly logger: Logger;
+  /** Called when the server has another namespace of the same name than before: it was wiped or replaced. */
+  readonly onNewServer?: () => void;
   /** Null or missing when no traces are sent. */
   readonly tracing?: Tracing | null | undefined;
   /** Host and port on which the SDK's own metrics listen; null when they are off. */
   readonly sdkMetricsAddress?: string | null;
+}
+
+/** Rejects when a call takes longer: the SDK repeats one that fails for a while, whatever its deadline is. */
+async function within<T>(ms: number, call: Promise<T>): Promise<T> {
+  const ended = new AbortController();
+  const late = async () => {
+    await sleep(ms, undefined, { signal: ended.signal });
+    throw new Error(`the server did not respond within ${ms} ms`);
+  };
+  try {
+    return await Promise.race([call, late()]);
+  } finally {
+    ended.abort();
+    call.catch(() => {});
+  }
 }
 
 /**
@@ -57,6 +77,8 @@ export class TemporalConnection {
   #workers: Workers | undefined;
   #workersEnd: Promise<void> = Promise.resolve();
   #isHealthy = false;
+  /** The id of the namespace; null until the server has said it. */
+  #namespaceId: string | null = null;
   #wasReached = false;
   #wasTried = false;
   #refusal: string | null = null;
@@ -116,6 +138,14 @@ export class TemporalConnection {
       return missing.length === 0;
     } catch {
       return false;
+    }
+  }
+
+  /** Restores now what the server lacks, instead of within a minute. Does nothing while the server is away. */
+  setUpNow(): void {
+    const [connection, client] = [this.#connection, this.#client];
+    if (connection !== undefined && client !== null) {
+      this.#setUp.start({ ...this.#settings, connection, client });
     }
   }
 
@@ -201,22 +231,45 @@ export class TemporalConnection {
     });
     this.#workersEnd = this.#workers.run().catch((error: unknown) => {
       this.#workers = undefined;
+      // A failed worker may still hold its connection, so the next one gets a connection of its own.
+      this.#connection = undefined;
+      this.#isHealthy = false;
       this.#problem = 'Temporal: the worker stopped and is being restarted';
       logger.error({ err: error, msg: 'the worker stopped' });
+      connection.close().catch(() => {});
     });
   }
 
   async #checkHealth(connection: NativeConnection, client: Client): Promise<void> {
-    const { logger, setUpPauseMs = SETUP_PAUSE_MS } = this.#settings;
+    const { logger, namespace, setUpPauseMs = SETUP_PAUSE_MS, onNewServer } = this.#settings;
     try {
-      await connection.withDeadline(Date.now() + HEALTH_DEADLINE_MS, () =>
-        connection.workflowService.getSystemInfo({}),
+      const found = await within(
+        HEALTH_DEADLINE_MS,
+        connection.withDeadline(Date.now() + HEALTH_DEADLINE_MS, () => findNamespace(connection, namespace)),
       );
+      if (found.kind === 'missing') {
+        // Nothing can start without it. The set-up registers it.
+        if (this.#isHealthy) logger.warn({ namespace, msg: 'the Temporal server has lost its namespace' });
+        this.#isHealthy = false;
+        this.#problem = `Temporal: the namespace ${namespace} is missing and is being registered`;
+        this.#setUp.start({ ...this.#settings, connection, client });
+        return;
+      }
       const hasReturned = !this.#isHealthy;
+      const isNew = found.kind === 'found' && this.#namespaceId !== null && found.id !== this.#namespaceId;
+      if (found.kind === 'found') this.#namespaceId = found.id;
       this.#isHealthy = true;
       this.#problem = null;
-      if (hasReturned || Date.now() - this.#setUp.startedAt > setUpPauseMs) {
+      const pauseMs = this.#setUp.problem === null ? setUpPauseMs : Math.min(setUpPauseMs, SETUP_RETRY_MS);
+      if (hasReturned || isNew || Date.now() - this.#setUp.startedAt > pauseMs) {
         this.#setUp.start({ ...this.#settings, connection, client });
+      }
+      if (isNew) {
+        logger.warn({
+          namespace,
+          msg: 'the Temporal server is a new one: open work is started again from the database',
+        });
+        onNewServer?.();
       }
     } catch (error) {
       if (this.#isHealthy) {

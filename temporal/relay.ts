@@ -6,6 +6,7 @@ import type { DeliveryKeys } from '../src/domain/delivery.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
+import { makeOverdue } from '../src/db/recovery.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { AppId, BindingId } from '../src/domain/ids.ts';
@@ -89,6 +90,10 @@ export interface RelaySettings {
 export interface Relay extends BackgroundLoop {
   /** Runs one round: starts what is overdue now. Returns whether more may be overdue. */
   readonly round: () => Promise<boolean>;
+  /** Runs a round now, and does not let payments wait that are marked for another evaluation. */
+  readonly hurry: () => Promise<void>;
+  /** Starts all open work again, also what was started a moment ago: the server has forgotten it. */
+  readonly recover: () => Promise<void>;
 }
 
 /**
@@ -104,6 +109,8 @@ export function startRelay({
   pauseMs = PAUSE_MS,
 }: RelaySettings): Relay {
   let nextConvertAt = 0;
+  /** How long a marked payment waits for its evaluation by `convert`. */
+  let recheckAfterMs = overdueMs;
   const deliveryBacklog: Backlog<DeliveryKeys> = {
     claim: (limit) => claimUnfinishedDeliveries(sql, overdueMs, limit),
     run: (delivery, signal) => workflows.runDelivery(delivery, signal),
@@ -126,10 +133,11 @@ export function startRelay({
     const found = await findConvertiblePayments(sql, null, 1);
     if (
       found.length === 0 &&
-      (await findPaymentsToRecheck(sql, { olderThanMs: overdueMs, limit: 1 })).length === 0
+      (await findPaymentsToRecheck(sql, { olderThanMs: recheckAfterMs, limit: 1 })).length === 0
     )
       return 0;
     nextConvertAt = Date.now() + overdueMs;
+    recheckAfterMs = overdueMs;
     workflows.startConvert();
     return 1;
   }
@@ -155,11 +163,25 @@ export function startRelay({
     return deliveries.more || heals.more;
   }
 
+  async function hurry(): Promise<void> {
+    nextConvertAt = 0;
+    recheckAfterMs = 0;
+    await round();
+  }
+
   const { stop } = startBackgroundLoop(round, {
     pauseMs,
     hasMore: (more) => more,
     onError: (error) =>
       logger.warn({ err: error, msg: 'a round of the relay failed; the next one does its work' }),
   });
-  return { round, stop };
+  return {
+    round,
+    hurry,
+    recover: async () => {
+      await makeOverdue(sql, overdueMs);
+      await hurry();
+    },
+    stop,
+  };
 }

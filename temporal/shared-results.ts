@@ -1,4 +1,5 @@
 import { listenTo, notify } from '../src/db/notifications.ts';
+import { isRecover } from '../src/db/recovery.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { DeliveryOutcome } from '../src/domain/delivery.ts';
 import type { DeliveryId, PayoutRequestId } from '../src/domain/ids.ts';
@@ -24,21 +25,24 @@ export interface ResultListener {
   readonly stop: () => Promise<void>;
 }
 
-/** Listens to the results of other processes. */
+/** Listens to the results of other processes, and to the request to recover (`askToRecover`). */
 export function listenToResults(
   databaseUrl: string,
   onResult: (result: SharedResult) => void,
+  onRecover: () => void = () => {},
 ): ResultListener {
   return listenTo({ url: databaseUrl, channel: CHANNEL }, (payload) => {
     const result = parse(payload);
-    if (result !== null) onResult(result);
+    if (result === 'recover') onRecover();
+    else if (result !== null) onResult(result);
   });
 }
 
 /** Returns null for a payload of another version. */
-function parse(payload: string): SharedResult | null {
+function parse(payload: string): SharedResult | 'recover' | null {
   try {
     const result = JSON.parse(payload) as Partial<Record<string, unknown>> | null;
+    if (isRecover(result)) return 'recover';
     const isKnown =
       (typeof result?.['deliveryId'] === 'string' && typeof result['outcome'] === 'object') ||
       typeof result?.['payoutRequestId'] === 'string';

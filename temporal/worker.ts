@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Context } from '@temporalio/activity';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { ActivityInboundCallsInterceptor, WorkerOptions, WorkflowBundle } from '@temporalio/worker';
@@ -69,9 +70,22 @@ const BACKGROUND: Partial<WorkerOptions> = {
   maxConcurrentActivityTaskExecutions: BACKGROUND_CONCURRENCY,
 };
 
+const FAILURE_POLL_MS = 500;
+const forever = new Promise<never>(() => {});
+
+/**
+ * Resolves when a worker has failed, as after the namespace was missing at the end of an outage. The SDK's own promise of a
+ * failed worker stays pending when the worker waits for tasks of another kind.
+ */
+async function whenOneFails(workers: readonly Worker[], signal: AbortSignal): Promise<void> {
+  while (!workers.some((worker) => worker.getState() === 'FAILED')) {
+    await sleep(FAILURE_POLL_MS, undefined, { signal });
+  }
+}
+
 /** The workers of a process. */
 export interface Workers {
-  /** Resolves after a shutdown. Throws when a worker fails; the others are then shut down. */
+  /** Resolves after a shutdown. Throws when a worker fails; the others are then shut down, within 15 s. */
   readonly run: () => Promise<void>;
   /** Lets the workers finish their tasks. */
   readonly shutdown: () => void;
@@ -130,7 +144,7 @@ export async function createWorkers({
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();
   };
   const run = async () => {
-    const ends = await Promise.allSettled(
+    const ended = Promise.allSettled(
       workers.map(async (worker) => {
         try {
           await worker.run();
@@ -139,8 +153,17 @@ export async function createWorkers({
         }
       }),
     );
-    const failed = ends.find((end) => end.status === 'rejected');
+    const watching = new AbortController();
+    const afterFailure = async (): Promise<undefined> => {
+      await whenOneFails(workers, watching.signal);
+      shutdown();
+      await sleep(shutdownGraceMs + SHUTDOWN_FORCE_MS, undefined, { signal: watching.signal });
+    };
+    const ends = await Promise.race([ended, afterFailure().catch(() => forever)]);
+    watching.abort();
+    const failed = ends?.find((end) => end.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
+    if (ends === undefined) throw new Error('a worker failed and did not end');
   };
   return { run, shutdown };
 }

@@ -1,4 +1,5 @@
-import { WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { WorkflowExecutionAlreadyStartedError, WorkflowNotFoundError } from '@temporalio/client';
 import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/client';
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/evaluations.ts';
@@ -58,6 +59,8 @@ interface Started<Name extends StartedWorkflow> {
 const CALL_DEADLINE_MS = 2_000;
 /** After this a result that its worker should have reported is fetched from Temporal. */
 const LATE_RESULT_MS = 1_000;
+/** The pause before a payout request is signalled again that the server has lost, ms. */
+const SIGNAL_PAUSE_MS = 500;
 /** The same for work that another process may have taken. */
 const EARLY_FETCH_MS = 200;
 /** How long a step of background work lets requests go first, ms. Under steady requests ten holds a second still run. */
@@ -171,12 +174,12 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   async settlePayout(request: PayoutRequestKeys, waitMs: number): Promise<void> {
     try {
       const start = async () => {
-        const handle = await this.#signalPayout(request);
-        if (handle === undefined) return null;
+        const signalled = await this.#signalPayout(request);
+        if (signalled === undefined) return null;
         return {
           fetchAfterMs: this.#fetchAfterMs,
           fetch: async (deadline: number) => {
-            await handle.client.withDeadline(deadline, () => handle.result());
+            await this.#followPayout(signalled, request, deadline);
             return true as const;
           },
         };
@@ -188,6 +191,32 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
         err: error,
         msg: 'the payout request could not be passed to its workflow',
       });
+    }
+  }
+
+  /**
+   * Waits for the end of the workflow that has received a payout request. Signals again when the server has lost the
+   * workflow: one statement on the row of the request decides, so a second signal pays nothing.
+   */
+  async #followPayout(
+    signalled: WorkflowHandle<Workflows['payout']>,
+    request: PayoutRequestKeys,
+    deadline: number,
+  ): Promise<void> {
+    let handle: WorkflowHandle<Workflows['payout']> | undefined = signalled;
+    for (;;) {
+      try {
+        if (handle === undefined) handle = await this.#signalPayout(request);
+        const found = handle;
+        if (found !== undefined) {
+          await found.client.withDeadline(deadline, () => found.result());
+          return;
+        }
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError) handle = undefined;
+      }
+      if (Date.now() + SIGNAL_PAUSE_MS >= deadline) return;
+      await sleep(SIGNAL_PAUSE_MS);
     }
   }
 

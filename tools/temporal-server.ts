@@ -51,6 +51,14 @@ async function lowPort(): Promise<number> {
   return await tryListen(randomInt(10_000, 32_000)).catch(lowPort);
 }
 
+async function choosePorts(): Promise<Record<string, string>> {
+  const names = SERVICES.flatMap((service) => [`${service}_GRPC_PORT`, `${service}_MEMBERSHIP_PORT`]);
+  const ports: Record<string, string> = {};
+  for (const name of [...names, 'FRONTEND_HTTP_PORT', 'PROMETHEUS_PORT'])
+    ports[name] = String(await lowPort());
+  return ports;
+}
+
 /** Runs a script of `deploy` with a fixed environment and the folders of its programs in front of PATH. */
 export async function runScript(
   script: string,
@@ -68,10 +76,13 @@ export interface TemporalServerSettings {
   readonly user?: string;
   readonly password: string;
   readonly logFile: string;
+  /** The ports of an earlier server, so that this one has its address. Any free ports by default. */
+  readonly ports?: Readonly<Record<string, string>>;
 }
 
 export interface TemporalServer {
   readonly address: string;
+  readonly ports: Readonly<Record<string, string>>;
   /** Ends the server by a signal, SIGTERM by default, and waits until it has ended. */
   readonly stop: (signal?: 'SIGTERM' | 'SIGKILL') => Promise<void>;
 }
@@ -85,6 +96,7 @@ export async function startTemporalServer({
   user = 'temporal',
   password,
   logFile,
+  ports: given,
 }: TemporalServerSettings): Promise<TemporalServer> {
   const variables = {
     POSTGRES_HOST: host,
@@ -95,18 +107,14 @@ export async function startTemporalServer({
   const schema = { ...environmentOf('temporal-schema', variables), SQL_USER: user };
   await runScript('temporal/set-up-schema.sh', schema, programFolder);
 
-  const ports: Record<string, string> = {};
-  for (const service of SERVICES) {
-    for (const kind of ['GRPC', 'MEMBERSHIP']) ports[`${service}_${kind}_PORT`] = String(await lowPort());
-  }
-  ports['FRONTEND_HTTP_PORT'] = String(await lowPort());
+  const ports = given ?? (await choosePorts());
   const address = `127.0.0.1:${ports['FRONTEND_GRPC_PORT']}`;
   const environment = {
     ...environmentOf('temporal', variables),
     ...ports,
     POSTGRES_USER: user,
     BIND_ON_IP: '127.0.0.1',
-    PROMETHEUS_ENDPOINT: `127.0.0.1:${await lowPort()}`,
+    PROMETHEUS_ENDPOINT: `127.0.0.1:${ports['PROMETHEUS_PORT']}`,
     DYNAMIC_CONFIG_FILE_PATH: path.join(projectRoot, 'deploy/temporal/dynamic-config.yaml'),
   };
   const log = await open(logFile, 'a');
@@ -145,5 +153,5 @@ export async function startTemporalServer({
     await stop();
     throw error;
   }
-  return { address, stop };
+  return { address, ports, stop };
 }

@@ -9,6 +9,7 @@ import { addPayoutsCommands } from './commands/payouts.ts';
 import { addMigrateCommand } from './commands/migrate.ts';
 import { addRatesCommand } from './commands/rates.ts';
 import { addReconcileCommand } from './commands/reconcile.ts';
+import { addRecoverCommand } from './commands/recover.ts';
 import { addRollupsCommand } from './commands/rollups.ts';
 import { addSelfTestCommand } from './commands/self-test.ts';
 import { createCommandContext } from './command-context.ts';
@@ -22,6 +23,7 @@ const COMMANDS = [
   addConsoleCommand,
   addSelfTestCommand,
   addMigrateCommand,
+  addRecoverCommand,
   addArchiveCommands,
   addDeliveriesCommand,
   addLedgerCommand,

@@ -9,6 +9,7 @@ import { connect } from '../../src/db/sql.ts';
 import type { DeliveryKeys } from '../../src/domain/delivery.ts';
 import type { AppId, BindingId, DeliveryId, ReprocessRunId, SecretId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
+import { runAdminIn } from '../support/run-admin.ts';
 import { HEALS_IN_FLIGHT, RELAY_IN_FLIGHT, startRelay } from '../../temporal/relay.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
@@ -67,6 +68,30 @@ async function accept(owner: Founder, body: Buffer, receivedAt: number, stored =
 }
 
 describe('the outbox relay', () => {
+  // @promise recover-command
+  test('admin recover starts what the relay claimed a moment ago, and nothing the second time', async () => {
+    const { sql } = service;
+    const { affiliateId, slug } = await founder.newAffiliate();
+    const user = await founder.customer(slug);
+    const deliveryId = await accept(
+      founder,
+      bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000, occurredAt: Date.now() - 40 * DAY_MS })),
+      Date.now(),
+    );
+    await sql`update deliveries set relayed_at = now() where id = ${deliveryId}`;
+    const recover = async () => {
+      const { status, out } = await runAdminIn({ DATABASE_URL: service.database.url }, 'recover', '--json');
+      return {
+        status,
+        ...(JSON.parse(out) as { open: { deliveries: number }; left: { deliveries: number } }),
+      };
+    };
+    expect(await recover()).toMatchObject({ status: 0, open: { deliveries: 1 }, left: { deliveries: 0 } });
+    await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
+    expect(await recover()).toMatchObject({ status: 0, open: { deliveries: 0 }, left: { deliveries: 0 } });
+    expect(await amountsOf(affiliateId)).toEqual([200]);
+  });
+
   // @promise relay-after-30-s
   test('the relay starts a delivery whose workflow was never started', async () => {
     const { affiliateId, slug } = await founder.newAffiliate();

@@ -41,6 +41,29 @@ afterAll(async () => {
 });
 
 describe('an outage of Temporal', () => {
+  // @promise recovers-from-new-server
+  test('work that was started on a server that lost its data is started again within seconds, however patient the relay is', async () => {
+    const patient = await startTestService({
+      temporalAddress: server.address,
+      settings: { relay: { overdueMs: DAY_MS, pauseMs: 200 } },
+    });
+    await patient.whenReady(20_000);
+    const other = await setUpFounder(patient);
+    const user = await other.customer();
+    // The process has seen the namespace of the first server.
+    await sleep(2_500);
+    await server.stop();
+    const { body } = await other.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
+    expect(body).toMatchObject({ pending: true });
+    server = await startServer();
+    await eventually('the delivery is completed', async () => {
+      const row = await patient.sql.one<{ commissionId: string | null }>`
+        select commission_id from deliveries where event_id = ${body.eventId}`;
+      return row.commissionId !== null;
+    });
+    await patient.close();
+  }, 60_000);
+
   // @promise webhook-without-temporal, relay-after-outage, temporal-degraded
   test('a delivery during an outage of Temporal is stored, returns pending and is completed by a new, empty server', async () => {
     const user = await founder.customer();

@@ -292,6 +292,10 @@ const MONEY: readonly PromiseSection[] = [
         'a transfer changes no existing attribution of the receiver, and no existing commission',
       'relay-after-30-s': 'the relay starts a delivery that has had no outcome for 30 s',
       'relay-after-outage': 'the relay starts overdue deliveries after any failure of Temporal',
+      'recovers-from-new-server':
+        'open work is started again at once when the Temporal server has lost its data',
+      'recover-command': '`admin recover` starts all open work at once, and nothing twice',
+      'payout-signalled-again': 'a payout request that the Temporal server has lost is passed on again',
       'relay-paced-by-capacity':
         'the relay has a few deliveries in flight and starts the next when one has ended',
       'bounded-shutdown': 'a shutdown takes a limited time; the relay and the sweep do what is left over',

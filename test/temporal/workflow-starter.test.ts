@@ -1,7 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { getEventListeners } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ServiceError, WorkflowExecutionAlreadyStartedError } from '@temporalio/client';
+import {
+  ServiceError,
+  WorkflowExecutionAlreadyStartedError,
+  WorkflowNotFoundError,
+} from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { pino } from 'pino';
 import { newId } from '../../src/db/new-id.ts';
@@ -25,7 +29,7 @@ interface Start {
 /** Creates a starter whose Temporal server records every start and has each result at once. */
 function recordingStarter(
   deps: Partial<WorkflowStarterDeps> = {},
-  { isRunning = false, startMs = 0, refusesLabels = false } = {},
+  { isRunning = false, startMs = 0, refusesLabels = false, lostResults = 0 } = {},
 ) {
   const starts: Start[] = [];
   const fetches: string[] = [];
@@ -41,6 +45,7 @@ function recordingStarter(
     if (isRunning) throw new WorkflowExecutionAlreadyStartedError('runs already', workflowId, name);
     const result = async () => {
       fetches.push(workflowId);
+      if (fetches.length <= lostResults) throw new WorkflowNotFoundError('not found', workflowId, undefined);
       return { status: 'duplicate' };
     };
     return { result, client };
@@ -83,6 +88,16 @@ const dueIn = (ms: number) => ({
   appId: APP,
   eventId: newId('event'),
   dueAt: Date.now() + ms,
+});
+
+// @promise payout-signalled-again
+test('a payout request whose workflow the server has lost is signalled again while its caller waits', async () => {
+  const { starter, starts, fetches } = recordingStarter({}, { lostResults: 2 });
+  const began = Date.now();
+  await starter.settlePayout(newRequest(), 10_000);
+  expect(Date.now() - began).toBeLessThan(5_000);
+  expect(starts.map(({ name }) => name)).toEqual(['payout', 'payout', 'payout']);
+  expect(fetches).toHaveLength(3);
 });
 
 // @promise separate-task-queues

@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command } from 'commander';
+import { closeAbandonedRequests, matureOverdue } from '../../db/ledger.ts';
+import { askToRecover, countOpenWork, makeOverdue, readWaiting } from '../../db/recovery.ts';
+import type { OpenWork } from '../../db/recovery.ts';
+import type { Sql } from '../../db/sql.ts';
+import { JSON_OPTION } from '../command-context.ts';
+import type { CommandContext, JsonOptions } from '../command-context.ts';
+
+/** Work that the relay claimed within this time may have been lost with its workflow, ms. It claims older work by itself. */
+const CLAIM_MS = 60_000;
+/** Rows that one statement changes. */
+const PAGE = 1_000;
+const POLL_MS = 250;
+
+/** Runs a statement that changes a page of rows until none is left. Returns how many rows it changed. */
+async function untilNone(changePage: (limit: number) => Promise<number>): Promise<number> {
+  let total = 0;
+  for (;;) {
+    const changed = await changePage(PAGE);
+    total += changed;
+    if (changed < PAGE) return total;
+  }
+}
+
+const isStarted = ({ deliveries, bindings, reprocessRuns }: OpenWork): boolean =>
+  deliveries + bindings + reprocessRuns === 0;
+
+/** Waits until the running service has claimed all open work, or claims nothing more for `patienceMs`. Returns the rest. */
+async function waitUntilClaimed(sql: Sql, since: number, patienceMs: number): Promise<OpenWork> {
+  let left = await countOpenWork(sql, since);
+  let giveUpAt = Date.now() + patienceMs;
+  while (!isStarted(left) && Date.now() < giveUpAt) {
+    await sleep(POLL_MS);
+    const next = await countOpenWork(sql, since);
+    if (JSON.stringify(next) !== JSON.stringify(left)) giveUpAt = Date.now() + patienceMs;
+    left = next;
+  }
+  return left;
+}
+
+/** Adds `recover`. */
+export function addRecoverCommand(program: Command, context: CommandContext): void {
+  const { withDatabase, print, stderr, markFailed, serviceTimeoutMs } = context;
+  program
+    .command('recover')
+    .description(
+      'start all open work from the database now, after the Temporal server lost its data or the database was restored; safe at any time',
+    )
+    .option(...JSON_OPTION)
+    .action(async (options: JsonOptions) => {
+      await withDatabase(async (sql) => {
+        const found = await countOpenWork(sql);
+        const { now } = await readWaiting(sql);
+        await makeOverdue(sql, CLAIM_MS);
+        await askToRecover(sql);
+        const matured = await untilNone(async (limit) => await matureOverdue(sql, limit));
+        const closed = await untilNone(async (limit) => await closeAbandonedRequests(sql, limit));
+        const left = await waitUntilClaimed(sql, now, serviceTimeoutMs);
+        const { pending, nextDueAt, openPayoutRequests } = await readWaiting(sql);
+        const ok = isStarted(left);
+        const work = (['deliveries', 'bindings', 'reprocessRuns'] as const).map((kind) => ({
+          work: NAMES[kind],
+          open: found[kind],
+          started: Math.max(0, found[kind] - left[kind]),
+        }));
+        print(
+          { ok, open: found, left, matured, closed, pending, nextDueAt, openPayoutRequests },
+          [
+            ...work,
+            { work: 'payments to evaluate again', open: found.payments, started: found.payments },
+            { work: 'overdue commissions', open: matured, started: matured },
+            { work: 'abandoned exports, closed without a payout', open: closed, started: closed },
+          ],
+          options,
+        );
+        stderr(
+          `${pending} commissions are pending; the service matures each within a minute of its due date, with or without its hold timer. ${openPayoutRequests} exports wait for their payout.\n`,
+        );
+        if (ok) return;
+        stderr(
+          'A part was not started: no running service has claimed it. Start the service; it does the rest.\n',
+        );
+        markFailed();
+      });
+    });
+}
+
+const NAMES: Readonly<Record<Exclude<keyof OpenWork, 'payments'>, string>> = {
+  deliveries: 'deliveries without an outcome',
+  bindings: 'users whose earlier payments wait',
+  reprocessRuns: 'reprocess runs',
+};
