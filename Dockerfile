@@ -4,6 +4,7 @@
 FROM node:22.23.3-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY console/package.json ./console/
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json ./
 COPY tools ./tools
@@ -11,11 +12,14 @@ COPY src ./src
 COPY activities ./activities
 COPY workflows ./workflows
 COPY temporal ./temporal
-RUN npm run build
+COPY console ./console
+# Without its pages, the build fails.
+RUN CI=true npm run build
 
 FROM node:22.23.3-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY console/package.json ./console/
 # Without the built-in Postgres. The SDK of Temporal has a library of 25 to 30 MB for each platform: only this one's is kept.
 # Source maps and type declarations of packages are not read at run time.
 RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund \

@@ -12,6 +12,8 @@ interface LockedPackage {
   readonly integrity?: string;
   readonly dev?: boolean;
   readonly hasInstallScript?: boolean;
+  /** Whether it is a folder of this repository: a workspace. */
+  readonly link?: boolean;
 }
 
 export interface ProductionPackage {
@@ -50,7 +52,8 @@ export function productionPackages(): readonly ProductionPackage[] {
     packages: Readonly<Record<string, LockedPackage>>;
   };
   return Object.entries(packages).flatMap(([folder, locked]) => {
-    if (folder === '' || locked.dev === true) return [];
+    const isOwn = locked.link === true || !folder.includes(MODULES);
+    if (isOwn || locked.dev === true) return [];
     const name = folder.slice(folder.lastIndexOf(MODULES) + MODULES.length);
     return [
       {

@@ -2,6 +2,7 @@ import cors from '@koa/cors';
 import { Router } from '@koa/router';
 import Koa from 'koa';
 import { inSpan } from '../config/tracing.ts';
+import { serveConsole } from './console-files.ts';
 import type { HttpContext, HttpState } from './context.ts';
 import type { HttpDeps } from './deps.ts';
 import { ApiError } from './errors.ts';
@@ -88,6 +89,7 @@ export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes):
   app.use(safeHeaders);
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));
+  app.use(serveConsole());
   app.use(router.routes());
   app.use(async (ctx) => await respondUnrouted(ctx, deps, router));
   // Errors of requests are handled above. An error here is a connection that broke during a response.

@@ -17,6 +17,7 @@ import { redirectRoutes } from './resources/redirect.ts';
 import { sdkRoutes } from './resources/sdk.ts';
 import { selfTestRoutes } from './resources/self-test.ts';
 import { sessionRoutes } from './resources/sessions.ts';
+import { setupRoutes } from './resources/setup.ts';
 import { timeseriesRoutes } from './resources/timeseries.ts';
 import { webhookSettingsRoutes } from './resources/webhook-settings.ts';
 import { webhookRoutes } from './resources/webhooks.ts';
@@ -59,8 +60,8 @@ export const routeGroups: readonly RouteGroup[] = [
   },
   {
     name: 'Webhook settings',
-    description: 'Webhook URLs and secrets of billing providers.',
-    routes: webhookSettingsRoutes,
+    description: 'Webhook URLs and secrets of billing providers, and how far the set-up has come.',
+    routes: [...webhookSettingsRoutes, ...setupRoutes],
   },
   {
     name: 'Diagnostics',

@@ -8,6 +8,7 @@ import { DEFAULT_LIMIT } from '../../src/http/pagination.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { followLink } from '../support/http-client.ts';
+import { insertEarning } from '../support/ledger.ts';
 import { fakeSecret } from '../support/provider-fixtures.ts';
 
 let api: TestApi;
@@ -782,4 +783,39 @@ describe('links', () => {
     const affiliateId = await newAffiliate(api, app);
     expect((await create({ affiliateId, destinationUrl, slug })).status).toBe(400);
   });
+});
+
+// @promise get-setup
+test('the set-up has the state of each provider, link and sale, and no key or secret', async () => {
+  const owner = await newApp(api);
+  const setup = async () => (await api.call('GET', `/apps/${owner.appId}/setup`, { key: owner.key })).body;
+  const before = await setup();
+  expect(before).toMatchObject({
+    hasAffiliate: false,
+    hasActiveLink: false,
+    clicks: 0,
+    installs: 0,
+    identified: 0,
+    firstSaleAt: null,
+  });
+  const put = await api.call('PUT', `/apps/${owner.appId}/webhooks/revenuecat/secret`, {
+    key: owner.key,
+    body: {},
+  });
+  const affiliateId = await newAffiliate(api, owner);
+  await newLink(api, owner, affiliateId);
+  const occurredAt = api.clock.now - DAY_MS;
+  await insertEarning(api, owner, { affiliateId, amountCents: 500, occurredAt, dueAt: api.clock.now });
+  const after = await setup();
+  expect(after).toMatchObject({ hasAffiliate: true, hasActiveLink: true, firstSaleAt: occurredAt });
+  expect(after['providers']).toEqual(
+    expect.arrayContaining([
+      expect.objectContaining({ provider: 'revenuecat', configured: true, generatesSecret: false }),
+      expect.objectContaining({ provider: 'stripe', configured: false, generatesSecret: true }),
+      expect.objectContaining({ provider: 'paddle', needsEnvironment: true }),
+    ]),
+  );
+  const text = JSON.stringify(after);
+  for (const secret of [owner.sdkKey, owner.key, String(put.body['secret'])])
+    expect(text).not.toContain(secret);
 });

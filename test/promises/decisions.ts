@@ -608,6 +608,10 @@ const CONSOLE: readonly PromiseSection[] = [
   {
     title: 'Beyond the specification: sessions of the console',
     promises: {
+      'console-page':
+        'the console is served under `/console`, at each of its addresses and behind the prefix of a proxy',
+      'console-policy':
+        'the console loads nothing from other hosts and runs no script and style that it does not contain',
       'session-cookie': 'the cookie of a session is out of reach for scripts, other sites and plain http',
       'session-own-origin': 'a session counts only for pages of the same origin: another port gets a 403',
       'session-not-beside-key': 'a session counts neither beside an `Authorization` header nor under `/sdk`',

@@ -238,6 +238,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-asset-links': 'names the Android apps that open links of the host' },
   },
   {
+    route: 'GET /apps/:appId/setup',
+    caller: 'account setup',
+    promises: { 'get-setup': 'returns how far the set-up has come, never a key or a secret' },
+  },
+  {
     route: 'GET /session',
     caller: 'none',
     promises: { 'get-session': 'returns the session of the browser, or null' },

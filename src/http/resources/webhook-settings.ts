@@ -60,33 +60,36 @@ const storedSecret = z
   })
   .meta({ id: 'WebhookSecret', description: 'The URL and secret of a provider.' });
 
+/** The URL and the state of a provider. */
+export const webhookState = z.object({
+  provider: enums.provider,
+  url,
+  configured: z.boolean().describe('Whether it has a secret.'),
+  environment: orNull(enums.environment, 'Null if it has no secret.'),
+  setupHint,
+  lastDelivery: orNull(
+    z
+      .object({
+        receivedAt: epochMs('When the webhook arrived.'),
+        signatureValid: isSignatureValid,
+        processingStatus: enums.processingStatus,
+      })
+      .describe('The latest webhook, also a refused one.'),
+    'Null if none has arrived.',
+  ),
+});
+
 const webhookSettings = z
-  .object({
-    items: z
-      .array(
-        z.object({
-          provider: enums.provider,
-          url,
-          configured: z.boolean().describe('Whether it has a secret.'),
-          environment: orNull(enums.environment, 'Null if it has no secret.'),
-          setupHint,
-          lastDelivery: orNull(
-            z
-              .object({
-                receivedAt: epochMs('When the webhook arrived.'),
-                signatureValid: isSignatureValid,
-                processingStatus: enums.processingStatus,
-              })
-              .describe('The latest webhook, also a refused one.'),
-            'Null if none has arrived.',
-          ),
-        }),
-      )
-      .describe('One per provider.'),
-  })
+  .object({ items: z.array(webhookState).describe('One per provider.') })
   .meta({ id: 'WebhookSettings', description: 'The URL and status of each provider.' });
 
-function presentState(publicUrl: string, appId: AppId, name: ProviderName, state: WebhookState | undefined) {
+/** Returns the URL and the state of a provider. */
+export function presentState(
+  publicUrl: string,
+  appId: AppId,
+  name: ProviderName,
+  state: WebhookState | undefined,
+) {
   const { receivedAt = null, signatureValid = null, processingStatus = null } = state ?? {};
   return {
     provider: name,

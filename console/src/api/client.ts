@@ -1,0 +1,49 @@
+import createClient from 'openapi-fetch';
+import type { components, paths } from './schema.d.ts';
+
+export type Schemas = components['schemas'];
+export type Session = Schemas['Session'];
+export type Setup = Schemas['Setup'];
+export type Permission = Session['permissions'][number];
+
+/** The address of `/console/`, and that of the service, also behind the prefix of a proxy. */
+export const consoleUrl = new URL(document.baseURI);
+export const serviceUrl = new URL('..', consoleUrl);
+
+/** The typed client of the API. The header shows that a page of the service calls, where browsers send nothing else. */
+export const api = createClient<paths>({
+  baseUrl: serviceUrl.href.replace(/\/$/, ''),
+  headers: { 'Tributary-Console': '1' },
+});
+
+/** An error that the service returned, with its own words. */
+export class Problem extends Error {
+  override readonly name = 'Problem';
+  readonly code: string;
+  readonly status: number;
+  readonly requestId: string | null;
+  readonly fields: readonly { readonly path: string; readonly message: string }[];
+
+  constructor(status: number, body: Partial<Schemas['Problem']>) {
+    super(body.detail ?? body.title ?? 'The service did not respond. Check the connection and try again.');
+    this.code = body.code ?? 'unreachable';
+    this.status = status;
+    this.requestId = body.requestId ?? null;
+    this.fields = body.errors ?? [];
+  }
+}
+
+interface Answer<T> {
+  readonly data?: T | undefined;
+  readonly error?: unknown;
+  readonly response: Response;
+}
+
+/** Returns the body of a response. Throws a `Problem` for an error and for no response. */
+export async function read<T>(call: Promise<Answer<T>>): Promise<T> {
+  const { data, error, response } = await call.catch((): never => {
+    throw new Problem(0, {});
+  });
+  if (data !== undefined) return data;
+  throw new Problem(response.status, typeof error === 'object' && error !== null ? error : {});
+}

@@ -1,0 +1,222 @@
+import {
+  AppShell,
+  Burger,
+  Button,
+  Group,
+  Menu,
+  NativeSelect,
+  Stack,
+  Text,
+  useMantineColorScheme,
+} from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { useState } from 'react';
+import type { ReactNode } from 'react';
+import {
+  Link,
+  Navigate,
+  NavLink,
+  Outlet,
+  Route,
+  Routes,
+  useLocation,
+  useNavigate,
+  useParams,
+} from 'react-router';
+import { AccessPage } from './access.tsx';
+import { api } from './api/client.ts';
+import type { Schemas, Session } from './api/client.ts';
+import { queryClient, useApps, useSession } from './api/queries.ts';
+import { timeZone } from './format.ts';
+import { NewAppPage } from './new-app.tsx';
+import { ErrorBox, Logo, PageHead, Waiting } from './parts.tsx';
+import { SessionContext } from './session.ts';
+import { SetupPage } from './setup/setup-page.tsx';
+import { hasLink, SignInPage } from './sign-in.tsx';
+
+/** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */
+async function signOut(): Promise<void> {
+  await api.POST('/session/end', {}).catch(() => {});
+  location.assign('./');
+}
+
+const SCHEMES = { light: 'Light', dark: 'Dark', auto: 'As the system' } as const;
+
+function AccountMenu({ session }: { readonly session: Session }) {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  return (
+    <Menu position="bottom-end" width={250} withinPortal>
+      <Menu.Target>
+        <Button variant="default" size="xs" maw={220} rightSection={<span aria-hidden="true">▾</span>}>
+          {session.account.name}
+        </Button>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Label>Key: {session.key.label ?? session.key.display}</Menu.Label>
+        <Menu.Item component={Link} to="/access">
+          Keys and sessions
+        </Menu.Item>
+        <Menu.Divider />
+        <Menu.Label>Appearance</Menu.Label>
+        {(Object.keys(SCHEMES) as (keyof typeof SCHEMES)[]).map((scheme) => (
+          <Menu.Item
+            key={scheme}
+            onClick={() => setColorScheme(scheme)}
+            rightSection={colorScheme === scheme ? <span aria-label="chosen">✓</span> : null}
+          >
+            {SCHEMES[scheme]}
+          </Menu.Item>
+        ))}
+        <Menu.Divider />
+        <Menu.Item onClick={() => void signOut()}>Sign out</Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+function AppSwitcher({
+  apps,
+  chosen,
+  onChosen,
+}: {
+  readonly apps: readonly Schemas['ListedApp'][];
+  readonly chosen: string;
+  readonly onChosen: () => void;
+}) {
+  const navigate = useNavigate();
+  return (
+    <NativeSelect
+      aria-label="App"
+      value={chosen}
+      onChange={(event) => {
+        void navigate(
+          event.currentTarget.value === 'new' ? '/apps/new' : `/apps/${event.currentTarget.value}/setup`,
+        );
+        onChosen();
+      }}
+    >
+      {apps.map((app) => (
+        <option key={app.id} value={app.id}>
+          {app.name}
+        </option>
+      ))}
+      <option value="new">New app …</option>
+    </NativeSelect>
+  );
+}
+
+function Shell({ session }: { readonly session: Session }) {
+  const [isOpen, { toggle, close }] = useDisclosure(false);
+  const apps = useApps();
+  const { appId } = useParams();
+  const { pathname } = useLocation();
+  // Pages of the account leave the last app chosen.
+  const [lastAppId, setLastAppId] = useState(appId);
+  if (appId !== undefined && appId !== lastAppId) setLastAppId(appId);
+  const chosen = pathname === '/apps/new' ? 'new' : (lastAppId ?? apps.data?.[0]?.id);
+  return (
+    <AppShell
+      header={{ height: 56 }}
+      navbar={{ width: 232, breakpoint: 'sm', collapsed: { mobile: !isOpen } }}
+      padding={{ base: 'md', sm: 'xl' }}
+    >
+      <AppShell.Header>
+        <Group h="100%" px="md" justify="space-between" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap">
+            <Burger
+              opened={isOpen}
+              onClick={toggle}
+              hiddenFrom="sm"
+              size="sm"
+              aria-label="Menu"
+              aria-expanded={isOpen}
+            />
+            <div className="brand">
+              <Logo /> Tributary
+            </div>
+          </Group>
+          <AccountMenu session={session} />
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="sm" aria-label="Pages">
+        <Stack gap="xs" style={{ flex: 1 }}>
+          {apps.data !== undefined && apps.data.length > 0 && chosen !== undefined && (
+            <AppSwitcher apps={apps.data} chosen={chosen} onChosen={close} />
+          )}
+          <div>
+            {chosen !== undefined && chosen !== 'new' && (
+              <NavLink className="nav" to={`/apps/${chosen}/setup`} onClick={close}>
+                Set-up
+              </NavLink>
+            )}
+            <NavLink className="nav" to="/access" onClick={close}>
+              Access
+            </NavLink>
+          </div>
+        </Stack>
+        <Text size="xs" className="quiet" px={12}>
+          Times are in {timeZone}.
+        </Text>
+      </AppShell.Navbar>
+      <AppShell.Main>
+        <div style={{ maxWidth: 920, margin: '0 auto' }}>
+          <Outlet />
+        </div>
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+/** Leads to the first app, or to the page that creates it. */
+function Start() {
+  const apps = useApps();
+  if (apps.error !== null) return <ErrorBox error={apps.error} retry={() => void apps.refetch()} />;
+  if (apps.data === undefined) return <Waiting what="your apps" />;
+  const [first] = apps.data;
+  return <Navigate replace to={first === undefined ? '/apps/new' : `/apps/${first.id}/setup`} />;
+}
+
+function NotFound() {
+  return (
+    <PageHead title="There is no such page">
+      The address may be mistyped, or it belongs to another account. <Link to="/">Go to the start</Link>
+    </PageHead>
+  );
+}
+
+function Centered({ children }: { readonly children: ReactNode }) {
+  return <main style={{ maxWidth: 480, margin: '0 auto', padding: '12vh 16px' }}>{children}</main>;
+}
+
+export function App() {
+  const [isLinkOpen, setIsLinkOpen] = useState(hasLink);
+  const current = useSession();
+  if (current.data === undefined) {
+    return (
+      <Centered>
+        {current.error === null ? (
+          <Waiting what="the console" />
+        ) : (
+          <ErrorBox error={current.error} retry={() => void queryClient.refetchQueries()} />
+        )}
+      </Centered>
+    );
+  }
+  const { session, hasAccounts } = current.data;
+  if (session === null || isLinkOpen) {
+    return <SignInPage hasAccounts={hasAccounts} onLinkSpent={() => setIsLinkOpen(false)} />;
+  }
+  return (
+    <SessionContext value={session}>
+      <Routes>
+        <Route element={<Shell session={session} />}>
+          <Route index element={<Start />} />
+          <Route path="apps/new" element={<NewAppPage />} />
+          <Route path="apps/:appId/setup" element={<SetupPage />} />
+          <Route path="access" element={<AccessPage />} />
+          <Route path="*" element={<NotFound />} />
+        </Route>
+      </Routes>
+    </SessionContext>
+  );
+}

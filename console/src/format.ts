@@ -1,0 +1,46 @@
+const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+
+/** The time zone of all times on the pages. */
+export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+export const formatInstant = (epochMs: number): string => dateTime.format(epochMs);
+
+const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+];
+
+/** Returns how long ago or ahead an instant is: "3 hours ago". */
+export function formatAgo(epochMs: number, now = Date.now()): string {
+  const distance = epochMs - now;
+  const [unit, size] = UNITS.find(([, length]) => Math.abs(distance) >= length) ?? ['second', 0];
+  return size === 0
+    ? distance > 0
+      ? 'in a moment'
+      : 'just now'
+    : relative.format(Math.round(distance / size), unit);
+}
+
+const BROWSERS: readonly (readonly [RegExp, string])[] = [
+  [/Edg\//, 'Edge'],
+  [/Firefox\//, 'Firefox'],
+  [/Chrome\//, 'Chrome'],
+  [/Safari\//, 'Safari'],
+];
+const SYSTEMS: readonly (readonly [RegExp, string])[] = [
+  [/iPhone|iPad/, 'iOS'],
+  [/Android/, 'Android'],
+  [/Mac OS X/, 'macOS'],
+  [/Windows/, 'Windows'],
+  [/Linux/, 'Linux'],
+];
+
+/** Returns the browser that a User-Agent names, in words: "Firefox on Linux". */
+export function formatBrowser(userAgent: string | null): string {
+  if (userAgent === null) return 'Unknown browser';
+  const [, browser = 'A browser'] = BROWSERS.find(([pattern]) => pattern.test(userAgent)) ?? [];
+  const [, system] = SYSTEMS.find(([pattern]) => pattern.test(userAgent)) ?? [];
+  return system === undefined ? browser : `${browser} on ${system}`;
+}

@@ -1,0 +1,99 @@
+import { Button, NumberInput, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { useNavigate } from 'react-router';
+import { api, read } from './api/client.ts';
+import { KEYS, useApps, useChange } from './api/queries.ts';
+import { rememberSdkKey } from './setup/sdk-key.ts';
+import { ErrorBox, NoPermission, PageHead } from './parts.tsx';
+import { usePermission } from './session.ts';
+
+const PERCENT_IN_BPS = 100;
+
+export function NewAppPage() {
+  const isAllowed = usePermission('setup');
+  const apps = useApps();
+  const navigate = useNavigate();
+  const [name, setName] = useState('');
+  const [rate, setRate] = useState<number | string>(20);
+  const [hold, setHold] = useState<number | string>(30);
+  const create = useChange(
+    async () =>
+      await read(
+        api.POST('/apps', {
+          body: {
+            name: name.trim(),
+            commissionRateBps: Math.round(Number(rate) * PERCENT_IN_BPS),
+            holdPeriodDays: Number(hold),
+          },
+        }),
+      ),
+    KEYS.apps,
+  );
+  const isFirst = apps.data?.length === 0;
+  if (!isAllowed) {
+    return (
+      <>
+        <PageHead title="New app" />
+        <NoPermission permission="setup" what="this form" />
+      </>
+    );
+  }
+  return (
+    <>
+      <PageHead title={isFirst ? 'Create your first app' : 'New app'}>
+        An app has its own links, creators and billing providers. You can change all of this later;
+        commissions that exist stay as they are.
+      </PageHead>
+      <form
+        className="surface"
+        style={{ maxWidth: 520, padding: 24 }}
+        onSubmit={(event) => {
+          event.preventDefault();
+          create.mutate(undefined, {
+            onSuccess: (app) => {
+              rememberSdkKey(app.id, app.sdkKey);
+              void navigate(`/apps/${app.id}/setup`);
+            },
+          });
+        }}
+      >
+        <Stack>
+          <TextInput
+            label="Name"
+            placeholder="Lantern Notes"
+            description="Only your account sees it."
+            required
+            withAsterisk={false}
+            maxLength={200}
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <NumberInput
+            label="Commission"
+            description="The share of each payment that a creator earns, in percent."
+            min={0}
+            max={100}
+            decimalScale={2}
+            suffix=" %"
+            value={rate}
+            onChange={setRate}
+          />
+          <NumberInput
+            label="Hold period"
+            description="Days from the purchase until its commission is due, so that refunds come first."
+            min={0}
+            max={365}
+            allowDecimal={false}
+            suffix=" days"
+            value={hold}
+            onChange={setHold}
+          />
+          {create.error !== null && <ErrorBox error={create.error} />}
+          <Button type="submit" loading={create.isPending} style={{ alignSelf: 'flex-start' }}>
+            Create the app
+          </Button>
+        </Stack>
+      </form>
+    </>
+  );
+}

@@ -1,0 +1,232 @@
+import { Alert, Badge, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { useEffect, useRef, useState } from 'react';
+import { Problem } from './api/client.ts';
+import type { Permission } from './api/client.ts';
+
+/** Copies a text. Over http there is no `navigator.clipboard`, so the text is selected and copied as before. */
+async function copyText(text: string): Promise<boolean> {
+  if (navigator.clipboard !== undefined) {
+    return await navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    );
+  }
+  const area = document.createElement('textarea');
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  // oxlint-disable-next-line typescript/no-deprecated -- the only way without https
+  const isCopied = document.execCommand('copy');
+  area.remove();
+  return isCopied;
+}
+
+const COPIED_MS = 2_000;
+
+/** A button that copies a text. `what` completes its name for screen readers: "Copy the webhook URL". */
+export function CopyButton({ text, what }: { readonly text: string; readonly what: string }) {
+  const [state, setState] = useState<'idle' | 'copied' | 'failed'>('idle');
+  useEffect(() => {
+    if (state === 'idle') return;
+    const timer = setTimeout(() => setState('idle'), COPIED_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
+  return (
+    <Button
+      variant="default"
+      size="compact-sm"
+      style={{ flexShrink: 0 }}
+      aria-label={`Copy ${what}`}
+      onClick={() => void copyText(text).then((done) => setState(done ? 'copied' : 'failed'))}
+    >
+      <span aria-live="polite">{{ idle: 'Copy', copied: 'Copied', failed: 'Select it' }[state]}</span>
+    </Button>
+  );
+}
+
+/** A text to copy, with its button. */
+export function CopyLine({ text, what }: { readonly text: string; readonly what: string }) {
+  return (
+    <Group gap="xs" wrap="nowrap" align="center">
+      <Code className="line" style={{ flex: '0 1 auto', padding: '5px 8px' }}>
+        {text}
+      </Code>
+      <CopyButton text={text} what={what} />
+    </Group>
+  );
+}
+
+/** Several lines of code to copy. */
+export function CodeBlock({ code, what }: { readonly code: string; readonly what: string }) {
+  return (
+    <Stack gap={6}>
+      <Group justify="flex-end">
+        <CopyButton text={code} what={what} />
+      </Group>
+      {/* A region that scrolls has to be reachable by keyboard. */}
+      <pre className="code" tabIndex={0} aria-label={what}>
+        {code}
+      </pre>
+    </Stack>
+  );
+}
+
+/** A secret that is shown once. */
+export function Secret({
+  text,
+  what,
+  children,
+}: {
+  readonly text: string;
+  readonly what: string;
+  readonly children: ReactNode;
+}) {
+  const ref = useRef<HTMLDivElement>(null);
+  useEffect(() => ref.current?.focus(), []);
+  return (
+    <Alert
+      ref={ref}
+      tabIndex={-1}
+      color="yellow"
+      variant="light"
+      title={`Copy ${what} now: it is shown once`}
+      role="status"
+    >
+      <Stack gap="xs">
+        <CopyLine text={text} what={what} />
+        <Text size="sm">{children}</Text>
+      </Stack>
+    </Alert>
+  );
+}
+
+/** An error in the words of the service. */
+export function ErrorBox({ error, retry }: { readonly error: Error; readonly retry?: () => void }) {
+  const problem = error instanceof Problem ? error : null;
+  const fields = problem?.fields ?? [];
+  return (
+    <Alert
+      color="red"
+      variant="light"
+      role="alert"
+      title={fields.length > 0 ? 'Check what you entered' : 'That did not work'}
+    >
+      <Stack gap={6}>
+        {fields.length > 0 ? (
+          fields.map(({ path, message }) => (
+            <Text size="sm" key={path + message}>
+              {path === '' ? message : `${path}: ${message}`}
+            </Text>
+          ))
+        ) : (
+          <Text size="sm">{error.message}</Text>
+        )}
+        {problem?.requestId != null && (
+          <Text size="xs" className="quiet">
+            Request {problem.requestId}
+          </Text>
+        )}
+        {retry !== undefined && (
+          <Group>
+            <Button variant="default" size="compact-sm" onClick={retry}>
+              Try again
+            </Button>
+          </Group>
+        )}
+      </Stack>
+    </Alert>
+  );
+}
+
+/** What a query shows before it has an answer. */
+export function Waiting({ what }: { readonly what: string }) {
+  return (
+    <Group gap="sm" p="xl" role="status">
+      <Loader size="sm" />
+      <Text size="sm" className="quiet">
+        Loading {what} …
+      </Text>
+    </Group>
+  );
+}
+
+/** What a page shows that the key of the session may not see. */
+export function NoPermission({
+  permission,
+  what,
+}: {
+  readonly permission: Permission;
+  readonly what: string;
+}) {
+  return (
+    <div className="surface">
+      <Stack gap="xs" p="xl">
+        <Title order={2} size="h4">
+          You cannot see {what}
+        </Title>
+        <Text size="sm" className="quiet">
+          It needs the permission “{permission}”, which the key of your session lacks. Ask somebody with that
+          permission to create a key for you on the Access page, then sign in with it.
+        </Text>
+      </Stack>
+    </div>
+  );
+}
+
+/** The title of a page, with a sentence that says what it is for. */
+export function PageHead({
+  title,
+  children,
+  aside,
+}: {
+  readonly title: string;
+  readonly children?: ReactNode;
+  readonly aside?: ReactNode;
+}) {
+  useEffect(() => {
+    document.title = `${title} · Tributary`;
+  }, [title]);
+  return (
+    <Group justify="space-between" align="flex-end" gap="md" mb="lg">
+      <div style={{ maxWidth: 640 }}>
+        <Title order={1} size="h2">
+          {title}
+        </Title>
+        {children !== undefined && (
+          <Text size="sm" className="quiet" mt={4}>
+            {children}
+          </Text>
+        )}
+      </div>
+      {aside}
+    </Group>
+  );
+}
+
+export function PermissionBadges({ permissions }: { readonly permissions: readonly Permission[] }) {
+  return (
+    <Group gap={4}>
+      {permissions.map((permission) => (
+        <Badge key={permission} variant="default" size="sm" radius="sm" tt="none" fw={500}>
+          {permission}
+        </Badge>
+      ))}
+    </Group>
+  );
+}
+
+export function Logo() {
+  return (
+    <svg width="24" height="24" viewBox="0 0 24 24" aria-hidden="true">
+      <rect width="24" height="24" rx="6" fill="#0b7285" />
+      <path
+        d="M7 5v4c0 4 5 3 5 7v3M17 5v4c0 4-5 3-5 7"
+        fill="none"
+        stroke="white"
+        strokeWidth="2.2"
+        strokeLinecap="round"
+      />
+    </svg>
+  );
+}

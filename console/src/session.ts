@@ -1,0 +1,16 @@
+import { createContext, use } from 'react';
+import type { Permission, Session } from './api/client.ts';
+
+export const SessionContext = createContext<Session | null>(null);
+
+/** Returns the session. Pages are shown only with one. */
+export function useCurrentSession(): Session {
+  const session = use(SessionContext);
+  if (session === null) throw new Error('a page is shown without a session');
+  return session;
+}
+
+/** Returns whether the key of the session has a permission. */
+export function usePermission(permission: Permission): boolean {
+  return useCurrentSession().permissions.includes(permission);
+}

@@ -1,0 +1,117 @@
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import { KEYS, useChange } from '../api/queries.ts';
+import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
+import { usePermission } from '../session.ts';
+import { QrCode } from './qr.tsx';
+
+function NewCreator({ appId }: { readonly appId: string }) {
+  const canWrite = usePermission('write');
+  const [name, setName] = useState('');
+  const [slug, setSlug] = useState('');
+  const [destinationUrl, setDestinationUrl] = useState('');
+  const create = useChange(
+    async () => {
+      const path = { appId };
+      const affiliate = await read(
+        api.POST('/apps/{appId}/affiliates', { params: { path }, body: { name: name.trim() } }),
+      );
+      return await read(
+        api.POST('/apps/{appId}/links', {
+          params: { path },
+          body: {
+            affiliateId: affiliate.id,
+            destinationUrl: destinationUrl.trim(),
+            ...(slug.trim() === '' ? {} : { slug: slug.trim() }),
+          },
+        }),
+      );
+    },
+    KEYS.setup(appId),
+    KEYS.links(appId),
+  );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        create.mutate(undefined);
+      }}
+    >
+      <Stack gap="sm" maw={460}>
+        <TextInput
+          label="Name of the creator"
+          placeholder="Ada"
+          required
+          withAsterisk={false}
+          maxLength={200}
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <TextInput
+          label="Where the link leads"
+          placeholder="https://apps.apple.com/app/id1234567890"
+          description="Your page in a store, or a page of your own."
+          type="url"
+          required
+          withAsterisk={false}
+          value={destinationUrl}
+          onChange={(event) => setDestinationUrl(event.currentTarget.value)}
+        />
+        <TextInput
+          label="Code"
+          placeholder="ada"
+          description="The end of the link, and what the creator can say aloud. Generated if you leave it empty."
+          maxLength={64}
+          value={slug}
+          onChange={(event) => setSlug(event.currentTarget.value)}
+        />
+        {create.error !== null && <ErrorBox error={create.error} />}
+        <Group>
+          <Button type="submit" loading={create.isPending} disabled={!canWrite}>
+            Create the creator and the link
+          </Button>
+        </Group>
+        {!canWrite && (
+          <Text size="sm" className="quiet">
+            Your key lacks the permission “write”.
+          </Text>
+        )}
+      </Stack>
+    </form>
+  );
+}
+
+export function CreatorStep({ appId }: { readonly appId: string }) {
+  const links = useQuery({
+    queryKey: KEYS.links(appId),
+    queryFn: async () =>
+      await read(
+        api.GET('/apps/{appId}/links', { params: { path: { appId }, query: { limit: 1, active: true } } }),
+      ),
+  });
+  if (links.error !== null) return <ErrorBox error={links.error} retry={() => void links.refetch()} />;
+  if (links.data === undefined) return <Waiting what="links" />;
+  const [link] = links.data.items;
+  if (link === undefined) return <NewCreator appId={appId} />;
+  return (
+    <Group gap="xl" align="flex-start">
+      <Stack gap="sm" style={{ flex: '1 1 300px' }}>
+        <Text size="sm">
+          The link of {link.affiliateName} leads to {link.destinationUrl}.
+        </Text>
+        <CopyLine text={link.url} what="the link" />
+        <Text size="sm">
+          The code <b>{link.slug}</b> works too: a user enters it in the app, and the app passes it to the
+          SDK.
+        </Text>
+        <Text size="sm" className="quiet">
+          Open the link on a phone to count the first click, then install the app there. Clicks so far:{' '}
+          {link.clicks}.
+        </Text>
+      </Stack>
+      <QrCode url={link.url} name={link.slug} />
+    </Group>
+  );
+}

@@ -1,0 +1,141 @@
+import { Button, Group, List, NativeSelect, PasswordInput, Stack, Tabs, Text } from '@mantine/core';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import type { Setup } from '../api/client.ts';
+import { KEYS, useChange } from '../api/queries.ts';
+import { formatAgo } from '../format.ts';
+import { CopyLine, ErrorBox, Secret } from '../parts.tsx';
+
+type Provider = Setup['providers'][number];
+type Environment = NonNullable<Provider['environment']>;
+
+/** Splits the hint of the service into its sentences. Event names such as `invoice.paid` contain no space after their dot. */
+function sentencesOf(hint: string): string[] {
+  return hint.split(/(?<=[.:]) (?=[A-Z])/);
+}
+
+function deliveryText({ configured, lastDelivery, title }: Provider): string {
+  if (!configured) return `${title} is not connected.`;
+  if (lastDelivery === null) return `Connected. ${title} has not sent anything yet.`;
+  const ago = formatAgo(lastDelivery.receivedAt);
+  return lastDelivery.signatureValid
+    ? `Connected. The last webhook arrived ${ago} (${lastDelivery.processingStatus}).`
+    : `The last webhook was refused ${ago}: the secret at ${title} is not the one that is stored here.`;
+}
+
+function ProviderPanel({ appId, provider }: { readonly appId: string; readonly provider: Provider }) {
+  const { provider: name, title, generatesSecret, needsEnvironment, configured } = provider;
+  const [secret, setSecret] = useState('');
+  const [environment, setEnvironment] = useState<Environment>(provider.environment ?? 'production');
+  const store = useChange(
+    async () =>
+      await read(
+        api.PUT('/apps/{appId}/webhooks/{provider}/secret', {
+          params: { path: { appId, provider: name } },
+          body: {
+            ...(generatesSecret ? { secret: secret.trim() } : {}),
+            ...(needsEnvironment ? { environment } : {}),
+          },
+        }),
+      ),
+    KEYS.setup(appId),
+  );
+  const action = generatesSecret ? 'Store the secret' : 'Create a secret';
+  return (
+    <Stack gap="md" pt="md">
+      <Text size="sm">{deliveryText(provider)}</Text>
+      <div>
+        <Text size="sm" fw={600} mb={4}>
+          Webhook URL
+        </Text>
+        <CopyLine text={provider.url} what={`the webhook URL of ${title}`} />
+      </div>
+      <div>
+        <Text size="sm" fw={600} mb={4}>
+          What to do at {title}
+        </Text>
+        <List type="ordered" size="sm" spacing={6} pr="md">
+          {sentencesOf(provider.setupHint).map((sentence) => (
+            <List.Item key={sentence}>{sentence}</List.Item>
+          ))}
+        </List>
+      </div>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          store.mutate(undefined, { onSuccess: () => setSecret('') });
+        }}
+      >
+        <Stack gap="sm" maw={460}>
+          {generatesSecret && (
+            <PasswordInput
+              label={`Signing secret of ${title}`}
+              description="Stored encrypted, and never shown again."
+              autoComplete="off"
+              required
+              withAsterisk={false}
+              value={secret}
+              onChange={(event) => setSecret(event.currentTarget.value)}
+            />
+          )}
+          {needsEnvironment && (
+            <NativeSelect
+              label="Environment"
+              description={`The webhooks of ${title} do not say which one they are from.`}
+              data={['production', 'sandbox']}
+              value={environment}
+              onChange={(event) => setEnvironment(event.currentTarget.value as Environment)}
+            />
+          )}
+          {store.error !== null && <ErrorBox error={store.error} />}
+          <Group gap="sm">
+            <Button type="submit" variant={configured ? 'default' : 'filled'} loading={store.isPending}>
+              {configured ? action.replace('the', 'another').replace('a secret', 'a new secret') : action}
+            </Button>
+            {configured && (
+              <Text size="xs" className="quiet" style={{ flex: 1 }}>
+                The previous secret stays valid for a day.
+              </Text>
+            )}
+          </Group>
+        </Stack>
+      </form>
+      {store.data?.secret !== undefined && (
+        <Secret text={store.data.secret} what="the secret">
+          Paste it at {title} as the step above says. Lost it? Create a new one.
+        </Secret>
+      )}
+    </Stack>
+  );
+}
+
+export function ProviderStep({ appId, setup }: { readonly appId: string; readonly setup: Setup }) {
+  const [first] = setup.providers;
+  const connected = setup.providers.find(({ configured }) => configured) ?? first;
+  return (
+    <Stack gap={4}>
+      <Text size="sm" className="quiet">
+        Choose where your subscriptions are billed. Two providers that report the same store pay once, but
+        connect only one of them for a store.
+      </Text>
+      <Tabs defaultValue={connected?.provider ?? null} keepMounted={false} mt="xs">
+        <Tabs.List>
+          {setup.providers.map(({ provider, title, configured }) => (
+            <Tabs.Tab
+              key={provider}
+              value={provider}
+              rightSection={configured ? <span aria-label="connected">✓</span> : null}
+            >
+              {title}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        {setup.providers.map((provider) => (
+          <Tabs.Panel key={provider.provider} value={provider.provider}>
+            <ProviderPanel appId={appId} provider={provider} />
+          </Tabs.Panel>
+        ))}
+      </Tabs>
+    </Stack>
+  );
+}

@@ -1,0 +1,66 @@
+import { Anchor, Button, Group, Stack, Tabs, Text } from '@mantine/core';
+import { api, read, serviceUrl } from '../api/client.ts';
+import type { Setup } from '../api/client.ts';
+import { KEYS, useChange } from '../api/queries.ts';
+import { CodeBlock, ErrorBox } from '../parts.tsx';
+import { knownSdkKey, rememberSdkKey } from './sdk-key.ts';
+import { SNIPPETS } from './snippets.ts';
+
+export function SdkStep({ appId, setup }: { readonly appId: string; readonly setup: Setup }) {
+  const rotate = useChange(async () => {
+    const { sdkKey } = await read(
+      api.POST('/apps/{appId}/sdk-key/rotate', { params: { path: { appId } }, body: {} }),
+    );
+    rememberSdkKey(appId, sdkKey);
+  }, KEYS.setup(appId));
+  const known = knownSdkKey(appId);
+  // Webhook URLs begin with the public address, which apps need, too.
+  const [publicUrl = ''] = (setup.providers[0]?.url ?? '').split('/webhooks/');
+  return (
+    <Stack gap="sm">
+      <Text size="sm">
+        Two calls: <b>start</b> at each launch, and <b>identify</b> when somebody signs in. The user id must
+        be exactly the one that your billing provider reports; otherwise no purchase can be attributed.
+      </Text>
+      {known === undefined ? (
+        <Group gap="sm">
+          <Text size="sm" className="quiet" style={{ flex: '1 1 240px' }}>
+            The SDK key {setup.sdkKey} was shown when it was created. The code below has a place for it. If
+            nobody has it, create a new one; the old one works for another day.
+          </Text>
+          <Button variant="default" loading={rotate.isPending} onClick={() => rotate.mutate(undefined)}>
+            Create a new SDK key
+          </Button>
+        </Group>
+      ) : (
+        <Text size="sm" className="quiet">
+          The code contains your SDK key. Copy it now: after you leave this page, only its first and last
+          characters are shown. It is no secret, since every copy of your app contains it.
+        </Text>
+      )}
+      {rotate.error !== null && <ErrorBox error={rotate.error} />}
+      <Tabs defaultValue={SNIPPETS[0]?.platform ?? null} keepMounted={false}>
+        <Tabs.List>
+          {SNIPPETS.map(({ platform }) => (
+            <Tabs.Tab key={platform} value={platform}>
+              {platform}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        {SNIPPETS.map(({ platform, code }) => (
+          <Tabs.Panel key={platform} value={platform} pt="sm">
+            <CodeBlock code={code(known ?? 'SDK_KEY', publicUrl)} what={`the code for ${platform}`} />
+          </Tabs.Panel>
+        ))}
+      </Tabs>
+      <Text size="sm" className="quiet">
+        In the last 30 days: {setup.installs} attributed installs, {setup.identified} identified users. All
+        calls are described in the{' '}
+        <Anchor href={new URL('docs', serviceUrl).href} target="_blank" rel="noreferrer">
+          API documentation
+        </Anchor>
+        .
+      </Text>
+    </Stack>
+  );
+}

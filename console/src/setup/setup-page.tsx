@@ -1,0 +1,187 @@
+import { Group, Progress, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { ReactNode } from 'react';
+import { useParams } from 'react-router';
+import { api, Problem, read } from '../api/client.ts';
+import type { Setup } from '../api/client.ts';
+import { KEYS, LIVE_MS } from '../api/queries.ts';
+import { formatAgo, formatInstant } from '../format.ts';
+import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { usePermission } from '../session.ts';
+import { CreatorStep } from './creator-step.tsx';
+import { IdentityStep, useIdentity } from './identity-step.tsx';
+import { ProviderStep } from './provider-step.tsx';
+import { SdkStep } from './sdk-step.tsx';
+import { SelfTestStep, useSelfTest } from './self-test-step.tsx';
+import { Step } from './step.tsx';
+
+interface StepSpec {
+  readonly id: string;
+  readonly title: string;
+  readonly summary: string;
+  readonly isDone: boolean;
+  readonly body: ReactNode;
+}
+
+/** The latest webhook that a provider itself sent and that was accepted. */
+function lastAccepted({ providers }: Setup): { readonly title: string; readonly receivedAt: number } | null {
+  const accepted = providers.flatMap(({ title, lastDelivery }) =>
+    lastDelivery?.signatureValid === true ? [{ title, receivedAt: lastDelivery.receivedAt }] : [],
+  );
+  return accepted.toSorted((a, b) => b.receivedAt - a.receivedAt)[0] ?? null;
+}
+
+function DeliveryStep({ setup }: { readonly setup: Setup }) {
+  const accepted = lastAccepted(setup);
+  const refused = setup.providers.filter(({ lastDelivery }) => lastDelivery?.signatureValid === false);
+  return (
+    <Stack gap="sm" aria-live="polite">
+      {accepted === null && refused.length === 0 && (
+        <Group gap="sm" wrap="nowrap">
+          <span className="pulse" aria-hidden="true" />
+          <Text size="sm">
+            Waiting for the first real delivery. Send a test event at your billing provider; it appears here
+            within seconds.
+          </Text>
+        </Group>
+      )}
+      {refused.map(({ title, lastDelivery }) => (
+        <Text size="sm" key={title}>
+          A webhook of {title} was refused {formatAgo(lastDelivery?.receivedAt ?? 0)}: its secret is not the
+          one that is stored here. Enter the same one on both sides.
+        </Text>
+      ))}
+      {accepted !== null && (
+        <Text size="sm">
+          {accepted.title} delivered {formatAgo(accepted.receivedAt)}, and the service accepted it.
+        </Text>
+      )}
+      <Text size="sm">
+        {setup.firstSaleAt === null
+          ? 'The last step is a purchase: open the link on a phone, install the app, sign in, and buy with a test card. Sandbox purchases are shown and never earn, so the set-up is complete with the first real purchase.'
+          : `The first attributed purchase was made on ${formatInstant(setup.firstSaleAt)}. The set-up is complete.`}
+      </Text>
+    </Stack>
+  );
+}
+
+function Checklist({ appId, setup }: { readonly appId: string; readonly setup: Setup }) {
+  const identity = useIdentity(appId, usePermission('read'));
+  const test = useSelfTest(appId);
+  const connected = setup.providers.filter(({ configured }) => configured);
+  const accepted = lastAccepted(setup);
+  const isMatching = identity.data?.verdict === 'ok';
+  const steps: readonly StepSpec[] = [
+    {
+      id: 'provider',
+      title: 'Connect your billing provider',
+      summary: connected.map(({ title }) => title).join(', '),
+      isDone: connected.length > 0,
+      body: <ProviderStep appId={appId} setup={setup} />,
+    },
+    {
+      id: 'self-test',
+      title: 'Test the connection',
+      summary: test.report === null ? '' : test.report.ok ? 'Passed' : 'Something to fix',
+      isDone: test.report?.ok === true || accepted !== null,
+      body: <SelfTestStep setup={setup} test={test} />,
+    },
+    {
+      id: 'creator',
+      title: 'Add your first creator and link',
+      summary: setup.hasActiveLink ? `${setup.clicks} clicks in 30 days` : '',
+      isDone: setup.hasActiveLink,
+      body: <CreatorStep appId={appId} />,
+    },
+    {
+      id: 'sdk',
+      title: 'Put the SDK into your app',
+      summary: setup.installs > 0 ? `${setup.installs} installs in 30 days` : '',
+      isDone: setup.identified > 0,
+      body: <SdkStep appId={appId} setup={setup} />,
+    },
+    {
+      id: 'identity',
+      title: 'Check that user ids match',
+      summary: identity.data?.verdict === 'no_overlap' ? 'They differ' : isMatching ? 'They match' : '',
+      isDone: isMatching,
+      body: <IdentityStep identity={identity} />,
+    },
+    {
+      id: 'delivery',
+      title: 'Receive the first purchase',
+      summary: setup.firstSaleAt !== null ? 'Received' : accepted !== null ? 'Webhooks arrive' : '',
+      isDone: setup.firstSaleAt !== null,
+      body: <DeliveryStep setup={setup} />,
+    },
+  ];
+  const next = steps.find(({ isDone }) => !isDone)?.id;
+  // Until somebody opens or closes a step, the next one is open. It stays open while its result is read.
+  const [toggled, setToggled] = useState<Readonly<Record<string, boolean>>>({});
+  const [shown, setShown] = useState(next);
+  const isOpen = (id: string) => toggled[id] ?? id === shown;
+  const done = steps.filter(({ isDone }) => isDone).length;
+  return (
+    <>
+      <Group gap="sm" mb="sm" wrap="nowrap">
+        <Progress
+          value={(100 * done) / steps.length}
+          size="sm"
+          style={{ flex: '0 1 220px' }}
+          aria-label="Progress of the set-up"
+        />
+        <Text size="sm" className="quiet">
+          {done} of {steps.length} done
+        </Text>
+      </Group>
+      <ol className="surface steps">
+        {steps.map((step, index) => (
+          <Step
+            key={step.id}
+            number={index + 1}
+            title={step.title}
+            summary={step.summary}
+            state={step.isDone ? 'done' : step.id === next ? 'next' : 'open'}
+            isOpen={isOpen(step.id)}
+            onToggle={() => {
+              setToggled({ ...toggled, [step.id]: !isOpen(step.id) });
+              setShown(step.id);
+            }}
+          >
+            {step.body}
+          </Step>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+export function SetupPage() {
+  const { appId = '' } = useParams();
+  const isAllowed = usePermission('setup');
+  const setup = useQuery({
+    queryKey: KEYS.setup(appId),
+    queryFn: async () => await read(api.GET('/apps/{appId}/setup', { params: { path: { appId } } })),
+    enabled: isAllowed,
+    // Paused while the page is hidden.
+    refetchInterval: ({ state }) => (state.data?.firstSaleAt == null ? LIVE_MS : false),
+  });
+  const content = () => {
+    if (!isAllowed) return <NoPermission permission="setup" what="the set-up" />;
+    if (setup.data !== undefined) return <Checklist key={appId} appId={appId} setup={setup.data} />;
+    if (setup.error instanceof Problem && setup.error.status === 404)
+      return <Text size="sm">There is no such app in your account.</Text>;
+    if (setup.error !== null) return <ErrorBox error={setup.error} retry={() => void setup.refetch()} />;
+    return <Waiting what="the set-up" />;
+  };
+  return (
+    <>
+      <PageHead title="Set-up">
+        From an empty app to the first attributed purchase. You can leave at any time: the list knows what is
+        done.
+      </PageHead>
+      {content()}
+    </>
+  );
+}

@@ -1,0 +1,57 @@
+import { Text } from '@mantine/core';
+import { useId } from 'react';
+import type { ReactNode } from 'react';
+
+/** `done`; `next`: the first that is not; `open`: a later one. */
+export type StepState = 'done' | 'next' | 'open';
+
+const SPOKEN: Readonly<Record<StepState, string>> = { done: 'Done', next: 'Next', open: 'To do' };
+
+/** A step of the checklist, which opens and closes. */
+export function Step({
+  number,
+  title,
+  summary,
+  state,
+  isOpen,
+  onToggle,
+  children,
+}: {
+  readonly number: number;
+  readonly title: string;
+  /** What is known about the step, beside its title. */
+  readonly summary: string;
+  readonly state: StepState;
+  readonly isOpen: boolean;
+  readonly onToggle: () => void;
+  readonly children: ReactNode;
+}) {
+  const body = useId();
+  return (
+    <li className="step" data-step={number}>
+      <span className="mark" data-state={state} aria-hidden="true">
+        {state === 'done' ? '✓' : number}
+      </span>
+      <h2 style={{ margin: 0, fontSize: 16, minWidth: 0 }}>
+        <button
+          type="button"
+          className="step-head"
+          aria-expanded={isOpen}
+          aria-controls={body}
+          onClick={onToggle}
+        >
+          <span style={{ fontWeight: 600 }}>
+            {title}
+            <span className="spoken"> ({SPOKEN[state]})</span>
+          </span>
+          <Text component="span" size="sm" fw={400} className="quiet" ta="right">
+            {summary}
+          </Text>
+        </button>
+      </h2>
+      <div id={body} className="step-body" hidden={!isOpen}>
+        {isOpen && children}
+      </div>
+    </li>
+  );
+}

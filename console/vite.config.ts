@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib';
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+import type { Plugin } from 'vite';
+
+const outDir = path.join(import.meta.dirname, '../dist/console');
+
+/** Writes compressed copies beside the hashed files, which the service sends as they are. */
+const precompress: Plugin = {
+  name: 'precompress',
+  apply: 'build',
+  closeBundle() {
+    const folder = path.join(outDir, 'assets');
+    for (const name of readdirSync(folder)) {
+      const bytes = readFileSync(path.join(folder, name));
+      writeFileSync(path.join(folder, `${name}.gz`), gzipSync(bytes, { level: 9 }));
+      writeFileSync(
+        path.join(folder, `${name}.br`),
+        brotliCompressSync(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } }),
+      );
+    }
+  },
+};
+
+export default defineConfig({
+  plugins: [react(), precompress],
+  // The page states its own base, so that it also works behind the prefix of a proxy.
+  base: './',
+  build: {
+    outDir,
+    emptyOutDir: true,
+    target: 'es2022',
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 800,
+  },
+});

@@ -1,0 +1,19 @@
+import type { AppId } from '../domain/ids.ts';
+import type { Sql } from './sql.ts';
+
+/** How far the set-up of an app has come, beyond its webhooks and its recent activity. */
+export interface SetupState {
+  /** The first and last characters of the current SDK key. */
+  readonly sdkKey: string;
+  readonly hasAffiliate: boolean;
+  /** When the oldest payment occurred that earned a commission, epoch ms. Null before the first. */
+  readonly firstSaleAt: number | null;
+}
+
+/** Returns how far the set-up of an app has come. */
+export async function readSetupState(sql: Sql, appId: AppId): Promise<SetupState> {
+  return await sql.one<SetupState>`
+    select (select display from sdk_keys where app_id = ${appId} and kind = 'live' and expires_at is null) as sdk_key,
+           exists (select from affiliates where app_id = ${appId}) as has_affiliate,
+           (select occurred_at from commissions where app_id = ${appId} order by occurred_at, id limit 1) as first_sale_at`;
+}

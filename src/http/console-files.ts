@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
+import { projectRoot } from '../config/project-root.ts';
+import type { HttpContext } from './context.ts';
+import { ApiError } from './errors.ts';
+
+/** Where `npm run build` puts the pages. */
+const FOLDER = path.join(projectRoot, 'dist/console');
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
+
+/** The encodings of a file, best first: each is the end of the name of a compressed copy. */
+const ENCODINGS = [
+  ['br', '.br'],
+  ['gzip', '.gz'],
+] as const;
+
+interface Asset {
+  readonly contentType: string;
+  readonly plain: Buffer;
+  /** Compressed copies by their encoding. */
+  readonly encoded: ReadonlyMap<string, Buffer>;
+}
+
+interface ConsoleFiles {
+  /** The page, with a place for the nonce and the base. */
+  readonly page: string;
+  /** By name. */
+  readonly assets: ReadonlyMap<string, Asset>;
+}
+
+/** Reads the built pages. Returns null if they were not built. */
+function readFiles(folder: string): ConsoleFiles | null {
+  const index = path.join(folder, 'index.html');
+  if (!existsSync(index)) return null;
+  const assets = new Map<string, Asset>();
+  for (const name of readdirSync(path.join(folder, 'assets'))) {
+    const contentType = CONTENT_TYPES[path.extname(name)];
+    if (contentType === undefined) continue;
+    const read = (file: string) => readFileSync(path.join(folder, 'assets', file));
+    const encoded = ENCODINGS.flatMap(([encoding, end]) =>
+      existsSync(path.join(folder, 'assets', name + end)) ? [[encoding, read(name + end)] as const] : [],
+    );
+    assets.set(name, { contentType, plain: read(name), encoded: new Map(encoded) });
+  }
+  return { page: readFileSync(index, 'utf8'), assets };
+}
+
+const policy = (nonce: string) =>
+  `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data: blob:; ` +
+  "connect-src 'self'; font-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors 'none'";
+
+/** Returns how a page under `/console/` reaches `/console/`, relatively, so that it also works behind a proxy's prefix. */
+function baseOf(pathname: string): string {
+  const depth = pathname.split('/').length - '/console/'.split('/').length;
+  return depth === 0 ? './' : '../'.repeat(depth);
+}
+
+function sendAsset(ctx: HttpContext, asset: Asset): void {
+  const encoding = ctx.acceptsEncodings(...asset.encoded.keys(), 'identity');
+  const encoded = typeof encoding === 'string' ? asset.encoded.get(encoding) : undefined;
+  ctx.set({ 'Cache-Control': 'public, max-age=31536000, immutable', Vary: 'Accept-Encoding' });
+  if (encoded !== undefined && encoding !== false) ctx.set('Content-Encoding', encoding);
+  ctx.set('Content-Type', asset.contentType);
+  ctx.body = encoded ?? asset.plain;
+}
+
+function sendPage(ctx: HttpContext, { page }: ConsoleFiles): void {
+  const nonce = randomBytes(16).toString('base64url');
+  ctx.set({
+    'Content-Type': 'text/html; charset=utf-8',
+    'Cache-Control': 'no-cache',
+    'Content-Security-Policy': policy(nonce),
+    'Referrer-Policy': 'no-referrer',
+  });
+  ctx.body = page.replaceAll('__NONCE__', nonce).replaceAll('__BASE__', baseOf(ctx.path));
+}
+
+/**
+ * Returns what serves the pages of the console: hashed files for ever, and the page itself for every other path under
+ * `/console/`, because the page has routes of its own.
+ */
+export function serveConsole(folder = FOLDER) {
+  const files = readFiles(folder);
+  return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
+    const isConsole = ctx.path === '/console' || ctx.path.startsWith('/console/');
+    if (!isConsole || (ctx.method !== 'GET' && ctx.method !== 'HEAD')) {
+      await next();
+      return;
+    }
+    ctx.state.route = '/console';
+    if (files === null) {
+      throw new ApiError('not_found', {
+        detail: 'The console is not built. Run `npm ci` and `npm run build`, then start the service again.',
+      });
+    }
+    ctx.set({ 'Cross-Origin-Opener-Policy': 'same-origin', 'Cross-Origin-Resource-Policy': 'same-origin' });
+    const [, name] = /\/assets\/([^/]+)$/.exec(ctx.path) ?? [];
+    if (ctx.path === '/console') {
+      ctx.redirect('console/');
+    } else if (name === undefined) {
+      sendPage(ctx, files);
+    } else {
+      const asset = files.assets.get(name);
+      if (asset === undefined) throw new ApiError('not_found');
+      sendAsset(ctx, asset);
+    }
+  };
+}
