@@ -2944,7 +2944,7 @@ export interface components {
              * @description What the step decided. Stable.
              * @enum {string}
              */
-            decision: "verified" | "rejected";
+            decision: "verified" | "reconciled" | "rejected";
             /**
              * @description A sentence for people.
              * @example The user user-4711 is attributed to First creator by a code.
