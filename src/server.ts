@@ -59,6 +59,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       rateLimits: config.rateLimits,
       maxConnections: config.maxConnections,
       admission: config.admission,
+      sharedHostApps: config.sharedHostApps,
       ...(config.drainSeconds === 0 ? {} : { lingerMs: config.drainSeconds * 1_000 }),
       poolSize: config.databaseConnections,
       metricsPort: config.metricsPort,

@@ -20,6 +20,7 @@ import { findInstallationId } from './db/installation.ts';
 import { Inbox } from './commands/inbox.ts';
 import { createRefusalCounter } from './commands/refusal-counter.ts';
 import type { RefusalCounter } from './commands/refusal-counter.ts';
+import type { SharedHostApps } from './commands/shared-associations.ts';
 import { recordRefusedRequests } from './db/deliveries.ts';
 import { migrate } from './db/migrate.ts';
 import { connect, DatabaseUnavailable } from './db/sql.ts';
@@ -93,6 +94,8 @@ export interface ServiceSettings {
   readonly tracing?: Tracing | null;
   /** Calls that are worked on at one time; no limit by default. */
   readonly admission?: AdmissionSettings;
+  /** The mobile apps that open links of a host that all apps share; `all` by default. */
+  readonly sharedHostApps?: SharedHostApps;
 }
 
 export interface Service {
@@ -414,7 +417,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       knownSenders: createKnownSenders(),
       refusals,
       idempotencyDays: (settings.retention ?? DEFAULT_RETENTION).idempotency_keys,
-      intake: createIntake(intakeSql, settings.admission ?? NO_ADMISSION_LIMITS),
+      intake: createIntake(intakeSql, settings.admission ?? NO_ADMISSION_LIMITS, settings.sharedHostApps),
       addressHasher: createAddressHasher({ sql, secretBox, logger }),
       workflows,
       inbox,

@@ -12,16 +12,23 @@ export interface AssociationFiles {
   readonly android: string | null;
 }
 
+/** The mobile apps that open links of a host that all apps share: of both systems, of iOS only, or none. */
+export type SharedHostApps = 'all' | 'ios' | 'off';
+
 /** Returns the files of a host that all apps share, as they were at most a minute before `now` (epoch ms). */
 export type SharedAssociations = (now: number) => Promise<AssociationFiles>;
 
-/** Creates the cache of a process. However many requests arrive, the apps are read once a minute. */
-export function createSharedAssociations(sql: Sql): SharedAssociations {
+/**
+ * Creates the cache of a process. However many requests arrive, the apps are read once a minute. `apps` limits whom a shared
+ * host names: before Android 15, an Android app that it names can claim the links of all the others.
+ */
+export function createSharedAssociations(sql: Sql, apps: SharedHostApps = 'all'): SharedAssociations {
   let read: { readonly at: number; readonly files: Promise<AssociationFiles> } | null = null;
   const readFiles = async (): Promise<AssociationFiles> => {
+    if (apps === 'off') return { apple: null, android: null };
     const rows = await listAssociations(sql, MAX_APPS);
     const links = rows.map((row) => ({ ...row, paths: row.subdomains.map((name) => `/l/${name}/*`) }));
-    return { apple: appleAssociation(links), android: androidAssociation(links) };
+    return { apple: appleAssociation(links), android: apps === 'all' ? androidAssociation(links) : null };
   };
   return async (now) => {
     if (read !== null && now - read.at < MINUTE_MS) return await read.files;

@@ -37,6 +37,8 @@ export interface Config {
   };
   /** The most connections to the API at one time. */
   readonly maxConnections: number;
+  /** The mobile apps that open links of a host that all apps share. */
+  readonly sharedHostApps: 'all' | 'ios' | 'off';
   /** How long a stopping process still accepts requests, while its readiness tells a balancer to send no more; seconds. */
   readonly drainSeconds: number;
   /** Webhooks, and clicks and SDK calls, that a process works on at one time; 0 for no limit. */
@@ -172,6 +174,7 @@ const environment = z.object({
   OPEN_CALLS_IN_FLIGHT: wholeNumber('OPEN_CALLS_IN_FLIGHT', 0, 10_000).default(128),
   DATABASE_CONNECTIONS: wholeNumber('DATABASE_CONNECTIONS', 4, 1_000).default(20),
   MAX_CONNECTIONS: wholeNumber('MAX_CONNECTIONS', 10, 100_000).default(2_000),
+  SHARED_HOST_APPS: oneOf('SHARED_HOST_APPS', ['all', 'ios', 'off']).default('all'),
   DRAIN_SECONDS: wholeNumber('DRAIN_SECONDS', 0, 60).default(0),
   RATES_URL: z
     .string()
@@ -242,6 +245,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       signIn: value.RATE_LIMIT_SIGN_IN,
     },
     maxConnections: value.MAX_CONNECTIONS,
+    sharedHostApps: value.SHARED_HOST_APPS,
     drainSeconds: value.DRAIN_SECONDS,
     admission: { webhooks: value.WEBHOOKS_IN_FLIGHT, openCalls: value.OPEN_CALLS_IN_FLIGHT },
     databaseConnections: value.DATABASE_CONNECTIONS,

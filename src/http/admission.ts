@@ -1,7 +1,7 @@
 import { createClickRecorder } from '../commands/click-recorder.ts';
 import type { ClickRecorder } from '../commands/click-recorder.ts';
 import { createSharedAssociations } from '../commands/shared-associations.ts';
-import type { SharedAssociations } from '../commands/shared-associations.ts';
+import type { SharedAssociations, SharedHostApps } from '../commands/shared-associations.ts';
 import type { Sql } from '../db/sql.ts';
 import { ApiError } from './errors.ts';
 
@@ -94,12 +94,12 @@ export interface Intake {
 }
 
 /** Creates the limits of a process. `sql` is the share of the pool. */
-export function createIntake(sql: Sql, settings: AdmissionSettings): Intake {
+export function createIntake(sql: Sql, settings: AdmissionSettings, sharedHostApps?: SharedHostApps): Intake {
   return {
     sql,
     webhooks: new Admission(settings.webhooks),
     openCalls: new Admission(settings.openCalls),
     recordClick: createClickRecorder(sql),
-    sharedAssociations: createSharedAssociations(sql),
+    sharedAssociations: createSharedAssociations(sql, sharedHostApps),
   };
 }

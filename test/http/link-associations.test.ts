@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSharedAssociations } from '../../src/commands/shared-associations.ts';
 import { listAssociations } from '../../src/db/link-associations.ts';
 import { androidAssociation, appleAssociation } from '../../src/domain/link-associations.ts';
+import { createIntake, NO_ADMISSION_LIMITS } from '../../src/http/admission.ts';
 import { MINUTE_MS } from '../../src/domain/time.ts';
 import { newAccount, newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -145,6 +146,32 @@ describe('the files that associate links with mobile apps', () => {
       explain select from apps app where cardinality(app.ios_app_ids) > 0 or app.android_apps <> '[]'
                order by app.created_at, app.id limit 500`;
     expect(JSON.stringify(plan)).toContain('apps_with_mobile_apps');
+  });
+
+  // @promise shared-host-apps
+  test('the operator limits shared hosts to iOS apps or to none, and the subdomain of an app names both', async () => {
+    const named = async (apps?: 'all' | 'ios' | 'off') => {
+      const intake = createIntake(api.sql, NO_ADMISSION_LIMITS, apps);
+      const { apple, android } = await intake.sharedAssociations(0);
+      return [apple?.includes('com.example.lantern'), android?.includes('com.example.lantern')];
+    };
+    expect(await named()).toEqual([true, true]);
+    expect(await named('all')).toEqual([true, true]);
+    expect(await named('ios')).toEqual([true, undefined]);
+    expect(await named('off')).toEqual([undefined, undefined]);
+    const own = await startTestApi({
+      intake: createIntake(api.sql, NO_ADMISSION_LIMITS, 'off'),
+      sql: api.sql,
+    });
+    try {
+      for (const file of [APPLE, ANDROID]) {
+        const status = async (host: string) => (await own.call('GET', file, { headers: { host } })).status;
+        expect(await status('api.example.test')).toBe(404);
+        expect(await status('lantern.links.example')).toBe(200);
+      }
+    } finally {
+      await own.close();
+    }
   });
 
   test('a file stays below the 128 KiB that Apple reads, and the first apps are in it', () => {

@@ -184,6 +184,8 @@ const IDENTITY: readonly PromiseSection[] = [
         'the User-Agent names the platform; an iPad in desktop mode, a bot and an unknown one have none',
       'link-associations':
         'link hosts name the mobile apps that open links with `via`: of one app on its subdomain, of all apps elsewhere',
+      'shared-host-apps':
+        'the operator decides whether shared link hosts name the mobile apps of all founders, those of iOS only, or none',
       'direct-link':
         'a link that opened the app directly is attributed by its `via`; one that did not redirects and counts',
     },
