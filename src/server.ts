@@ -1,4 +1,5 @@
 import { loadWorkflowBundle } from '../temporal/bundle.ts';
+import { STUCK_WORK, viewAddress } from '../temporal/ui-views.ts';
 import type { Tracing } from '../temporal/tracing.ts';
 import { ConfigError } from './config/config.ts';
 import type { Config } from './config/config.ts';
@@ -123,7 +124,12 @@ export function banner({
     ...(service.url === null ? [] : [`  API docs     ${service.url.replace(/\/$/, '')}/docs`]),
     `  Postgres     ${database.host}${database.pathname}${backends.databaseFolder === null ? '' : ` (files in ${backends.databaseFolder})`}`,
     `  Temporal     ${backends.temporal.connection.address ?? ''}, namespace ${backends.temporal.namespace}${service.isTemporalReady() ? '' : ', not reached yet: webhooks are stored and processed later'}`,
-    ...(backends.temporalUiUrl === null ? [] : [`  Temporal UI  ${backends.temporalUiUrl}`]),
+    ...(backends.temporalUiUrl === null
+      ? []
+      : [
+          `  Temporal UI  ${backends.temporalUiUrl}`,
+          `  Stuck work   ${viewAddress(backends.temporalUiUrl, backends.temporal.namespace, STUCK_WORK)}`,
+        ]),
     ...(service.metricsUrl === null ? [] : [`  Metrics      ${service.metricsUrl}`]),
     '',
     ...(firstLink === null

@@ -22,13 +22,12 @@ const STEP_WORDS: Readonly<Record<Step, string>> = {
  * its history and need no care in a replay.
  */
 
-/** Describes a workflow whose step fails, and what its reader has to do. */
+/** Describes a workflow whose step fails, and what its reader has to do. The UI shows about six lines. */
 export function stuckDetails(step: Step, cause: string): string {
   return [
-    `**Stuck: the service can't ${STEP_WORDS[step]}** (step \`${step}\`).`,
-    `The first attempts failed: ${cause}. *Pending Activities* has the number of attempts since then and the last failure.`,
-    'The service tries again until it succeeds: at most a minute apart, and every 10 to 15 minutes after an hour of failures. ' +
-      'Remove the cause; nothing has to be done in Temporal, nothing has to be sent again, and nothing is lost.',
+    `**Stuck: the service can't ${STEP_WORDS[step]}** (step \`${step}\`): ${cause}.`,
+    'It tries again until it succeeds. Remove the cause: nothing else has to be done, and nothing is lost. ' +
+      '*Pending Activities* has the attempts and the last failure.',
   ].join('\n\n');
 }
 

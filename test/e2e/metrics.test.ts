@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { connect } from '../../src/db/sql.ts';
+import { UI_VIEWS } from '../../temporal/ui-views.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -92,9 +93,12 @@ test('the metrics report a stuck delivery, an overdue commission and an open exp
   await service.sql`update deliveries set completed_at = now(), processing_status = 'processed' where completed_at is null`;
 });
 
-test('the Temporal server accepts every list filter of the runbook', async () => {
+// @promise ui-views
+test('the Temporal server accepts every list filter of the runbook and every view of the UI', async () => {
   const filters = [...textOf('docs/runbook.md').matchAll(/`([A-Z]\w+ [^`]+"|\w+ IS NOT NULL)`/g)];
   const queries = new Set(filters.map(([, query = '']) => query.replaceAll('\n', ' ')));
+  for (const { query } of UI_VIEWS)
+    queries.add(query).add(`${query} AND AppId = "app_1" AND Provider = "stripe"`);
   expect(queries.size).toBeGreaterThan(8);
   for (const query of queries)
     await expect(service.temporal.workflow.count(query)).resolves.toHaveProperty('count');
