@@ -8,6 +8,7 @@ import { awaitedQueue } from '../temporal/names.ts';
 import { startRelay } from '../temporal/relay.ts';
 import type { Relay } from '../temporal/relay.ts';
 import type { ScheduledWorkflow } from '../temporal/schedules.ts';
+import { installSdkMetrics } from '../temporal/sdk-runtime.ts';
 import { listenToResults, sendResult } from '../temporal/shared-results.ts';
 import type { Tracing } from '../temporal/tracing.ts';
 import { TemporalWorkflowStarter } from '../temporal/workflow-starter.ts';
@@ -142,12 +143,13 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const sql = await openDatabase(settings);
   const taskQueue = await findTaskQueue(sql, settings.databaseUrl);
   const intakeSql = sql.share(Math.max(1, Math.floor((settings.poolSize ?? POOL_SIZE) * INTAKE_SHARE)));
-  const sdkMetricsAddress = settings.metricsPort === undefined ? null : `127.0.0.1:${await freePort()}`;
+  const sdkMetricsAddress =
+    settings.metricsPort === undefined ? null : await installSdkMetrics(logger, freePort);
   const metrics =
     settings.metricsPort === undefined
       ? null
       : createMetrics({ sql, readiness: async () => await readiness(), sdkMetricsAddress });
-  const background = startBackground(settings, { sql, intakeSql, metrics, sdkMetricsAddress }, taskQueue);
+  const background = startBackground(settings, { sql, intakeSql, metrics }, taskQueue);
   const { connection, relay } = background;
   const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
   const readiness = createReadiness({ sql, connection, checkSecrets });
@@ -161,11 +163,18 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   let metricsServer: MetricsServer | null = null;
   const stop = async (): Promise<void> => {
     isStopping = true;
-    await api?.server.stop(settings.lingerMs);
+    const took: Record<string, number> = {};
+    const timed = async (name: string, work: () => Promise<void> | undefined): Promise<void> => {
+      const before = Date.now();
+      await work();
+      took[name] = Date.now() - before;
+    };
+    await timed('requestsMs', () => api?.server.stop(settings.lingerMs));
     await refusals.flush();
     await metricsServer?.stop();
-    await background.stop();
+    await background.stop(timed);
     await sql.close();
+    logger.info({ ...took, msg: 'stopped in order' });
   };
   try {
     // Logs at the start what SECRETS_KEY lacks.
@@ -262,8 +271,8 @@ interface Background {
   readonly workflows: TemporalWorkflowStarter;
   readonly inbox: Inbox;
   readonly relay: Relay;
-  /** Ends the loops, then the starts in flight, then the worker and its connection. */
-  readonly stop: () => Promise<void>;
+  /** Ends the loops, then the starts in flight, then the worker and its connection. `timed` runs each of them. */
+  readonly stop: (timed: (name: string, work: () => Promise<void>) => Promise<void>) => Promise<void>;
 }
 
 /**
@@ -276,12 +285,10 @@ function startBackground(
     sql,
     intakeSql,
     metrics,
-    sdkMetricsAddress,
   }: {
     readonly sql: Sql;
     readonly intakeSql: Sql;
     readonly metrics: Metrics | null;
-    readonly sdkMetricsAddress: string | null;
   },
   taskQueue: string,
 ): Background {
@@ -324,7 +331,6 @@ function startBackground(
     ...(setUpPauseMs === undefined ? {} : { setUpPauseMs }),
     logger,
     onNewServer: () => inBackground(relay.recover()),
-    sdkMetricsAddress,
     tracing: settings.tracing,
     worker: hasWorker
       ? { bundle: workflowBundle, activities, beforeBackground: () => workflows.letAwaitedGoFirst() }
@@ -357,13 +363,15 @@ function startBackground(
     workflows,
     inbox,
     relay,
-    stop: async () => {
-      await relay.stop();
-      await foldLoop.stop();
-      await housekeeping.stop();
-      await statistics.stop();
-      await workflows.drain();
-      await connection.stop();
+    stop: async (timed) => {
+      await timed('loopsMs', async () => {
+        await relay.stop();
+        await foldLoop.stop();
+        await housekeeping.stop();
+        await statistics.stop();
+      });
+      await timed('startsMs', () => workflows.drain());
+      await timed('workersMs', () => connection.stop());
       await results.stop();
     },
   };

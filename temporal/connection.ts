@@ -43,8 +43,6 @@ export interface TemporalConnectionSettings {
   readonly onNewServer?: () => void;
   /** Null or missing when no traces are sent. */
   readonly tracing?: Tracing | null | undefined;
-  /** Host and port on which the SDK's own metrics listen; null when they are off. */
-  readonly sdkMetricsAddress?: string | null;
 }
 
 /** Rejects when a call takes longer: the SDK repeats one that fails for a while, whatever its deadline is. */
@@ -87,7 +85,7 @@ export class TemporalConnection {
   constructor(settings: TemporalConnectionSettings) {
     this.#settings = settings;
     this.#setUp = new ServerSetUp(settings.logger);
-    installSdkRuntime(settings.logger, settings.sdkMetricsAddress);
+    installSdkRuntime(settings.logger);
     this.#watching = this.#watch();
   }
 

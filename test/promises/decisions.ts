@@ -553,6 +553,10 @@ const OPERATION: readonly PromiseSection[] = [
       'rare-retries': 'a step that has failed for an hour is retried every ten to fifteen minutes',
       'workflows-found-by-app':
         'workflows are found by their app and provider in Temporal; a namespace without these search attributes runs them all the same',
+      'sdk-metrics-port':
+        'the metrics of the Temporal SDK find a port of their own, also when the one that was free is taken meanwhile',
+      'ui-views':
+        'the server accepts each list filter and view of the runbook, and a link opens and saves each view in the UI',
       'workflow-details-in-words':
         'the current details of a workflow say in plain words what was done, what fails and why, and what the reader has to do',
       'slow-path-without-search-attribute':
