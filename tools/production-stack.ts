@@ -4,6 +4,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, cp, mkdir, mkdtemp, open, readFile, rename, rm } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
+import { connect as connectTo } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -17,6 +18,7 @@ import { DAY_MS } from '../src/domain/time.ts';
 import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
 import { endWithThisProcess, tryListen } from '../src/embedded/processes.ts';
 import { eventually } from '../test/support/eventually.ts';
+import { runOn } from '../test/support/postgres-admin.ts';
 import { environmentOf, readCompose } from './compose.ts';
 import { startNameServer } from './name-server.ts';
 import { bodyOf, revenuecatEvent } from './provider-payloads.ts';
@@ -36,6 +38,9 @@ const say = (line: string) => void process.stderr.write(`${line}\n`);
 const IMAGE_USER = 1000;
 const PROCESS_ADDRESSES = ['127.0.0.2', '127.0.0.3'] as const;
 const DRAIN_SECONDS = 4;
+/** The limit of the balancer here, and an address to which it does not apply. */
+const CONNECTIONS_PER_ADDRESS = 60;
+const PROXY_ADDRESS = '127.0.0.10';
 const clientsFlag = process.argv.indexOf('--clients');
 const CLIENTS = clientsFlag === -1 ? 6 : Number(process.argv[clientsFlag + 1]);
 
@@ -99,15 +104,21 @@ interface RunningProcess {
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;
   readonly errors: () => string;
+  /** The end of the log. */
+  readonly lastLines: () => string;
 }
 
 function start(command: readonly string[], cwd: string, env: Record<string, string>): RunningProcess {
   const [program, args] = asInTheImage(command);
-  const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'ignore', 'pipe'] });
+  const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] });
   const stopWatching = endWithThisProcess(child.pid ?? 0, 'TERM');
   let errors = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     errors = (errors + text).slice(-4_000);
+  });
+  let last = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    last = (last + text).slice(-4_000);
   });
   const ended = new Promise<number | null>((resolve) => {
     child.once('exit', (status) => {
@@ -115,7 +126,7 @@ function start(command: readonly string[], cwd: string, env: Record<string, stri
       resolve(status);
     });
   });
-  return { child, ended, errors: () => errors };
+  return { child, ended, errors: () => errors, lastLines: () => last };
 }
 
 interface Answer {
@@ -200,7 +211,9 @@ async function main(): Promise<void> {
     TEMPORAL_PASSWORD: password(),
     DRAIN_SECONDS: String(DRAIN_SECONDS),
     RATES_URL: 'off',
-    LOG_LEVEL: 'warn',
+    LOG_LEVEL: 'info',
+    MAX_CONNECTIONS_PER_ADDRESS: String(CONNECTIONS_PER_ADDRESS),
+    TRUSTED_PROXIES: PROXY_ADDRESS,
     RATE_LIMIT_ACCOUNT: '0',
     RATE_LIMIT_ADDRESS: '0',
     RATE_LIMIT_CLICKS: '0',
@@ -216,11 +229,23 @@ async function main(): Promise<void> {
         value.replace('/tributary?', `/${database}?`),
       ]),
     );
+  // A server that logs every statement shows what the scripts send.
+  const logStatements = async (which: 'all' | 'none') => {
+    await runOn(postgres.ownerUrl, `alter system set log_statement = '${which}'`);
+    await runOn(postgres.ownerUrl, 'select pg_reload_conf()');
+  };
+  await logStatements('all');
   // Every one-shot runs twice: an update runs it again.
   for (let time = 1; time <= 2; time += 1) {
     const environment = { ...environmentOf('databases', variables), TRIBUTARY_DATABASE: database };
     await runScript('postgres/set-up.sh', environment);
   }
+  await logStatements('none');
+  const statements = await readFile(path.join(folder, 'data/postgres.log'), 'utf8');
+  if (!statements.includes("PASSWORD 'SCRAM-SHA-256$"))
+    throw new Error('the log of Postgres has no statement that sets a password');
+  for (const name of ['OWNER_PASSWORD', 'SERVICE_PASSWORD', 'TEMPORAL_PASSWORD'] as const)
+    if (statements.includes(variables[name])) throw new Error(`the log of Postgres shows ${name}`);
   const temporal = await startTemporalServer({
     postgres: { host: server.hostname, port: server.port },
     password: variables.TEMPORAL_PASSWORD,
@@ -303,6 +328,28 @@ async function main(): Promise<void> {
     },
   );
   say(`Two service processes are ready behind HAProxy at ${base}`);
+
+  // --- One address cannot take the connections of the balancer ---
+
+  const closedOf = async (localAddress: string) => {
+    const sockets = Array.from({ length: CONNECTIONS_PER_ADDRESS + 20 }, () =>
+      connectTo({ host: '127.0.0.1', port: balancerPort, localAddress }).on('error', () => {}),
+    );
+    await sleep(1_500);
+    const closed = sockets.filter((socket) => socket.closed).length;
+    const served = await isReady(base);
+    for (const socket of sockets) socket.destroy();
+    return { closed, served };
+  };
+  for (const [address, closed] of [
+    ['127.0.0.9', 20],
+    [PROXY_ADDRESS, 0],
+  ] as const) {
+    const found = await closedOf(address);
+    if (found.closed !== closed || !found.served)
+      throw new Error(`connections of ${address}: ${JSON.stringify(found)} instead of ${closed} closed`);
+  }
+  say('The balancer limits the connections of an address, and not those of a trusted proxy');
 
   // --- One story, from the click to the payout CSV ---
 
@@ -427,11 +474,18 @@ async function main(): Promise<void> {
     if (status !== 0)
       throw new Error(`the process at ${host} ended with ${status}: ${processes.get(host)?.errors()}`);
     const drained = Date.now() - stoppedAt;
+    const stopLine = /\{[^\n]*"msg":"stopped in order"[^\n]*\}/.exec(processes.get(host)?.lastLines() ?? '');
+    const { requestsMs, loopsMs, startsMs, workersMs } = JSON.parse(stopLine?.[0] ?? '{}') as Record<
+      string,
+      number
+    >;
     launch(host);
     await eventually('the new process is ready', async () => await isReady(`http://${host}:${port}`), 60_000);
     // As Compose and Kubernetes do: the next one is stopped when the balancer uses this one.
     await sleep(2_500);
-    say(`${host} was restarted: ${drained} ms to stop, ${Date.now() - stoppedAt} ms until it served again`);
+    say(
+      `${host} was restarted: ${drained} ms to stop (requests ${requestsMs}, loops ${loopsMs}, starts ${startsMs}, workers ${workersMs}), ${Date.now() - stoppedAt} ms until it served again`,
+    );
   }
   load.isRunning = false;
   await Promise.all(clients);

@@ -1,7 +1,4 @@
--- Run by set-up.sh. \getenv keeps the passwords out of the command line, where other users could read them.
-\getenv owner_password OWNER_PASSWORD
-\getenv service_password SERVICE_PASSWORD
-\getenv temporal_password TEMPORAL_PASSWORD
+-- Run by set-up.sh, which passes the passwords on standard input.
 -- Another session may run this file at the same moment.
 select pg_advisory_lock(hashtext('tributary set-up')) \g /dev/null
 
@@ -9,9 +6,10 @@ select format('create role %I login', name)
   from unnest(array['tributary_owner', 'tributary_service', 'temporal']) roles (name)
  where not exists (select from pg_roles where rolname = name) \gexec
 
-alter role tributary_owner password :'owner_password';
-alter role tributary_service password :'service_password';
-alter role temporal password :'temporal_password';
+-- psql sends a verifier instead of the password, so that no log of the server has it.
+\password tributary_owner
+\password tributary_service
+\password temporal
 
 -- Only the owner of a database, or a member of that role, may create it. A superuser needs no membership.
 select format('grant %I to current_user', name)
