@@ -100,8 +100,8 @@ export function createMetrics(deps: {
   });
   const steps = new Histogram({
     name: 'tributary_delivery_step_duration_seconds',
-    help: 'Time of one step of a delivery that succeeded.',
-    labelNames: ['step'] as const,
+    help: 'Time of one step of a delivery that succeeded, by provider.',
+    labelNames: ['provider', 'step'] as const,
     buckets: STEP_SECONDS,
     registers: [registry],
   });
@@ -180,7 +180,7 @@ export function createMetrics(deps: {
     },
     observeDelivery: {
       step: ({ provider, step, ok, seconds }) => {
-        if (ok) steps.observe({ step }, seconds);
+        if (ok) steps.observe({ provider, step }, seconds);
         else stepFailures.inc({ provider, step });
       },
       outcome: ({ provider, outcome, seconds }) => deliveries.observe({ provider, outcome }, seconds),

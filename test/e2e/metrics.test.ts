@@ -72,7 +72,9 @@ test('the metrics measure deliveries by provider and outcome, their steps, expor
   const count = 'tributary_delivery_duration_seconds_count';
   for (const outcome of ['earned', 'duplicate'])
     expect(text).toMatch(new RegExp(`${count}\\{provider="revenuecat",outcome="${outcome}"\\} [1-9]`));
-  expect(text).toMatch(/tributary_delivery_step_duration_seconds_count\{step="writeCommission"\} [1-9]/);
+  expect(text).toMatch(
+    /tributary_delivery_step_duration_seconds_count\{provider="revenuecat",step="writeCommission"\} [1-9]/,
+  );
   for (const [result, exports] of [
     ['paid', 1],
     ['timed_out', 0],
