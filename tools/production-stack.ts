@@ -18,7 +18,6 @@ import { DAY_MS } from '../src/domain/time.ts';
 import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
 import { endWithThisProcess, tryListen } from '../src/embedded/processes.ts';
 import { eventually } from '../test/support/eventually.ts';
-import { runOn } from '../test/support/postgres-admin.ts';
 import { environmentOf, readCompose } from './compose.ts';
 import { startNameServer } from './name-server.ts';
 import { bodyOf, revenuecatEvent } from './provider-payloads.ts';
@@ -229,18 +228,16 @@ async function main(): Promise<void> {
         value.replace('/tributary?', `/${database}?`),
       ]),
     );
-  // A server that logs every statement shows what the scripts send.
-  const logStatements = async (which: 'all' | 'none') => {
-    await runOn(postgres.ownerUrl, `alter system set log_statement = '${which}'`);
-    await runOn(postgres.ownerUrl, 'select pg_reload_conf()');
-  };
-  await logStatements('all');
   // Every one-shot runs twice: an update runs it again.
   for (let time = 1; time <= 2; time += 1) {
-    const environment = { ...environmentOf('databases', variables), TRIBUTARY_DATABASE: database };
+    // A server that logs every statement shows what the script sends.
+    const environment = {
+      ...environmentOf('databases', variables),
+      TRIBUTARY_DATABASE: database,
+      PGOPTIONS: '-c log_statement=all',
+    };
     await runScript('postgres/set-up.sh', environment);
   }
-  await logStatements('none');
   const statements = await readFile(path.join(folder, 'data/postgres.log'), 'utf8');
   if (!statements.includes("PASSWORD 'SCRAM-SHA-256$"))
     throw new Error('the log of Postgres has no statement that sets a password');
