@@ -4,7 +4,7 @@ import path from 'node:path';
 import { projectRoot } from '../src/config/project-root.ts';
 
 /*
- * `tsx tools/check-dashboard.ts FOLDER`, a part of `npm run check:deploy`: checks the dashboard with Grafana's own types, which
+ * `npm run check:dashboard -- FOLDER`, a part of `npm run check:deploy`: checks the dashboard with Grafana's own types, which
  * refuse a field that Grafana does not know, and every query with promtool. FOLDER has the package @grafana/schema.
  */
 

@@ -43,6 +43,6 @@ echo "The $(grep -c '^kind:' "$work/kubernetes.yaml") Kubernetes manifests match
 PATH="$PATH:/usr/sbin"
 promtool check rules deploy/prometheus/alerts.yaml
 promtool test rules deploy/prometheus/alerts.test.yaml
-node_modules/.bin/tsx tools/check-dashboard.ts "$cache"
+npm run -s check:dashboard -- "$cache"
 MAX_CONNECTIONS_PER_ADDRESS=500 TRUSTED_PROXIES='10.0.0.0/8 ::1' \
   LISTEN=127.0.0.1:8080 SERVICE=tributary SERVICE_PORT=3000 DNS_SERVER=127.0.0.11:53 haproxy -c -f deploy/haproxy/haproxy.cfg
