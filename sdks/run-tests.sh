@@ -34,7 +34,12 @@ test_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=wa
 e2e_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Pe2e verify); }
 test_swift() { node --test swift/test/*.test.mjs; }
 e2e_swift() { node --test swift/test/end-to-end.mjs; }
-# The example of Next.js has packages of its own.
+# The examples of servers have packages of their own.
+e2e_node() {
+  (cd js && npm run -s test:e2e:node)
+  for name in express koa; do (cd "examples/$name" && npm ci --no-audit --no-fund); done
+  node --test examples/servers.test.mjs
+}
 test_nextjs() { (cd examples/nextjs && npm ci --no-audit --no-fund); }
 e2e_nextjs() { (cd examples/nextjs && npm test); }
 test_flutter() { "$dart_parser" flutter/test/check.py; }
