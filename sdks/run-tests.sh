@@ -30,7 +30,14 @@ has_flutter() { [[ -x $dart_parser ]] && "$dart_parser" -c 'import tree_sitter_d
 has_swift() { has_node && swift/with-swift.sh --check; }
 
 # An SDK outside the npm workspace has functions of its own.
-test_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=warn verify); }
+test_kotlin() {
+  (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=warn verify)
+  node --test kotlin/test/*.test.mjs
+}
+test_react-native() {
+  (cd js && npm run -s test:react-native)
+  node --test js/react-native/test/release.test.mjs
+}
 e2e_kotlin() { (cd kotlin && mvn -B -Dorg.slf4j.simpleLogger.defaultLogLevel=warn -Pe2e verify); }
 test_swift() { node --test swift/test/*.test.mjs; }
 e2e_swift() { node --test swift/test/end-to-end.mjs; }
