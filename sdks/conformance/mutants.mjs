@@ -1,5 +1,5 @@
 // Breaks each rule in the TypeScript core, one at a time, and checks that a scenario fails. Prints the mutants that no
-// scenario noticed and exits with 1 if there is one. `node mutants.mjs TEXT` tries only those whose name contains TEXT.
+// scenario noticed and exits with 1 if there is one, or if a scenario fails with the unbroken core. `node mutants.mjs TEXT` tries only those whose name contains TEXT.
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -80,6 +80,20 @@ const MUTANTS = [
     'client.ts',
     'saved.then(write).catch(giveUpStorage)',
     'saved.then(write)',
+  ],
+  [
+    2,
+    'the state is stored at another place',
+    'client.ts',
+    'storage.set(key, text)',
+    'storage.set(`${key}.2`, text)',
+  ],
+  [
+    2,
+    'the state is never removed from its place',
+    'client.ts',
+    'storage.remove(key)',
+    'storage.remove(`${key}.2`)',
   ],
   [
     3,
@@ -614,10 +628,12 @@ const MUTANTS = [
   [15, 'an organic install is an error', 'client.ts', '      acceptUnattributed: true,\n', ''],
 ];
 
-/** How long a mutant may run, ms. Some never end, which a test would notice, too. */
+/** How long a run may take, ms. Some mutants never end, which a test would notice, too. */
 const PATIENCE_MS = 30_000;
+/** How many times as long as the unbroken core a mutant may run. */
+const PATIENCE = 5;
 
-/** Builds the Node SDK with one text of the core replaced. */
+/** Builds the Node SDK with one text of the core replaced, or with none. */
 async function buildMutant(outfile, file, text, replacement) {
   const plugin = {
     name: 'mutant',
@@ -643,17 +659,17 @@ async function buildMutant(outfile, file, text, replacement) {
   });
 }
 
-/** Plays the scenarios in a worker, those of the rule first. Returns whether one fails. */
-async function isNoticed(module, rule) {
+/** Plays the scenarios in a worker, those of the rule first. Returns what went wrong, or null if every scenario passes. */
+async function failureOf(module, rule, patienceMs) {
   const worker = new Worker(new URL(import.meta.url), { workerData: { module, rule } });
-  const noticed = await new Promise((resolve) => {
-    const timer = setTimeout(() => resolve(true), PATIENCE_MS);
+  const failure = await new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(`no end after ${patienceMs} ms`), patienceMs);
     worker.once('message', resolve);
-    worker.once('error', () => resolve(true));
+    worker.once('error', (error) => resolve(String(error)));
     worker.once('exit', () => clearTimeout(timer));
   });
   await worker.terminate();
-  return noticed;
+  return failure;
 }
 
 async function playAll({ module, rule }) {
@@ -665,22 +681,34 @@ async function playAll({ module, rule }) {
   for (const scenario of scenarios) {
     try {
       await play(scenario, { server, driver: createDriver(createTributary) });
-    } catch {
-      return true;
+    } catch (error) {
+      return `${scenario.name}: ${error.message}`;
     }
   }
-  return false;
+  return null;
 }
 
 async function tryAll() {
   const folder = await mkdtemp(join(tmpdir(), 'tributary-mutants-'));
   const only = process.argv[2] ?? '';
+  // A mutant is noticed only if the same scenarios pass without it.
+  const original = join(folder, 'original.mjs');
+  await buildMutant(original);
+  const startedAt = Date.now();
+  const failure = await failureOf(pathToFileURL(original).href, 0, 10 * PATIENCE_MS);
+  if (failure !== null) {
+    await rm(folder, { recursive: true, force: true });
+    console.log(`A scenario fails without a mutant: ${failure}`);
+    process.exit(1);
+  }
+  const patienceMs = Math.max(PATIENCE_MS, PATIENCE * (Date.now() - startedAt));
   const survivors = [];
   const tried = MUTANTS.filter(([, name]) => name.includes(only));
   for (const [index, [rule, name, file, text, replacement]] of tried.entries()) {
     const outfile = join(folder, `mutant-${index}.mjs`);
     await buildMutant(outfile, file, text, replacement);
-    if (!(await isNoticed(pathToFileURL(outfile).href, rule))) survivors.push(`rule ${rule}: ${name}`);
+    if ((await failureOf(pathToFileURL(outfile).href, rule, patienceMs)) === null)
+      survivors.push(`rule ${rule}: ${name}`);
   }
   await rm(folder, { recursive: true, force: true });
   for (const survivor of survivors) console.log(`No scenario fails: ${survivor}`);
