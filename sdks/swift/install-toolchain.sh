@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs Swift 6.0 into a folder outside the repository: a small Debian 13, which has it as a package.
 #   install-toolchain.sh [FOLDER]   the default is ~/.cache/tributary/swift-6.0.3
-# Needs root on Debian or Ubuntu, 5 GB and about three minutes. Does nothing if the folder is complete.
-# Exits with 77 if the process has no right to mount, without which Swift could not run either.
+# Needs Debian or Ubuntu, 5 GB and about three minutes. Does nothing if the folder is complete.
+# Without root or the right to mount it only unpacks the packages; debootstrap and PRoot must then be installed, or installable.
 set -euo pipefail
 source "$(dirname "$0")/toolchain.sh"
 folder=${1:-$(toolchain_folder)}
@@ -11,7 +11,37 @@ partial=$folder.partial
 
 fail() {
   echo "Swift is not installed: $*" >&2
-  exit "${status:-1}"
+  exit 1
+}
+
+include=swiftlang,libc6-dev,gcc,g++,git,ca-certificates
+
+# Installs what this script needs itself.
+require() {
+  command -v "$1" >/dev/null && return
+  command -v apt-get >/dev/null || fail "$1 is missing, and this machine has no apt-get to install it."
+  echo "$1 is missing: installing it"
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" || fail "apt-get can't install $1."
+}
+
+# Unpacks the packages and runs none of their scripts, which Swift does not need.
+unpack() {
+  echo "1/3 the packages of Debian 13 into $partial"
+  debootstrap --download-only --variant=minbase --include="$include" trixie "$partial" "$mirror" ||
+    fail "debootstrap failed; $partial/debootstrap/debootstrap.log says why. An unknown key means that debian-archive-keyring is too old."
+  echo "2/3 unpack"
+  local package
+  for package in "$partial"/var/cache/apt/archives/*.deb; do
+    dpkg-deb --fsys-tarfile "$package" | tar -C "$partial" -x --no-same-owner --keep-directory-symlink \
+      --exclude=./usr/share/doc --exclude=./usr/share/man || fail "$package can't be unpacked."
+  done
+  rm -rf "$partial/var/cache/apt/archives"
+  mkdir -p "$partial/root"
+  : >>"$partial/etc/resolv.conf"
+  echo "3/3 check"
+  proot -r "$partial" -b /proc -b /dev /usr/bin/env -u TMPDIR HOME=/root PATH=/usr/bin:/bin swift --version ||
+    fail "swift doesn't start in $partial."
 }
 
 # Runs in a mount namespace of its own: whatever is mounted here disappears with it.
@@ -26,7 +56,7 @@ install() {
   echo "2/3 Swift and what it needs"
   chroot "$partial" apt-get update -qq || fail "the packages of $mirror can't be listed."
   DEBIAN_FRONTEND=noninteractive chroot "$partial" apt-get install -y -qq -o Dpkg::Use-Pty=0 --no-install-recommends \
-    swiftlang libc6-dev gcc g++ git ca-certificates || fail "apt-get failed in $partial."
+    ${include//,/ } || fail "apt-get failed in $partial."
   chroot "$partial" apt-get clean
   echo "3/3 check"
   chroot "$partial" swift --version || fail "swift doesn't start in $partial."
@@ -38,27 +68,26 @@ if [[ ${2:-} == --inside ]]; then
 fi
 
 if toolchain_is_complete "$folder"; then
+  can_mount || require proot
   echo "Swift is installed in $folder."
   exit
 fi
 [[ $(uname) == Linux ]] || fail "this script is for Linux; on a Mac use Xcode 16."
-[[ $EUID == 0 ]] || fail "this script needs root, because it makes a root folder for another Debian."
-can_mount || status=77 fail "this process has no right to mount (in a container: CAP_SYS_ADMIN)."
 mkdir -p "$(dirname "$folder")"
 exec 9>"$folder.lock"
 flock 9
 toolchain_is_complete "$folder" && exit
 free=$(df --output=avail -k "$(dirname "$folder")" | tail -1)
 ((free > 5 * 1024 * 1024)) || fail "$(dirname "$folder") has less than 5 GB."
-if ! command -v debootstrap >/dev/null; then
-  command -v apt-get >/dev/null || fail "debootstrap is missing, and this machine has no apt-get to install it."
-  echo "debootstrap is missing: installing it"
-  apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends debootstrap ||
-    fail "apt-get can't install debootstrap."
-fi
+require debootstrap
 rm -rf --one-file-system "$partial"
-unshare --mount --propagation private "$0" "$folder" --inside
+if can_mount; then
+  unshare --mount --propagation private "$0" "$folder" --inside
+else
+  echo "This process has no right to mount: Swift runs by PRoot."
+  require proot
+  unpack
+fi
 rm -rf "$folder"
 mv "$partial" "$folder"
 echo "Swift is installed in $folder ($(du -sh "$folder" | cut -f1))."

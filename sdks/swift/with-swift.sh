@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command with Swift, in this folder: `with-swift.sh swift build`. Uses the Swift of this machine, if there is one,
 # otherwise the folder of install-toolchain.sh, which sees the repository at its own path and the network of this machine.
-#   with-swift.sh --check   says why Swift can't run here and fails, with 77 if the process has no right to run it
+#   with-swift.sh --check   says why Swift can't run here and fails
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 source "$here/toolchain.sh"
@@ -10,12 +10,12 @@ folder=$(toolchain_folder)
 
 check() {
   command -v swift >/dev/null && return
-  if ! can_mount; then
-    echo "Swift is left out: this process has no right to mount its folder (needs root, in a container CAP_SYS_ADMIN)." >&2
-    exit 77
+  if ! toolchain_is_complete "$folder"; then
+    echo "Swift is not installed: run sdks/swift/install-toolchain.sh." >&2
+    exit 1
   fi
-  toolchain_is_complete "$folder" && return
-  echo "Swift is not installed: run sdks/swift/install-toolchain.sh." >&2
+  can_mount || has_proot && return
+  echo "This process has no right to mount the folder of Swift. Install PRoot, which needs no rights: apt-get install proot." >&2
   exit 1
 }
 
@@ -36,6 +36,8 @@ case ${1:-} in
     check
     cd "$here"
     if command -v swift >/dev/null; then exec "$@"; fi
-    exec unshare --mount --propagation private "$here/with-swift.sh" --inside "$@"
+    if can_mount; then exec unshare --mount --propagation private "$here/with-swift.sh" --inside "$@"; fi
+    exec proot -r "$folder" -b /proc -b /dev -b /etc/resolv.conf -b "$repository" -w "$here" \
+      /usr/bin/env -u TMPDIR HOME=/root PATH=/usr/bin:/bin "$@"
     ;;
 esac
