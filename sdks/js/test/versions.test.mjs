@@ -29,7 +29,11 @@ test('the examples, the READMEs and the Flutter plugin name the packages of this
     for (const [text, stated] of names) assert.equal(stated, version, `${path} says ${text}`);
     if (names.length > 0) stating.push(path);
   }
-  for (const path of ['flutter/android/build.gradle.kts', 'examples/android/app/build.gradle.kts', 'kotlin/README.md'])
+  for (const path of [
+    'flutter/android/build.gradle.kts',
+    'examples/android/app/build.gradle.kts',
+    'kotlin/README.md',
+  ])
     assert.ok(stating.includes(path), `${path} names no version`);
 });
 

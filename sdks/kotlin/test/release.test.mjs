@@ -30,7 +30,9 @@ test('a release is a Maven repository with the library, its core and the host', 
   assert.match(pom, new RegExp(`<artifactId>tributary-core</artifactId>\\s*<version>${version}</version>`));
 
   await run('jar', ['--extract', '--file', join(repository, expected[2])], { cwd: folder });
-  const classes = (await readdir(join(folder, 'dev'), { recursive: true })).filter((file) => file.endsWith('.class'));
+  const classes = (await readdir(join(folder, 'dev'), { recursive: true })).filter((file) =>
+    file.endsWith('.class'),
+  );
   const texts = await Promise.all(classes.map((file) => readFile(join(folder, 'dev', file), 'latin1')));
   assert.ok(
     texts.some((text) => text.includes(HOST)),
