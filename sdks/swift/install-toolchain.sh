@@ -38,6 +38,8 @@ unpack() {
   done
   rm -rf "$partial/var/cache/apt/archives"
   mkdir -p "$partial/root"
+  # A script of the package makes this link.
+  ln -sf /usr/libexec/swift/bin/swift "$partial/usr/bin/swift"
   : >>"$partial/etc/resolv.conf"
   echo "3/3 check"
   proot -r "$partial" -b /proc -b /dev /usr/bin/env -u TMPDIR HOME=/root PATH=/usr/bin:/bin swift --version ||
