@@ -85,6 +85,8 @@ export interface TemporalServer {
   readonly ports: Readonly<Record<string, string>>;
   /** Ends the server by a signal, SIGTERM by default, and waits until it has ended. */
   readonly stop: (signal?: 'SIGTERM' | 'SIGKILL') => Promise<void>;
+  /** Whether it has not ended, by itself or by a signal. */
+  readonly isRunning: () => boolean;
 }
 
 /**
@@ -153,5 +155,5 @@ export async function startTemporalServer({
     await stop();
     throw error;
   }
-  return { address, ports, stop };
+  return { address, ports, stop, isRunning: () => server.exitCode === null && server.signalCode === null };
 }

@@ -20,12 +20,35 @@ const agent = new Agent({ keepAlive: true, maxSockets: 256 });
 /** Closes the connections that are kept open. */
 export const closeConnections = (): void => agent.destroy();
 
-/** Sends a request. Rejects when the connection fails or nothing is answered in time. */
+/** The server had closed an idle connection at the moment at which it was used again. */
+class IdleConnectionClosed extends Error {
+  override readonly name = 'IdleConnectionClosed';
+}
+
+/**
+ * Sends a request, again on another connection when an idle one was closed meanwhile. Rejects when the connection fails or
+ * nothing is answered in time.
+ */
 export async function send(
   base: string,
   method: string,
   route: string,
-  { body, headers = {} }: RequestOptions = {},
+  options: RequestOptions = {},
+): Promise<Answer> {
+  for (;;) {
+    try {
+      return await sendOnce(base, method, route, options);
+    } catch (error) {
+      if (!(error instanceof IdleConnectionClosed)) throw error;
+    }
+  }
+}
+
+async function sendOnce(
+  base: string,
+  method: string,
+  route: string,
+  { body, headers = {} }: RequestOptions,
 ): Promise<Answer> {
   const content = body === undefined || Buffer.isBuffer(body) ? body : Buffer.from(JSON.stringify(body));
   const type =
@@ -47,7 +70,10 @@ export async function send(
       );
     });
     sent.on('timeout', () => sent.destroy(new Error(`no response within ${TIMEOUT_MS} ms`)));
-    sent.on('error', reject);
+    sent.on('error', (error: NodeJS.ErrnoException) => {
+      const isIdle = sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+      reject(isIdle ? new IdleConnectionClosed(error.message, { cause: error }) : error);
+    });
     sent.end(content);
   });
 }

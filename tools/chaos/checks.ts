@@ -259,6 +259,7 @@ export async function payTheRest({ plan, stack, load }: Run): Promise<void> {
 /** Checks everything that must hold at the end. Returns what does not. */
 export async function checkAll(one: Run): Promise<string[]> {
   const problems = named('a client got an answer that it should not get', one.load.answers.bad);
+  problems.push(...one.stack.processes.flatMap(({ base, crashes }) => named(base, crashes)));
   for (const check of [checkFacts, checkBooks, checkPayoutBytes, checkPayouts, checkCommands])
     problems.push(...(await check(one)));
   return problems;

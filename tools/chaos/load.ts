@@ -92,7 +92,7 @@ export interface ReceivedPayout {
 const SECRET_OF_FORGER = `forged-${randomBytes(8).toString('hex')}`;
 /** A signature of Paddle has become too old on its way to a process that answers after this time. */
 const STALE_MS = 4_500;
-/** Providers wait longer between attempts, and clients less. */
+/** A client waits at least this long, and as long as `Retry-After` asks. Providers wait longer. */
 const RETRY_MS = [300, 700, 1_500, 3_000] as const;
 
 /** Sends the facts and exports of a plan, each until it is accepted. */
@@ -227,7 +227,8 @@ export class Load {
           if (this.answers.answered(name, answer, isStale ? [401] : expected) && !isStale) return answer;
         }
         this.retries += 1;
-        await sleep(RETRY_MS[attempt] ?? 3_000);
+        const askedMs = Number(answer?.retryAfter ?? 0) * 1_000;
+        await sleep(Math.max(askedMs, RETRY_MS[attempt] ?? 3_000));
       }
     } finally {
       this.waiting -= 1;

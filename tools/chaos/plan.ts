@@ -88,7 +88,27 @@ export interface Plan {
   readonly digest: string;
 }
 
-export const FAULT_KINDS = ['service killed'] as const;
+export const FAULT_KINDS = [
+  'service killed',
+  'service stopped',
+  'service frozen',
+  'all services killed',
+  'Postgres killed',
+  'Postgres stopped',
+  'connections ended',
+  'database cut',
+  'database silent',
+  'database slow',
+  'statements cut',
+  'answers swallowed',
+  'disk slow',
+  'Temporal killed',
+  'Temporal stopped',
+  'Temporal cut',
+  'Temporal silent',
+  'Temporal slow',
+  'Temporal without database',
+] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 
 export const PROCESSES = 2;

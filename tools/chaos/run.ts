@@ -100,6 +100,7 @@ async function main(folder: string): Promise<string[]> {
       ),
     );
     problems.push(...(await checkAll(one)));
+    say(`${tried.length} of ${plan.faults.length} planned faults were tried`);
     tellFaults(tried);
     say(
       `${load.copies} copies, ${load.retries} retries, ${load.payouts.length} exports; ${load.answers.lines()}`,

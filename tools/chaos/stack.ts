@@ -38,6 +38,9 @@ export class ServiceProcess {
   #log: FileHandle | undefined;
   #stopWatching = (): void => {};
   #ended: Promise<void> = Promise.resolve();
+  /** Exits that nobody asked for. */
+  readonly crashes: string[] = [];
+  #isEnding = false;
   /** When it did not run or did not move, epoch ms. The last interval may be open. */
   readonly #away: { readonly from: number; to: number }[] = [];
 
@@ -63,9 +66,11 @@ export class ServiceProcess {
     this.#child = child;
     this.#stopWatching = endWithThisProcess(child.pid ?? 0, 'TERM');
     const log = this.#log;
+    this.#isEnding = false;
     this.#ended = new Promise((resolve) => {
-      child.once('exit', () => {
+      child.once('exit', (status, signal) => {
         this.#stopWatching();
+        if (!this.#isEnding) this.crashes.push(`ended by itself with ${status ?? signal}: ${this.logFile}`);
         void log.close().then(resolve);
       });
     });
@@ -89,6 +94,7 @@ export class ServiceProcess {
   /** Ends it by a signal and waits until it has ended. */
   async end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
     this.#noteAway();
+    this.#isEnding = true;
     this.#child?.kill(signal);
     await this.#ended;
   }
@@ -200,6 +206,13 @@ export class TemporalService {
 
   async startAgain(): Promise<void> {
     this.#running = await this.#start();
+  }
+
+  /** Starts it if it has ended by itself, as Compose does. Returns whether it had. */
+  async revive(): Promise<boolean> {
+    if (this.#running.isRunning()) return false;
+    await this.startAgain();
+    return true;
   }
 }
 
