@@ -145,7 +145,7 @@ export async function injectFaults(
   const startedAt = Date.now();
   const tried: TriedFault[] = [];
   for (const planned of faults) {
-    await sleep(Math.max(0, startedAt + planned.startsAt - Date.now()));
+    await sleep(planned.pauseMs);
     if (Date.now() - startedAt > lastsMs) break;
     begun(planned.kind);
     const mend = await FAULTS[planned.kind](stack, planned);

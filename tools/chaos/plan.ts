@@ -65,7 +65,8 @@ export interface PlannedExport {
 }
 
 export interface PlannedFault {
-  readonly startsAt: number;
+  /** The calm time before it, for the recovery from the one before. */
+  readonly pauseMs: number;
   readonly lastsMs: number;
   readonly kind: FaultKind;
   /** Which process, for faults of one. */
@@ -114,9 +115,8 @@ export type FaultKind = (typeof FAULT_KINDS)[number];
 export const PROCESSES = 2;
 const APPS = 2;
 const CREATORS_PER_APP = 5;
-const EXPORT_EVERY_MS = 1_500;
-/** No fault in the first seconds and the last, which belong to the start and to the recovery. */
-const CALM_START_MS = 4_000;
+const EXPORT_EVERY_MS = 3_000;
+/** No fault in the last seconds. */
 const CALM_END_MS = 5_000;
 
 /** How far the clock that signs may be from the true time: Stripe and Svix allow five minutes, Paddle five seconds. */
@@ -319,19 +319,18 @@ function planExports(random: Random, lastsMs: number): PlannedExport[] {
 function planFaults(random: Random, lastsMs: number, kinds: readonly FaultKind[]): PlannedFault[] {
   const faults: PlannedFault[] = [];
   let deck: FaultKind[] = [];
-  let startsAt = CALM_START_MS;
-  for (;;) {
+  for (let at = 0; ;) {
     if (deck.length === 0) deck = random.shuffled(kinds);
     const kind = deck.pop();
     const fault = {
-      startsAt,
-      lastsMs: random.int(2_000, 12_000),
+      pauseMs: random.int(2_000, 8_000),
+      lastsMs: random.int(2_000, 10_000),
       process: random.int(0, PROCESSES - 1),
       strength: random.next(),
     };
-    if (kind === undefined || startsAt + fault.lastsMs > lastsMs - CALM_END_MS) return faults;
+    at += fault.pauseMs + fault.lastsMs;
+    if (kind === undefined || at > lastsMs - CALM_END_MS) return faults;
     faults.push({ ...fault, kind });
-    startsAt += fault.lastsMs + random.int(1_000, 6_000);
   }
 }
 

@@ -31,8 +31,8 @@ const NOTICE_MS = 2_000;
 /** One process of the service, behind an address that it keeps when it is started again. */
 export class ServiceProcess {
   readonly base: string;
+  readonly metricsBase: string;
   readonly logFile: string;
-  readonly #port: number;
   readonly #environment: Readonly<Record<string, string>>;
   #child: ChildProcess | undefined;
   #log: FileHandle | undefined;
@@ -44,11 +44,15 @@ export class ServiceProcess {
   /** When it did not run or did not move, epoch ms. The last interval may be open. */
   readonly #away: { readonly from: number; to: number }[] = [];
 
-  constructor(port: number, logFile: string, environment: Readonly<Record<string, string>>) {
-    this.#port = port;
-    this.base = `http://127.0.0.1:${port}`;
+  constructor(
+    ports: { readonly api: number; readonly metrics: number },
+    logFile: string,
+    environment: Readonly<Record<string, string>>,
+  ) {
+    this.base = `http://127.0.0.1:${ports.api}`;
+    this.metricsBase = `http://127.0.0.1:${ports.metrics}`;
     this.logFile = logFile;
-    this.#environment = environment;
+    this.#environment = { ...environment, PORT: String(ports.api), METRICS_PORT: String(ports.metrics) };
   }
 
   get pid(): number | undefined {
@@ -60,7 +64,7 @@ export class ServiceProcess {
     this.#log = await open(this.logFile, 'a');
     const child = spawn(process.execPath, ['--enable-source-maps', 'dist/src/main.js'], {
       cwd: projectRoot,
-      env: { PATH: process.env['PATH'] ?? '', ...this.#environment, PORT: String(this.#port) },
+      env: { PATH: process.env['PATH'] ?? '', ...this.#environment },
       stdio: ['ignore', this.#log.fd, this.#log.fd],
     });
     this.#child = child;
@@ -329,7 +333,9 @@ export async function startStack(options: {
     const processes: ServiceProcess[] = [];
     for (let n = 0; n < options.processes; n += 1) {
       const logFile = path.join(folder, `service-${n}.log`);
-      processes.push(new ServiceProcess(await tryListen(0), logFile, environment));
+      processes.push(
+        new ServiceProcess({ api: await tryListen(0), metrics: await tryListen(0) }, logFile, environment),
+      );
     }
     stops.push(async () => {
       await Promise.all(processes.map(async (one) => await one.end('SIGTERM')));
