@@ -111,6 +111,24 @@ export async function findPayoutRequest(
 }
 
 /**
+ * Returns the other requests for the affiliate of a request that still wait, latest first: the earliest are about to be
+ * given up. At most `limit`.
+ */
+export async function findWaitingRequests(
+  sql: Sql,
+  requestId: PayoutRequestId,
+  limit: number,
+): Promise<readonly PayoutRequestId[]> {
+  const rows = await sql<{ id: PayoutRequestId }>`
+    select w.id
+      from payout_requests r
+      join payout_requests w on w.app_id = r.app_id and w.affiliate_id = r.affiliate_id
+     where r.id = ${requestId} and w.id <> r.id and w.status = 'open' and w.expires_at > now()
+     order by w.id desc limit ${limit}`;
+  return rows.map(({ id }) => id);
+}
+
+/**
  * Closes a request whose caller stops waiting, and frees its idempotency key for another attempt. Waits for a settlement
  * that is running. Returns true if the request is closed: nothing will be paid for it. Returns false if it was settled
  * before: read it again.

@@ -332,6 +332,8 @@ const MONEY: readonly PromiseSection[] = [
       'export-closes-on-timeout': 'an export call that gives up closes its request first',
       'export-paid-or-not': 'an export call gets the payout, or nothing is paid',
       'export-killed-process': 'an export is correct when the process is killed',
+      'export-recovers-from-overload':
+        'an export does not wait behind the exports of its creator that were given up',
       'export-key-freed':
         'an export that timed out frees its key at any moment, and another export with it works',
       'export-idempotent': 'the same `Idempotency-Key` returns the same bytes',

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { pino } from 'pino';
+import { createLedgerActivities } from '../../activities/ledger.ts';
+import { openPayoutRequest } from '../../src/db/ledger.ts';
+import { newId } from '../../src/db/new-id.ts';
+import type { AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { insertEarning } from '../support/ledger.ts';
+
+let api: TestApi;
+let app: TestApp;
+const settled: PayoutRequestId[] = [];
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+async function request(affiliateId: string, validForMs = 20_000): Promise<PayoutRequestId> {
+  const id = newId('payoutRequest');
+  const { keyId } = await api.sql.one<{ keyId: KeyId }>`
+    select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
+  await openPayoutRequest(api.sql, {
+    id,
+    appId: app.appId as AppId,
+    affiliateId: affiliateId as AffiliateId,
+    accountId: app.accountId,
+    keyId,
+    idempotencyKey: null,
+    expectedTotalCents: null,
+    validForMs,
+  });
+  return id;
+}
+
+// @promise export-recovers-from-overload
+test('an export does not wait behind the exports of its creator that were given up', async () => {
+  const affiliateId = await newAffiliate(api, app);
+  const other = await newAffiliate(api, app);
+  const at = Date.now() - 40 * DAY_MS;
+  await insertEarning(api, app, { affiliateId, amountCents: 500, occurredAt: at, dueAt: at });
+  const { settlePayoutRequest } = createLedgerActivities({
+    sql: api.sql,
+    logger: pino({ level: 'silent' }),
+    onSettled: (id) => void settled.push(id),
+  });
+  const givenUp = await request(affiliateId);
+  await api.sql`update payout_requests set status = 'closed', settled_at = now() where id = ${givenUp}`;
+  const expired = await request(affiliateId, -1);
+  const [first, second, ofOther] = [
+    await request(affiliateId),
+    await request(affiliateId),
+    await request(other),
+  ];
+
+  expect(await settlePayoutRequest(givenUp)).toBe('closed');
+  const rows = await api.sql<{ id: PayoutRequestId; status: string }>`
+    select id, status from payout_requests where app_id = ${app.appId}`;
+  expect(Object.fromEntries(rows.map(({ id, status }) => [id, status]))).toEqual({
+    [givenUp]: 'closed',
+    [expired]: 'open',
+    [second]: 'paid',
+    [first]: 'empty',
+    [ofOther]: 'open',
+  });
+  expect(settled).toEqual([givenUp, second, first]);
+  // The signals of both arrive later and change nothing.
+  expect(await settlePayoutRequest(second)).toBe('paid');
+});
