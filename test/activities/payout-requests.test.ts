@@ -44,7 +44,7 @@ test('an export does not wait behind the exports of its creator that were given 
   const other = await newAffiliate(api, app);
   const at = Date.now() - 40 * DAY_MS;
   await insertEarning(api, app, { affiliateId, amountCents: 500, occurredAt: at, dueAt: at });
-  const { settlePayoutRequest } = createLedgerActivities({
+  const ledger = createLedgerActivities({
     sql: api.sql,
     logger: pino({ level: 'silent' }),
     onSettled: (id) => void settled.push(id),
@@ -58,7 +58,7 @@ test('an export does not wait behind the exports of its creator that were given 
     await request(other),
   ];
 
-  expect(await settlePayoutRequest(givenUp)).toBe('closed');
+  expect(await ledger.settlePayoutRequest(givenUp)).toBe('closed');
   const rows = await api.sql<{ id: PayoutRequestId; status: string }>`
     select id, status from payout_requests where app_id = ${app.appId}`;
   expect(Object.fromEntries(rows.map(({ id, status }) => [id, status]))).toEqual({
@@ -70,5 +70,5 @@ test('an export does not wait behind the exports of its creator that were given 
   });
   expect(settled).toEqual([givenUp, second, first]);
   // The signals of both arrive later and change nothing.
-  expect(await settlePayoutRequest(second)).toBe('paid');
+  expect(await ledger.settlePayoutRequest(second)).toBe('paid');
 });

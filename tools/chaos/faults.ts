@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runOn } from '../../test/support/postgres-admin.ts';
+import { createDatabase, runOn } from '../../test/support/postgres-admin.ts';
 import type { FaultKind, Plan, PlannedFault } from './plan.ts';
 import type { FaultyProxy, ProxyMode } from './proxy.ts';
+import { TEMPORAL_DATABASES } from './stack.ts';
 import type { ServiceProcess, Stack } from './stack.ts';
 
 /** Breaks something, and returns how to mend it. */
@@ -118,6 +119,14 @@ export const FAULTS: Readonly<Record<FaultKind, Fault>> = {
   'Temporal cut': onWire('temporal', () => ({ kind: 'cut' })),
   'Temporal silent': onWire('temporal', () => ({ kind: 'silent' })),
   'Temporal slow': onWire('temporal', (planned) => ({ kind: 'slow', delayMs: between(20, 200, planned) })),
+  'Temporal wiped': async ({ postgres, temporal }) => {
+    await temporal.stop('SIGKILL');
+    for (const name of TEMPORAL_DATABASES) {
+      await runOn(postgres.ownerUrl, `drop database "${name}" with (force)`);
+      await createDatabase(postgres.ownerUrl, name);
+    }
+    return async () => await temporal.startAgain();
+  },
   'Temporal without database': onWire(
     'temporalDatabase',
     () => ({ kind: 'cut' }),

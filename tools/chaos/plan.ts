@@ -109,6 +109,7 @@ export const FAULT_KINDS = [
   'Temporal silent',
   'Temporal slow',
   'Temporal without database',
+  'Temporal wiped',
 ] as const;
 export type FaultKind = (typeof FAULT_KINDS)[number];
 

@@ -24,6 +24,7 @@ import type { FaultyProxy } from './proxy.ts';
 import type { Random } from './random.ts';
 
 const run = promisify(execFile);
+export const TEMPORAL_DATABASES = ['temporal', 'temporal_visibility'] as const;
 const START_TIMEOUT_MS = 90_000;
 /** A client notices the end of a process a little later or, with a request in flight, had sent it earlier. */
 const NOTICE_MS = 2_000;
@@ -271,17 +272,20 @@ export async function startStack(options: {
 
     const postgres = await PostgresServer.start(path.join(folder, 'data'));
     stops.push(async () => await postgres.stop('fast'));
-    for (const name of ['temporal', 'temporal_visibility']) await createDatabase(postgres.ownerUrl, name);
+    for (const name of TEMPORAL_DATABASES) await createDatabase(postgres.ownerUrl, name);
 
     const temporalDatabase = await startFaultyProxy(() => postgres.port, random.part('temporal database'));
     const owner = new URL(postgres.ownerUrl);
+    let ports: TemporalServer['ports'] | undefined;
     const temporal = await TemporalService.start(async () => {
       const server = await startTemporalServer({
         postgres: { host: '127.0.0.1', port: String(temporalDatabase.port) },
         user: owner.username,
         password: decodeURIComponent(owner.password),
         logFile: path.join(folder, 'temporal.log'),
+        ...(ports === undefined ? {} : { ports }),
       });
+      ports = server.ports;
       const namespace = environmentOf('temporal-namespace', {});
       await runScript(
         'temporal/set-up-namespace.sh',
