@@ -25,7 +25,7 @@ import type { Random } from './random.ts';
 
 const run = promisify(execFile);
 export const TEMPORAL_DATABASES = ['temporal', 'temporal_visibility'] as const;
-const START_TIMEOUT_MS = 90_000;
+const START_TIMEOUT_MS = 180_000;
 /** A client notices the end of a process a little later or, with a request in flight, had sent it earlier. */
 const NOTICE_MS = 2_000;
 
@@ -42,6 +42,8 @@ export class ServiceProcess {
   /** Exits that nobody asked for. */
   readonly crashes: string[] = [];
   #isEnding = false;
+  #isUp = false;
+  #hasEnded = false;
   /** When it did not run or did not move, epoch ms. The last interval may be open. */
   readonly #away: { readonly from: number; to: number }[] = [];
 
@@ -72,10 +74,15 @@ export class ServiceProcess {
     this.#stopWatching = endWithThisProcess(child.pid ?? 0, 'TERM');
     const log = this.#log;
     this.#isEnding = false;
+    this.#isUp = false;
+    this.#hasEnded = false;
     this.#ended = new Promise((resolve) => {
       child.once('exit', (status, signal) => {
         this.#stopWatching();
-        if (!this.#isEnding) this.crashes.push(`ended by itself with ${status ?? signal}: ${this.logFile}`);
+        this.#hasEnded = true;
+        // A start that fails is tried again, as Compose does.
+        if (!this.#isEnding && this.#isUp)
+          this.crashes.push(`ended by itself with ${status ?? signal}: ${this.logFile}`);
         void log.close().then(resolve);
       });
     });
@@ -85,13 +92,16 @@ export class ServiceProcess {
   async whenReady(): Promise<void> {
     await eventually(
       `the process at ${this.base} answers (${this.logFile})`,
-      async () =>
-        await send(this.base, 'GET', '/healthz').then(
+      async () => {
+        if (this.#hasEnded) await this.start();
+        return await send(this.base, 'GET', '/healthz').then(
           ({ status }) => status === 200,
           () => false,
-        ),
+        );
+      },
       START_TIMEOUT_MS,
     );
+    this.#isUp = true;
     const last = this.#away.at(-1);
     if (last?.to === Infinity) last.to = Date.now() + NOTICE_MS;
   }
