@@ -4,6 +4,7 @@ import type { SecretBox } from '../src/config/secret-box.ts';
 import { loadDelivery } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
 import type { EventFacts } from '../src/db/events.ts';
+import { pseudonymize } from '../src/db/erased-identifiers.ts';
 import { findLinkedPayments, loadCommonPayment, loadPayments } from '../src/db/payments.ts';
 import type { StoredPayment } from '../src/db/payments.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -32,14 +33,17 @@ export class DeliveryContext {
   /** The payment that this process recorded for the event. Null if it recorded none. */
   recordedPayment: PaymentId | null = null;
   readonly #sql: Sql;
+  readonly #secretBox: SecretBox;
+  #event: NormalizedEvent | undefined;
   #stored: StoredDelivery | undefined;
   #parsed: ParseResult | undefined;
   #payments: readonly StoredPayment[] | undefined;
   #linked: readonly PaymentId[] | undefined;
 
   /** `stored` is the delivery, if the caller has it. */
-  constructor(sql: Sql, deliveryId: DeliveryId, stored?: StoredDelivery) {
+  constructor(sql: Sql, secretBox: SecretBox, deliveryId: DeliveryId, stored?: StoredDelivery) {
     this.#stored = stored;
+    this.#secretBox = secretBox;
     this.#sql = sql;
     this.deliveryId = deliveryId;
   }
@@ -51,7 +55,7 @@ export class DeliveryContext {
 
   /** Returns the accepted delivery. Throws a failure that is not retried when the database has none. */
   async stored(): Promise<StoredDelivery> {
-    this.#stored ??= await loadDelivery(this.#sql, this.deliveryId);
+    this.#stored ??= await loadDelivery(this.#sql, this.#secretBox, this.deliveryId);
     if (this.#stored === undefined) {
       throw ApplicationFailure.nonRetryable(
         `no accepted delivery ${this.deliveryId} in this database`,
@@ -61,10 +65,10 @@ export class DeliveryContext {
     return this.#stored;
   }
 
-  /** Whether the delivery still has its body. Retention removes old bodies. */
+  /** Whether the delivery still has its body. Retention removes old bodies, and erasure those of a person. */
   async hasBody(): Promise<boolean> {
-    this.#stored ??= await loadDelivery(this.#sql, this.deliveryId);
-    return this.#stored !== undefined;
+    this.#stored ??= await loadDelivery(this.#sql, this.#secretBox, this.deliveryId);
+    return this.#stored?.hasBody === true;
   }
 
   /** Throws `UnknownProvider`. */
@@ -114,10 +118,30 @@ export class DeliveryContext {
   async event(): Promise<{ event: NormalizedEvent; environment: Environment }> {
     const parsed = await this.parsed();
     if (parsed.outcome === 'failed' || parsed.event === null) throw new Error('the body has no event');
-    const { event } = parsed;
-    const { isSelfTest, secret } = await this.stored();
+    const { isSelfTest, secret, namesErased } = await this.stored();
+    if (this.#event === undefined && namesErased) await this.pseudonymize();
+    const event = this.#event ?? parsed.event;
     if (isSelfTest) return { event: { ...event, kind: 'test' }, environment: 'sandbox' };
     return { event, environment: event.environment ?? secret.environment };
+  }
+
+  /** Whether identifiers of the event were replaced by pseudonyms. */
+  get isPseudonymized(): boolean {
+    return this.#event !== undefined;
+  }
+
+  /** Returns the outcome of a delivery whose body was removed; null for any other. Only a delivery with its outcome loses it. */
+  async outcomeWithoutBody<T>(outcomeOf: (delivery: StoredDelivery) => T): Promise<T | null> {
+    const delivery = await this.stored();
+    return delivery.hasBody ? null : outcomeOf(delivery);
+  }
+
+  /** Replaces the identifiers of erased persons in the event by their pseudonyms. */
+  async pseudonymize(): Promise<void> {
+    const parsed = await this.parsed();
+    if (parsed.outcome === 'failed' || parsed.event === null) return;
+    const { appId } = await this.stored();
+    this.#event = await pseudonymize(this.#sql, this.#secretBox, appId, parsed.event);
   }
 
   /**

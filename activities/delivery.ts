@@ -1,9 +1,11 @@
 import type { Logger } from 'pino';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { inSpan } from '../src/config/tracing.ts';
-import { finishDelivery, loadDelivery, markDeliveryProcessing } from '../src/db/deliveries.ts';
+import { encryptBody, finishDelivery, loadDelivery, markDeliveryProcessing } from '../src/db/deliveries.ts';
 import type { StoredDelivery } from '../src/db/deliveries.ts';
+import { addErasedReferences, identifierHasher, identifiersOf } from '../src/db/erased-identifiers.ts';
 import { recordEventFacts } from '../src/db/events.ts';
+import type { EventFacts, RecordedFacts } from '../src/db/events.ts';
 import type { NewCommission } from '../src/db/evaluations.ts';
 import type { Sql } from '../src/db/sql.ts';
 import { bindTransfers } from '../src/db/transfers.ts';
@@ -79,6 +81,36 @@ async function finish(
   return { status: 'done', eventId: delivery.eventId, commissionId: null };
 }
 
+/** An erasure may come between two attempts, but names a person only once. */
+const MOST_ERASURES = 20;
+
+/**
+ * Commits the facts of a delivery. Identifiers of erased persons are replaced by their pseudonyms: the statement records
+ * nothing while it finds one.
+ */
+async function recordFacts(
+  { sql, secretBox }: DeliveryActivityDeps,
+  context: DeliveryContext,
+): Promise<RecordedFacts & { readonly facts: EventFacts }> {
+  for (let attempt = 0; attempt < MOST_ERASURES; attempt += 1) {
+    const facts = await context.facts();
+    const { appId, event } = facts;
+    const identifiers = identifiersOf(event);
+    const hash = identifiers.length === 0 ? null : await identifierHasher(sql, secretBox);
+    const hashes = hash === null ? [] : identifiers.map((identifier) => hash(appId, identifier));
+    const recorded = await recordEventFacts(sql, facts, hashes);
+    if (!recorded.namesErased) {
+      // Later refunds of the payment name it, not the person.
+      if (context.isPseudonymized && event.payment !== null) await addErasedReferences(sql, secretBox, facts);
+      return { ...recorded, facts };
+    }
+    // It was stored in clear by a statement that did not see the erasure, or from an export.
+    await encryptBody(sql, secretBox, await context.stored());
+    await context.pseudonymize();
+  }
+  throw new Error('the identifiers of a delivery were erased many times in a row');
+}
+
 /**
  * The six steps, in the order of the specification. Each is safe to run twice. It returns the outcome when the delivery
  * ends with it, else null.
@@ -132,8 +164,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
   /** Commits the event's facts, once per `(app, source, sourceEventId)`. */
   dedupe: async (deps, context) => {
     const delivery = await context.stored();
-    const facts = await context.facts();
-    const { isDuplicate, paymentId } = await recordEventFacts(deps.sql, facts);
+    const { facts, isDuplicate, paymentId } = await recordFacts(deps, context);
     context.recordedPayment = paymentId;
     if (!isDuplicate) return null;
     const { sourceEventId } = facts.event;
@@ -178,7 +209,7 @@ const steps: Readonly<Record<DeliveryStep, Step>> = {
     if (outcome !== null)
       return { status: 'done', eventId: delivery.eventId, commissionId: outcome.commissionId };
     // A concurrent run of this delivery came first, or the response to this one's commit was lost: read the row.
-    const after = await loadDelivery(deps.sql, delivery.id);
+    const after = await loadDelivery(deps.sql, deps.secretBox, delivery.id);
     return (
       (after && storedOutcome(after)) ?? { status: 'done', eventId: delivery.eventId, commissionId: null }
     );
@@ -215,7 +246,11 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
     const startedAt = performance.now();
     let ok = false;
     try {
-      const outcome = await inSpan(step, {}, async () => await steps[step](deps, context));
+      const outcome = await inSpan(
+        step,
+        {},
+        async () => (await context.outcomeWithoutBody(storedOutcome)) ?? (await steps[step](deps, context)),
+      );
       ok = true;
       return outcome;
     } finally {
@@ -230,7 +265,7 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
     async (id: string): Promise<DeliveryOutcome | null> => {
       const deliveryId = parseId('delivery', id);
       try {
-        const context = new DeliveryContext(deps.sql, deliveryId);
+        const context = new DeliveryContext(deps.sql, deps.secretBox, deliveryId);
         const outcome = await runStep(step, context);
         return outcome === null ? null : report(context, outcome);
       } catch (error) {
@@ -250,7 +285,12 @@ export function createDeliveryActivities(deps: DeliveryActivityDeps): DeliveryAc
   return {
     processDelivery: async (id) => {
       const deliveryId = parseId('delivery', id);
-      const context = new DeliveryContext(deps.sql, deliveryId, deps.takeStored?.(deliveryId));
+      const context = new DeliveryContext(
+        deps.sql,
+        deps.secretBox,
+        deliveryId,
+        deps.takeStored?.(deliveryId),
+      );
       for (const step of DELIVERY_STEPS) {
         throwIfCancelled();
         const outcome = await runStep(step, context);

@@ -1,6 +1,8 @@
 import type { Sql } from '../src/db/sql.ts';
 import { createDeliveryActivities } from './delivery.ts';
 import type { DeliveryActivities, DeliveryActivityDeps } from './delivery.ts';
+import { createErasureActivities } from './erasure.ts';
+import type { ErasureActivities, ErasureActivityDeps } from './erasure.ts';
 import { withSafeFailures } from './failures.ts';
 import { createHealingActivities } from './healing.ts';
 import type { HealingActivities, HealingActivityDeps } from './healing.ts';
@@ -21,6 +23,7 @@ export type ActivityDeps = DeliveryActivityDeps &
   HealingActivityDeps &
   MarkingActivityDeps &
   RatesActivityDeps &
+  ErasureActivityDeps &
   ReprocessActivityDeps &
   RetentionActivityDeps;
 export type Activities = DeliveryActivities &
@@ -28,6 +31,7 @@ export type Activities = DeliveryActivities &
   HealingActivities &
   MarkingActivities &
   RatesActivities &
+  ErasureActivities &
   ReprocessActivities &
   RetentionActivities;
 
@@ -43,6 +47,7 @@ export function createActivities(deps: ActivityDeps & { readonly intakeSql?: Sql
     ...createHealingActivities(deps),
     ...createMarkingActivities(deps),
     ...createRatesActivities(deps),
+    ...createErasureActivities(deps),
     ...createReprocessActivities(deps),
     ...createRetentionActivities(deps),
   });

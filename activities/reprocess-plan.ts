@@ -68,7 +68,7 @@ export async function planPage(
     const plans: DeliveryPlan[] = [];
     let planned = 0;
     const planOne = async (delivery: ReprocessedDelivery): Promise<void> => {
-      const context = new DeliveryContext(dryRun.sql, delivery.deliveryId);
+      const context = new DeliveryContext(dryRun.sql, deps.secretBox, delivery.deliveryId);
       const names = (await context.hasBody()) ? await namesOf(context) : { provides: [], requires: [] };
       // A real run has applied the earlier pages; a dry run has to process its dependencies again.
       const dependencies = run.dryRun
@@ -76,7 +76,7 @@ export async function planPage(
         : [];
       for (const deliveryId of dependencies) {
         if (ran.has(deliveryId)) continue;
-        await dryRunDelivery(deps, dryRun, run, new DeliveryContext(dryRun.sql, deliveryId));
+        await dryRunDelivery(deps, dryRun, run, new DeliveryContext(dryRun.sql, deps.secretBox, deliveryId));
         ran.add(deliveryId);
       }
       const changes = await dryRunDelivery(deps, dryRun, run, context);

@@ -47,7 +47,7 @@ async function apply(
 ): Promise<void> {
   const { sql, logger, onCommissions, onBindings } = deps;
   try {
-    const context = new DeliveryContext(sql, deliveryId);
+    const context = new DeliveryContext(sql, deps.secretBox, deliveryId);
     const { commissions, bindings } = await reprocessDelivery(sql, deps, context, reprocessRunId);
     onCommissions(commissions);
     onBindings(bindings, appId);

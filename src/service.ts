@@ -87,6 +87,8 @@ export interface ServiceSettings {
   /** Commissions that are due sooner than this have no hold timer; two minutes by default, Infinity for no timers. */
   readonly shortestHoldMs?: number;
   readonly relay?: { readonly overdueMs: number; readonly pauseMs: number };
+  /** How long the second search of an erasure waits; a minute by default. */
+  readonly erasureSettleMs?: number;
   /** How long a stopping API still accepts new requests; 400 ms by default. */
   readonly lingerMs?: number;
   /** Maximum number of open database connections; 20 by default. */
@@ -316,6 +318,8 @@ function startBackground(
       ratesUrl,
       withRollback: (work) => withRollback(settings.databaseUrl, work),
       canMark: () => connection.canMark(),
+      deleteHistory: (workflowId) => workflows.deleteHistory(workflowId),
+      settleMs: settings.erasureSettleMs,
       takeStored: (deliveryId) => inbox.take(deliveryId),
       onOutcome: (deliveryId, outcome) => workflows.reportOutcome(deliveryId, outcome),
       onSettled: (requestId) => workflows.reportSettled(requestId),

@@ -6,6 +6,7 @@ import type { DeliveryKeys } from '../src/domain/delivery.ts';
 import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
+import { claimErasures } from '../src/db/erasures.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
@@ -80,7 +81,7 @@ export interface RelaySettings {
   readonly sql: Sql;
   readonly workflows: Pick<
     TemporalWorkflowStarter,
-    'isReachable' | 'runDelivery' | 'runHeal' | 'startConvert' | 'startReprocess'
+    'isReachable' | 'runDelivery' | 'runHeal' | 'startConvert' | 'startReprocess' | 'startErasure'
   >;
   readonly logger: Logger;
   readonly overdueMs?: number;
@@ -151,12 +152,15 @@ export function startRelay({
     const conversions = await convert();
     const reprocessRuns = await claimReprocessRuns(sql, overdueMs, PAGE);
     for (const { id, isCancelled } of reprocessRuns) workflows.startReprocess(id, isCancelled);
-    if (deliveries.count + heals.count + conversions + reprocessRuns.length > 0) {
+    const erasures = await claimErasures(sql, overdueMs, PAGE);
+    for (const erasureId of erasures) workflows.startErasure(erasureId);
+    if (deliveries.count + heals.count + conversions + reprocessRuns.length + erasures.length > 0) {
       logger.info({
         deliveries: deliveries.count,
         bindings: heals.count,
         conversions,
         reprocessRuns: reprocessRuns.length,
+        erasures: erasures.length,
         msg: 'the relay started overdue work',
       });
     }

@@ -4,7 +4,14 @@ import type { Client, WorkflowHandle, WorkflowStartOptions } from '@temporalio/c
 import type { Logger } from 'pino';
 import type { NewCommission } from '../src/db/evaluations.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../src/domain/delivery.ts';
-import type { AppId, BindingId, DeliveryId, PayoutRequestId, ReprocessRunId } from '../src/domain/ids.ts';
+import type {
+  AppId,
+  BindingId,
+  DeliveryId,
+  ErasureId,
+  PayoutRequestId,
+  ReprocessRunId,
+} from '../src/domain/ids.ts';
 import { MINUTE_MS } from '../src/domain/time.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
@@ -41,6 +48,7 @@ const WORKFLOWS = {
     eager: true,
     awaited: false,
   },
+  erase: { id: ({ erasureId }) => workflowIds.erase(erasureId), eager: true, awaited: false },
   convert: { id: (_, taskQueue) => workflowIds.convert(taskQueue), eager: true, awaited: false },
   sweep: { id: (_, taskQueue) => workflowIds.sweepNow(taskQueue), eager: false, awaited: false },
 } as const satisfies { readonly [Name in keyof Workflows]?: WorkflowRow<Name> };
@@ -290,6 +298,34 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
    */
   startReprocess(reprocessRunId: ReprocessRunId, isCancelled: boolean): void {
     this.#inBackground(this.#continueReprocess(reprocessRunId, isCancelled));
+  }
+
+  /** Starts or continues the erasure of a person. */
+  startErasure(erasureId: ErasureId): void {
+    this.#inBackground(this.#start('erase', { erasureId }));
+  }
+
+  /**
+   * Deletes the history of a closed workflow. Returns `open` for one that still runs: deleting it would end it. Throws when
+   * Temporal can't be reached.
+   */
+  async deleteHistory(workflowId: string): Promise<'deleted' | 'open' | 'absent'> {
+    const temporal = this.#deps.client();
+    if (temporal === null) throw new Error('Temporal cannot be reached');
+    return await temporal.withDeadline(Date.now() + CALL_DEADLINE_MS, async () => {
+      try {
+        const { status, runId } = await temporal.workflow.getHandle(workflowId).describe();
+        if (status.name === 'RUNNING') return 'open';
+        await temporal.workflowService.deleteWorkflowExecution({
+          namespace: temporal.options.namespace,
+          workflowExecution: { workflowId, runId },
+        });
+        return 'deleted';
+      } catch (error) {
+        if (error instanceof WorkflowNotFoundError || grpcCode(error) === GRPC.notFound) return 'absent';
+        throw error;
+      }
+    });
   }
 
   async #continueReprocess(reprocessRunId: ReprocessRunId, isCancelled: boolean): Promise<void> {

@@ -49,6 +49,7 @@ const BRANCHES = [
   'rates-failed',
   'convert',
   'reprocess',
+  'erase',
   // A delivery whose fast path fails and that ends before the last step.
   'delivery-ends-at-verify',
   'delivery-ends-at-store-raw',
@@ -59,10 +60,11 @@ const BRANCHES = [
   'heal-fallback',
   'convert-fallback',
   'reprocess-fallback',
+  'erase-fallback',
   'heal-two-pages',
   'convert-two-pages',
   // The first run, which continues as new, and the last one.
-  ...['payout', 'heal', 'convert', 'reprocess', 'sweep'].flatMap((name) => [
+  ...['payout', 'heal', 'convert', 'reprocess', 'erase', 'sweep'].flatMap((name) => [
     `${name}-continued`,
     `${name}-continued-last-run`,
   ]),

@@ -24,6 +24,7 @@ const SUGGESTED_AT = 12;
 const DELIVERY = [{ deliveryId: 'del_recorded' }];
 const HEAL = [{ bindingId: 'bnd_recorded' }];
 const PAYOUT = [{ affiliateId: 'aff_recorded' }];
+const ERASE = [{ erasureId: 'ers_recorded' }];
 const REPROCESS = [{ reprocessRunId: 'rpr_recorded' }];
 
 const fails = async (): Promise<never> => await Promise.reject(new Error('broken for the recording'));
@@ -41,6 +42,7 @@ function script(failures: number, ...results: readonly unknown[]) {
 }
 
 const convertPage = (next: string | null) => ({ next, evaluated: 1, failed: 0 });
+const erasePage = (waitMs: number) => ({ done: false, waitMs });
 const pages = <T>(count: number, more: T): T[] => Array.from({ length: count }, () => more);
 
 /** A delivery whose fast path fails and whose step `last` ends it. */
@@ -150,6 +152,24 @@ const BRANCHES: readonly Branch[] = [
     workflow: 'reprocess',
     args: REPROCESS,
     activities: () => ({ reprocessPage: script(0, ...pages(3, { done: false }), { done: true }) }),
+  },
+  {
+    name: 'erase',
+    workflow: 'erase',
+    args: ERASE,
+    activities: () => ({ erasePage: script(0, erasePage(0), erasePage(50), { done: true, waitMs: 0 }) }),
+  },
+  {
+    name: 'erase-fallback',
+    workflow: 'erase',
+    args: ERASE,
+    activities: () => ({ canMark, erasePage: script(3, { done: true, waitMs: 0 }) }),
+  },
+  {
+    name: 'erase-continued',
+    workflow: 'erase',
+    args: ERASE,
+    activities: () => ({ erasePage: script(0, ...pages(3, erasePage(0)), { done: true, waitMs: 0 }) }),
   },
   {
     name: 'sweep-continued',

@@ -7,4 +7,5 @@ export const NO_CALLBACKS = {
   onSettled: () => {},
   onBindings: () => {},
   canMark: async () => false,
+  deleteHistory: async () => 'absent',
 } satisfies Partial<ActivityDeps>;

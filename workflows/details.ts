@@ -1,7 +1,13 @@
 import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
 
 /** The steps of all workflows that can be stuck. */
-export type Step = DeliveryStep | 'settlePayoutRequest' | 'healPage' | 'convertPage' | 'reprocessPage';
+export type Step =
+  | DeliveryStep
+  | 'settlePayoutRequest'
+  | 'healPage'
+  | 'convertPage'
+  | 'reprocessPage'
+  | 'erasePage';
 
 /** What each step does, as the end of a sentence. */
 const STEP_WORDS: Readonly<Record<Step, string>> = {
@@ -15,6 +21,7 @@ const STEP_WORDS: Readonly<Record<Step, string>> = {
   healPage: "evaluate the user's earlier payments",
   convertPage: 'evaluate payments that waited',
   reprocessPage: 'reprocess stored deliveries',
+  erasePage: 'search the stored webhooks for an erased person',
 };
 
 /*

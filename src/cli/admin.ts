@@ -3,6 +3,7 @@ import { addAccountsCommand } from './commands/accounts.ts';
 import { addArchiveCommands } from './commands/archive.ts';
 import { addConsoleCommand } from './commands/console.ts';
 import { addDeliveriesCommand } from './commands/deliveries.ts';
+import { addErasureCommands } from './commands/erasures.ts';
 import { addKeysCommand } from './commands/keys.ts';
 import { addLedgerCommand } from './commands/ledger.ts';
 import { addPayoutsCommands } from './commands/payouts.ts';
@@ -26,6 +27,7 @@ const COMMANDS = [
   addRecoverCommand,
   addArchiveCommands,
   addDeliveriesCommand,
+  addErasureCommands,
   addLedgerCommand,
   addPayoutsCommands,
   addRatesCommand,

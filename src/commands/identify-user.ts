@@ -1,4 +1,5 @@
 import { bindUser } from '../db/bindings.ts';
+import { identifierHasher } from '../db/erased-identifiers.ts';
 import type { AppId, AttributionId } from '../domain/ids.ts';
 import type { CommandDeps } from './deps.ts';
 import { healBinding } from './heal-binding.ts';
@@ -20,7 +21,7 @@ export interface Identification {
 
 export type IdentificationResult =
   | { readonly kind: 'bound'; readonly attributionId: AttributionId }
-  /** The pair is stored, and bound when the install of the device is reported. */
+  /** The pair is stored, and bound when the install of the device is reported. Of an erased user, nothing is stored. */
   | { readonly kind: 'no_attribution' }
   | { readonly kind: 'too_many_users' }
   /** The app verifies user ids, and the signature is missing or wrong. Nothing is stored. */
@@ -39,7 +40,15 @@ export async function identifyUser(
   const problem = await findSignatureProblem(deps, identification);
   if (problem !== null) return { kind: problem };
   const addressHash = address === null ? null : await deps.addressHasher.hashOfClick(appId, address, now);
-  const binding = await bindUser(deps.sql, { appId, deviceId, customerUserId, identifiedAt, addressHash });
+  const userHash = (await identifierHasher(deps.sql, deps.secretBox))(appId, customerUserId);
+  const binding = await bindUser(deps.sql, {
+    appId,
+    deviceId,
+    customerUserId,
+    identifiedAt,
+    addressHash,
+    userHash,
+  });
   if (binding === undefined) return { kind: 'no_attribution' };
   if (binding === 'too_many_users') return { kind: 'too_many_users' };
   if (binding.isNew) await healBinding(deps, binding.bindingId, appId);

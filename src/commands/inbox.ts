@@ -1,6 +1,8 @@
 import type { StoredDelivery, WebhookSecretRow } from '../db/deliveries.ts';
 import type { AppId, DeliveryId } from '../domain/ids.ts';
 
+/** The most apps whose erasures are remembered. Forgetting them costs another statement per webhook. */
+const MOST_APPS = 10_000;
 /** The most apps and providers whose secrets are remembered. */
 const MOST_SECRETS = 1_000;
 
@@ -12,6 +14,7 @@ const MOST_SECRETS = 1_000;
 export class Inbox {
   readonly #secrets = new Map<string, readonly WebhookSecretRow[]>();
   readonly #deliveries = new Map<DeliveryId, StoredDelivery>();
+  readonly #appsWithErasures = new Set<AppId>();
 
   /** Returns the secrets that were valid when they were read. Undefined if none are remembered. */
   secretsOf(appId: AppId, provider: string): readonly WebhookSecretRow[] | undefined {
@@ -27,6 +30,17 @@ export class Inbox {
     const [oldest] = this.#secrets.keys();
     if (this.#secrets.size >= MOST_SECRETS && oldest !== undefined) this.#secrets.delete(oldest);
     this.#secrets.set(key, secrets);
+  }
+
+  /** Whether an identifier of the app is known to be erased. Then each body is compared with the erased ones. */
+  hasErasedUsers(appId: AppId): boolean {
+    return this.#appsWithErasures.has(appId);
+  }
+
+  /** Remembers that an identifier of the app is erased. That never ends. */
+  rememberErasedUsers(appId: AppId): void {
+    if (this.#appsWithErasures.size >= MOST_APPS) this.#appsWithErasures.clear();
+    this.#appsWithErasures.add(appId);
   }
 
   /** Keeps a delivery that was just stored while `work` runs, unless an activity takes it. */

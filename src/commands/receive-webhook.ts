@@ -1,10 +1,12 @@
 import type { SecretBox } from '../config/secret-box.ts';
-import { acceptDelivery, findActiveWebhookSecrets } from '../db/deliveries.ts';
+import { acceptDelivery, bodyContext, findActiveWebhookSecrets } from '../db/deliveries.ts';
 import type { AcceptedDelivery, StoredDelivery, WebhookSecretRow } from '../db/deliveries.ts';
+import { identifierHasher } from '../db/erased-identifiers.ts';
 import { newId } from '../db/new-id.ts';
 import { DatabaseUnavailable } from '../db/sql.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
+import { textsOf } from '../domain/erasure.ts';
 import type { AppId, CommissionId, EventId, SecretId } from '../domain/ids.ts';
 import { sha256 } from '../providers/hashing.ts';
 import { providers } from '../providers/index.ts';
@@ -208,7 +210,10 @@ async function refusalReason(
 async function storeAndProcess(
   { sql, secretBox, workflows, inbox }: Pick<WebhookDeps, 'sql' | 'secretBox' | 'workflows' | 'inbox'>,
   request: SignedRequest,
-  row: Omit<AcceptedDelivery, 'secretId' | 'proof' | 'body' | 'currentSecretId'> & {
+  row: Omit<
+    AcceptedDelivery,
+    'secretId' | 'proof' | 'body' | 'bodyKeyId' | 'bodyHashes' | 'currentSecretId'
+  > & {
     readonly provider: ProviderName;
   },
   verifying: WebhookSecretRow,
@@ -216,13 +221,36 @@ async function storeAndProcess(
 ): Promise<WebhookResult | 'secrets_changed'> {
   const { body, receivedAt } = request;
   const proof = proofOf(providers[row.provider], request, secretBox);
-  const { isAccepted, isSelfTest, stripeAccounts } = await acceptDelivery(sql, {
-    ...row,
-    secretId: verifying.id,
-    proof,
+  const accept = async (stored: Pick<AcceptedDelivery, 'body' | 'bodyKeyId' | 'bodyHashes'>) =>
+    await acceptDelivery(sql, {
+      ...row,
+      ...stored,
+      secretId: verifying.id,
+      proof,
+      currentSecretId: secrets.find(({ isCurrent }) => isCurrent)?.id ?? null,
+    });
+  const hashes = async () => {
+    const hash = await identifierHasher(sql, secretBox);
+    return textsOf(body).map((text) => hash(row.appId, text));
+  };
+  let acceptance = await accept({
     body,
-    currentSecretId: secrets.find(({ isCurrent }) => isCurrent)?.id ?? null,
+    bodyKeyId: null,
+    bodyHashes: inbox.hasErasedUsers(row.appId) ? await hashes() : null,
   });
+  if (acceptance.namesErased && !inbox.hasErasedUsers(row.appId)) {
+    inbox.rememberErasedUsers(row.appId);
+    acceptance = await accept({ body, bodyKeyId: null, bodyHashes: await hashes() });
+  }
+  const { namesErased } = acceptance;
+  if (namesErased) {
+    const { ciphertext, encryptionKeyId } = secretBox.encrypt(
+      body.toString('base64'),
+      bodyContext(row.deliveryId),
+    );
+    acceptance = await accept({ body: ciphertext, bodyKeyId: encryptionKeyId, bodyHashes: null });
+  }
+  const { isAccepted, isSelfTest, stripeAccounts } = acceptance;
   if (!isAccepted) return 'secrets_changed';
   const stored: StoredDelivery | null =
     isSelfTest === null
@@ -235,6 +263,8 @@ async function storeAndProcess(
           commissionId: null,
           proof,
           body,
+          hasBody: true,
+          namesErased,
           isSelfTest,
           stripeAccounts,
           secret: verifying,

@@ -1,4 +1,5 @@
 import { findDeferredClicks, findInstallCandidates } from '../db/attributions.ts';
+import { identifierHasher } from '../db/erased-identifiers.ts';
 import { retryUntilVisible } from '../db/retries.ts';
 import { attributeTestDevice, findTestAttributionOfUser, recordTestUser } from '../db/test-attributions.ts';
 import { chooseDeferredClick, chooseTouch, touchOutcome } from '../domain/attribution.ts';
@@ -63,7 +64,8 @@ export async function identifyTestUser(
   const { appId, customerUserId } = identification;
   const problem = await findSignatureProblem(deps, identification);
   if (problem !== null) return { kind: problem };
-  const { isRecorded, isDeviceAttributed } = await recordTestUser(deps.sql, identification);
+  const userHash = (await identifierHasher(deps.sql, deps.secretBox))(appId, customerUserId);
+  const { isRecorded, isDeviceAttributed } = await recordTestUser(deps.sql, { ...identification, userHash });
   if (!isRecorded) return { kind: 'too_many_users' };
   const found = await findTestAttributionOfUser(deps.sql, appId, customerUserId);
   return found === undefined || !isDeviceAttributed

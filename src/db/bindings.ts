@@ -1,5 +1,6 @@
 import { USERS_PER_DEVICE } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId, BindingId } from '../domain/ids.ts';
+import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict, retryUntilVisible } from './retries.ts';
 import { instant } from './sql.ts';
@@ -22,11 +23,14 @@ export interface Identity {
   readonly identifiedAt: number;
   /** The keyed hash of the caller's address. Null if it is unknown. */
   readonly addressHash: Buffer | null;
+  /** The keyed hash of the user id. Nothing is recorded of an erased user. */
+  readonly userHash: Buffer;
 }
 
 interface BoundRow {
   readonly wasRemembered: boolean;
   readonly isRefused: boolean;
+  readonly isErased: boolean;
   readonly deviceAttributionId: AttributionId | null;
   readonly bindingId: BindingId | null;
   readonly attributionId: AttributionId | null;
@@ -35,7 +39,7 @@ interface BoundRow {
 /**
  * Records that a user was identified on a device, and binds the user to the device's attribution unless the user has a
  * binding: the first committed binding stays, even if it belongs to another device. The first identification time of
- * the pair stays too. Returns undefined when the device has no attribution, and `too_many_users` when the device has as
+ * the pair stays too. Returns undefined when the device has no attribution or the user was erased, and `too_many_users` when the device has as
  * many users as it can have and this is another one; nothing is then recorded.
  *
  * One statement does both, so that a process that dies leaves both or neither. If it sees no attribution, it runs again
@@ -53,6 +57,7 @@ export async function bindUser(
       () => insertBinding(sql, id, identity),
       USERS_PER_DEVICE + 1,
     );
+    if (row.isErased) return { binding: undefined };
     if (row.isRefused) return { binding: 'too_many_users' as const };
     if (row.deviceAttributionId === null) return row.wasRemembered ? { binding: undefined } : undefined;
     if (row.bindingId === null || row.attributionId === null) return undefined;
@@ -79,10 +84,12 @@ export async function findAttributionOfUser(
 async function insertBinding(
   sql: Sql,
   id: BindingId,
-  { appId, deviceId, customerUserId, identifiedAt, addressHash }: Identity,
+  { appId, deviceId, customerUserId, identifiedAt, addressHash, userHash }: Identity,
 ): Promise<BoundRow> {
   return await sql.one<BoundRow>`
-    with known as (
+    with erased as materialized (
+      select ${isErased(sql, appId, [userHash])} as is_erased
+    ), known as (
       select identified_at from identities
        where app_id = ${appId} and device_id = ${deviceId} and customer_user_id = ${customerUserId}
     ), free as (
@@ -92,7 +99,7 @@ async function insertBinding(
       insert into identities (app_id, device_id, customer_user_id, position, identified_at, address_hash)
       select ${appId}::text, ${deviceId}::text, ${customerUserId}::text, position, ${instant(identifiedAt)}::timestamptz,
              ${addressHash}::bytea
-        from free where position is not null and not exists (select from known)
+        from free where position is not null and not exists (select from known) and not (select is_erased from erased)
       on conflict (app_id, device_id, customer_user_id) do nothing
     ), device as (
       select id from attributions where app_id = ${appId} and device_id = ${deviceId}
@@ -106,11 +113,13 @@ async function insertBinding(
       insert into bindings (id, app_id, customer_user_id, attribution_id, identified_at)
       select ${id}::text, ${appId}::text, ${customerUserId}::text, id,
              coalesce((select identified_at from known), ${instant(identifiedAt)}::timestamptz)
-        from device where not exists (select from stored) and not exists (select from refused)
+        from device
+       where not exists (select from stored) and not exists (select from refused) and not (select is_erased from erased)
       on conflict (app_id, customer_user_id) do nothing
       returning id, attribution_id
     )
     select exists (select from known) as was_remembered, exists (select from refused) as is_refused,
+           (select is_erased from erased) as is_erased,
            (select id from device) as device_attribution_id, b.id as binding_id, b.attribution_id
       from (select 1) always left join (select * from stored union all select * from added) b on true`;
 }

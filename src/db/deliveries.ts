@@ -2,6 +2,8 @@ import type { AppId, CommissionId, DeliveryId, EventId, SecretId } from '../doma
 import type { DeliveryKeys } from '../domain/delivery.ts';
 import type { Environment } from '../domain/events.ts';
 import type { Proof } from '../providers/proof.ts';
+import type { SecretBox } from '../config/secret-box.ts';
+import { isErased } from './erased-identifiers.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -57,14 +59,20 @@ export interface AcceptedDelivery {
   readonly proof: Proof;
   readonly bodySha256: Buffer;
   readonly body: Buffer;
+  /** The key that the body is encrypted with, because it names an erased person. Null for the body as it was received. */
+  readonly bodyKeyId?: string | null;
+  /** The keyed hashes of the texts in the body. Null if they were not computed: then no identifier of the app may be erased. */
+  readonly bodyHashes?: readonly Buffer[] | null;
   /** The current secret when the secrets were read. Null if there was none. */
   readonly currentSecretId: SecretId | null;
 }
 
 /** Whether a delivery was stored. */
 export interface Acceptance {
-  /** False if the secrets have changed since they were read: nothing was stored. */
+  /** False if the secrets have changed since they were read, or with `namesErased`: nothing was stored. */
   readonly isAccepted: boolean;
+  /** Whether the body has to be encrypted, because it names an erased person or was not compared with them. */
+  readonly namesErased: boolean;
   /** Whether this service sent the request to itself. Null if the delivery was not stored now. */
   readonly isSelfTest: boolean | null;
   /** The app's current setting, as in `StoredDelivery`. */
@@ -76,10 +84,19 @@ export interface Acceptance {
  * that it cannot be lost. Storing it twice changes nothing.
  */
 export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<Acceptance> {
+  const { bodyKeyId = null, bodyHashes = null } = d;
+  const namesErased =
+    bodyKeyId !== null
+      ? sql.fragment`false`
+      : bodyHashes === null
+        ? sql.fragment`exists (select from erased_identifiers x where x.app_id = ${d.appId})`
+        : isErased(sql, d.appId, bodyHashes);
   return await sql.one<Acceptance>`
-    with valid as (
+    with erased as materialized (
+      select ${namesErased} as is_named
+    ), valid as (
       select s.id from webhook_secrets s
-       where s.id = ${d.secretId} and s.live_slot is not null and (s.expires_at is null or s.expires_at > ${instant(d.receivedAt)})
+       where not (select is_named from erased) and s.id = ${d.secretId} and s.live_slot is not null and (s.expires_at is null or s.expires_at > ${instant(d.receivedAt)})
          and (${d.currentSecretId}::text is null
               or (select num_nulls(c.expires_at) = 1 from webhook_secrets c where c.id = ${d.currentSecretId}))
     ), row as (
@@ -91,9 +108,9 @@ export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<Acc
       on conflict (id) do nothing
       returning id, is_self_test
     ), bodies as (
-      insert into delivery_bodies (delivery_id, body) select id, ${d.body}::bytea from row
+      insert into delivery_bodies (delivery_id, body, encryption_key_id) select id, ${d.body}::bytea, ${bodyKeyId}::text from row
     )
-    select exists (select from valid) as is_accepted, (select is_self_test from row) as is_self_test,
+    select exists (select from valid) as is_accepted, (select is_named from erased) as names_erased, (select is_self_test from row) as is_self_test,
            (select stripe_accounts from apps where id = ${d.appId}) as stripe_accounts`;
 }
 
@@ -176,6 +193,10 @@ export interface StoredDelivery {
   readonly proof: Proof;
   readonly bodySha256: Uint8Array;
   readonly body: Uint8Array;
+  /** Whether the body is stored. Retention and erasure remove it from a delivery that has its outcome. */
+  readonly hasBody: boolean;
+  /** Whether the body is stored encrypted, because it names an erased person. It is removed with the outcome. */
+  readonly namesErased: boolean;
   /** Whether this service sent it to itself. It then counts as sandbox, whatever its body states. */
   readonly isSelfTest: boolean;
   /** The app's current setting: the connected accounts of Stripe whose events count as its own. */
@@ -183,10 +204,21 @@ export interface StoredDelivery {
   readonly secret: Omit<WebhookSecretRow, 'isCurrent'>;
 }
 
+/** Returns the encryption context of a stored body, which binds it to its delivery. */
+export function bodyContext(deliveryId: DeliveryId): string {
+  return `body:${deliveryId}`;
+}
+
 /** Returns a delivery with its bytes and the secret that verified it. Undefined for an unknown or refused one. */
-export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<StoredDelivery | undefined> {
+export async function loadDelivery(
+  sql: Sql,
+  secretBox: SecretBox,
+  deliveryId: DeliveryId,
+): Promise<StoredDelivery | undefined> {
   const row = await sql.maybe<
-    Omit<StoredDelivery, 'secret'> & {
+    Omit<StoredDelivery, 'secret' | 'body' | 'hasBody' | 'namesErased'> & {
+      body: Uint8Array | null;
+      bodyKeyId: string | null;
       secretId: SecretId;
       environment: Environment;
       ciphertext: Uint8Array;
@@ -195,16 +227,28 @@ export async function loadDelivery(sql: Sql, deliveryId: DeliveryId): Promise<St
   >`
     select d.id, d.app_id, d.provider, d.received_at, d.processing_status,
            d.last_error, d.event_id, d.commission_id, d.proof,
-           d.body_sha256, b.body, d.is_self_test, s.id as secret_id, s.environment,
+           d.body_sha256, b.body, b.encryption_key_id as body_key_id, d.is_self_test, s.id as secret_id, s.environment,
            s.ciphertext, s.encryption_key_id, a.stripe_accounts
       from deliveries d
      cross join lateral (select * from apps x where x.id = d.app_id offset 0) a
-     cross join lateral (select * from delivery_bodies x where x.delivery_id = d.id offset 0) b
+      left join lateral (select * from delivery_bodies x where x.delivery_id = d.id offset 0) b on true
      cross join lateral (select * from webhook_secrets x where x.id = d.secret_id offset 0) s
      where d.id = ${deliveryId}`;
   if (row === undefined) return undefined;
-  const { secretId, environment, ciphertext, encryptionKeyId, ...delivery } = row;
-  return { ...delivery, secret: { id: secretId, environment, ciphertext, encryptionKeyId } };
+  const { secretId, environment, ciphertext, encryptionKeyId, body, bodyKeyId, ...delivery } = row;
+  return {
+    ...delivery,
+    body:
+      bodyKeyId === null
+        ? (body ?? new Uint8Array())
+        : Buffer.from(
+            secretBox.decrypt(Buffer.from(body ?? []), bodyKeyId, bodyContext(deliveryId)),
+            'base64',
+          ),
+    hasBody: body !== null,
+    namesErased: bodyKeyId !== null,
+    secret: { id: secretId, environment, ciphertext, encryptionKeyId },
+  };
 }
 
 /**
@@ -222,10 +266,37 @@ export async function finishDelivery(
   },
 ): Promise<void> {
   await sql`
-    update deliveries
-       set processing_status = ${outcome.status}, last_error = ${outcome.reason}, completed_at = now(),
-           source_event_id = coalesce(${outcome.sourceEventId}::text, source_event_id), event_count = ${outcome.eventCount}
-     where id = ${deliveryId} and num_nulls(completed_at) = 1`;
+    with done as (
+      update deliveries
+         set processing_status = ${outcome.status}, last_error = ${outcome.reason}, completed_at = now(),
+             source_event_id = coalesce(${outcome.sourceEventId}::text, source_event_id), event_count = ${outcome.eventCount}
+       where id = ${deliveryId} and num_nulls(completed_at) = 1
+      returning id
+    )
+    ${removeEncryptedBody(sql)}`;
+}
+
+/**
+ * Encrypts the stored body of a delivery, which names an erased person, unless it is encrypted: its outcome then removes it.
+ */
+export async function encryptBody(
+  sql: Sql,
+  secretBox: SecretBox,
+  { id, body }: Pick<StoredDelivery, 'id' | 'body'>,
+): Promise<void> {
+  const { ciphertext, encryptionKeyId } = secretBox.encrypt(
+    Buffer.from(body).toString('base64'),
+    bodyContext(id),
+  );
+  await sql`
+    update delivery_bodies set body = ${ciphertext}, encryption_key_id = ${encryptionKeyId}
+     where delivery_id = ${id} and encryption_key_id is null`;
+}
+
+/** A statement that removes the body of the delivery `done` if it is encrypted: it names an erased person. */
+export function removeEncryptedBody(sql: Sql): ReturnType<Sql['fragment']> {
+  return sql.fragment`
+    delete from delivery_bodies b using done where b.delivery_id = done.id and b.encryption_key_id is not null`;
 }
 
 /** Records that a delivery is being processed, and why its last attempt failed. */

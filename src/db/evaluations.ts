@@ -1,6 +1,7 @@
 import { shownUsdPerUnit } from '../domain/exchange-rate.ts';
 import type { Evaluation } from '../domain/evaluate-payment.ts';
 import type { AppId, CommissionId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
+import { removeEncryptedBody } from './deliveries.ts';
 import { newId } from './new-id.ts';
 import type { StoredPayment } from './payments.ts';
 import { instant } from './sql.ts';
@@ -73,7 +74,11 @@ export async function applyEvaluation(
     ${evaluation.binding === null ? sql.fragment`` : sql.fragment`, first_paid as (${markFirstPaid(sql, application)})`}
     , priced as (${updatePaidEvent(sql, application)})
     ${delivery === null || delivery.eventId === payment.eventId ? sql.fragment`` : sql.fragment`, cleared as (${clearCause(sql, delivery.eventId)})`}
-    ${delivery === null ? sql.fragment`` : sql.fragment`, done as (${finishDelivery(sql, application, delivery)})`}
+    ${
+      delivery === null
+        ? sql.fragment``
+        : sql.fragment`, done as (${finishDelivery(sql, application, delivery)}), forgotten as (${removeEncryptedBody(sql)})`
+    }
     select exists (select from held) as applied,
            ${delivery === null ? sql.fragment`null::jsonb` : sql.fragment`(select jsonb_build_object('commissionId', commission_id) from done)`} as delivery,
            ${
@@ -242,5 +247,5 @@ function finishDelivery(sql: Sql, { rows }: Application, delivery: EvaluatedDeli
            source_event_id = ${delivery.sourceEventId}, commission_id = ${commissionId}
       from held
      where d.id = ${delivery.deliveryId} and num_nulls(d.completed_at) = 1
-    returning d.commission_id`;
+    returning d.id, d.commission_id`;
 }

@@ -1,6 +1,7 @@
 import type { LikelyCause } from '../domain/evaluate-payment.ts';
 import type { AppId, DeliveryId, EventId, PaymentId } from '../domain/ids.ts';
 import type { Environment, NormalizedEvent } from '../domain/events.ts';
+import { isErased } from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -37,13 +38,20 @@ export interface RecordedFacts {
   readonly isDuplicate: boolean;
   /** The event's payment. Null if it has none, or if the facts were stored before. */
   readonly paymentId: PaymentId | null;
+  /** Whether a hash is of an erased identifier: nothing was recorded. Replace the identifiers and record the facts again. */
+  readonly namesErased: boolean;
 }
 
 /**
  * Commits all facts of an event in one statement: the event, its payment or adjustment, the users who may have paid,
  * aliases of payments. The statement consists of the parts that this event has. The same delivery may be recorded again.
+ * Records nothing if one of `hashes`, those of the identifiers in the event, is of an erased person.
  */
-export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<RecordedFacts> {
+export async function recordEventFacts(
+  sql: Sql,
+  facts: EventFacts,
+  hashes: readonly Buffer[] = [],
+): Promise<RecordedFacts> {
   const { payment, adjustment } = facts.event;
   const cause = firstCause(facts, facts.isReconciled === true ? 'missing_user_id' : 'processing');
   const evaluation =
@@ -51,8 +59,9 @@ export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<Rec
       ? sql.fragment`now(), ${cause}::text`
       : sql.fragment`null::timestamptz, null::text`;
   const parts = detailsOf(sql, facts).filter(({ count }) => count > 0);
-  const row = await sql.one<{ deliveryId: DeliveryId; paymentId: PaymentId | null }>`
-    with new_event as (${insertEvent(sql, facts, sql.fragment`${cause}`)}),
+  const row = await sql.one<{ deliveryId: DeliveryId | null; paymentId: PaymentId | null }>`
+    with erased as materialized (select ${hashes.length === 0 ? sql.fragment`false` : isErased(sql, facts.appId, hashes)} as is_named),
+    new_event as (${insertEvent(sql, facts, sql.fragment`${cause}::text`, sql.fragment`where not (select is_named from erased)`)}),
     event as (select id, delivery_id from new_event)
     ${
       payment === null
@@ -63,8 +72,14 @@ export async function recordEventFacts(sql: Sql, facts: EventFacts): Promise<Rec
     ${joined(sql, parts)}
     select reporter.delivery_id,
            ${payment === null ? sql.fragment`null` : sql.fragment`(select id from payment)`} as payment_id
-      from (${selectReporter(sql, facts)}) reporter`;
-  return { isDuplicate: row.deliveryId !== facts.deliveryId, paymentId: row.paymentId };
+      from (${selectReporter(sql, facts)} and not (select is_named from erased)
+            union all select null from erased where is_named) reporter`;
+  if (row.deliveryId === null) return { isDuplicate: false, paymentId: null, namesErased: true };
+  return {
+    isDuplicate: row.deliveryId !== facts.deliveryId,
+    paymentId: row.paymentId,
+    namesErased: false,
+  };
 }
 
 /**
@@ -80,7 +95,7 @@ export async function appendEventFacts(sql: Sql, facts: EventFacts): Promise<App
   // A further event of a stored payment has no cause of its own.
   const eventCause = sql.fragment`case when not exists (select from payments p where ${samePayment}) then ${cause} end`;
   const { deliveryId, appended } = await sql.one<{ deliveryId: DeliveryId; appended: AppendedFacts }>`
-    with new_event as (${insertEvent(sql, facts, eventCause)}),
+    with new_event as (${insertEvent(sql, facts, sql.fragment`(${eventCause})::text`)}),
     event as (
       -- Facts are inserted by one statement, so a stored event with a payment reference has its payment or adjustment.
       select id, delivery_id, true as may_add_money from new_event
@@ -144,15 +159,23 @@ function moneyOf({ event: { payment, adjustment } }: EventFacts) {
 }
 
 /** Inserts the event unless the app has it from this provider. Returns `id` and `delivery_id` of a new row. */
-function insertEvent(sql: Sql, facts: EventFacts, likelyCause: Fragment): Fragment {
+function insertEvent(
+  sql: Sql,
+  facts: EventFacts,
+  likelyCause: Fragment,
+  condition: Fragment = sql.fragment``,
+): Fragment {
   const { event } = facts;
   const { store, paymentRef, currency, amountMinor, usdCents } = moneyOf(facts);
   return sql.fragment`
     insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at,
                         product_id, customer_user_id, store, payment_ref, currency, amount_minor, amount_cents, likely_cause)
-    values (${facts.eventId}, ${facts.appId}, ${facts.deliveryId}, ${facts.source}, ${event.sourceEventId}, ${event.kind},
-            ${facts.environment}, ${instant(event.occurredAt)}, ${instant(facts.receivedAt)}, ${event.productId},
-            ${event.userIds[0] ?? null}, ${store}, ${paymentRef}, ${currency}, ${amountMinor}, ${usdCents}, ${likelyCause})
+    select ${facts.eventId}::text, ${facts.appId}::text, ${facts.deliveryId}::text, ${facts.source}::text,
+           ${event.sourceEventId}::text, ${event.kind}::text, ${facts.environment}::text,
+           ${instant(event.occurredAt)}::timestamptz, ${instant(facts.receivedAt)}::timestamptz, ${event.productId}::text,
+           ${event.userIds[0] ?? null}::text, ${store}::text, ${paymentRef}::text, ${currency}::text, ${amountMinor}::bigint,
+           ${usdCents}::bigint, ${likelyCause}
+     ${condition}
     on conflict (app_id, source, source_event_id) do nothing
     returning id, delivery_id`;
 }

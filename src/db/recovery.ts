@@ -39,6 +39,7 @@ export async function makeOverdue(sql: Sql, withinMs: number): Promise<void> {
       from page where b.id = page.id and b.healed_at is null`;
   await sql`
     update reprocess_runs set relayed_at = '-infinity' where finished_at is null and ${recent(sql.fragment`relayed_at`)}`;
+  await sql`update erasures set relayed_at = '-infinity' where finished_at is null and ${recent(sql.fragment`relayed_at`)}`;
 }
 
 /** Counts the work without an outcome. With `since`, epoch ms: only what the relay has not claimed since then. */

@@ -79,18 +79,19 @@ async function removeTestRows(sql: Sql, before: number, limit: number): Promise<
 }
 
 /**
- * Clicks are in the order of their ids, and the stored position says up to which click the User-Agents were removed. So
+ * Clicks are in the order of their ids, and the stored position says up to which click the User-Agents and the hashes of
+ * addresses that callers sent were removed. So
  * each click is examined once, without an index for it.
  */
 async function removeUserAgents(sql: Sql, before: number, limit: number): Promise<BatchRow> {
   return await sql.one<BatchRow>`
     with due as (
-      select id, user_agent is not null as has_agent from clicks
+      select id, num_nonnulls(user_agent, ip_hash) > 0 as has_traces from clicks
        where id > coalesce((select position::text from retention_progress where kind = 'user_agents'), '')
          and id < ${firstIdAt('click', before)}
        order by id limit ${limit}
     ), gone as (
-      update clicks c set user_agent = null from due d where c.id = d.id and d.has_agent returning 1
+      update clicks c set user_agent = null, ip_hash = null from due d where c.id = d.id and d.has_traces returning 1
     ), counted as (
       insert into retention_progress as p (kind, removed, position)
       select 'user_agents', (select count(*) from gone), max(id) from due having count(*) > 0

@@ -14,6 +14,7 @@ create domain click_id as text collate "C" CHECK ((VALUE ~ '^clk_[0-7][0-9a-hjkm
 create domain commission_id as text collate "C" CHECK ((VALUE ~ '^com_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain delivery_id as text collate "C" CHECK ((VALUE ~ '^del_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain environment as text collate "C" CHECK ((VALUE = ANY (ARRAY['production'::text, 'sandbox'::text])));
+create domain erasure_id as text collate "C" CHECK ((VALUE ~ '^ers_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain event_id as text collate "C" CHECK ((VALUE ~ '^evt_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain installation_id as text collate "C" CHECK ((VALUE ~ '^ins_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain key_id as text collate "C" CHECK ((VALUE ~ '^key_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -375,9 +376,65 @@ CREATE TRIGGER deliveries_self_test_immutable BEFORE UPDATE OF is_self_test ON d
 create table delivery_bodies (
   delivery_id delivery_id not null,
   body bytea not null,
+  encryption_key_id text,
   constraint delivery_bodies_pkey PRIMARY KEY (delivery_id),
   constraint delivery_bodies_delivery_id_fkey FOREIGN KEY (delivery_id) REFERENCES deliveries(id)
 );
+
+create table erased_identifiers (
+  app_id app_id not null,
+  hash bytea not null,
+  erasure_id erasure_id not null,
+  kind text not null,
+  pseudonym text,
+  constraint erased_identifiers_pkey PRIMARY KEY (app_id, hash),
+  constraint erased_identifiers_app_id_erasure_id_fkey FOREIGN KEY (app_id, erasure_id) REFERENCES erasures(app_id, id),
+  constraint erased_identifiers_check CHECK (((kind = 'ref'::text) = (pseudonym IS NULL))),
+  constraint erased_identifiers_hash_check CHECK ((length(hash) = 32)),
+  constraint erased_identifiers_kind_check CHECK ((kind = ANY (ARRAY['user'::text, 'key'::text, 'ref'::text]))),
+  constraint erased_identifiers_pseudonym_check CHECK ((pseudonym ~ '^erased:[0-9A-Za-z_-]{22}$'::text))
+);
+CREATE INDEX erased_identifiers_by_pseudonym ON erased_identifiers USING btree (app_id, pseudonym) WHERE (pseudonym IS NOT NULL);
+CREATE TRIGGER erased_identifiers_no_delete BEFORE DELETE OR TRUNCATE ON erased_identifiers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+
+create table erasure_key (
+  only_row boolean not null default true,
+  ciphertext bytea not null,
+  encryption_key_id text not null,
+  constraint erasure_key_pkey PRIMARY KEY (only_row),
+  constraint erasure_key_only_row_check CHECK (only_row)
+);
+
+create table erasures (
+  id erasure_id not null,
+  app_id app_id not null,
+  user_hash bytea not null,
+  pseudonym text not null,
+  key_id key_id,
+  requested_at timestamp with time zone not null default now(),
+  subject bytea,
+  subject_key_id text,
+  scanned_at timestamp with time zone,
+  scanned_id delivery_id,
+  settles_at timestamp with time zone,
+  waiting text[] not null default '{}'::text[],
+  counts jsonb not null default '{}'::jsonb,
+  relayed_at timestamp with time zone,
+  finished_at timestamp with time zone,
+  constraint erasures_pkey PRIMARY KEY (id),
+  constraint erasures_app_id_id_key UNIQUE (app_id, id),
+  constraint erasures_app_id_user_hash_key UNIQUE (app_id, user_hash),
+  constraint erasures_pseudonym_key UNIQUE (pseudonym),
+  constraint erasures_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint erasures_key_id_fkey FOREIGN KEY (key_id) REFERENCES account_keys(id),
+  constraint erasures_check CHECK (((scanned_at IS NULL) = (scanned_id IS NULL))),
+  constraint erasures_check1 CHECK (((subject IS NULL) = (finished_at IS NOT NULL))),
+  constraint erasures_check2 CHECK (((subject IS NULL) = (subject_key_id IS NULL))),
+  constraint erasures_pseudonym_check CHECK ((pseudonym ~ '^erased:[0-9A-Za-z_-]{22}$'::text)),
+  constraint erasures_user_hash_check CHECK ((length(user_hash) = 32))
+);
+CREATE INDEX erasures_open ON erasures USING btree (COALESCE(relayed_at, requested_at)) WHERE (finished_at IS NULL);
+CREATE TRIGGER erasures_no_delete BEFORE DELETE OR TRUNCATE ON erasures FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table events (
   id event_id not null,
@@ -1416,7 +1473,13 @@ CREATE OR REPLACE FUNCTION forbid_binding_change()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  edited bindings := new;
 begin
+  edited.customer_user_id := old.customer_user_id;
+  if edited is not distinct from old and is_pseudonym(new.app_id, new.customer_user_id) then
+    return new;
+  end if;
   raise exception 'the binding of a user cannot be changed' using errcode = 'integrity_constraint_violation';
 end $function$;
 
@@ -1468,6 +1531,10 @@ AS $function$
 declare
   edited commissions := new;
 begin
+  edited.customer_user_id := old.customer_user_id;
+  if edited is not distinct from old and is_pseudonym(new.app_id, new.customer_user_id) then
+    return new;
+  end if;
   if old.status = 'paid' then
     raise exception 'commission % is paid and cannot be changed', old.id
       using errcode = 'integrity_constraint_violation';
@@ -1476,6 +1543,7 @@ begin
     raise exception 'commission % has matured and cannot become pending again', old.id
       using errcode = 'integrity_constraint_violation';
   end if;
+  edited := new;
   edited.status := old.status;
   edited.matured_at := old.matured_at;
   edited.paid_at := old.paid_at;
@@ -1532,6 +1600,15 @@ begin
    where not exists (select from link_subdomains where app_id = new.id and subdomain = new.link_subdomain);
   return null;
 end $function$;
+
+CREATE OR REPLACE FUNCTION is_pseudonym(of_app app_id, candidate text)
+ RETURNS boolean
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select exists (select from erased_identifiers e
+                  where e.app_id = of_app and e.pseudonym = split_part(candidate, '~', 1) and e.kind = 'user')
+$function$;
 
 CREATE OR REPLACE FUNCTION mark_for_recheck()
  RETURNS trigger

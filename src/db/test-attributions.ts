@@ -1,3 +1,4 @@
+import { isErased } from './erased-identifiers.ts';
 import { USERS_PER_DEVICE } from '../domain/attribution.ts';
 import type { Touch } from '../domain/attribution.ts';
 import type { AffiliateId, AppId, AttributionId } from '../domain/ids.ts';
@@ -34,10 +35,10 @@ export interface RecordedTestUser {
   readonly isDeviceAttributed: boolean;
 }
 
-/** Records that a user was identified on a device with a test key. */
+/** Records that a user was identified on a device with a test key. Of an erased user, nothing is recorded. */
 export async function recordTestUser(
   sql: Sql,
-  { appId, deviceId, customerUserId, identifiedAt }: Omit<Identity, 'addressHash'>,
+  { appId, deviceId, customerUserId, identifiedAt, userHash }: Omit<Identity, 'addressHash'>,
 ): Promise<RecordedTestUser> {
   return await retryAfterConflict(
     ['test_identities_one_position'],
@@ -53,7 +54,8 @@ export async function recordTestUser(
       ), added as (
         insert into test_identities (app_id, device_id, customer_user_id, position, identified_at)
         select ${appId}::text, ${deviceId}::text, ${customerUserId}::text, position, ${instant(identifiedAt)}::timestamptz
-          from free where position is not null and not exists (select from known)
+          from free
+         where position is not null and not exists (select from known) and not ${isErased(sql, appId, [userHash])}
         on conflict (app_id, device_id, customer_user_id) do nothing
       )
       select exists (select from known) or (select position from free) is not null as is_recorded,

@@ -23,6 +23,7 @@ export const ID_PREFIXES = {
   binding: 'bnd',
   reprocessRun: 'rpr',
   installation: 'ins',
+  erasure: 'ers',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;
@@ -49,6 +50,7 @@ export type AdjustmentId = Id<'adjustment'>;
 export type BindingId = Id<'binding'>;
 export type ReprocessRunId = Id<'reprocessRun'>;
 export type InstallationId = Id<'installation'>;
+export type ErasureId = Id<'erasure'>;
 
 /** 26 base32 characters, the first at most 7: a UUID has 128 bits, and 26 characters can represent 130. */
 const BODY = /^[0-7][0-9a-hjkmnp-tv-z]{25}$/;

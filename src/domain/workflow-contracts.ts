@@ -52,6 +52,17 @@ export interface ReprocessProgress {
   readonly done: boolean;
 }
 
+export interface EraseInput {
+  readonly erasureId: string;
+}
+
+/** Where an erasure is after a page. */
+export interface ErasePage {
+  readonly done: boolean;
+  /** How long to wait before the next page. */
+  readonly waitMs: number;
+}
+
 /** What one page of the removal of expired data removed, in rows. */
 export interface RetentionPage {
   readonly removed: number;

@@ -7,6 +7,7 @@ export const workflowIds = {
   payout: (affiliateId: string) => `payout:${affiliateId}`,
   heal: (bindingId: string) => `heal:${bindingId}`,
   reprocess: (reprocessRunId: string) => `reprocess:${reprocessRunId}`,
+  erase: (erasureId: string) => `erase:${erasureId}`,
   /** A Schedule of an installation. Its runs have this id and their time. */
   schedule: (workflow: string, taskQueue: string) => `${workflow}:${taskQueue}`,
   /** A sweep between those of the Schedule. */

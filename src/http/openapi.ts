@@ -174,6 +174,7 @@ function pathParameter(route: Route, name: string): z.ZodType {
 const PATH_TEXTS: Readonly<Record<string, readonly [example: string, description: string]>> = {
   slug: ['spring', 'The slug of the link, in any case.'],
   linkSubdomain: ['my-app', 'The link subdomain of the app, or a former one.'],
+  customerUserId: ['user-4711', "The app's own id of the user."],
   file: ['swagger-ui.css', 'A file of the documentation page.'],
 };
 

@@ -37,7 +37,7 @@ type NoIds = Record<never, never>;
 
 /** The part of a declaration that every kind of route has. */
 interface Declaration<P extends string = string> {
-  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly path: P;
   /** The operation's name in the OpenAPI document, which generated clients use. Never changes. */
   readonly operationId: string;

@@ -5,6 +5,7 @@ import { appRoutes } from './resources/apps.ts';
 import { clickRoutes } from './resources/clicks.ts';
 import { commissionRoutes } from './resources/commissions.ts';
 import { diagnosticsRoutes } from './resources/diagnostics.ts';
+import { erasureRoutes } from './resources/erasures.ts';
 import { explanationRoutes } from './resources/explanations.ts';
 import { healthRoutes } from './resources/health.ts';
 import { ledgerCheckRoutes } from './resources/ledger-check.ts';
@@ -62,6 +63,11 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Webhook settings',
     description: 'Webhook URLs and secrets of billing providers, and how far the set-up has come.',
     routes: [...webhookSettingsRoutes, ...setupRoutes],
+  },
+  {
+    name: 'Erasure',
+    description: 'Erasure of users, as data protection law requires it.',
+    routes: erasureRoutes,
   },
   {
     name: 'Diagnostics',

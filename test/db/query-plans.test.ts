@@ -69,6 +69,7 @@ const TABLES: Partial<Record<IdKind, string>> = {
   payout: 'payouts',
   event: 'events',
   delivery: 'deliveries',
+  erasure: 'erasures',
 };
 
 /** The first and the last id of a kind in the big app. The first affiliate has two fifths of all rows. */

@@ -24,7 +24,7 @@ describe('values that callers and rows store', () => {
     [
       'prefixes of ids',
       Object.values(ID_PREFIXES),
-      'acct app aff lnk clk att evt del com pay key ses sec req pmt adj bnd rpr ins',
+      'acct app aff lnk clk att evt del com pay key ses sec req pmt adj bnd rpr ins ers',
     ],
   ])('stored values do not change: %s', (_, words, expected) => {
     expect(words).toEqual(expected.split(' '));
@@ -57,6 +57,7 @@ describe('values that callers and rows store', () => {
     expect(workflowIds.payout('aff_1')).toBe('payout:aff_1');
     expect(workflowIds.heal('bnd_1')).toBe('heal:bnd_1');
     expect(workflowIds.reprocess('rpr_1')).toBe('reprocess:rpr_1');
+    expect(workflowIds.erase('ers_1')).toBe('erase:ers_1');
     expect(workflowIds.schedule('sweep', 'tributary-ins_1')).toBe('sweep:tributary-ins_1');
     expect(workflowIds.convert('tributary')).toBe('convert:tributary');
     expect(workflowIds.sweepNow('tributary')).toBe('sweep-now:tributary');

@@ -51,12 +51,12 @@ async function runRetention(): Promise<number> {
 
 const DAYS_100 = 100 * DAY_MS;
 
-/** Inserts a click with a User-Agent. Returns its id. */
+/** Inserts a click with a User-Agent and the hash of an address. Returns its id. */
 async function insertClick(at: number): Promise<string> {
   const id = createIdGenerator(at).id('click');
   await service.sql`
-    insert into clicks (id, app_id, affiliate_id, link_id, claim_token, user_agent, is_bot, clicked_at, created_at)
-    select ${id}, app_id, affiliate_id, id, gen_random_uuid(), 'Browser', false, ${instant(at)}, ${instant(at)}
+    insert into clicks (id, app_id, affiliate_id, link_id, claim_token, user_agent, ip_hash, is_bot, clicked_at, created_at)
+    select ${id}, app_id, affiliate_id, id, gen_random_uuid(), 'Browser', 'hash', false, ${instant(at)}, ${instant(at)}
       from links where app_id = ${founder.app.id} limit 1`;
   return id;
 }
@@ -92,7 +92,7 @@ async function insertBody(at: number, status: 'processed' | 'failed' | 'received
   return id;
 }
 
-// @promise retention
+// @promise retention, click-traces-expire
 test('the retention workflow removes what has expired, keeps what is needed, and a second run removes nothing', async () => {
   const now = Date.now();
   const [oldClick, newClick] = [await insertClick(now - DAYS_100), await insertClick(now - DAY_MS)];
@@ -113,11 +113,11 @@ test('the retention workflow removes what has expired, keeps what is needed, and
 
   expect(await runRetention()).toBe(5);
 
-  const agents = await service.sql<{ id: string; userAgent: string | null }>`
-    select id, user_agent from clicks where id = any(${[oldClick, newClick]}::text[]) order by id`;
+  const agents = await service.sql<{ id: string; userAgent: string | null; ipHash: string | null }>`
+    select id, user_agent, ip_hash from clicks where id = any(${[oldClick, newClick]}::text[]) order by id`;
   expect(agents).toEqual([
-    { id: oldClick, userAgent: null },
-    { id: newClick, userAgent: 'Browser' },
+    { id: oldClick, userAgent: null, ipHash: null },
+    { id: newClick, userAgent: 'Browser', ipHash: 'hash' },
   ]);
   const identities = await service.sql<{ deviceId: string; hasHash: boolean }>`
     select device_id, address_hash is not null as has_hash from identities where device_id = any(${[bound, unbound]}::text[])`;

@@ -25,6 +25,7 @@ const NO_WORKFLOWS = {
   isReachable: () => true,
   runHeal: async () => 'running' as const,
   startConvert: () => {},
+  startErasure: () => {},
   startReprocess: () => {},
 };
 

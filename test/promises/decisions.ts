@@ -568,6 +568,25 @@ const OPERATION: readonly PromiseSection[] = [
     },
   },
   {
+    title: 'Beyond the specification: erasing users',
+    promises: {
+      'erased-everywhere':
+        'after an erasure no row, body or history names the person; the ledger and the roll-ups are consistent, and payouts are still proved',
+      'erased-later-facts':
+        'renewals and refunds of an erased person move the money under the pseudonym, and their bodies are not stored in clear',
+      'erased-not-identified': 'an erased user id that a device reports again is not stored',
+      'erased-shared-device': 'a device of another user keeps its id, and that user keeps everything',
+      'erased-twice':
+        'an erasure that ends at any moment is completed later, and the same request returns the same erasure',
+      'erased-beside-others':
+        'facts that arrive during an erasure leave no trace of the person and no wrong cent',
+      'erased-only-pseudonym':
+        'the database refuses every edit of a commission or a binding but from a user id to the pseudonym of an erasure',
+      'personal-columns': 'every column that can hold text is classified by what erasure does with it',
+      'click-traces-expire': 'User-Agents and address hashes of clicks are removed after their time',
+    },
+  },
+  {
     title: 'Beyond the specification: reprocessing deliveries',
     promises: {
       'dry-run-changes-nothing': 'a dry run shows what would change, and changes nothing',

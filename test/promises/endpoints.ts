@@ -213,6 +213,16 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-self-test': 'runs each step of each configured provider and returns what to fix' },
   },
   {
+    route: 'DELETE /apps/:appId/users/:customerUserId',
+    caller: 'account setup',
+    promises: { 'delete-user': 'erases a user, and returns the same erasure when it is called again' },
+  },
+  {
+    route: 'GET /apps/:appId/erasures/:erasureId',
+    caller: 'account setup',
+    promises: { 'get-erasure': 'returns what an erasure did, and whether it is complete' },
+  },
+  {
     route: 'GET /apps/:appId/events/:eventId/explanation',
     caller: 'account read',
     promises: { 'get-explanation': 'returns every decision of the pipeline' },

@@ -183,6 +183,8 @@ const ROWS_OF_PURCHASES = [
   `insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
      select payout_id, id, app_id, affiliate_id, amount_cents, row_number() over (partition by payout_id order by id)
        from commissions where status = 'paid'`,
+  `insert into erasures (id, app_id, user_hash, pseudonym, finished_at)
+     select ${id('erasure', 'row_number() over ()')}, id, sha256(convert_to(id, 'UTF8')), 'erased:' || left(md5(id), 22), now() from apps`,
 ];
 
 /** How many of the latest quarter hours with clicks of a link are in the tail, as if the folder had stood still. */

@@ -55,6 +55,10 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       session: sessionId,
     });
   }
+  const erased = await api.call<{ erasureId: string }>('DELETE', `/apps/${app.appId}/users/${mark}-erased`, {
+    key: app.key,
+  });
+  ids.erasure = erased.body.erasureId;
   return {
     ...app,
     ids: ids as Record<IdKind, string>,

@@ -690,6 +690,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/users/{customerUserId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Erases a user of the app.
+         * @description Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.
+         *
+         *     Requires an account key with the permission `setup`.
+         */
+        delete: operations["eraseUser"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/erasures/{erasureId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieves the erasure of a user.
+         * @description Requires an account key with the permission `setup`.
+         */
+        get: operations["getErasure"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/diagnostics/identity": {
         parameters: {
             query?: never;
@@ -2672,6 +2714,117 @@ export interface components {
             identified: number;
             /** @description When the first payment occurred that earned a commission. Epoch milliseconds. Null before it. */
             firstSaleAt: number | null;
+        };
+        /** @description The erasure of a user: what was done, and what is kept. */
+        Erasure: {
+            /**
+             * @description The id of the erasure.
+             * @example ers_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            erasureId: string;
+            /**
+             * @description `in_progress`: the rows are erased, and the bodies of webhooks are being searched. It takes a minute at least.
+             * @enum {string}
+             */
+            status: "in_progress" | "complete";
+            /**
+             * @description The random text that stands for the user in commissions and events.
+             * @example erased:8dZ1nS4cQnG0hQ3kWJm2Fw
+             */
+            pseudonym: string;
+            /**
+             * @description When the erasure was requested first. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            requestedAt: number;
+            /** @description When nothing was left to erase. Epoch milliseconds. Null until then. */
+            completedAt: number | null;
+            /** @description What was erased so far, by kind. */
+            erased: {
+                /**
+                 * @description Bindings to a creator that were given the pseudonym.
+                 * @example 42
+                 */
+                bindings: number;
+                /**
+                 * @description Commissions that were given the pseudonym. Amounts, dates and creators stay.
+                 * @example 42
+                 */
+                commissions: number;
+                /**
+                 * @description Events that were given the pseudonym.
+                 * @example 42
+                 */
+                events: number;
+                /**
+                 * @description Users of payments that were given the pseudonym.
+                 * @example 42
+                 */
+                payments: number;
+                /**
+                 * @description Sides of transferred purchases that were given the pseudonym.
+                 * @example 42
+                 */
+                transfers: number;
+                /**
+                 * @description Subscriptions and customers of providers that were given pseudonyms.
+                 * @example 42
+                 */
+                providerKeys: number;
+                /**
+                 * @description Installs and touches whose device was given a pseudonym.
+                 * @example 42
+                 */
+                devices: number;
+                /**
+                 * @description Clicks that lost their claim token, address hash and User-Agent.
+                 * @example 42
+                 */
+                clicks: number;
+                /**
+                 * @description Reports of the user by a device that were removed.
+                 * @example 42
+                 */
+                identities: number;
+                /**
+                 * @description Reports by test keys that were removed.
+                 * @example 42
+                 */
+                testReports: number;
+                /**
+                 * @description Names in plans of reprocess runs that were replaced.
+                 * @example 42
+                 */
+                reprocessNames: number;
+                /**
+                 * @description Bodies of webhooks that were removed.
+                 * @example 42
+                 */
+                bodies: number;
+                /**
+                 * @description Histories of Temporal workflows that were deleted.
+                 * @example 42
+                 */
+                histories: number;
+            };
+            /**
+             * @description Webhooks that name the user and are not processed yet. They are erased after that.
+             * @example 42
+             */
+            waitingDeliveries: number;
+            /** @description What is kept, and why. */
+            kept: {
+                /**
+                 * @description What is kept.
+                 * @example amounts
+                 */
+                what: string;
+                /**
+                 * @description Why.
+                 * @example The books.
+                 */
+                why: string;
+            }[];
         };
         /** @description How the user ids of billing and of the app overlap. */
         IdentityDiagnosis: {
@@ -8635,6 +8788,260 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Setup"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    eraseUser: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The app's own id of the user. */
+                customerUserId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The erasure of a user: what was done, and what is kept. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erasure"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    getErasure: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of an erasure. */
+                erasureId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The erasure of a user: what was done, and what is kept. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Erasure"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */

@@ -1,0 +1,113 @@
+import type { Logger } from 'pino';
+import type { SecretBox } from '../src/config/secret-box.ts';
+import {
+  eraseDeliveries,
+  eraseRows,
+  findOpenErasure,
+  findWaitingDeliveries,
+  finishErasure,
+  searchDeliveries,
+  settleErasure,
+} from '../src/db/erasures.ts';
+import type { OpenErasure, SearchedDelivery } from '../src/db/erasures.ts';
+import type { Sql } from '../src/db/sql.ts';
+import { namesOneOf, plainPartOf } from '../src/domain/erasure.ts';
+import type { DeliveryId } from '../src/domain/ids.ts';
+import { MINUTE_MS } from '../src/domain/time.ts';
+import type { ErasePage } from '../src/domain/workflow-contracts.ts';
+import { workflowIds } from '../src/domain/workflow-ids.ts';
+import { throwIfCancelled } from './cancellation.ts';
+import { parseId } from './parse-id.ts';
+
+export interface ErasureActivityDeps {
+  readonly sql: Sql;
+  readonly secretBox: SecretBox;
+  readonly logger: Logger;
+  /**
+   * Deletes the history of a closed workflow. Returns `open` for one that still runs, which is left alone, and `absent` for one
+   * that Temporal does not have.
+   */
+  readonly deleteHistory: (workflowId: string) => Promise<'deleted' | 'open' | 'absent'>;
+  /** How long the second search waits, ms: longer than any statement that was running at the request. A minute by default. */
+  readonly settleMs?: number | undefined;
+}
+
+export interface ErasureActivities {
+  erasePage(erasureId: string): Promise<ErasePage>;
+}
+
+/** Deliveries of one page. */
+const PAGE = 500;
+/** How far back the second search goes. No statement and no delivery's receipt takes longer. */
+const OVERLAP_MS = 5 * MINUTE_MS;
+
+/** The activity of the erase workflow. */
+export function createErasureActivities(deps: ErasureActivityDeps): ErasureActivities {
+  const { sql, logger, deleteHistory, settleMs = MINUTE_MS } = deps;
+
+  /** Removes the bodies and histories of the person's deliveries. Those without an outcome wait, and those that still run. */
+  async function eraseAll(
+    erasure: OpenErasure,
+    found: readonly Pick<SearchedDelivery, 'deliveryId' | 'isDone'>[],
+    position: { readonly at: number; readonly id: DeliveryId } | null,
+  ): Promise<void> {
+    let histories = 0;
+    const done: DeliveryId[] = [];
+    const waiting: DeliveryId[] = [];
+    for (const { deliveryId, isDone } of found) {
+      throwIfCancelled();
+      const history = isDone ? await deleteHistory(workflowIds.delivery(deliveryId)) : 'open';
+      if (history === 'deleted') histories += 1;
+      (history === 'open' ? waiting : done).push(deliveryId);
+    }
+    await eraseDeliveries(deps, erasure, { done, waiting, histories, position });
+  }
+
+  return {
+    /** Does the next part of an erasure. Returns whether the erasure is done, and how long the next part has to wait. */
+    erasePage: async (id) => {
+      const erasureId = parseId('erasure', id);
+      const erasure = await findOpenErasure(deps, erasureId);
+      if (erasure === undefined) return { done: true, waitMs: 0 };
+      const { subject, settlesAt, scannedAt } = erasure;
+      if (settlesAt !== null && settlesAt > Date.now()) {
+        return { done: false, waitMs: settlesAt - Date.now() };
+      }
+      // Both searches begin with the rows: the first after a request that died, the second after what was being written.
+      if (scannedAt === null) await eraseRows(deps, erasure);
+      const current = (await findOpenErasure(deps, erasureId)) ?? erasure;
+      const identifiers = [subject.customerUserId, ...current.subject.userKeys];
+      const page = await searchDeliveries(deps, current, {
+        parts: identifiers.map(plainPartOf),
+        limit: PAGE,
+        overlapMs: OVERLAP_MS,
+      });
+      const { lastAt, lastId } = page;
+      if (lastAt !== null && lastId !== null) {
+        const found = page.deliveries.filter(
+          ({ isCertain, body }) =>
+            isCertain || (body !== null && namesOneOf(Buffer.from(body, 'base64'), identifiers)),
+        );
+        await eraseAll(current, found, { at: lastAt, id: lastId });
+        return { done: false, waitMs: 0 };
+      }
+      if (settlesAt === null) {
+        await settleErasure(sql, erasureId, Date.now() + settleMs);
+        return { done: false, waitMs: settleMs };
+      }
+      await eraseAll(current, await findWaitingDeliveries(sql, erasureId), null);
+      const left = await findWaitingDeliveries(sql, erasureId);
+      if (left.length > 0) {
+        logger.info({
+          erasureId,
+          waiting: left.length,
+          msg: 'an erasure waits for deliveries without an outcome',
+        });
+        return { done: false, waitMs: settleMs };
+      }
+      await finishErasure(sql, erasureId);
+      logger.info({ erasureId, msg: 'an erasure is complete' });
+      return { done: true, waitMs: 0 };
+    },
+  };
+}

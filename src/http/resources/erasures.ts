@@ -1,0 +1,104 @@
+import * as z from 'zod';
+import { ERASED_KINDS, eraseUser, findErasure } from '../../db/erasures.ts';
+import type { Erasure } from '../../db/erasures.ts';
+import { KEPT_BY_ERASURE } from '../../domain/erasure.ts';
+import { foundOrThrow, invalidField } from '../errors.ts';
+import { count, customerUserId, epochMs, idOf, orNull, textField } from '../fields.ts';
+import { appRoute } from '../route.ts';
+
+const kinds = {
+  bindings: 'Bindings to a creator that were given the pseudonym.',
+  commissions: 'Commissions that were given the pseudonym. Amounts, dates and creators stay.',
+  events: 'Events that were given the pseudonym.',
+  payments: 'Users of payments that were given the pseudonym.',
+  transfers: 'Sides of transferred purchases that were given the pseudonym.',
+  providerKeys: 'Subscriptions and customers of providers that were given pseudonyms.',
+  devices: 'Installs and touches whose device was given a pseudonym.',
+  clicks: 'Clicks that lost their claim token, address hash and User-Agent.',
+  identities: 'Reports of the user by a device that were removed.',
+  testReports: 'Reports by test keys that were removed.',
+  reprocessNames: 'Names in plans of reprocess runs that were replaced.',
+  bodies: 'Bodies of webhooks that were removed.',
+  histories: 'Histories of Temporal workflows that were deleted.',
+} as const satisfies Record<(typeof ERASED_KINDS)[number], string>;
+
+const erasure = z
+  .object({
+    erasureId: idOf('erasure'),
+    status: z
+      .enum(['in_progress', 'complete'])
+      .describe(
+        '`in_progress`: the rows are erased, and the bodies of webhooks are being searched. It takes a minute at least.',
+      ),
+    pseudonym: textField(
+      'erased:8dZ1nS4cQnG0hQ3kWJm2Fw',
+      'The random text that stands for the user in commissions and events.',
+    ),
+    requestedAt: epochMs('When the erasure was requested first.'),
+    completedAt: orNull(epochMs('When nothing was left to erase.'), 'Null until then.'),
+    erased: z
+      .object(Object.fromEntries(ERASED_KINDS.map((kind) => [kind, count(kinds[kind])])))
+      .describe('What was erased so far, by kind.'),
+    waitingDeliveries: count(
+      'Webhooks that name the user and are not processed yet. They are erased after that.',
+    ),
+    kept: z
+      .array(z.object({ what: textField('amounts', 'What is kept.'), why: textField('The books.', 'Why.') }))
+      .describe('What is kept, and why.'),
+  })
+  .meta({ id: 'Erasure', description: 'The erasure of a user: what was done, and what is kept.' });
+
+function presentErasure({
+  id,
+  pseudonym,
+  requestedAt,
+  finishedAt,
+  counts,
+  waiting,
+}: Erasure): z.input<typeof erasure> {
+  return {
+    erasureId: id,
+    status: finishedAt === null ? 'in_progress' : 'complete',
+    pseudonym,
+    requestedAt,
+    completedAt: finishedAt,
+    erased: Object.fromEntries(ERASED_KINDS.map((kind) => [kind, counts[kind] ?? 0])),
+    waitingDeliveries: waiting.length,
+    kept: [...KEPT_BY_ERASURE],
+  };
+}
+
+export const erasureRoutes = [
+  appRoute({
+    method: 'DELETE',
+    path: '/apps/:appId/users/:customerUserId',
+    permission: 'setup',
+    operationId: 'eraseUser',
+    summary: 'Erases a user of the app.',
+    description:
+      'Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.',
+    response: { status: 200, schema: erasure },
+    handler: async ({ deps, app, caller, params }) => {
+      const user = customerUserId.safeParse(params['customerUserId']);
+      if (!user.success) throw invalidField('customerUserId', 'Must be a user id.');
+      const erased = await eraseUser(deps, {
+        appId: app.id,
+        customerUserId: user.data,
+        keyId: caller.keyId,
+      });
+      return presentErasure(erased);
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/erasures/:erasureId',
+    permission: 'setup',
+    operationId: 'getErasure',
+    summary: 'Retrieves the erasure of a user.',
+    ids: { erasureId: 'erasure' },
+    response: { status: 200, schema: erasure },
+    handler: async ({ deps, app, ids }) =>
+      presentErasure(foundOrThrow(await findErasure(deps.sql, ids.erasureId, app.id))),
+  }),
+];

@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { provePayout } from '../../src/db/payout-proofs.ts';
+import { findRollupDifferences } from '../../src/db/rollups.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { backgroundQueue } from '../../temporal/names.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import {
+  bodyOf,
+  newProviderId,
+  revenuecatEvent,
+  stripeEvent,
+  stripeInvoicePaid,
+  stripeRefund,
+  stripeSubscription,
+} from '../support/provider-fixtures.ts';
+import { findInHistories, findInTables } from '../support/search-everywhere.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+
+let service: TestService;
+let founder: Founder;
+
+beforeAll(async () => {
+  service = await startTestService({
+    settings: { erasureSettleMs: 100, relay: { overdueMs: 200, pauseMs: 50 } },
+  });
+  founder = await setUpFounder(service, { holdPeriodDays: 0 });
+});
+afterAll(async () => {
+  await service?.close();
+});
+
+interface Erasure {
+  readonly erasureId: string;
+  readonly status: string;
+  readonly pseudonym: string;
+  readonly erased: Readonly<Record<string, number>>;
+}
+
+/** Returns what identifies a new person, and stores all of it. */
+async function newPerson() {
+  const person = {
+    userId: `user-${randomUUID()}`,
+    deviceId: `device-${randomUUID()}`,
+    claimToken: randomUUID(),
+    ipHash: `ip-${randomUUID()}`,
+    userAgent: `Agent/${randomUUID()}`,
+    email: `${randomUUID()}@example.com`,
+    customerId: newProviderId('cus'),
+    subscriptionId: newProviderId('sub'),
+  };
+  const at = Date.now() - 60 * DAY_MS;
+  const { deviceId, claimToken, ipHash, userAgent, userId } = person;
+  await founder.ok(
+    'POST',
+    '/clicks',
+    { customerAppId: founder.app.id, slug: founder.slug, claimToken, ipHash, userAgent, clickedAt: at },
+    null,
+  );
+  await founder.ok('POST', '/sdk/install', { deviceId, claimToken, firstOpenAt: at + 1 }, founder.app.sdkKey);
+  await founder.identify(deviceId, userId);
+  return person;
+}
+
+type Person = Awaited<ReturnType<typeof newPerson>>;
+
+const store = ({ userId, email }: Person, usd: number, over: object = {}) =>
+  bodyOf(
+    revenuecatEvent({
+      userId,
+      usd,
+      occurredAt: Date.now() - 40 * DAY_MS,
+      extra: { subscriber_attributes: { $email: { updated_at_ms: 1, value: email } } },
+      ...over,
+    }),
+  );
+
+const invoice = ({ customerId, subscriptionId }: Person, over: object = {}) =>
+  bodyOf(
+    stripeInvoicePaid({
+      userId: null,
+      customerId,
+      subscriptionId,
+      occurredAt: Date.now() - 40 * DAY_MS,
+      ...over,
+    }),
+  );
+
+async function erase(userId: string): Promise<Erasure> {
+  const path = `/apps/${founder.app.id}/users/${encodeURIComponent(userId)}`;
+  return await founder.ok<Erasure>('DELETE', path);
+}
+
+async function complete({ erasureId }: Erasure): Promise<Erasure> {
+  const path = `/apps/${founder.app.id}/erasures/${erasureId}`;
+  let erasure = await founder.ok<Erasure>('GET', path);
+  await eventually('the erasure is complete', async () => {
+    erasure = await founder.ok<Erasure>('GET', path);
+    return erasure.status === 'complete';
+  });
+  return erasure;
+}
+
+async function commissionsOf(userId: string) {
+  return await service.sql<{ kind: string; amountCents: number; bodyStored: boolean }>`
+    select c.kind, c.amount_cents, exists (select from delivery_bodies b where b.delivery_id = e.delivery_id) as body_stored
+      from commissions c join events e on e.id = c.event_id
+     where c.customer_user_id = ${userId} order by c.id`;
+}
+
+// @promise erased-everywhere, delete-user, get-erasure
+test('after an erasure no row, body or history names the person, the books add up, and the payout is still proved', async () => {
+  const person = await newPerson();
+  const other = await founder.customer();
+  await founder.purchase(other, 30);
+  await founder.revenuecat(store(person, 10));
+  await founder.stripe(
+    bodyOf(
+      stripeSubscription({
+        userId: person.userId,
+        subscriptionId: person.subscriptionId,
+        customerId: person.customerId,
+      }),
+    ),
+  );
+  const invoiceId = newProviderId('in');
+  const sold = await founder.stripe(invoice(person, { invoiceId }));
+  expect(sold.body.commissionId).toMatch(/^com_/);
+  await founder.stripe(
+    bodyOf(
+      stripeEvent('customer.updated', { id: person.customerId, object: 'customer', email: person.email }, {}),
+    ),
+  );
+  const csv = Buffer.from((await founder.exportCsv()).text);
+  const later = await founder.revenuecat(store(person, 20));
+  expect(later.body.commissionId).toMatch(/^com_/);
+
+  const texts = Object.values(person);
+  expect((await findInTables(service.sql, texts)).length).toBeGreaterThan(10);
+  const first = await erase(person.userId);
+  const second = await erase(person.userId);
+  expect(second.erasureId).toBe(first.erasureId);
+  const erasure = await complete(first);
+  expect(erasure.erased).toMatchObject({
+    bindings: 1,
+    commissions: 3,
+    devices: 1,
+    clicks: 1,
+    identities: 1,
+    bodies: 5,
+  });
+  expect(erasure.erased['histories']).toBeGreaterThan(0);
+  expect(await erase(person.userId)).toEqual(erasure);
+
+  expect(await findInTables(service.sql, texts)).toEqual([]);
+  const queues = [service.taskQueue, backgroundQueue(service.taskQueue)];
+  const { found, searched } = await findInHistories(service.temporal, queues, texts);
+  expect(found).toEqual([]);
+  expect(searched).toBeGreaterThan(0);
+  await expectConsistentLedger(service.sql);
+  expect(await findRollupDifferences(service.sql)).toEqual([]);
+  expect(await provePayout(service.sql, csv)).toMatchObject({ kind: 'proved' });
+  expect((await commissionsOf(other)).length).toBe(1);
+  expect((await commissionsOf(erasure.pseudonym)).map(({ bodyStored }) => bodyStored)).toEqual([
+    false,
+    false,
+    false,
+  ]);
+});
+
+// @promise erased-later-facts
+test('renewals and refunds of an erased person still move the money, under the pseudonym and without their bodies', async () => {
+  const person = await newPerson();
+  const transactionId = `tx-${randomUUID()}`;
+  await founder.revenuecat(store(person, 10, { transactionId }));
+  await founder.stripe(
+    bodyOf(
+      stripeSubscription({
+        userId: person.userId,
+        subscriptionId: person.subscriptionId,
+        customerId: person.customerId,
+      }),
+    ),
+  );
+  const { pseudonym } = await complete(await erase(person.userId));
+  const renewalId = newProviderId('in');
+  const renewal = await founder.stripe(invoice(person, { invoiceId: renewalId, amount: 5000 }));
+  expect(renewal.body.commissionId).toMatch(/^com_/);
+  const named = await founder.revenuecat(store(person, 30, { type: 'RENEWAL' }));
+  expect(named.body.commissionId).toMatch(/^com_/);
+  const refund = await founder.refund(person.userId, 10, transactionId);
+  expect(refund.body.commissionId).toMatch(/^com_/);
+  expect(await commissionsOf(pseudonym)).toEqual([
+    { kind: 'earning', amountCents: 200, bodyStored: false },
+    { kind: 'earning', amountCents: 1000, bodyStored: false },
+    { kind: 'earning', amountCents: 600, bodyStored: false },
+    { kind: 'reversal', amountCents: -200, bodyStored: false },
+  ]);
+  // A refund that names only the payment is recognised by the payment's reference.
+  await founder.stripe(bodyOf(stripeRefund({ amount: 5000, paymentIntentId: renewalId })));
+  expect(await findInTables(service.sql, Object.values(person))).toEqual([]);
+  await expectConsistentLedger(service.sql);
+  expect(await findRollupDifferences(service.sql)).toEqual([]);
+});
+
+// @promise erased-not-identified
+test('an erased user id that a device reports again is not stored', async () => {
+  const person = await newPerson();
+  const deviceId = await founder.install();
+  await complete(await erase(person.userId));
+  const report = { deviceId, customerUserId: person.userId, identifiedAt: Date.now() };
+  const options = { key: founder.app.sdkKey };
+  const refused = await founder.call('POST', '/sdk/identify', { ...options, body: report });
+  expect(refused).toMatchObject({ status: 404, body: { code: 'no_attribution' } });
+  const accepted = { ...report, acceptUnattributed: true };
+  expect((await founder.call('POST', '/sdk/identify', { ...options, body: accepted })).body).toMatchObject({
+    attributionId: null,
+  });
+  expect(await findInTables(service.sql, Object.values(person))).toEqual([]);
+});
+
+// @promise erased-shared-device
+test('a device that another user was reported on keeps its id, and that user keeps everything', async () => {
+  const person = await newPerson();
+  const partner = `user-${randomUUID()}`;
+  await founder.identify(person.deviceId, partner);
+  await founder.purchase(partner, 10);
+  await complete(await erase(person.userId));
+  expect(await findInTables(service.sql, [person.userId])).toEqual([]);
+  expect((await findInTables(service.sql, [person.deviceId])).length).toBeGreaterThan(0);
+  expect(await commissionsOf(partner)).toHaveLength(1);
+  expect((await founder.purchase(partner, 10)).body.commissionId).toMatch(/^com_/);
+});

@@ -1,0 +1,78 @@
+/**
+ * What an erasure does with a column that can hold text or bytes:
+ *
+ * - `none`: the column says nothing about a user of the app. Creators and founders are no users.
+ * - `pseudonym`: the identifier becomes a random text.
+ * - `removed`: the value or the row is removed.
+ * - `reference`: a reference at the billing provider is kept: a refund must find its payment, a repeat must not count twice.
+ * - `keyed`: a keyed hash, or bytes encrypted with SECRETS_KEY.
+ * - `expires`: encrypted, and removed after a day.
+ *
+ * A new column has to be added here, and one that is about users to src/db/erasures.ts and docs/erasure.md.
+ */
+export type Treatment = 'none' | 'pseudonym' | 'removed' | 'reference' | 'keyed' | 'expires';
+
+/** The columns of each table by treatment. Columns of own ids and of closed lists are left out by their type. */
+export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment, string>>>> = {
+  account_keys: { none: 'key_sha256 display permissions' },
+  accounts: { none: 'name' },
+  address_keys: { none: 'ciphertext encryption_key_id' },
+  adjustments: { none: 'store kind state currency', reference: 'ref payment_ref' },
+  affiliates: { none: 'name email status external_id' },
+  apps: { none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps' },
+  attributions: { none: 'match_method sdk', pseudonym: 'device_id' },
+  bindings: { pseudonym: 'customer_user_id' },
+  clicks: { removed: 'claim_token ip_hash user_agent', pseudonym: 'claimed_by_device' },
+  commissions: { none: 'kind reason status rate_source match_method', pseudonym: 'customer_user_id' },
+  deferred_clicks: { removed: 'address_hash' },
+  deliveries: {
+    none: 'processing_status last_error',
+    // The signature and the hash of a body that is removed: only who has the body can compare it.
+    reference: 'proof body_sha256 source_event_id',
+  },
+  delivery_bodies: { none: 'encryption_key_id', removed: 'body' },
+  erased_identifiers: { none: 'kind pseudonym', keyed: 'hash' },
+  erasure_key: { keyed: 'ciphertext', none: 'encryption_key_id' },
+  erasures: { none: 'pseudonym subject_key_id waiting counts', keyed: 'user_hash', removed: 'subject' },
+  events: {
+    none: 'kind product_id store currency fx_source likely_cause',
+    pseudonym: 'customer_user_id',
+    reference: 'source_event_id payment_ref',
+  },
+  exchange_rates: { none: 'currency source' },
+  idempotency_keys: {
+    none: 'idempotency_key request_sha256 seed seed_key_id claim_id response_key_id',
+    expires: 'response',
+  },
+  identities: { removed: 'device_id customer_user_id address_hash' },
+  identity_secrets: {
+    none: 'ciphertext encryption_key_id previous_ciphertext previous_encryption_key_id',
+  },
+  link_subdomains: { none: 'subdomain' },
+  links: {
+    none: 'slug destination_url ios_destination_url android_destination_url campaign external_id',
+  },
+  losing_touches: { none: 'match_method', pseudonym: 'device_id' },
+  payment_aliases: { none: 'store', reference: 'alias_ref payment_ref' },
+  payment_user_keys: { pseudonym: 'user_key' },
+  payment_users: { pseudonym: 'customer_user_id' },
+  payments: { none: 'store currency likely_cause', reference: 'ref' },
+  payout_chain: { none: 'csv_sha256 previous_hash hash' },
+  payout_requests: { none: 'idempotency_key status' },
+  // The CSV has ids of commissions and events, and nothing of a user.
+  payouts: { none: 'affiliate_name csv_gzip csv_sha256' },
+  reprocess_changes: { none: 'refusal', reference: 'changes' },
+  reprocess_names: { pseudonym: 'name' },
+  reprocess_runs: { none: 'last_error' },
+  retention_progress: { none: 'kind' },
+  rollup_blocks: { none: 'scope scope_id' },
+  rollup_deltas: { none: 'id' },
+  rollups: { none: 'scope scope_id affiliate_status' },
+  sdk_keys: { none: 'kind key_sha256 display' },
+  self_test_requests: { none: 'body_sha256' },
+  test_attributions: { none: 'match_method sdk', removed: 'device_id' },
+  test_identities: { removed: 'device_id customer_user_id' },
+  user_links: { pseudonym: 'user_key customer_user_id' },
+  user_transfers: { none: 'role', pseudonym: 'customer_user_id' },
+  webhook_secrets: { none: 'ciphertext encryption_key_id' },
+};

@@ -1,0 +1,57 @@
+import { gunzipSync } from 'node:zlib';
+import { historyToJSON } from '@temporalio/common/lib/proto-utils.js';
+import type { Client } from '@temporalio/client';
+import type { Sql } from '../../src/db/sql.ts';
+
+/** The first two bytes of a gzip file. */
+const GZIP = '1f8b';
+
+/** Returns text as the template of a fragment without values. */
+function asTemplate(text: string): TemplateStringsArray {
+  return Object.assign([text], { raw: [text] });
+}
+
+/** Returns the tables that hold one of the texts, in a column or as bytes; with the text. Empty if none does. */
+export async function findInTables(sql: Sql, texts: readonly string[]): Promise<string[]> {
+  const tables = await sql<{ name: string }>`
+    select tablename as name from pg_tables where schemaname = current_schema() order by 1`;
+  const found: string[] = [];
+  for (const { name } of tables) {
+    const rows = (
+      await sql<{ line: string }>`select t::text as line from ${sql.fragment(asTemplate(name))} t`
+    )
+      .map(({ line }) => line)
+      .join('\n');
+    const bytes = [...rows.matchAll(/\\x((?:[0-9a-f]{2})+)/g)].map(([, hex = '']) => {
+      const value = Buffer.from(hex, 'hex');
+      return (value.subarray(0, 2).toString('hex') === GZIP ? gunzipSync(value) : value).toString('latin1');
+    });
+    const all = [rows, ...bytes].join('\n');
+    found.push(...texts.filter((text) => all.includes(text)).map((text) => `${name}: ${text}`));
+  }
+  return found;
+}
+
+/** Returns the workflows of these task queues whose history, memo or attributes hold one of the texts. */
+export async function findInHistories(
+  temporal: Client,
+  taskQueues: readonly string[],
+  texts: readonly string[],
+): Promise<{ readonly found: string[]; readonly searched: number }> {
+  const found: string[] = [];
+  let searched = 0;
+  const query = taskQueues.map((taskQueue) => `TaskQueue = "${taskQueue}"`).join(' or ');
+  for await (const workflow of temporal.workflow.list({ query })) {
+    const handle = temporal.workflow.getHandle(workflow.workflowId, workflow.runId);
+    const json = historyToJSON(await handle.fetchHistory());
+    const payloads = [...json.matchAll(/"data": ?"([^"]*)"/g)].map(([, data = '']) =>
+      Buffer.from(data, 'base64').toString('utf8'),
+    );
+    const all = [json, ...payloads, JSON.stringify(await handle.describe())].join('\n');
+    found.push(
+      ...texts.filter((text) => all.includes(text)).map((text) => `${workflow.workflowId}: ${text}`),
+    );
+    searched += 1;
+  }
+  return { found, searched };
+}

@@ -1,0 +1,28 @@
+import { continueAsNew, proxyActivities, sleep, workflowInfo } from '@temporalio/workflow';
+import type { ErasureActivities } from '../activities/erasure.ts';
+import { Fallback } from './fallback.ts';
+import { BRIEFLY, UNTIL_DONE } from './options.ts';
+import type { EraseInput } from '../src/domain/workflow-contracts.ts';
+
+const briefly = proxyActivities<ErasureActivities>(BRIEFLY);
+const untilDone = proxyActivities<ErasureActivities>(UNTIL_DONE);
+
+/**
+ * Completes the erasure of a person, whose rows were erased by the request: searches all deliveries of the app page by page,
+ * and once more when everything that was being written meanwhile has ended. The database holds the progress.
+ */
+export async function erase(input: EraseInput): Promise<{ pages: number }> {
+  const fallback = new Fallback();
+  let pages = 0;
+  for (;;) {
+    const { done, waitMs } = await fallback.run(
+      'erasePage',
+      () => briefly.erasePage(input.erasureId),
+      () => untilDone.erasePage(input.erasureId),
+    );
+    pages += 1;
+    if (done) return { pages };
+    if (waitMs > 0) await sleep(waitMs);
+    if (workflowInfo().continueAsNewSuggested) await continueAsNew<typeof erase>(input);
+  }
+}
