@@ -118,8 +118,8 @@ function wrapped(sql: Sql, around: <T>(run: () => Promise<T>) => Promise<T>): Sq
       await around(async () => await send(strings, ...values));
   return Object.assign(wrap(sql), {
     ...sql,
-    maybe: wrap(sql.maybe),
-    one: wrap(sql.one),
+    maybe: wrap(async (strings, ...values) => await sql.maybe(strings, ...values)),
+    one: wrap(async (strings, ...values) => await sql.one(strings, ...values)),
     within: (ms: number) => wrapped(sql.within(ms), around),
   }) as unknown as Sql;
 }
