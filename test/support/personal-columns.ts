@@ -14,7 +14,7 @@ export type Treatment = 'none' | 'pseudonym' | 'removed' | 'reference' | 'keyed'
 
 /** The columns of each table by treatment. Columns of own ids and of closed lists are left out by their type. */
 export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment, string>>>> = {
-  account_keys: { none: 'key_sha256 display permissions' },
+  account_keys: { none: 'key_sha256 display permissions label' },
   accounts: { none: 'name' },
   address_keys: { none: 'ciphertext encryption_key_id' },
   adjustments: { none: 'store kind state currency', reference: 'ref payment_ref' },
@@ -70,6 +70,9 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   rollups: { none: 'scope scope_id affiliate_status' },
   sdk_keys: { none: 'kind key_sha256 display' },
   self_test_requests: { none: 'body_sha256' },
+  // Browsers of the people who run the app.
+  sessions: { none: 'token_sha256 user_agent' },
+  sign_in_links: { none: 'token_sha256' },
   test_attributions: { none: 'match_method sdk', removed: 'device_id' },
   test_identities: { removed: 'device_id customer_user_id' },
   user_links: { pseudonym: 'user_key customer_user_id' },
