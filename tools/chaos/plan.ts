@@ -220,7 +220,8 @@ function planStory(random: Random, name: string, startsAt: number, lastsMs: numb
       sale,
       minor,
       currency,
-      isSandbox: random.chance(0.05),
+      // An event of Paddle does not say that it is of the sandbox.
+      isSandbox: random.chance(0.05) && provider !== 'paddle',
       takeId: '',
       at: isSkewed ? touchedAt - 1_000 * random.int(1, 7_200) : Math.floor(at / 1_000) * 1_000,
     };
