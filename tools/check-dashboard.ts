@@ -29,7 +29,16 @@ export const dashboard: Omit<Dashboard, 'annotations'> & { annotations: { list: 
 `,
 );
 const compiler = path.join(projectRoot, 'node_modules/.bin/tsc');
-const options = ['--noEmit', '--strict', '--skipLibCheck', '--module', 'esnext', '--target', 'es2022'];
+const options = [
+  '--ignoreConfig',
+  '--noEmit',
+  '--strict',
+  '--skipLibCheck',
+  '--module',
+  'esnext',
+  '--target',
+  'es2022',
+];
 execFileSync(compiler, [...options, '--moduleResolution', 'bundler', 'dashboard.ts'], {
   cwd: folder,
   stdio: 'inherit',
