@@ -83,6 +83,8 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
       max: 2,
       statementTimeoutMs: 0,
       indexPlans: false,
+      // Compiling a statement costs more than it saves where the same one runs for each batch.
+      settings: { jit: 'off' },
       applicationName: 'tributary-admin',
     });
     try {

@@ -309,6 +309,17 @@ describe('admin reconcile', () => {
       { ref: `in_${before.ref}`, earnedCents: 0, likelyCause: 'outside_attribution_window' },
       { ref: `in_${after.ref}`, earnedCents: 120, likelyCause: null },
     ]);
+    // Reprocessing follows the same rule.
+    const reprocessed = await admin(
+      'deliveries',
+      'reprocess',
+      '--app',
+      founder.app.id,
+      '--from',
+      '2020-01-01',
+      '--json',
+    );
+    expect(JSON.parse(reprocessed.out)).toMatchObject({ seen: 2, changed: 0 });
   });
 
   // @promise reconcile-refuses, reconcile-output

@@ -612,6 +612,8 @@ const OPERATION: readonly PromiseSection[] = [
         'a comparison names exactly what the export and the ledger differ in, by the ids of the provider',
       'reconcile-feeds-back':
         'what is fed back gives the ledger that all webhooks would have given, once; without `--feed-back` nothing changes',
+      'reconcile-same-rules':
+        'a row of an export is read with the rules of webhooks: the same amount, user, instant, payment and refund',
       'reconcile-as-in-time':
         'a payment that was fed back is attributed as if its webhook had arrived in time, not as one that arrives now',
       'reconcile-output':

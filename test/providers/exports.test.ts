@@ -1,0 +1,345 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { NormalizedEvent } from '../../src/domain/events.ts';
+import { PROVIDER_NAMES, providers } from '../../src/providers/index.ts';
+import type { ProviderName } from '../../src/providers/index.ts';
+import type { ExportRow } from '../../src/providers/shared/export.ts';
+import {
+  adaptyRows,
+  paddleAdjustments,
+  paddleTransactions,
+  purchaseOf,
+  refundOf,
+  revenuecatRows,
+  stripeRows,
+  superwallRows,
+} from '../support/provider-exports.ts';
+import type { ListedSale } from '../support/provider-exports.ts';
+import { bodyOf, eventOf } from '../support/provider-fixtures.ts';
+
+const AT = 1_772_443_800_000;
+const SALE: ListedSale = {
+  userId: 'user-hazel',
+  cents: 1_999,
+  ref: '4711',
+  occurredAt: AT,
+  refundedAt: null,
+};
+
+/** Returns the format of a provider that reads these rows. */
+function formatOf(provider: ProviderName, row: ExportRow) {
+  const format = providers[provider].exports.formats.find(
+    ({ required, accepts }) => required.every((column) => column in row) && accepts?.(row) !== false,
+  );
+  if (format === undefined) throw new Error(`no format reads ${Object.keys(row).join(', ')}`);
+  return format;
+}
+
+/** Returns what a row is read as: its events as the parser reads them, or why there are none. */
+function read(provider: ProviderName, row: ExportRow): NormalizedEvent[] | string {
+  const reading = formatOf(provider, row).read(row);
+  if (reading.kind !== 'events') return `${reading.kind}: ${reading.reason}`;
+  return reading.bodies.map((body) => eventOf(providers[provider].parse(bodyOf(body))));
+}
+
+function rowsOf(provider: ProviderName, sales: readonly ListedSale[]): readonly ExportRow[] {
+  const objects = (text: string) => JSON.parse(text) as { data: ExportRow[] };
+  switch (provider) {
+    case 'revenuecat':
+      return revenuecatRows(sales);
+    case 'adapty':
+      return adaptyRows(sales);
+    case 'superwall':
+      return superwallRows(sales);
+    case 'stripe':
+      return stripeRows(sales);
+    case 'paddle':
+      return [
+        ...paddleTransactions(sales)
+          .trim()
+          .split('\n')
+          .map((line) => JSON.parse(line) as ExportRow),
+        ...objects(paddleAdjustments(sales)).data,
+      ];
+  }
+}
+
+/** What an event says about money and users. A store refund has the id of its event instead of its own. */
+function moneyOf({ payment, adjustment, userIds, occurredAt }: NormalizedEvent, hasRefundIds: boolean) {
+  const refund = adjustment === null ? null : { ...adjustment, ref: hasRefundIds ? adjustment.ref : '' };
+  return { payment, refund, userIds, occurredAt };
+}
+
+describe.each(PROVIDER_NAMES)('%s', (provider) => {
+  const { hasRefundIds } = providers[provider].exports;
+
+  // @promise reconcile-same-rules
+  test('a row of any sale and refund is read as the webhooks that report them, to the cent, user and instant', () => {
+    const sale = fc.record({
+      userId: fc.stringMatching(/^[a-z0-9-]{1,40}$/),
+      cents: fc.integer({ min: 1, max: 10_000_000 }),
+      ref: fc.stringMatching(/^[a-z0-9]{4,20}$/),
+      occurredAt: fc.integer({ min: 1_700_000_000, max: 1_800_000_000 }).map((seconds) => seconds * 1000),
+      refundedAt: fc.constantFrom(null, 1_800_000_001_000),
+    });
+    fc.assert(
+      fc.property(sale, (each) => {
+        const fromExport = rowsOf(provider, [each]).flatMap(
+          (row) => read(provider, row) as NormalizedEvent[],
+        );
+        const webhooks = [
+          purchaseOf(provider, each),
+          ...(each.refundedAt === null ? [] : [refundOf(provider, each, each.refundedAt)]),
+        ].map((payload) => eventOf(providers[provider].parse(bodyOf(payload))));
+        const money = (events: readonly NormalizedEvent[]) =>
+          events.map((event) => moneyOf(event, hasRefundIds));
+        expect(money(fromExport)).toEqual(money(webhooks));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('each event made from a row has an id of its own, the same every time', () => {
+    const ids = () =>
+      rowsOf(provider, [SALE, { ...SALE, ref: '4712', refundedAt: AT + 1_000 }])
+        .flatMap((row) => read(provider, row) as NormalizedEvent[])
+        .map(({ sourceEventId }) => sourceEventId);
+    expect(new Set(ids()).size).toBe(3);
+    expect(ids()).toEqual(ids());
+    expect(ids().every((id) => id.startsWith('reconciliation:'))).toBe(true);
+  });
+});
+
+const only = (result: NormalizedEvent[] | string): NormalizedEvent => {
+  if (typeof result === 'string' || result.length !== 1) throw new Error(JSON.stringify(result));
+  return result[0] as NormalizedEvent;
+};
+
+describe('RevenueCat', () => {
+  const [row = {}] = revenuecatRows([SALE]);
+  const event = (over: ExportRow) => only(read('revenuecat', { ...row, ...over }));
+
+  test.each<[string, ExportRow]>([
+    ['a trial', { is_trial_period: 'true', purchase_price_in_usd: '0' }],
+    ['a purchase that a family member shares', { ownership_type: 'FAMILY_SHARED' }],
+    ['access that the founder granted', { store: 'promotional' }],
+    ['a purchase of zero', { purchase_price_in_usd: '0.00', purchase_price_in_purchased_currency: '0' }],
+  ])('%s is no payment', (_, over) => {
+    expect(event(over).payment).toBeNull();
+  });
+
+  test.each<[string, ExportRow, object]>([
+    [
+      'the number of the period in Stripe',
+      { store: 'stripe', renewal_number: '3' },
+      { store: 'stripe', ref: '4711:3' },
+    ],
+    [
+      'no number for a purchase that does not renew',
+      { store: 'stripe', is_auto_renewable: 'false' },
+      { ref: '4711' },
+    ],
+    [
+      'the amount in the currency of the purchase',
+      {
+        purchased_currency: 'JPY',
+        purchase_price_in_purchased_currency: '2980',
+        purchase_price_in_usd: '19.4211',
+      },
+      { currency: 'JPY', amountMinor: 2_980, usdCents: 1_942 },
+    ],
+    ['flags as older versions write them', { is_auto_renewable: 't', is_sandbox: 'f' }, { ref: '4711' }],
+  ])('a payment has %s', (_, over, expected) => {
+    expect(event(over)).toMatchObject({ environment: 'production', payment: expected });
+  });
+
+  test('a sandbox transaction is of the sandbox, and a renewal after a trial is a conversion', () => {
+    expect(event({ is_sandbox: 'true' }).environment).toBe('sandbox');
+    expect(event({ renewal_number: '2', is_trial_conversion: 'true' }).kind).toBe('trial_converted');
+  });
+
+  test.each<[string, ExportRow, string]>([
+    [
+      'that failed in Google Play',
+      { store: 'play_store', end_time: '2020-01-01 00:00:00' },
+      'skipped: a transaction of Google Play',
+    ],
+    [
+      'with a comma as decimal separator',
+      { purchase_price_in_usd: '19,99' },
+      'unreadable: purchase_price_in_usd is not a decimal',
+    ],
+    ['without a time', { start_time: 'yesterday' }, 'unreadable: start_time is not a time'],
+    [
+      'without a transaction',
+      { store_transaction_id: '' },
+      'unreadable: store_transaction_id or store is empty',
+    ],
+  ])('a row %s is not compared, and says why', (_, over, words) => {
+    expect(read('revenuecat', { ...row, ...over })).toContain(words);
+  });
+});
+
+describe('Stripe', () => {
+  const [row = {}] = stripeRows([SALE]);
+  const balance = formatOf('stripe', row);
+  const event = (over: ExportRow) => only(read('stripe', { ...row, ...over }));
+
+  test.each([
+    ['usd', '19.99', 1_999],
+    ['jpy', '1500', 1_500],
+    ['kwd', '1.235', 1_235],
+    ['isk', '500.00', 500],
+    ['huf', '1234.50', 123_450],
+    ['mga', '7', 700],
+  ])('an amount of %s %s is %d minor units', (currency, amount, minor) => {
+    const { payment } = event({ customer_facing_currency: currency, customer_facing_amount: amount });
+    expect(payment).toMatchObject({ currency: currency.toUpperCase(), amountMinor: minor });
+  });
+
+  test('a payment intent counts under its own id, with the user of its metadata or of no one', () => {
+    expect(event({ invoice_id: '' })).toMatchObject({
+      payment: { ref: 'pi_4711' },
+      userIds: ['user-hazel'],
+      paymentAliases: [{ aliasRef: 'ch_4711', paymentRef: 'pi_4711' }],
+    });
+    expect(event({ invoice_id: '', 'payment_metadata[app_user_id]': '' })).toMatchObject({
+      payment: { ref: 'pi_4711' },
+      userIds: [],
+    });
+  });
+
+  /** Returns the payment of several rows of one invoice. */
+  function merged(...overs: readonly ExportRow[]) {
+    const parts = overs.map((over) => {
+      const reading = balance.read({ ...row, ...over });
+      if (reading.kind !== 'events') throw new Error(reading.reason);
+      return { body: reading.bodies[0] ?? {}, isNegative: reading.isNegative ?? false };
+    });
+    const body = balance.merge?.(parts) ?? null;
+    return body === null ? null : eventOf(providers.stripe.parse(bodyOf(body)));
+  }
+
+  // @promise reconcile-same-rules
+  test('the charges of an invoice that was paid in parts are one payment of their sum, at the time of the last', () => {
+    const second = { charge_id: 'ch_2', source_id: 'ch_2', created_utc: '2026-03-05 00:00:00' };
+    const parts = [{ customer_facing_amount: '12.50' }, { ...second, customer_facing_amount: '7.49' }];
+    for (const order of [parts, parts.toReversed()]) {
+      expect(merged(...order)).toMatchObject({
+        occurredAt: Date.parse('2026-03-05T00:00:00Z'),
+        userIds: ['user-hazel'],
+        payment: { ref: 'in_4711', amountMinor: 1_999 },
+      });
+    }
+    // A row that is in the file twice counts once.
+    expect(merged(...parts, ...parts)?.payment?.amountMinor).toBe(1_999);
+  });
+
+  test('what failed or was not captured reduces its charge, and a charge that failed completely is no payment', () => {
+    const failed = { reporting_category: 'charge_failure', created_utc: '2026-03-05 00:00:00' };
+    expect(merged({}, failed)).toBeNull();
+    const uncaptured = { reporting_category: 'partial_capture_reversal', customer_facing_amount: '-9.99' };
+    expect(merged({}, uncaptured)?.payment?.amountMinor).toBe(1_000);
+  });
+
+  test.each([
+    ['refund', 'refund', 're_1', { state: 'applied', rank: 1 }],
+    ['refund_failure', 'refund_reversed', 're_1', { state: 'reversed', rank: 2 }],
+    ['dispute', 'chargeback', 'du_1', { state: 'applied', rank: 2 }],
+    ['dispute_reversal', 'chargeback_reversed', 'du_1', { state: 'reversed', rank: 2 }],
+  ])('a %s is read with the id of its source', (category, kind, source, expected) => {
+    const over = { reporting_category: category, source_id: source, customer_facing_amount: '-5.00' };
+    expect(event(over)).toMatchObject({
+      kind,
+      adjustment: { ref: source, paymentRef: 'pi_4711', amountMinor: 500, ...expected },
+    });
+  });
+
+  test.each<[string, ExportRow, string]>([
+    ['of a fee', { reporting_category: 'fee' }, 'skipped: a movement of the balance'],
+    [
+      'of a charge that no payment intent and no invoice has',
+      { invoice_id: '', payment_intent_id: '' },
+      'skipped: a charge without',
+    ],
+    [
+      'without the currency of the customer',
+      { customer_facing_currency: '' },
+      'unreadable: customer_facing_currency is empty',
+    ],
+    [
+      'with thousands separated',
+      { customer_facing_amount: '1,999.00' },
+      'unreadable: customer_facing_amount is not a decimal',
+    ],
+    ['without a time', { created_utc: '' }, 'unreadable: created_utc is not a time'],
+    [
+      'of a refund without its id',
+      { reporting_category: 'refund', source_id: '' },
+      'unreadable: source_id is empty',
+    ],
+  ])('a row %s is not compared, and says why', (_, over, words) => {
+    expect(read('stripe', { ...row, ...over })).toContain(words);
+  });
+
+  const invoice = {
+    id: 'in_1',
+    object: 'invoice',
+    status: 'paid',
+    currency: 'eur',
+    amount_paid: 990,
+    created: 1_772_443_800,
+  };
+  const refund = {
+    id: 're_1',
+    object: 'refund',
+    status: 'succeeded',
+    currency: 'eur',
+    amount: 990,
+    created: 1_772_443_800,
+    payment_intent: 'pi_1',
+  };
+  const dispute = { ...refund, id: 'du_1', object: 'dispute', status: 'lost' };
+
+  test('objects of the API are read as the webhooks about them', () => {
+    const paid = { ...invoice, status_transitions: { paid_at: 1_772_443_900 }, livemode: true };
+    expect(only(read('stripe', paid))).toMatchObject({
+      occurredAt: 1_772_443_900_000,
+      environment: 'production',
+      payment: { ref: 'in_1', currency: 'EUR', amountMinor: 990 },
+    });
+    expect(only(read('stripe', { ...invoice, livemode: false })).environment).toBe('sandbox');
+    expect(read('stripe', { ...invoice, status: 'open' })).toContain('skipped');
+    expect(only(read('stripe', refund)).adjustment).toMatchObject({ ref: 're_1', state: 'applied' });
+    expect(only(read('stripe', { ...refund, status: 'failed' })).adjustment?.state).toBe('reversed');
+    expect(read('stripe', { ...refund, status: 'pending' })).toContain('skipped');
+    expect(only(read('stripe', dispute)).adjustment).toMatchObject({ kind: 'chargeback', state: 'applied' });
+    expect(only(read('stripe', { ...dispute, status: 'won' })).adjustment?.state).toBe('reversed');
+    expect(read('stripe', { ...dispute, status: 'warning_closed' })).toContain('skipped');
+  });
+});
+
+describe('Superwall and Adapty', () => {
+  const [superwall = {}] = superwallRows([SALE]);
+  const [adapty = {}] = adaptyRows([SALE]);
+
+  test('an event of the SDK is not compared, since the store reports the payment in another row', () => {
+    expect(read('superwall', { ...superwall, source: 'sdk' })).toContain('skipped: an event of the SDK');
+    expect(read('superwall', { ...superwall, name: 'transaction_complete' })).toContain('skipped');
+  });
+
+  test('a null of ClickHouse is no value', () => {
+    const { payment } = only(read('superwall', { ...superwall, price: String.raw`\N` }));
+    expect(payment).toMatchObject({ currency: 'USD', amountMinor: 1_999 });
+  });
+
+  test('a sandbox event is of the sandbox', () => {
+    expect(only(read('superwall', { ...superwall, environment: 'SANDBOX' })).environment).toBe('sandbox');
+    expect(only(read('adapty', { ...adapty, environment: 'Sandbox' })).environment).toBe('sandbox');
+  });
+
+  test('the refund of an upgrade, whose amount is not the refunded one, takes nothing back', () => {
+    const upgraded = { ...adapty, event_type: 'subscription_refunded', cancellation_reason: 'upgraded' };
+    expect(only(read('adapty', upgraded))).toMatchObject({ adjustment: null, priceUnknown: true });
+  });
+});
