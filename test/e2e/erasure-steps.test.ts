@@ -5,13 +5,14 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import type { Activities } from '../../activities/index.ts';
 import { createErasureActivities } from '../../activities/erasure.ts';
+import { runAdmin } from '../../src/cli/admin.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { eraseUser } from '../../src/db/erasures.ts';
 import type { Erasure } from '../../src/db/erasures.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import type { AppId } from '../../src/domain/ids.ts';
+import type { AppId, ErasureId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -256,6 +257,31 @@ describe('the steps of an erasure', () => {
     } finally {
       await stuck.api.close();
     }
+  });
+
+  test('the command line erases a user, and its report states what was done and what is kept', async () => {
+    const person = await newPerson();
+    const admin = async (...args: string[]) => {
+      let out = '';
+      const { url } = api.database;
+      const status = await runAdmin(args, {
+        openDatabase: async () => ({ url, ownerUrl: url, close: async () => {} }),
+        secretsKeys: { read: async () => [TEST_KEY], require: async () => {} },
+        findService: async () => null,
+        stdout: (text) => void (out += text),
+        stderr: () => {},
+      });
+      return { status, out };
+    };
+    const erased = await admin('erase-user', '--app', app.appId, '--user', person.userId, '--json');
+    const { erasureId, ...report } = JSON.parse(erased.out) as { erasureId: ErasureId };
+    expect(report).toMatchObject({ status: 'in_progress', erased: { bindings: 1 } });
+    await complete({ id: erasureId });
+    const { status, out } = await admin('erasure-report', erasureId);
+    expect([status, out]).toEqual([0, expect.stringContaining(`${erasureId}: complete`)]);
+    expect(out).toContain('A later refund must find its payment');
+    expect((await admin('erase-user', '--app', 'app_x', '--user', 'somebody')).status).toBe(1);
+    expect(await findInTables(api.sql, Object.values(person))).toEqual([]);
   });
 
   // @promise erased-only-pseudonym
