@@ -1,5 +1,6 @@
 import { closePayoutRequest, findPayoutRequest, openPayoutRequest } from '../db/ledger.ts';
 import type { PayoutRequest } from '../db/ledger.ts';
+import { arePayoutsStopped } from '../db/payout-stops.ts';
 import { newId } from '../db/new-id.ts';
 import { readPayoutCsv, EMPTY_PAYOUT_CSV } from '../db/payout-csv.ts';
 import type { PayoutCsv } from '../db/payout-csv.ts';
@@ -23,6 +24,8 @@ export type ExportResult =
   | { readonly kind: 'total_changed'; readonly netCents: number }
   /** The idempotency key belongs to an earlier request with other input. */
   | { readonly kind: 'key_reused' }
+  /** The database may have forgotten payouts. The request is closed. */
+  | { readonly kind: 'stopped' }
   /** The request timed out and is closed. It will never pay. */
   | { readonly kind: 'timed_out' };
 
@@ -47,6 +50,10 @@ export async function exportPayout(
     request.expectedTotalCents === input.expectedTotalCents;
   if (!isSame) return { kind: 'key_reused' };
   if (request.status !== 'open') return await resultOf(deps, request);
+  if (await arePayoutsStopped(sql)) {
+    await closePayoutRequest(sql, request.id);
+    return { kind: 'stopped' };
+  }
   const settled = await settle(deps, request);
   const { status } = settled;
   deps.observeExport?.(status === 'open' || status === 'closed' ? 'timed_out' : status);

@@ -333,10 +333,10 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
   ),
   byStatement(
     'payouts_have_their_request',
-    'Every payout belongs to one paid request of an authorized call, and every paid request has its payout.',
+    'Every payout belongs to one paid request of an authorized call, unless it was recorded from its CSV, and every paid request has its payout.',
     (sql, appId) => sql.fragment`
       select coalesce(p.id::text, r.id::text)
-        from (select * from payouts where app_id = ${appId}) p
+        from (select * from payouts where app_id = ${appId} and recorded_at is null) p
         full join (select * from payout_requests where app_id = ${appId} and (status = 'paid' or payout_id is not null)) r
                on r.payout_id = p.id
        where (r.status, r.affiliate_id, r.net_cents) is distinct from ('paid', p.affiliate_id, p.total_cents)

@@ -550,6 +550,7 @@ create table identity_secrets (
 create table installation (
   id installation_id not null,
   only_row boolean not null default true,
+  history text not null default database_history(),
   constraint installation_pkey PRIMARY KEY (id),
   constraint installation_only_row_key UNIQUE (only_row),
   constraint installation_only_row_check CHECK (only_row)
@@ -770,6 +771,7 @@ create table payouts (
   created_at timestamp with time zone not null default now(),
   csv_gzip bytea,
   csv_sha256 bytea,
+  recorded_at timestamp with time zone,
   constraint payouts_pkey PRIMARY KEY (id),
   constraint payouts_app_id_affiliate_id_id_key UNIQUE (app_id, affiliate_id, id),
   constraint payouts_app_id_id_key UNIQUE (app_id, id),
@@ -783,6 +785,7 @@ CREATE INDEX payouts_by_affiliate ON payouts USING btree (app_id, affiliate_id, 
 CREATE INDEX payouts_by_created ON payouts USING btree (app_id, created_at DESC, id DESC);
 CREATE TRIGGER payouts_append_to_chain AFTER UPDATE OF csv_sha256 ON payouts FOR EACH ROW WHEN (((old.csv_sha256 IS NULL) AND (new.csv_sha256 IS NOT NULL))) EXECUTE FUNCTION append_to_payout_chain();
 CREATE TRIGGER payouts_guard BEFORE UPDATE ON payouts FOR EACH ROW EXECUTE FUNCTION guard_payout_update();
+CREATE TRIGGER payouts_known_history BEFORE INSERT ON payouts FOR EACH ROW WHEN ((new.recorded_at IS NULL)) EXECUTE FUNCTION require_known_history();
 CREATE TRIGGER payouts_no_delete BEFORE DELETE OR TRUNCATE ON payouts FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 CREATE CONSTRAINT TRIGGER payouts_sum AFTER INSERT ON payouts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION check_payout_sum();
 
@@ -1452,6 +1455,17 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION database_history()
+ RETURNS text
+ LANGUAGE plpgsql
+AS $function$
+begin
+  return (select system_identifier from pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8);
+exception when insufficient_privilege or undefined_function or feature_not_supported or object_not_in_prerequisite_state then
+  -- A managed service may refuse the question.
+  return 'unknown';
+end $function$;
+
 CREATE OR REPLACE FUNCTION delete_deferred_click()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1573,9 +1587,10 @@ CREATE OR REPLACE FUNCTION guard_payout_update()
 AS $function$
 begin
   if (old.csv_sha256 is not null and (old.csv_sha256, old.csv_gzip) is distinct from (new.csv_sha256, new.csv_gzip))
-     or (old.id, old.app_id, old.affiliate_id, old.affiliate_name, old.item_count, old.total_cents, old.created_at)
+     or (old.id, old.app_id, old.affiliate_id, old.affiliate_name, old.item_count, old.total_cents, old.created_at, old.recorded_at)
         is distinct from
-        (new.id, new.app_id, new.affiliate_id, new.affiliate_name, new.item_count, new.total_cents, new.created_at) then
+        (new.id, new.app_id, new.affiliate_id, new.affiliate_name, new.item_count, new.total_cents, new.created_at,
+         new.recorded_at) then
     raise exception 'payout % cannot be edited', old.id using errcode = 'integrity_constraint_violation';
   end if;
   return new;
@@ -1680,6 +1695,18 @@ begin
   values (new.app_id, 'affiliate', new.id, '-infinity', 0, new.status)
   on conflict (app_id, scope, scope_id, bucket_at) do update set affiliate_status = excluded.affiliate_status;
   return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION require_known_history()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if exists (select from installation where history <> database_history()) then
+    raise exception 'payouts are stopped: the database was restored or copied, and may have forgotten some'
+      using errcode = 'object_not_in_prerequisite_state', hint = 'record them with payouts record, then run payouts resume';
+  end if;
+  return new;
 end $function$;
 
 CREATE OR REPLACE FUNCTION roll_up_attribution()

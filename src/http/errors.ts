@@ -148,6 +148,11 @@ export const ERRORS = {
     'The payout did not finish in time',
     'Nothing was paid, and this request is closed. Send a new one.',
   ],
+  payouts_stopped: [
+    503,
+    'Payouts are stopped',
+    'Nothing was paid. The database was restored or copied: the operator has to record the payouts that it has forgotten.',
+  ],
 } as const satisfies Record<string, readonly [status: number, title: string, advice: string]>;
 
 export type ErrorCode = keyof typeof ERRORS;

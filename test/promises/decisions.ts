@@ -297,6 +297,10 @@ const MONEY: readonly PromiseSection[] = [
       'recovers-from-new-server':
         'open work is started again at once when the Temporal server has lost its data',
       'recover-command': '`admin recover` starts all open work at once, and nothing twice',
+      'payouts-stop-after-restore':
+        'a database that was restored or copied makes no payout until the operator resumes payouts',
+      'payout-recorded': 'a payout that the database has forgotten is recorded from its CSV, once',
+      'migrations-frozen': 'a migration of a release is never changed',
       'payout-signalled-again': 'a payout request that the Temporal server has lost is passed on again',
       'relay-paced-by-capacity':
         'the relay has a few deliveries in flight and starts the next when one has ended',

@@ -11,8 +11,8 @@ export interface PageBlock {
   readonly printed: string | null;
 }
 
-/** Returns the commands of a page: its fences marked `sh`, in order. */
-export async function readBlocks(page: string): Promise<PageBlock[]> {
+/** Returns the commands of a page: its fences marked `sh`, or with another mark, in order. */
+export async function readBlocks(page: string, mark = 'sh'): Promise<PageBlock[]> {
   const text = await readFile(path.join(projectRoot, page), 'utf8');
   const fences = [...text.matchAll(/^```(\w*)\n([\s\S]*?)^```$/gm)].map(
     ({ 1: kind, 2: body = '', index }) => ({
@@ -23,7 +23,7 @@ export async function readBlocks(page: string): Promise<PageBlock[]> {
     }),
   );
   return fences.flatMap((fence, at) => {
-    if (fence.kind !== 'sh') return [];
+    if (fence.kind !== mark) return [];
     const next = fences[at + 1];
     return [{ line: fence.line, script: fence.body, printed: next?.kind === 'text' ? next.body : null }];
   });

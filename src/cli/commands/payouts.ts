@@ -2,6 +2,9 @@ import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { listChain, provePayout } from '../../db/payout-proofs.ts';
 import type { PayoutProof } from '../../db/payout-proofs.ts';
+import { recordPayout } from '../../db/payout-records.ts';
+import type { RecordedPayout } from '../../db/payout-records.ts';
+import { arePayoutsStopped, resumePayouts, stopPayouts } from '../../db/payout-stops.ts';
 import { errorCode } from '../../embedded/error-text.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
@@ -31,7 +34,7 @@ function sentencesOf(proof: PayoutProof, keptHash: string | undefined): string {
     case 'not_covered':
       return `The kept hash is not in the chain at place ${proof.position} or later, so it does not prove ${proof.payoutId}. Use a hash that was kept after this payout; if this one was, the chain was replaced.`;
     case 'unknown_payout':
-      return 'The file names no payout of this service. Use a standard CSV, as the export or GET …/payouts/:payoutId/csv returned it.';
+      return 'The file names no payout of this service. Use a standard CSV, as the export or GET …/payouts/:payoutId/csv returned it. If the database was restored, it may have forgotten the payout: payouts record adds it.';
     case 'other_csv':
       return `This is not the CSV that was paid as ${proof.payoutId}: that one has the SHA-256 ${proof.paidSha256 ?? '(none yet)'}.`;
     case 'broken_chain':
@@ -39,7 +42,25 @@ function sentencesOf(proof: PayoutProof, keptHash: string | undefined): string {
   }
 }
 
-/** Adds `payouts verify` and `payouts chain`. */
+/** Returns what the operator reads after `payouts record`. */
+function outcomeOf(result: RecordedPayout): string {
+  switch (result.kind) {
+    case 'recorded':
+      return result.isSameFile
+        ? `${result.payoutId} is recorded: its commissions are paid, and the file is its CSV.`
+        : `${result.payoutId} is recorded: its commissions are paid. ${result.replaced} of them have new ids, so its CSV differs from the file. Keep the file.`;
+    case 'known':
+      return `${result.payoutId} is known already. Nothing was changed.`;
+    case 'unreadable':
+      return 'The file is not the standard CSV of one payout, or its creator is not in this database. Nothing was changed.';
+    case 'missing':
+      return `The database lacks commissions of ${result.payoutId}: ${result.lines.join(', ')}. Have the providers send their events again (docs/backup.md), then record the file again. Nothing was changed.`;
+    case 'paid_otherwise':
+      return `Other payouts have paid commissions of ${result.payoutId}: ${result.lines.join(', ')}. They were paid twice: agree with the creator. Nothing was changed.`;
+  }
+}
+
+/** Adds `payouts verify`, `payouts chain`, `payouts record`, `payouts stop` and `payouts resume`. */
 export function addPayoutsCommands(program: Command, context: CommandContext): void {
   const { withDatabase, print, stdout, stderr, markFailed } = context;
   const payouts = program.command('payouts').description('prove which CSV was paid');
@@ -66,6 +87,49 @@ export function addPayoutsCommands(program: Command, context: CommandContext): v
       print({ ok, result: proof.kind, ...row }, row === null ? [] : [row], options);
       stderr(`${sentencesOf(proof, options.hash)}\n`);
       if (!ok) markFailed();
+    });
+  payouts
+    .command('record <file>')
+    .description('record a payout that was paid and that the restored database has forgotten, from its CSV')
+    .option(...JSON_OPTION)
+    .action(async (file: string, options: JsonOptions) => {
+      const csv = await readCsv(file);
+      const result = await withDatabase(async (sql) => await recordPayout(sql, csv));
+      const ok = result.kind === 'recorded' || result.kind === 'known';
+      const { kind, ...rest } = result;
+      print(
+        { ok, result: kind, ...rest },
+        [{ result: kind, payoutId: 'payoutId' in rest ? rest.payoutId : null }],
+        options,
+      );
+      stderr(`${outcomeOf(result)}\n`);
+      if (!ok) markFailed();
+    });
+  payouts
+    .command('stop')
+    .description('stop all payouts until payouts resume, as after a copy of the database was put back')
+    .action(async () => {
+      await withDatabase(stopPayouts);
+      stderr('Payouts are stopped. Exports get 503 until payouts resume.\n');
+    });
+  payouts
+    .command('resume')
+    .description('let the database pay again after it was restored, moved or copied')
+    .option('--none-missing', 'states that every payout that was paid is in this database')
+    .action(async (options: { noneMissing?: boolean }) => {
+      await withDatabase(async (sql) => {
+        if (!(await arePayoutsStopped(sql))) {
+          stderr('Payouts are not stopped.\n');
+          return;
+        }
+        if (options.noneMissing !== true) {
+          throw new CommandFailedError(
+            'A payout that was paid and is missing in this database would be paid again. Record each with payouts record, then run payouts resume --none-missing.',
+          );
+        }
+        await resumePayouts(sql);
+        stderr('Payouts go on.\n');
+      });
     });
   payouts
     .command('chain')

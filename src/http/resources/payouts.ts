@@ -158,6 +158,8 @@ function presentExport(
 }
 
 const EXPORT_RETRY_AFTER_SECONDS = 5;
+/** An operator has to act first. */
+const STOPPED_RETRY_AFTER_SECONDS = 600;
 
 export const payoutRoutes = [
   appRoute({
@@ -218,7 +220,7 @@ export const payoutRoutes = [
       'Stored responses of exports never expire.',
     ids: { affiliateId: 'affiliate' },
     body: exportBody,
-    errors: ['total_changed', 'idempotency_key_reused', 'payout_not_settled'],
+    errors: ['total_changed', 'idempotency_key_reused', 'payout_not_settled', 'payouts_stopped'],
     response: { status: 200, contentType: 'text/csv', headers: EXPORT_HEADERS },
     handler: async ({ ctx, deps, caller, app, ids, body }) => {
       const result = await exportPayout(deps, {
@@ -241,6 +243,12 @@ export const payoutRoutes = [
         case 'key_reused':
           throw new ApiError('idempotency_key_reused', {
             detail: 'The key belongs to an earlier export with other parameters. Use a new key.',
+          });
+        case 'stopped':
+          throw new ApiError('payouts_stopped', {
+            detail:
+              'Nothing was paid. The database was restored or copied and may have forgotten payouts. Export again when the operator has recorded them.',
+            headers: { 'Retry-After': String(STOPPED_RETRY_AFTER_SECONDS) },
           });
         case 'timed_out':
           throw new ApiError('payout_not_settled', {

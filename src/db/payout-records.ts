@@ -1,0 +1,161 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import { isId } from '../domain/ids.ts';
+import type { AppId, PayoutId } from '../domain/ids.ts';
+import { storeCsv } from './ledger.ts';
+import { COLUMNS, csvMatchesPayout, recordsOf, storePayoutCsv } from './payout-csv.ts';
+import { LONG_STATEMENT_MS } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** A line of a payout's CSV. */
+interface Line {
+  readonly position: number;
+  readonly commissionId: string;
+  readonly cents: number;
+  readonly occurredAt: number;
+}
+
+export type RecordedPayout =
+  | {
+      readonly kind: 'recorded';
+      readonly payoutId: PayoutId;
+      readonly totalCents: number;
+      /** Lines whose commission has another id since its delivery arrived again. */
+      readonly replaced: number;
+      /** Whether the stored CSV has the bytes of the file. */
+      readonly isSameFile: boolean;
+    }
+  | { readonly kind: 'known'; readonly payoutId: PayoutId }
+  /** The file is not the standard CSV of one payout, or names no affiliate of this database. */
+  | { readonly kind: 'unreadable' }
+  /** Commissions of these lines are missing: their deliveries have to arrive again first. */
+  | { readonly kind: 'missing'; readonly payoutId: PayoutId; readonly lines: readonly string[] }
+  /** Commissions of these lines were paid by another payout meanwhile. */
+  | { readonly kind: 'paid_otherwise'; readonly payoutId: PayoutId; readonly lines: readonly string[] };
+
+const compress = promisify(gzip);
+
+/** Returns what a standard CSV states; undefined for another file. */
+function readFile(csv: Buffer) {
+  const records = [...recordsOf(csv.toString('utf8'))];
+  const [first] = records;
+  const payoutId = first?.['payout_id'] ?? '';
+  const affiliateId = first?.['affiliate_id'] ?? '';
+  const isStandard = csv.toString('utf8').startsWith(COLUMNS.join(','));
+  if (!isStandard || !isId('payout', payoutId) || !isId('affiliate', affiliateId)) return undefined;
+  const isOne = records.every(
+    (line) =>
+      line['payout_id'] === payoutId && line['affiliate_id'] === affiliateId && line['currency'] === 'USD',
+  );
+  const lines: Line[] = records.map((line, n) => ({
+    position: n + 1,
+    commissionId: line['commission_id'] ?? '',
+    cents: Number(line['amount_usd_cents']),
+    occurredAt: Number(line['occurred_at']),
+  }));
+  const areNumbers = lines.every(
+    ({ cents, occurredAt }) => Number.isSafeInteger(cents) && Number.isSafeInteger(occurredAt),
+  );
+  return isOne && areNumbers
+    ? { payoutId, affiliateId, name: first?.['affiliate_name'] ?? '', lines }
+    : undefined;
+}
+
+/**
+ * Records a payout that was paid and that this database has forgotten, from its CSV: the payout gets its old id, and its
+ * commissions are paid by it. A commission whose delivery arrived again since has a new id: it is found by its creator, amount
+ * and time. All or nothing, in one statement; a second run changes nothing. Allowed while payouts are stopped.
+ */
+export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayout> {
+  const file = readFile(csv);
+  if (file === undefined) return { kind: 'unreadable' };
+  const { payoutId, affiliateId, name, lines } = file;
+  const affiliate = await sql.maybe<{
+    appId: AppId;
+  }>`select app_id from affiliates where id = ${affiliateId}`;
+  if (affiliate === undefined) return { kind: 'unreadable' };
+  const { appId } = affiliate;
+  const known = await sql.maybe`select from payouts where id = ${payoutId}`;
+  if (known === undefined) {
+    const found = await findCommissions(sql, { appId, affiliateId, lines });
+    const missing = found.filter(({ id }) => id === null).map(({ commissionId }) => commissionId);
+    if (missing.length > 0) return { kind: 'missing', payoutId, lines: missing };
+    const paid = found.filter(({ isPaid }) => isPaid).map(({ commissionId }) => commissionId);
+    if (paid.length > 0) return { kind: 'paid_otherwise', payoutId, lines: paid };
+    const items = found.map(({ id, position, cents }) => ({ id, position, cents }));
+    await sql.within(LONG_STATEMENT_MS)`
+      with given as (
+        select id, position, cents from jsonb_to_recordset(${sql.json(items)}) g (id text, position integer, cents bigint)
+      ), due as materialized (
+        select c.id, c.amount_cents, g.position
+          from given g join commissions c on c.id = g.id
+         where c.app_id = ${appId} and c.affiliate_id = ${affiliateId} and c.status <> 'paid' and c.amount_cents = g.cents
+           for no key update of c
+      ), payout as (
+        insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents, recorded_at)
+        select ${payoutId}, ${appId}, ${affiliateId}, ${name}, ${items.length}, (select sum(amount_cents) from due), now()
+         where (select count(*) from due) = ${items.length}
+        on conflict do nothing
+        returning id, app_id, affiliate_id
+      ), items as (
+        insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
+        select payout.id, due.id, payout.app_id, payout.affiliate_id, due.amount_cents, due.position from payout, due
+      )
+      update commissions c
+         set status = 'paid', matured_at = coalesce(c.matured_at, now()), paid_at = now(), payout_id = payout.id
+        from payout, due where c.id = due.id`;
+  }
+  const row = await sql.maybe<{ totalCents: number; isRecorded: boolean; hasCsv: boolean }>`
+    select total_cents, recorded_at is not null as is_recorded, csv_sha256 is not null as has_csv
+      from payouts where id = ${payoutId}`;
+  // A concurrent payout took a commission between the two statements.
+  if (row === undefined) return { kind: 'paid_otherwise', payoutId, lines: [] };
+  if (!row.isRecorded || row.hasCsv) return { kind: 'known', payoutId };
+  const stored = await sql<{ id: string; position: number }>`
+    select commission_id as id, position from payout_items where payout_id = ${payoutId}`;
+  const own = new Map(stored.map(({ id, position }) => [position, id]));
+  const replaced = lines.filter(({ position, commissionId }) => own.get(position) !== commissionId).length;
+  const isSameFile = replaced === 0;
+  if (isSameFile) {
+    await storeCsv(sql, payoutId, {
+      gzip: await compress(csv),
+      sha256: createHash('sha256').update(csv).digest(),
+    });
+    if (!(await csvMatchesPayout(sql, appId, payoutId, 0)))
+      throw new Error(`the CSV of ${payoutId} states other events than the database: run ledger check`);
+  } else await storePayoutCsv(sql, appId, payoutId);
+  return { kind: 'recorded', payoutId, totalCents: row.totalCents, replaced, isSameFile };
+}
+
+/** Finds the commission of each line: by its id, else an unpaid one of the creator with its amount and time. */
+async function findCommissions(
+  sql: Sql,
+  of: { readonly appId: AppId; readonly affiliateId: string; readonly lines: readonly Line[] },
+): Promise<readonly (Line & { readonly id: string | null; readonly isPaid: boolean })[]> {
+  return await sql.within(LONG_STATEMENT_MS)<Line & { id: string | null; isPaid: boolean }>`
+    with lines as (
+      select * from jsonb_to_recordset(${sql.json(of.lines)})
+        l ("position" integer, "commissionId" text, cents bigint, "occurredAt" bigint)
+    ), own as (
+      select c.* from commissions c
+       where c.app_id = ${of.appId} and c.affiliate_id = ${of.affiliateId}
+         and epoch_ms(c.occurred_at) in (select "occurredAt" from lines)
+    ), exact as (
+      select l."position", c.id, c.status
+        from lines l join own c on c.id = l."commissionId" and c.amount_cents = l.cents
+    ), rest as (
+      select l."position", row_number() over (partition by l.cents, l."occurredAt" order by l."position") as nth, l.cents, l."occurredAt"
+        from lines l where l."position" not in (select "position" from exact)
+    ), unused as (
+      select c.id, row_number() over (partition by c.amount_cents, c.occurred_at order by c.id) as nth, c.amount_cents, c.occurred_at
+        from own c where c.status <> 'paid' and c.id not in (select id from exact)
+    )
+    select l."position", l."commissionId" as commission_id, l.cents, l."occurredAt" as occurred_at,
+           coalesce(e.id, u.id) as id, coalesce(e.status = 'paid', false) as is_paid
+      from lines l
+      left join exact e on e."position" = l."position"
+      left join rest r on r."position" = l."position"
+      left join unused u on u.nth = r.nth and u.amount_cents = r.cents and epoch_ms(u.occurred_at) = r."occurredAt"
+     order by l."position"`;
+}

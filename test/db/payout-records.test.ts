@@ -1,0 +1,120 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { newId } from '../../src/db/new-id.ts';
+import { COLUMNS } from '../../src/db/payout-csv.ts';
+import { provePayout } from '../../src/db/payout-proofs.ts';
+import { recordPayout } from '../../src/db/payout-records.ts';
+import { arePayoutsStopped, resumePayouts, stopPayouts } from '../../src/db/payout-stops.ts';
+import { findInstallationId } from '../../src/db/installation.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { insertEarning, payOut } from '../support/ledger.ts';
+
+let api: TestApi;
+let app: TestApp;
+let affiliateId: string;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+  affiliateId = await newAffiliate(api, app);
+  await findInstallationId(api.sql);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+async function earn(amountCents: number) {
+  const occurredAt = Date.now() - 40 * DAY_MS;
+  await insertEarning(api, app, { affiliateId, amountCents, occurredAt, dueAt: occurredAt + DAY_MS });
+  return await api.sql.one<{ id: string; eventId: string; cents: number; occurredAt: number }>`
+    select id, event_id, amount_cents as cents, occurred_at from commissions
+     where affiliate_id = ${affiliateId} order by created_at desc, id desc limit 1`;
+}
+type Earned = Awaited<ReturnType<typeof earn>>;
+
+/** The CSV of a payout that this database has forgotten. */
+function csvOf(payoutId: string, ...earned: readonly Earned[]): Buffer {
+  const rows = earned.map(({ id, eventId, cents, occurredAt }) =>
+    [payoutId, affiliateId, 'Creator', id, cents, (cents / 100).toFixed(2), 'USD', eventId, occurredAt].join(
+      ',',
+    ),
+  );
+  return Buffer.from([COLUMNS.join(','), ...rows, ''].join('\r\n'));
+}
+
+const payouts = async () => await api.sql`select id from payouts where affiliate_id = ${affiliateId}`;
+
+// @promise payouts-stop-after-restore
+test('payouts are stopped when the database has another history, for the API and for every statement, until they are resumed', async () => {
+  expect(await arePayoutsStopped(api.sql)).toBe(false);
+  await earn(300);
+  // What a restore to a moment does: the timeline is another one.
+  await api.sql`update installation set history = regexp_replace(history, '/.*', '/0000BEEF')`;
+  expect(await arePayoutsStopped(api.sql)).toBe(true);
+  const exported = await api.call('POST', `/apps/${app.appId}/affiliates/${affiliateId}/payouts/export`, {
+    key: app.key,
+    headers: { 'idempotency-key': randomUUID() },
+  });
+  expect(exported).toMatchObject({ status: 503, body: { code: 'payouts_stopped' } });
+  await expect(payOut(api, app, affiliateId)).rejects.toThrow('payouts are stopped');
+  expect(await payouts()).toEqual([]);
+  await resumePayouts(api.sql);
+  await payOut(api, app, affiliateId);
+  expect(await payouts()).toHaveLength(1);
+});
+
+// @promise payout-recorded
+test('a forgotten payout is recorded from its CSV once, also while payouts are stopped, and then proves the file', async () => {
+  const earned = [await earn(500), await earn(700)];
+  const payoutId = newId('payout');
+  const file = csvOf(payoutId, ...earned);
+  await stopPayouts(api.sql);
+  expect(await provePayout(api.sql, file)).toEqual({ kind: 'unknown_payout' });
+  const recorded = await Promise.all([recordPayout(api.sql, file), recordPayout(api.sql, file)]);
+  expect(recorded).toContainEqual({
+    kind: 'recorded',
+    payoutId,
+    totalCents: 1_200,
+    replaced: 0,
+    isSameFile: true,
+  });
+  expect(await recordPayout(api.sql, file)).toEqual({ kind: 'known', payoutId });
+  expect(await provePayout(api.sql, file)).toMatchObject({ kind: 'proved' });
+  const paid = await api.sql`select id from commissions where payout_id = ${payoutId} and status = 'paid'`;
+  expect(paid).toHaveLength(2);
+  await resumePayouts(api.sql);
+});
+
+test('a commission that came back with a resent webhook is found by its creator, amount and time', async () => {
+  const earned = await earn(900);
+  const payoutId = newId('payout');
+  const file = csvOf(payoutId, { ...earned, id: newId('commission'), eventId: newId('event') });
+  expect(await recordPayout(api.sql, file)).toMatchObject({
+    kind: 'recorded',
+    replaced: 1,
+    isSameFile: false,
+  });
+  const row = await api.sql.one<{
+    payoutId: string;
+  }>`select payout_id from commissions where id = ${earned.id}`;
+  expect(row).toEqual({ payoutId });
+});
+
+test('nothing is recorded when a commission is missing, has another amount, or was paid by another payout', async () => {
+  const [earned, other] = [await earn(110), await earn(120)];
+  const before = await payouts();
+  const missing = csvOf(newId('payout'), earned, { ...other, cents: 121 });
+  expect(await recordPayout(api.sql, missing)).toMatchObject({ kind: 'missing', lines: [other.id] });
+  const file = csvOf(newId('payout'), earned, other);
+  expect(await payouts()).toEqual(before);
+  await payOut(api, app, affiliateId);
+  expect(await recordPayout(api.sql, file)).toMatchObject({
+    kind: 'paid_otherwise',
+    lines: [earned.id, other.id],
+  });
+  expect(await recordPayout(api.sql, Buffer.from('a,b\r\n1,2\r\n'))).toEqual({ kind: 'unreadable' });
+  await expectConsistentLedger(api.sql, ['payouts_have_their_request', 'payouts_are_chained']);
+});
