@@ -17,29 +17,29 @@ export interface ChildService {
 
 const START_TIMEOUT_MS = 30_000;
 
-/** Starts the built service as a child process, on that database and the test run's Temporal server. */
+/**
+ * Starts the built service as a child process, on that database and the test run's Temporal server. `root` is the folder of
+ * another version.
+ */
 export async function startChildService(
   databaseUrl: string,
   env: Record<string, string> = {},
+  root = projectRoot,
 ): Promise<ChildService> {
-  const child = spawn(
-    process.execPath,
-    ['--enable-source-maps', path.join(projectRoot, 'dist/src/main.js')],
-    {
-      cwd: projectRoot,
-      env: {
-        PATH: process.env['PATH'] ?? '',
-        DATABASE_URL: databaseUrl,
-        TEMPORAL_ADDRESS: temporalAddress(),
-        SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
-        PORT: '0',
-        LOG_LEVEL: 'error',
-        RATES_URL: 'off',
-        ...env,
-      },
-      stdio: ['ignore', 'ignore', 'pipe'],
+  const child = spawn(process.execPath, ['--enable-source-maps', path.join(root, 'dist/src/main.js')], {
+    cwd: root,
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      DATABASE_URL: databaseUrl,
+      TEMPORAL_ADDRESS: temporalAddress(),
+      SECRETS_KEY: TEST_SECRETS_KEY.toString('base64'),
+      PORT: '0',
+      LOG_LEVEL: 'error',
+      RATES_URL: 'off',
+      ...env,
     },
-  );
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
   let stderr = '';
   const ended = new Promise<number | null>((resolve) => {
     child.once('exit', resolve);

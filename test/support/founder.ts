@@ -129,7 +129,11 @@ export async function setUpFounder(
   settings: object = {},
 ): Promise<Founder> {
   const { accountId, key } = await createFounder(service);
-  const founder = new Founder(service.url, key, accountId);
+  return await setUpApp(new Founder(service.url, key, accountId), settings);
+}
+
+/** Creates the app of a founder with its webhooks, an affiliate and a link. */
+export async function setUpApp(founder: Founder, settings: object = {}): Promise<Founder> {
   founder.app = await founder.ok('POST', '/apps', { name: 'Test app', ...settings });
   await founder.ok('PUT', `/apps/${founder.app.id}/webhooks/revenuecat/secret`, {
     secret: founder.revenuecatToken,
