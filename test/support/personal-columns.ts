@@ -48,6 +48,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   identity_secrets: {
     none: 'ciphertext encryption_key_id previous_ciphertext previous_encryption_key_id',
   },
+  installation: { none: 'history' },
   link_subdomains: { none: 'subdomain' },
   links: {
     none: 'slug destination_url ios_destination_url android_destination_url campaign external_id',
