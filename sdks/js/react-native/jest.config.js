@@ -5,9 +5,12 @@ const project = (platform) => ({
   haste: { defaultPlatform: platform, platforms: ['android', 'ios', 'native'] },
   testEnvironment: './test/environment.js',
   testMatch: ['**/test/*.test.js'],
-  // The example, which is outside of this folder, finds the packages of this one.
+  // The example, which is outside of this folder, finds the packages of this one, and not another React above it.
   modulePaths: ['<rootDir>/node_modules'],
-  moduleNameMapper: { '^@tributary/react-native$': '<rootDir>/dist/index.js' },
+  moduleNameMapper: {
+    '^@tributary/react-native$': '<rootDir>/dist/index.js',
+    '^react(/.*)?$': '<rootDir>/node_modules/react$1',
+  },
   transform: { '\\.(js|tsx?)$': ['babel-jest', { presets: ['module:@react-native/babel-preset'] }] },
 });
 
