@@ -171,6 +171,23 @@ export interface ReconciledDelivery {
   readonly proof: Proof;
   readonly bodySha256: Buffer;
   readonly body: Buffer;
+  /** The key that the body is encrypted with, because it names an erased person. Null for a body in clear. */
+  readonly bodyKeyId: string | null;
+}
+
+/** Returns which of several lists of hashes have one of an erased identifier of the app, by their index. */
+export async function findErasedBodies(
+  sql: Sql,
+  appId: AppId,
+  bodies: readonly (readonly Buffer[])[],
+): Promise<ReadonlySet<number>> {
+  const rows = bodies.map((hashes, n) => ({ n, hashes: hashes.map((hash) => hash.toString('hex')) }));
+  const erased = await sql<{ n: number }>`
+    select r.n from jsonb_to_recordset(${sql.json(rows)}) r (n int, hashes text[])
+     where exists (select from erased_identifiers x
+                    where x.app_id = ${appId}
+                      and x.hash = any(array(select decode(h, 'hex') from unnest(r.hashes) h)))`;
+  return new Set(erased.map(({ n }) => n));
 }
 
 /**
@@ -190,7 +207,7 @@ export async function acceptReconciled(
   await sql`
     with rows as (
       select * from jsonb_to_recordset(${sql.json(rows)})
-        r ("deliveryId" text, "eventId" text, proof jsonb, "bodySha256" text, body text)
+        r ("deliveryId" text, "eventId" text, proof jsonb, "bodySha256" text, body text, "bodyKeyId" text)
     ), stored as (
       insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, proof,
                               body_sha256, event_id, relayed_at)
@@ -200,8 +217,8 @@ export async function acceptReconciled(
       on conflict (id) do nothing
       returning id
     )
-    insert into delivery_bodies (delivery_id, body)
-    select stored.id, decode(rows.body, 'hex') from stored join rows on rows."deliveryId" = stored.id`;
+    insert into delivery_bodies (delivery_id, body, encryption_key_id)
+    select stored.id, decode(rows.body, 'hex'), rows."bodyKeyId" from stored join rows on rows."deliveryId" = stored.id`;
 }
 
 /** What became of a delivery. */

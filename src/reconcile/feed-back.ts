@@ -1,19 +1,22 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { SecretBox } from '../config/secret-box.ts';
+import { bodyContext } from '../db/deliveries.ts';
+import { identifierHasher } from '../db/erased-identifiers.ts';
 import { newId } from '../db/new-id.ts';
-import { acceptReconciled, findReconciledOutcomes } from '../db/reconciliation.ts';
+import { acceptReconciled, findErasedBodies, findReconciledOutcomes } from '../db/reconciliation.ts';
 import type { ReconciledDelivery, ReconciledOutcome, ReconciliationSecret } from '../db/reconciliation.ts';
 import type { Sql } from '../db/sql.ts';
+import { textsOf } from '../domain/erasure.ts';
 import type { AppId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { reconciliationProof } from '../providers/proof.ts';
-import type { TokenHasher } from '../providers/proof.ts';
 import { bodyOf } from '../providers/shared/sample.ts';
 import type { Payload } from '../providers/shared/sample.ts';
 
 export interface FeedBackRequest {
   readonly sql: Sql;
-  readonly hasher: TokenHasher;
+  readonly secretBox: SecretBox;
   readonly appId: AppId;
   readonly provider: ProviderName;
   readonly secret: ReconciliationSecret;
@@ -49,7 +52,7 @@ export async function feedBack(
   const result = { events: 0, earned: 0, duplicates: 0, failures: [] as string[], waiting: 0 };
   let batch: ReconciledDelivery[] = [];
   const flush = async (): Promise<boolean> => {
-    const outcomes = await addBatch(request, batch);
+    const outcomes = await addBatch(request, await withoutErased(request, batch));
     result.events += batch.length;
     for (const { status, lastError, commissionId, isDone } of outcomes) {
       if (!isDone) result.waiting += 1;
@@ -69,16 +72,33 @@ export async function feedBack(
   return result;
 }
 
-function deliveryOf({ appId, provider, hasher }: FeedBackRequest, payload: Payload): ReconciledDelivery {
+function deliveryOf({ appId, provider, secretBox }: FeedBackRequest, payload: Payload): ReconciledDelivery {
   const body = bodyOf(payload);
   const bodySha256 = createHash('sha256').update(body).digest();
   return {
     deliveryId: newId('delivery'),
     eventId: newId('event'),
-    proof: reconciliationProof({ appId, provider, bodySha256 }, hasher),
+    proof: reconciliationProof({ appId, provider, bodySha256 }, secretBox),
     bodySha256,
     body,
+    bodyKeyId: null,
   };
+}
+
+/** Encrypts the bodies that name an erased person, as webhooks do: their outcome then removes them. */
+async function withoutErased(
+  { sql, appId, secretBox }: FeedBackRequest,
+  batch: readonly ReconciledDelivery[],
+): Promise<readonly ReconciledDelivery[]> {
+  const hash = await identifierHasher(sql, secretBox);
+  const hashes = batch.map(({ body }) => textsOf(body).map((text) => hash(appId, text)));
+  const erased = await findErasedBodies(sql, appId, hashes);
+  return batch.map((delivery, index) => {
+    if (!erased.has(index)) return delivery;
+    const plain = delivery.body.toString('base64');
+    const { ciphertext, encryptionKeyId } = secretBox.encrypt(plain, bodyContext(delivery.deliveryId));
+    return { ...delivery, body: ciphertext, bodyKeyId: encryptionKeyId };
+  });
 }
 
 /** Stores a batch and waits until it is processed, or until nothing has happened for `timeoutMs`. */

@@ -322,6 +322,21 @@ describe('admin reconcile', () => {
     expect(JSON.parse(reprocessed.out)).toMatchObject({ seen: 2, changed: 0 });
   });
 
+  test('a payment of an erased person is fed back under the pseudonym, and its body is not kept', async () => {
+    const { founder } = await setUp('stripe');
+    const lost = { ...lostSale(), userId: await founder.customer() };
+    await founder.ok('DELETE', `/apps/${founder.app.id}/users/${lost.userId}`);
+    const [path = ''] = await writeExports('stripe', [lost]);
+    const app = ['--app', founder.app.id, '--provider', 'stripe'];
+    await admin('reconcile', path, ...app, '--feed-back', '--without-match');
+    const events = await service.sql<{ customerUserId: string }>`
+      select customer_user_id from events where app_id = ${founder.app.id}`;
+    expect(events).toEqual([{ customerUserId: expect.stringMatching(/^erased:/) }]);
+    const bodies = await service.sql`
+      select 1 from delivery_bodies b join deliveries d on d.id = b.delivery_id where d.app_id = ${founder.app.id}`;
+    expect(bodies).toEqual([]);
+  });
+
   // @promise reconcile-refuses, reconcile-output
   test('a report of Stripe without the column of the user is compared, and its payments are fed back only once a webhook has named the user', async () => {
     const { founder, deliver } = await setUp('stripe');
@@ -416,6 +431,7 @@ describe('admin reconcile', () => {
       proof,
       bodySha256,
       body,
+      bodyKeyId: null,
     }));
     if (secret === undefined) throw new Error('the app has no secret');
     await acceptReconciled(service.sql, { appId, provider: 'stripe', secretId: secret.id }, deliveries);

@@ -72,10 +72,10 @@ export function addReconcileCommand(program: Command, context: CommandContext): 
     comparison: ExportComparison,
   ): Promise<FeedBackResult> {
     const secret = await secretFor(sql, appId, options, comparison);
-    const hasher = createSecretBox(await secretsKeys.read());
+    const secretBox = createSecretBox(await secretsKeys.read());
     const { provider } = options;
     return await feedBack(
-      { sql, hasher, appId, provider, secret, timeoutMs: serviceTimeoutMs, onProgress },
+      { sql, secretBox, appId, provider, secret, timeoutMs: serviceTimeoutMs, onProgress },
       bodiesOf(comparison),
     );
   }
