@@ -297,17 +297,19 @@ function Keys() {
             : `Show ${ended} that ${ended === 1 ? 'has' : 'have'} ended`}
         </Button>
       )}
-      <Modal
-        opened={dialog !== null}
-        onClose={close}
-        title={dialog === null ? '' : DIALOG_TITLES[dialog.kind]}
-        closeButtonProps={{ 'aria-label': 'Close' }}
-      >
-        {dialog?.kind === 'new' && <NewKey onClose={close} />}
-        {dialog !== null && dialog.kind !== 'new' && (
-          <KeyAction row={dialog.row} action={dialog.kind} onClose={close} />
-        )}
-      </Modal>
+      {/* Without the header of `Modal`, which would be a second banner of the page. */}
+      <Modal.Root opened={dialog !== null} onClose={close}>
+        <Modal.Overlay />
+        <Modal.Content>
+          <Modal.Body pt="md">
+            <Modal.Title mb="md">{dialog === null ? '' : DIALOG_TITLES[dialog.kind]}</Modal.Title>
+            {dialog?.kind === 'new' && <NewKey onClose={close} />}
+            {dialog !== null && dialog.kind !== 'new' && (
+              <KeyAction row={dialog.row} action={dialog.kind} onClose={close} />
+            )}
+          </Modal.Body>
+        </Modal.Content>
+      </Modal.Root>
     </section>
   );
 }

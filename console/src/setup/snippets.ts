@@ -65,6 +65,6 @@ curl ${url}/sdk/install -H 'Authorization: Bearer ${key}' \\
 # After sign-in, with the id that the billing provider reports
 curl ${url}/sdk/identify -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
-  -d '{ "deviceId": "DEVICE", "customerUserId": "USER" }'`,
+  -d '{ "deviceId": "DEVICE", "customerUserId": "USER", "identifiedAt": NOW_IN_MS }'`,
   },
 ];

@@ -1,0 +1,86 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { chromium } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+
+const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
+
+/** Whether a browser is installed. With CI set, its absence is a failure. */
+export function hasBrowser(): boolean {
+  if (existsSync(CHROMIUM)) return true;
+  if (process.env['CI'] !== undefined)
+    throw new Error(`There is no browser at ${CHROMIUM}: install chromium.`);
+  process.stderr.write(`Left out: all tests of the console, because there is no browser at ${CHROMIUM}.\n`);
+  return false;
+}
+
+export async function launch(): Promise<Browser> {
+  return await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+}
+
+/** A page that collects what must never happen: an error in the console, a call of another host, a 5xx. */
+export interface GuardedPage {
+  readonly page: Page;
+  /** Expected problems are removed by their text. */
+  readonly problems: (expected?: RegExp) => string[];
+  readonly close: () => Promise<void>;
+}
+
+export async function openPage(
+  browser: Browser,
+  serviceUrl: string,
+  options: BrowserContextOptions = {},
+): Promise<GuardedPage> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  const page = await context.newPage();
+  const found: string[] = [];
+  const { host } = new URL(serviceUrl);
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') found.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => found.push(`error: ${error.message}`));
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    if (url.host !== host && !['data:', 'blob:'].includes(url.protocol))
+      found.push(`other host: ${request.url()}`);
+  });
+  page.on('response', (response) => {
+    if (response.status() >= 500) found.push(`${response.status()}: ${response.url()}`);
+  });
+  return {
+    page,
+    problems: (expected) => found.filter((text) => expected === undefined || !expected.test(text)),
+    close: async () => await context.close(),
+  };
+}
+
+const axeFile = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+/** Returns the violations that axe finds on a page, in words. */
+export async function violationsOf(page: Page): Promise<string[]> {
+  // Evaluated by the debugger, so that the policy of the page does not refuse it.
+  await page.evaluate(await readFile(axeFile, 'utf8'));
+  return await page.evaluate(async (tags) => {
+    const { axe } = globalThis as unknown as {
+      axe: {
+        run: (
+          at: Document,
+          options: object,
+        ) => Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>;
+      };
+    };
+    const { violations } = await axe.run(document, { runOnly: { type: 'tag', values: tags } });
+    return violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 200)} ${failureSummary}`),
+    );
+  }, TAGS);
+}
+
+/** Returns how many pixels a page is wider than its window. */
+export async function overflowOf(page: Page): Promise<number> {
+  return await page.evaluate(
+    () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  );
+}

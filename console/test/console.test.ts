@@ -1,0 +1,420 @@
+import { readdirSync, statSync } from 'node:fs';
+import { createServer, request as send } from 'node:http';
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { projectRoot } from '../../src/config/project-root.ts';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import { createSignInLink } from '../../src/db/sessions.ts';
+import type { AccountId } from '../../src/domain/ids.ts';
+import type { Permission } from '../../src/domain/keys.ts';
+import { bodyOf, revenuecatEvent } from '../../test/support/provider-fixtures.ts';
+import { startTestService } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { hasBrowser, launch, openPage, overflowOf, violationsOf } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+
+const MINUTE_MS = 60_000;
+const KIB = 1024;
+/** What the first load may have, gzip. */
+const BUDGET = { '.js': 220 * KIB, '.css': 40 * KIB };
+
+const suite = hasBrowser() ? describe : describe.skip;
+
+suite('the console in a browser', () => {
+  let service: TestService;
+  let browser: Browser;
+  const open: GuardedPage[] = [];
+
+  beforeAll(async () => {
+    service = await startTestService();
+    browser = await launch();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
+  });
+
+  const newPage = async (options = {}, url = service.url): Promise<GuardedPage> => {
+    const guarded = await openPage(browser, url, options);
+    open.push(guarded);
+    return guarded;
+  };
+
+  const linkOf = async (accountId: AccountId | null, isNew = accountId === null): Promise<string> => {
+    const token = await createSignInLink(service.sql, accountId, {
+      now: Date.now(),
+      validMs: 15 * MINUTE_MS,
+    });
+    return `${service.url}/console/#token=${token}${isNew ? '&new=1' : ''}`;
+  };
+
+  const title = async (page: Page, name: string) =>
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+
+  /** Creates an account with its first link and an app, all in the browser. */
+  const begin = async (page: Page, company: string): Promise<{ accountId: AccountId; appId: string }> => {
+    await page.goto(await linkOf(null));
+    await page.getByLabel('Company name').fill(company);
+    await button(page, 'Create the account').click();
+    await title(page, 'Create your first app');
+    await page.getByLabel('Name', { exact: true }).fill('Lantern Notes');
+    await page.getByLabel('Hold period').fill('0');
+    await button(page, 'Create the app').click();
+    await title(page, 'Set-up');
+    const appId = /apps\/(app_\w+)\/setup/.exec(page.url())?.[1] ?? '';
+    const { accountId } = await service.sql.one<{ accountId: AccountId }>`
+      select account_id from apps where id = ${appId}`;
+    return { accountId, appId };
+  };
+
+  const signInWith = async (page: Page, key: string): Promise<void> => {
+    await page.goto(`${service.url}/console/`);
+    await page.getByLabel('Account key').fill(key);
+    await button(page, 'Sign in').click();
+  };
+
+  const call = async (at: string, key: string, body: object): Promise<void> => {
+    const response = await fetch(service.url + at, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`POST ${at}: ${response.status} ${await response.text()}`);
+  };
+
+  test('the sign-in page of an installation without an account names the command', async () => {
+    const { page, problems } = await newPage();
+    await page.goto(`${service.url}/console/`);
+    await title(page, 'No account yet');
+    expect(await page.getByText('npm run -s admin -- console').count()).toBe(1);
+    expect(await page.getByLabel('Account key').count()).toBe(0);
+    expect(await violationsOf(page)).toEqual([]);
+    expect(problems()).toEqual([]);
+  });
+
+  test('the set-up page alone leads from the first link to the first attributed purchase', async () => {
+    const { page, problems } = await newPage();
+    const { appId } = await begin(page, 'Lantern Ltd');
+    // The token is neither in the address bar nor in the history.
+    expect(page.url()).not.toContain('token');
+
+    await button(page, 'Create a secret').click();
+    const secret = await page.getByRole('status').locator('code').innerText();
+    await button(page, /^Test the connection/).click();
+    await button(page, 'Run the self-test').click();
+    await page.getByText('Sales can be counted.').waitFor({ timeout: 60_000 });
+
+    await button(page, /^Add your first creator/).click();
+    await page.getByLabel('Name of the creator').fill('Ada');
+    await page.getByLabel('Where the link leads').fill('https://example.com/get');
+    await page.getByLabel('Code', { exact: true }).fill('ada');
+    await button(page, 'Create the creator and the link').click();
+    const link = await page.locator('code', { hasText: '/l/' }).innerText();
+    await page.getByRole('img', { name: `QR code of ${link}` }).waitFor();
+
+    await button(page, /^Put the SDK/).click();
+    const sdkKey = /pk_live_\w+/.exec(await page.locator('pre').innerText())?.[0] ?? '';
+
+    await button(page, /^Receive the first purchase/).click();
+    await page.getByText('Waiting for the first real delivery').waitFor();
+    // What the app and the billing provider do with what the page showed.
+    await call('/sdk/install', sdkKey, {
+      deviceId: 'device-1',
+      firstOpenAt: Date.now(),
+      affiliateCode: 'ada',
+    });
+    await call('/sdk/identify', sdkKey, {
+      deviceId: 'device-1',
+      customerUserId: 'user-1',
+      identifiedAt: Date.now(),
+    });
+    const response = await fetch(`${service.url}/webhooks/revenuecat/${appId}`, {
+      method: 'POST',
+      // The token is the whole header.
+      headers: { 'content-type': 'application/json', authorization: secret },
+      body: bodyOf(revenuecatEvent({ userId: 'user-1', occurredAt: Date.now() })).toString(),
+    });
+    expect(response.status).toBe(200);
+    await page.getByText('The set-up is complete.').waitFor();
+    await page.getByText('They match').waitFor({ timeout: 30_000 });
+    await page.getByText('6 of 6 done').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('a spent link and a wrong key say what to do; the link page spends nothing by itself', async () => {
+    const first = await newPage();
+    const { accountId } = await begin(first.page, 'Spent');
+    const link = await linkOf(accountId);
+    const { page, problems } = await newPage();
+    await page.goto(link);
+    await title(page, 'Sign in');
+    await page.reload();
+    await page.goto('about:blank');
+    await page.goto(link);
+    await button(page, 'Sign in').click();
+    await title(page, 'Set-up');
+    const late = await newPage();
+    await late.page.goto(link);
+    await button(late.page, 'Sign in').click();
+    await late.page.getByText('Create a new one with').waitFor();
+    await button(late.page, 'Sign in with a key instead').click();
+    await late.page.getByLabel('Account key').fill('tri_sk_live_wrong');
+    await button(late.page, 'Sign in').click();
+    await late.page.getByText('This is no valid account key.').waitFor();
+    expect(problems()).toEqual([]);
+    expect(late.problems(/status of 401/)).toEqual([]);
+  });
+
+  test('a key of the Access page signs a colleague in with fewer rights, until it is revoked', async () => {
+    const { page, problems } = await newPage();
+    await begin(page, 'Team');
+    await page.getByRole('link', { name: 'Access' }).click();
+    await title(page, 'Access');
+    await button(page, 'New key').click();
+    await page.getByLabel('Who uses it').fill('Ann');
+    await page.getByLabel('write').uncheck();
+    await button(page, 'Create the key').click();
+    const key = await page.getByRole('status').locator('code').innerText();
+    await button(page, 'Done').click();
+
+    const ann = await newPage();
+    await signInWith(ann.page, key);
+    await title(ann.page, 'Set-up');
+    await ann.page.getByText('You cannot see the set-up').waitFor();
+    await ann.page.getByRole('link', { name: 'Access' }).click();
+    await ann.page.getByText('Creating, rotating and revoking keys needs').waitFor();
+    expect(await button(ann.page, 'New key').isDisabled()).toBe(true);
+    expect(await violationsOf(ann.page)).toEqual([]);
+
+    await page.reload();
+    await page.getByRole('row', { name: /Chrome on Linux.*Ann/ }).waitFor();
+    await button(page, 'Revoke Ann').click();
+    await button(page, 'Revoke the key').click();
+    await page.getByText('Show 1 that has ended').waitFor();
+    await ann.page.reload();
+    await title(ann.page, 'Sign in');
+    expect([problems(), ann.problems(/status of 401/)]).toEqual([[], []]);
+  });
+
+  test('a deep link works after a reload, and behind a proxy that strips a prefix', async () => {
+    const { page, problems } = await newPage();
+    const { accountId, appId } = await begin(page, 'Prefix');
+    await page.reload();
+    await title(page, 'Set-up');
+    expect(problems()).toEqual([]);
+    const proxy = await startProxy(service.url, '/tools/tributary');
+    const behind = await newPage({}, proxy.url);
+    await behind.page.goto(`${proxy.url}/tools/tributary/console/${new URL(await linkOf(accountId)).hash}`);
+    await button(behind.page, 'Sign in').click();
+    await title(behind.page, 'Set-up');
+    await behind.page.goto(`${proxy.url}/tools/tributary/console/apps/${appId}/setup`);
+    await behind.page.getByText('Webhook URL').waitFor();
+    expect(behind.page.url()).toContain('/tools/tributary/console/apps/');
+    expect(behind.problems()).toEqual([]);
+    proxy.server.close();
+    proxy.server.closeAllConnections();
+  });
+
+  test('a page on another port of the same host gets a 403 with the cookie of the session', async () => {
+    const { page } = await newPage();
+    await begin(page, 'Attacked');
+    const before = await countApps(service);
+    const evil = createServer((_, response) => response.end('<!doctype html><title>x</title>'));
+    const url = await listen(evil);
+    const tab = await page.context().newPage();
+    await tab.goto(url);
+    const statuses: number[] = [];
+    tab.on('response', (response) => statuses.push(response.status()));
+    await tab.evaluate(async (at) => {
+      await fetch(`${at}/apps`, { credentials: 'include', mode: 'no-cors' }).catch(() => {});
+      await fetch(`${at}/session/end`, { method: 'POST', credentials: 'include', mode: 'no-cors' }).catch(
+        () => {},
+      );
+      await fetch(`${at}/apps`, {
+        method: 'POST',
+        credentials: 'include',
+        mode: 'no-cors',
+        headers: { 'content-type': 'text/plain' },
+        body: '{"name":"evil"}',
+      }).catch(() => {});
+    }, service.url);
+    // Without the cookie, which SameSite did not keep back, they would be 401.
+    expect(statuses).toEqual([403, 403, 403]);
+    expect(await countApps(service)).toBe(before);
+    await page.reload();
+    await title(page, 'Set-up');
+    evil.close();
+    evil.closeAllConnections();
+  });
+
+  test('the menu changes the colours and signs out; the session is gone', async () => {
+    const { page, problems } = await newPage();
+    const { appId } = await begin(page, 'Menu Ltd');
+    const cookies = await page.context().cookies();
+    expect(cookies).toMatchObject([{ name: 'tributary', httpOnly: true, sameSite: 'Strict' }]);
+    await button(page, /^Menu Ltd/).click();
+    await page.getByRole('menuitem', { name: 'Dark' }).click();
+    await page.waitForFunction(() => document.documentElement.dataset['mantineColorScheme'] === 'dark');
+    await button(page, /^Menu Ltd/).click();
+    await page.getByRole('menuitem', { name: 'Sign out' }).click();
+    await page.getByLabel('Account key').waitFor();
+    await page.goto(`${service.url}/console/apps/${appId}/setup`);
+    await page.getByLabel('Account key').waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+    expect(problems()).toEqual([]);
+  });
+
+  describe.each([
+    ['light', 1280],
+    ['light', 360],
+    ['dark', 1280],
+    ['dark', 360],
+  ] as const)('in %s at %d px', (colorScheme, width) => {
+    test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll, in any state', async () => {
+      const guarded = await newPage({ colorScheme, viewport: { width, height: 800 } });
+      const { page, problems } = guarded;
+      const check = async (state: string) => {
+        // Colours are measured after the transitions.
+        await page.waitForTimeout(400);
+        expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
+          state,
+          violations: [],
+          overflow: 0,
+        });
+      };
+      await page.goto(await linkOf(null));
+      await page.getByLabel('Company name').waitFor();
+      await check('welcome');
+      const { accountId, appId } = await begin(page, `Axe ${colorScheme} ${width}`);
+      await check('set-up, empty');
+      for (const provider of ['Stripe', 'Paddle']) {
+        await page.getByRole('tab', { name: provider }).click();
+        await check(`set-up, ${provider}`);
+      }
+      await page.getByLabel('Signing secret of Paddle').fill('sk_wrong');
+      await button(page, 'Store the secret').click();
+      await page.getByRole('alert').waitFor();
+      await check('set-up, error');
+      await page.getByRole('tab', { name: 'RevenueCat' }).click();
+      await button(page, 'Create a secret').click();
+      await page.getByText('shown once').waitFor();
+      await check('set-up, secret');
+      for (const step of [
+        /^Test the connection/,
+        /^Put the SDK/,
+        /^Check that user ids/,
+        /^Receive the first/,
+      ]) {
+        await button(page, step).click();
+      }
+      await button(page, 'Run the self-test').click();
+      await page.getByText('Sales can be counted.').waitFor({ timeout: 60_000 });
+      await check('set-up, every step');
+      await page.goto(`${service.url}/console/access`);
+      await page.getByText('Chrome on Linux').first().waitFor();
+      await check('access');
+      await button(page, 'New key').click();
+      await page.getByLabel('Who uses it').waitFor();
+      await check('access, new key');
+      await page.keyboard.press('Escape');
+      await page.goto(`${service.url}/console/nowhere`);
+      await title(page, 'There is no such page');
+      await check('no such page');
+      // An error of the service, with a way to try again.
+      await page.route('**/setup', async (route) => {
+        const isApi = route.request().resourceType() === 'fetch';
+        await (isApi
+          ? route.fulfill({
+              status: 400,
+              contentType: 'application/problem+json',
+              body: '{"title":"Broken","code":"x"}',
+            })
+          : route.continue());
+      });
+      await page.goto(`${service.url}/console/apps/${appId}/setup`);
+      await button(page, 'Try again').waitFor();
+      await check('set-up, error of the service');
+      await page.unroute('**/setup');
+      const permissions: Permission[] = ['read'];
+      const { key } = await createAccountKey(service.sql, accountId, permissions);
+      await page.context().clearCookies();
+      await signInWith(page, key);
+      await page.getByText('You cannot see the set-up').waitFor();
+      await check('set-up, no permission');
+      await page.context().clearCookies();
+      await page.goto(`${service.url}/console/`);
+      await page.getByLabel('Account key').waitFor();
+      await check('sign-in');
+      expect(problems(/status of 400/)).toEqual([]);
+    });
+  });
+
+  test('the set-up is operable by keyboard: a step opens, and a dialog returns the focus', async () => {
+    const { page, problems } = await newPage();
+    await begin(page, 'Keyboard');
+    await button(page, /^Put the SDK/).focus();
+    await page.keyboard.press('Enter');
+    await page.locator('pre').waitFor();
+    await page.goto(`${service.url}/console/access`);
+    await button(page, 'New key').focus();
+    await page.keyboard.press('Enter');
+    await page.getByLabel('Who uses it').waitFor();
+    await page.waitForFunction(() => document.activeElement?.tagName === 'INPUT');
+    await page.keyboard.type('By keyboard');
+    await page.keyboard.press('Enter');
+    await page.getByText('shown once').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('New key');
+    expect(problems()).toEqual([]);
+  });
+
+  test('the first load stays within its budget', () => {
+    const folder = path.join(projectRoot, 'dist/console/assets');
+    for (const [end, most] of Object.entries(BUDGET)) {
+      const files = readdirSync(folder).filter((name) => name.endsWith(`${end}.gz`));
+      const bytes = files.reduce((sum, name) => sum + statSync(path.join(folder, name)).size, 0);
+      process.stdout.write(`console${end}: ${(bytes / KIB).toFixed(1)} of ${most / KIB} KiB gzip\n`);
+      expect(bytes).toBeGreaterThan(0);
+      expect(bytes).toBeLessThan(most);
+    }
+  });
+});
+
+async function countApps({ sql }: TestService): Promise<number> {
+  const { apps } = await sql.one<{ apps: number }>`select count(*)::int as apps from apps`;
+  return apps;
+}
+
+async function listen(server: Server): Promise<string> {
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** Starts a proxy that passes on what is under a prefix, without the prefix and with its own host. */
+async function startProxy(target: string, prefix: string): Promise<{ server: Server; url: string }> {
+  const { hostname, port } = new URL(target);
+  const server = createServer((incoming, outgoing) => {
+    const at = (incoming.url ?? '').startsWith(prefix)
+      ? (incoming.url ?? '').slice(prefix.length)
+      : '/nothing-here';
+    const passed = send(
+      { hostname, port, path: at, method: incoming.method, headers: incoming.headers },
+      (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers);
+        response.pipe(outgoing);
+      },
+    );
+    incoming.pipe(passed);
+  });
+  return { server, url: await listen(server) };
+}
