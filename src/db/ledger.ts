@@ -298,8 +298,8 @@ export interface PayoutItem {
   readonly occurredAt: number;
 }
 
-/** Items that one statement reads. */
-const ITEMS_PAGE = 5_000;
+/** Items that one statement reads. Rendering a page of 5,000 blocked the event loop for 57 ms; of 1,000, for 18 ms. */
+const ITEMS_PAGE = 1_000;
 
 /** Yields the items of a payout in their stored order, page by page. */
 export async function* listPayoutItems(sql: Sql, payoutId: PayoutId): AsyncGenerator<readonly PayoutItem[]> {
