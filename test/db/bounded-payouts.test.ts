@@ -12,7 +12,7 @@ import { connect } from '../../src/db/sql.ts';
 import { previewPayouts } from '../../src/db/payout-lists.ts';
 import type { AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { dueCents, insertDueCommissions } from '../../tools/due-commissions.ts';
+import { dueCents, insertDueCommissions } from '../../tools/bench/due-commissions.ts';
 import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';

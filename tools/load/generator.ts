@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { providers } from '../../src/providers/index.ts';
-import { percentile } from '../bench-support.ts';
+import { percentile } from '../bench/support.ts';
 import { send } from '../chaos/answers.ts';
 import type { Answer } from '../chaos/answers.ts';
 import { bodyOf, revenuecatEvent } from '../provider-payloads.ts';

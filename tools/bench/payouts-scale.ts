@@ -1,11 +1,11 @@
-import { checkLedger } from '../src/db/ledger-checks.ts';
-import { connect } from '../src/db/sql.ts';
-import type { AppId } from '../src/domain/ids.ts';
-import { createBenchApp, percentile, postPurchase, startBenchServer } from './bench-support.ts';
+import { checkLedger } from '../../src/db/ledger-checks.ts';
+import { connect } from '../../src/db/sql.ts';
+import type { AppId } from '../../src/domain/ids.ts';
+import { createBenchApp, percentile, postPurchase, startBenchServer } from './support.ts';
 import { dueCents, insertDueCommissions } from './due-commissions.ts';
 
 /**
- * `npm run payouts:scale`: pays 200,000 due commissions of one creator by repeated exports, while signed webhooks of the
+ * `npm run bench -- payouts-scale`: pays 200,000 due commissions of one creator by repeated exports, while signed webhooks of the
  * same creator arrive. Exits with status 1 unless each commission was paid once, the sums are right and every webhook got
  * a 200.
  */

@@ -3,19 +3,20 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import pg from 'pg';
-import { createAccountKey } from '../src/db/account-keys.ts';
-import { createAccount } from '../src/db/accounts.ts';
-import { findPayoutRequest, openPayoutRequest, settlePayoutRequest } from '../src/db/ledger.ts';
-import { migrate } from '../src/db/migrate.ts';
-import { newId } from '../src/db/new-id.ts';
-import { storePayoutCsv } from '../src/db/payout-csv.ts';
-import { connect } from '../src/db/sql.ts';
-import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
-import { median } from './bench-support.ts';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import { createAccount } from '../../src/db/accounts.ts';
+import { findPayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { newId } from '../../src/db/new-id.ts';
+import { storePayoutCsv } from '../../src/db/payout-csv.ts';
+import { connect } from '../../src/db/sql.ts';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { ratio, report } from './report.ts';
+import { median } from './support.ts';
 import { insertDueCommissions } from './due-commissions.ts';
 
 /**
- * `npm run bench:export`: pays due commissions of a creator with the statement of the service, next to one that only updates
+ * `npm run bench -- export`: pays due commissions of a creator with the statement of the service, next to one that only updates
  * as many rows of a table with the same indexes, without foreign keys and triggers. Each round has a creator of its own.
  */
 const ROWS = Number(process.env['BENCH_ROWS'] ?? 50_000);
@@ -138,10 +139,21 @@ for (let round = 0; round < ROUNDS; round += 1) {
   );
 }
 const ratios = figures.settled.map((ms, round) => ms / (figures.bare[round] ?? Number.NaN));
-print(
-  `${ROWS} rows: settlement × ${median(ratios).toFixed(2)} of a bare update, ${((median(figures.settled) / ROWS) * 1000).toFixed(0)} µs per row; ` +
-    `memory at most ${(mostMemory / MIB).toFixed(0)} MiB above idle; event loop blocked for at most ${longestBlock.toFixed(0)} ms`,
-);
+const times = median(ratios);
+report({
+  path: `export of ${ROWS} due commissions`,
+  comparedWith: 'a bare update of as many rows',
+  measured: `${median(figures.settled).toFixed(0)} ms against ${median(figures.bare).toFixed(0)} ms: ${ratio(times)}; CSV in ${median(figures.csv).toFixed(0)} ms`,
+  target: 'at most 2',
+  isReached: times <= 2,
+});
+report({
+  path: `export of ${ROWS} due commissions, process`,
+  comparedWith: 'idle',
+  measured: `${(mostMemory / MIB).toFixed(0)} MiB more, event loop blocked for at most ${longestBlock.toFixed(0)} ms`,
+  target: 'at most 30 MiB and 20 ms',
+  isReached: mostMemory <= 30 * MIB && longestBlock <= 20,
+});
 await sql.close();
 await owner.close();
 await client.end();

@@ -1,26 +1,27 @@
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { createDeliveryActivities } from '../activities/delivery.ts';
-import { Inbox } from '../src/commands/inbox.ts';
-import { receiveWebhook } from '../src/commands/receive-webhook.ts';
-import { createLogger } from '../src/config/logger.ts';
-import { createSecretBox } from '../src/config/secret-box.ts';
-import { createAccount } from '../src/db/accounts.ts';
-import { migrate } from '../src/db/migrate.ts';
-import { newId } from '../src/db/new-id.ts';
-import { connect } from '../src/db/sql.ts';
-import { putWebhookSecret, secretContext } from '../src/db/webhook-secrets.ts';
-import { startEmbeddedPostgres } from '../src/embedded/postgres.ts';
-import { median } from './bench-support.ts';
-import { NO_CALLBACKS } from './no-callbacks.ts';
-import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
+import { createDeliveryActivities } from '../../activities/delivery.ts';
+import { Inbox } from '../../src/commands/inbox.ts';
+import { receiveWebhook } from '../../src/commands/receive-webhook.ts';
+import { createLogger } from '../../src/config/logger.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { createAccount } from '../../src/db/accounts.ts';
+import { migrate } from '../../src/db/migrate.ts';
+import { newId } from '../../src/db/new-id.ts';
+import { connect } from '../../src/db/sql.ts';
+import { putWebhookSecret, secretContext } from '../../src/db/webhook-secrets.ts';
+import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { postmasterOf, processorTimeMs } from './processor-time.ts';
+import { ratio, report } from './report.ts';
+import { median } from './support.ts';
+import { NO_CALLBACKS } from '../no-callbacks.ts';
+import { bodyOf, signStripe, stripeInvoicePaid } from '../provider-payloads.ts';
 
 /**
- * `npm run bench:delivery-sql`: the database's part of a delivery that earns, without HTTP and Temporal, next to the same
+ * `npm run bench -- delivery-sql`: the database's part of a delivery that earns, without HTTP and Temporal, next to the same
  * rows inserted by one hand-written statement into tables with the same indexes, without foreign keys and triggers.
  */
 const DELIVERIES = Number(process.env['BENCH_DELIVERIES'] ?? 1_000);
@@ -28,8 +29,6 @@ const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 5);
 const IN_FLIGHT = Number(process.env['BENCH_IN_FLIGHT'] ?? 4);
 const USERS = 200;
 const PROVIDER = 'stripe';
-/** `/proc` counts processor time in hundredths of a second. */
-const TICKS_PER_SECOND = 100;
 
 /** The tables that one delivery which earns adds a row to. */
 const TABLES = [
@@ -41,32 +40,6 @@ const TABLES = [
   'commissions',
   'revenue_entries',
 ];
-
-/** Returns the processor time of the server and all of its processes, those that have ended included, ms. */
-function serverCpuMs(postmaster: number): number {
-  let ticks = 0;
-  for (const name of readdirSync('/proc')) {
-    if (!/^\d+$/.test(name)) continue;
-    try {
-      const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
-      const fields = stat
-        .slice(stat.lastIndexOf(')') + 2)
-        .split(' ')
-        .map(Number);
-      const own = (fields[11] ?? 0) + (fields[12] ?? 0);
-      if (Number(name) === postmaster) ticks += own + (fields[13] ?? 0) + (fields[14] ?? 0);
-      else if (fields[1] === postmaster) ticks += own;
-    } catch {
-      // The process has ended.
-    }
-  }
-  return (ticks * 1000) / TICKS_PER_SECOND;
-}
-
-/** Returns the process id of the server of a data folder. */
-function postmasterOf(dataDir: string): number {
-  return Number(readFileSync(path.join(dataDir, 'postgres', 'postmaster.pid'), 'utf8').split('\n')[0]);
-}
 
 const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
 let server = await startEmbeddedPostgres({ dataDir, durable: true });
@@ -236,7 +209,7 @@ const wal = async () =>
 /** Runs deliveries, and returns what one of them costs. */
 async function measure(side: Side, count: number): Promise<Figures> {
   const times: number[] = [];
-  const [walBefore, cpuBefore] = [await wal(), serverCpuMs(postmaster)];
+  const [walBefore, cpuBefore] = [await wal(), processorTimeMs(postmaster)];
   let next = 0;
   const worker = async () => {
     while (next < count) {
@@ -248,7 +221,7 @@ async function measure(side: Side, count: number): Promise<Figures> {
     }
   };
   await Promise.all(Array.from({ length: IN_FLIGHT }, worker));
-  const [cpuAfter, walAfter] = [serverCpuMs(postmaster), await wal()];
+  const [cpuAfter, walAfter] = [processorTimeMs(postmaster), await wal()];
   return {
     cpuMs: (cpuAfter - cpuBefore) / count,
     walBytes: (walAfter - walBefore) / count,
@@ -276,9 +249,15 @@ for (const name of Object.keys(sides)) {
 const ratios = (rounds['the service'] ?? []).map(
   (one, index) => one.cpuMs / (rounds['one hand-written statement']?.[index]?.cpuMs ?? Number.NaN),
 );
-process.stdout.write(
-  `ratio                        Postgres CPU × ${median(ratios).toFixed(2)} (rounds: ${ratios.map((ratio) => ratio.toFixed(2)).join(', ')})\n\n`,
-);
+const times = median(ratios);
+const cpuMs = medianOf('the service', 'cpuMs');
+report({
+  path: 'the database part of an earning delivery, processor time of Postgres',
+  comparedWith: 'one hand-written statement',
+  measured: `${cpuMs.toFixed(1)} ms against ${medianOf('one hand-written statement', 'cpuMs').toFixed(1)} ms: ${ratio(times)}`,
+  target: 'at most 3 ms',
+  isReached: cpuMs <= 3,
+});
 
 const { rows } = await client.query<{
   statement: string;

@@ -2,12 +2,12 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { readConfig } from '../src/config/config.ts';
-import { createAccountKey } from '../src/db/account-keys.ts';
-import { createAccount } from '../src/db/accounts.ts';
-import { runServer } from '../src/server.ts';
-import type { RunningServer } from '../src/server.ts';
-import { bodyOf, signStripe, stripeInvoicePaid } from './provider-payloads.ts';
+import { readConfig } from '../../src/config/config.ts';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import { createAccount } from '../../src/db/accounts.ts';
+import { runServer } from '../../src/server.ts';
+import type { RunningServer } from '../../src/server.ts';
+import { bodyOf, signStripe, stripeInvoicePaid } from '../provider-payloads.ts';
 
 /** Returns the value below which `share` of the sorted values lie. NaN without values. */
 export function percentile(sorted: readonly number[], share: number): number {
@@ -21,6 +21,15 @@ export function median(values: readonly number[]): number {
     0.5,
   );
 }
+
+/** Settings of a service that limits no caller. */
+export const WITHOUT_LIMITS = {
+  RATE_LIMIT_ACCOUNT: '0',
+  RATE_LIMIT_SDK: '0',
+  RATE_LIMIT_CLICKS: '0',
+  RATE_LIMIT_IDENTIFY: '0',
+  RATE_LIMIT_ADDRESS: '0',
+};
 
 export interface BenchServer extends Pick<RunningServer, 'service' | 'backends'> {
   /** The address of the API. */
@@ -40,10 +49,7 @@ export async function startBenchServer(): Promise<BenchServer> {
       DATA_DIR: dataDir,
       PORT: '0',
       RATES_URL: 'off',
-      RATE_LIMIT_ACCOUNT: '0',
-      RATE_LIMIT_SDK: '0',
-      RATE_LIMIT_CLICKS: '0',
-      RATE_LIMIT_ADDRESS: '0',
+      ...WITHOUT_LIMITS,
     }),
   );
   const account = await createAccount(service.sql, 'Bench');

@@ -1,6 +1,6 @@
-import { instant } from '../src/db/sql.ts';
-import type { Sql } from '../src/db/sql.ts';
-import { DAY_MS } from '../src/domain/time.ts';
+import { instant } from '../../src/db/sql.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
 
 const ROWS_PER_STATEMENT = 10_000;
 

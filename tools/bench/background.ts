@@ -1,21 +1,21 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { acceptDelivery } from '../src/db/deliveries.ts';
-import { newId } from '../src/db/new-id.ts';
-import type { AppId, SecretId } from '../src/domain/ids.ts';
-import { DAY_MS } from '../src/domain/time.ts';
-import { backgroundQueue } from '../temporal/names.ts';
-import { TemporalWorkflowStarter } from '../temporal/workflow-starter.ts';
-import { setUpFounder } from '../test/support/founder.ts';
-import type { Founder } from '../test/support/founder.ts';
-import globalSetup from '../test/support/global-setup.ts';
-import globalTeardown from '../test/support/global-teardown.ts';
-import { insertEarning } from '../test/support/ledger.ts';
-import { bodyOf, signStripe, stripeInvoicePaid } from '../test/support/provider-fixtures.ts';
-import { startTestService, temporalAddress } from '../test/support/service.ts';
-import type { TestService } from '../test/support/service.ts';
-import { percentile } from './bench-support.ts';
+import { acceptDelivery } from '../../src/db/deliveries.ts';
+import { newId } from '../../src/db/new-id.ts';
+import type { AppId, SecretId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { backgroundQueue } from '../../temporal/names.ts';
+import { TemporalWorkflowStarter } from '../../temporal/workflow-starter.ts';
+import { setUpFounder } from '../../test/support/founder.ts';
+import type { Founder } from '../../test/support/founder.ts';
+import globalSetup from '../../test/support/global-setup.ts';
+import globalTeardown from '../../test/support/global-teardown.ts';
+import { insertEarning } from '../../test/support/ledger.ts';
+import { bodyOf, signStripe, stripeInvoicePaid } from '../../test/support/provider-fixtures.ts';
+import { startTestService, temporalAddress } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { percentile } from './support.ts';
 
 /** Returns the duration of a call, ms. Throws when the response is no success. */
 async function timed(
@@ -228,8 +228,11 @@ async function shutdown(): Promise<void> {
 
 const RUNS = { holds, relay, split, shutdown } as const;
 
-/** `npm run bench:background -- holds|relay|split|shutdown`: measures how background work and awaited work share a process. */
-const names = process.argv.slice(2);
+/**
+ * `npm run bench -- background`: how background work and awaited work share a process. `BENCH_PARTS=holds,relay,split,shutdown`
+ * chooses parts.
+ */
+const names = (process.env['BENCH_PARTS'] ?? '').split(',').filter((name) => name !== '');
 const chosen = Object.entries(RUNS).filter(([name]) => names.length === 0 || names.includes(name));
 await globalSetup();
 try {

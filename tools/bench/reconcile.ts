@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { createGzip } from 'node:zlib';
-import { startBenchServer } from './bench-support.ts';
+import { startBenchServer } from './support.ts';
 
 /**
- * `npm run bench:reconcile`: writes exports of RevenueCat and Stripe with `BENCH_ROWS` payments, of which the ledger lacks one
+ * `npm run bench -- reconcile`: writes exports of RevenueCat and Stripe with `BENCH_ROWS` payments, of which the ledger lacks one
  * in a thousand, has another amount of one in a thousand, and knows one in a thousand that the export lacks. Compares them
  * with the command line in a process of its own, and prints time, memory and findings.
  */

@@ -1,0 +1,45 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
+
+/** An HTTP connection that is kept open and sends one request at a time. The client of Node costs more than the service. */
+export class HttpSocket {
+  readonly #socket: Socket;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  static async open(port: number): Promise<HttpSocket> {
+    const socket = connect(port, '127.0.0.1');
+    socket.setNoDelay(true);
+    await once(socket, 'connect');
+    return new HttpSocket(socket);
+  }
+
+  /** Posts JSON. Returns the status and the body of the response, which needs a Content-Length. */
+  async post(
+    path: string,
+    body: string,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<{ status: number; body: string }> {
+    const lines = Object.entries({
+      host: 'localhost',
+      'content-type': 'application/json',
+      'content-length': String(Buffer.byteLength(body)),
+      ...headers,
+    }).map(([name, value]) => `${name}: ${value}\r\n`);
+    this.#socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('')}\r\n${body}`);
+    let text = '';
+    for (;;) {
+      text += String((await once(this.#socket, 'data'))[0]);
+      const [head, length] = /^[^]*?content-length: (\d+)[^]*?\r\n\r\n/i.exec(text) ?? [];
+      if (head !== undefined && Buffer.byteLength(text) >= Buffer.byteLength(head) + Number(length))
+        return { status: Number(text.slice(9, 12)), body: text.slice(head.length) };
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+}

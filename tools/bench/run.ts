@@ -1,0 +1,138 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { cpus, loadavg, tmpdir, totalmem } from 'node:os';
+import path from 'node:path';
+import { projectRoot } from '../../src/config/project-root.ts';
+import type { Row } from './report.ts';
+
+/**
+ * `npm run bench -- [--quick] [--write] [NAME…]`: runs the benchmarks one after another, each in processes of its own, and prints
+ * one table. `--quick` runs each for about a second, to show that it still works: its figures mean nothing. `--write`
+ * replaces the table in docs/performance.md.
+ */
+interface Benchmark {
+  readonly what: string;
+  /** What makes it run for about a second. */
+  readonly quick: Readonly<Record<string, string>>;
+}
+
+const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
+  webhook: {
+    what: 'signed purchases, next to DBOS, six activities and a bare Temporal shape',
+    quick: {
+      BENCH_ROUNDS: '1',
+      BENCH_ONE_BY_ONE: '3',
+      BENCH_SECONDS: '0.2',
+      BENCH_WARM_UP: '16',
+      BENCH_USERS: '4',
+    },
+  },
+  'two-processes': {
+    what: 'two processes of the service on one database, next to one',
+    quick: { BENCH_ROUNDS: '1', BENCH_SECONDS: '0.2', BENCH_WARM_UP: '16' },
+  },
+  steady: {
+    what: 'purchases on a new database, next to the first of them',
+    quick: { BENCH_MINUTES: '0.02', BENCH_WINDOWS: '2', BENCH_WARM_UP_MS: '0' },
+  },
+  'start-up': { what: 'how long a start and the demo take', quick: { BENCH_ROUNDS: '1' } },
+  'delivery-sql': {
+    what: 'the database part of a delivery, next to one hand-written statement',
+    quick: { BENCH_ROUNDS: '1', BENCH_DELIVERIES: '20' },
+  },
+  clicks: {
+    what: 'POST /clicks, next to an ordinary handler',
+    quick: { BENCH_ROUNDS: '1', BENCH_SECONDS: '1' },
+  },
+  export: {
+    what: 'paying due commissions, next to a bare update',
+    quick: { BENCH_ROUNDS: '1', BENCH_ROWS: '500' },
+  },
+  'payouts-scale': {
+    what: 'repeated exports while webhooks arrive',
+    quick: { SCALE_ROWS: '500', SCALE_IN_FLIGHT: '1' },
+  },
+  reconcile: { what: 'exports of a provider, compared with a ledger', quick: { BENCH_ROWS: '500' } },
+  'hot-creator': {
+    what: 'purchases of one creator beside clicks on its link',
+    quick: { BENCH_SECONDS: '1' },
+  },
+  background: {
+    what: 'requests beside due hold timers, folding and heals',
+    quick: { BENCH_SCALE: '0.01' },
+  },
+  'worst-requests': { what: 'the worst request of each route without a key', quick: { BENCH_REQUESTS: '2' } },
+};
+
+/** Returns how a benchmark is started. One that uses the support of the tests is not compiled by the build. */
+const programOf = (name: string) =>
+  name === 'background'
+    ? ['--import', 'tsx', path.join(projectRoot, `tools/bench/${name}.ts`)]
+    : [path.join(projectRoot, `dist/tools/bench/${name}.js`)];
+
+const PEERS = path.join(projectRoot, 'tools/bench/peers');
+const PAGE = path.join(projectRoot, 'docs/performance.md');
+const [BEGIN, END] = ['<!-- table of npm run bench -->', '<!-- end of the table -->'];
+
+const args = process.argv.slice(2);
+const isQuick = args.includes('--quick');
+const names = args.filter((argument) => !argument.startsWith('--'));
+const unknown = names.filter((name) => !Object.hasOwn(BENCHMARKS, name));
+if (unknown.length > 0) {
+  throw new Error(
+    `unknown benchmark ${unknown.join(', ')}: choose from ${Object.keys(BENCHMARKS).join(', ')}`,
+  );
+}
+const chosen = names.length > 0 ? names : Object.keys(BENCHMARKS);
+
+if (chosen.includes('webhook') && !existsSync(path.join(PEERS, 'node_modules'))) {
+  process.stderr.write('Installing what the webhook benchmark is compared with, in tools/bench/peers\n');
+  execFileSync('npm', ['ci', '--silent', '--prefix', PEERS], { stdio: 'inherit' });
+}
+
+const folder = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
+const rowsFile = path.join(folder, 'rows');
+writeFileSync(rowsFile, '');
+const failed: string[] = [];
+for (const name of chosen) {
+  const { what, quick } = BENCHMARKS[name] ?? { what: '', quick: {} };
+  const begin = performance.now();
+  process.stdout.write(`\n${name}: ${what} (load ${loadavg()[0]?.toFixed(1)})\n`);
+  const child = spawn(process.execPath, ['--expose-gc', ...programOf(name)], {
+    stdio: 'inherit',
+    env: { ...process.env, ...(isQuick ? { BENCH_QUICK: '1', ...quick } : {}), BENCH_ROWS_FILE: rowsFile },
+  });
+  const [status] = (await once(child, 'exit')) as [number | null];
+  if (status !== 0) failed.push(name);
+  process.stdout.write(`${name} took ${((performance.now() - begin) / 1000).toFixed(0)} s\n`);
+}
+
+const rows = readFileSync(rowsFile, 'utf8')
+  .split('\n')
+  .filter((line) => line !== '')
+  .map((line) => JSON.parse(line) as Row);
+const verdict = ({ isReached }: Row) => (isReached === null ? '' : isReached ? 'yes' : '**no**');
+const table = [
+  '| Path | Compared with, in the same run | Measured | To reach | Reached |',
+  '|---|---|---|---|---|',
+  ...rows.map(
+    (row) => `| ${row.path} | ${row.comparedWith} | ${row.measured} | ${row.target} | ${verdict(row)} |`,
+  ),
+].join('\n');
+const machine =
+  `${new Date().toISOString().slice(0, 10)}, ${cpus().length} processors (${cpus()[0]?.model.trim()}), ` +
+  `${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node ${process.versions.node}`;
+process.stdout.write(`\n${machine}\n\n${table}\n`);
+if (args.includes('--write')) {
+  const page = readFileSync(PAGE, 'utf8');
+  const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
+  if (begin < 0 || end < 0) throw new Error(`${PAGE} has no place for the table`);
+  writeFileSync(PAGE, `${page.slice(0, begin + BEGIN.length)}\n${machine}:\n\n${table}\n${page.slice(end)}`);
+}
+await rm(folder, { recursive: true, force: true });
+if (failed.length > 0) {
+  process.stdout.write(`failed: ${failed.join(', ')}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,77 @@
+import { readFileSync } from 'node:fs';
+import { ratio, report } from './report.ts';
+import { sendPurchases, startStack } from './stack.ts';
+import type { Stack } from './stack.ts';
+import { percentile } from './support.ts';
+
+/**
+ * `npm run bench -- steady`: five minutes of purchases on a new database. The plans of a connection are made while the tables
+ * are empty, so a plan that only fits empty tables shows here as a rising answer time.
+ */
+const MINUTES = Number(process.env['BENCH_MINUTES'] ?? 5);
+/** Windows of the run. The first one is what the others are compared with. */
+const WINDOWS = Number(process.env['BENCH_WINDOWS'] ?? 10);
+const IN_FLIGHT = 8;
+/** Until then the service compiles its code and connects. */
+const WARM_UP_MS = Number(process.env['BENCH_WARM_UP_MS'] ?? 5_000);
+const MIB = 2 ** 20;
+
+/** Returns the resident memory of a process, bytes. */
+function memoryOf(pid: number): number {
+  const [, kib] = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kib) * 1024;
+}
+
+async function run(stack: Stack): Promise<void> {
+  const databaseUrl = await stack.createDatabase('steady');
+  const subject = await stack.startTributary({ name: 'Tributary', databaseUrl, creators: 200, users: 200 });
+  const pid = subject.process.pid ?? 0;
+  const warmUntil = performance.now() + WARM_UP_MS;
+  await sendPurchases([subject], 1, () => performance.now() > warmUntil);
+  const windows: { readonly p50Ms: number; readonly perSecond: number; readonly memory: number }[] = [];
+  for (let window = 0; window < WINDOWS; window += 1) {
+    const from = performance.now();
+    const seconds = (MINUTES * 60) / WINDOWS;
+    const { times } = await sendPurchases(
+      [subject],
+      IN_FLIGHT,
+      () => performance.now() - from > seconds * 1000,
+    );
+    const sorted = times.toSorted((a, b) => a - b);
+    const figures = {
+      p50Ms: percentile(sorted, 0.5),
+      perSecond: times.length / seconds,
+      memory: memoryOf(pid),
+    };
+    windows.push(figures);
+    process.stdout.write(
+      `${((window + 1) * seconds).toFixed(0)} s: p50 ${figures.p50Ms.toFixed(1)} ms, ${figures.perSecond.toFixed(0)}/s, ` +
+        `${(figures.memory / MIB).toFixed(0)} MiB\n`,
+    );
+  }
+  const [first] = windows;
+  if (first === undefined) return;
+  const worst = Math.max(...windows.map(({ p50Ms }) => p50Ms)) / first.p50Ms;
+  const memory = (windows.at(-1)?.memory ?? 0) / first.memory;
+  report({
+    path: `${MINUTES} minutes of steady purchases on a new database, p50`,
+    comparedWith: 'its own first window',
+    measured: `at most ${ratio(worst)} of ${first.p50Ms.toFixed(1)} ms`,
+    target: 'at most 1.2',
+    isReached: worst <= 1.2,
+  });
+  report({
+    path: `${MINUTES} minutes of steady purchases on a new database, memory`,
+    comparedWith: 'its own first window',
+    measured: `${ratio(memory)} of ${(first.memory / MIB).toFixed(0)} MiB`,
+    target: 'at most 1.1',
+    isReached: memory <= 1.1,
+  });
+}
+
+const stack = await startStack();
+try {
+  await run(stack);
+} finally {
+  await stack.stop();
+}
