@@ -78,6 +78,17 @@ export interface TributaryOptions {
   readonly users: number;
 }
 
+/** Runs `work` on a connection of its own. */
+async function onDatabase<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
 /** Starts Postgres with fsync and the built-in Temporal server. */
 export async function startStack(): Promise<Stack> {
   const dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
@@ -92,15 +103,6 @@ export async function startStack(): Promise<Stack> {
   const postmaster = postmasterOf(dataDir);
   const temporalServers = processesWith(path.join(dataDir, 'temporal'));
 
-  const onDatabase = async <T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> => {
-    const client = new pg.Client(url);
-    await client.connect();
-    try {
-      return await work(client);
-    } finally {
-      await client.end();
-    }
-  };
   const admin = backends.migrationsDatabaseUrl;
   await onDatabase(admin, async (client) => {
     await client.query(`alter system set max_wal_size = '4GB'`);
@@ -151,7 +153,8 @@ export async function startStack(): Promise<Stack> {
       return rows[0]?.id;
     });
     const giveUpAt = Date.now() + SETTLE_MS;
-    while (newest !== undefined && Date.now() < giveUpAt) {
+    if (newest === undefined) return;
+    while (Date.now() < giveUpAt) {
       const isKnown = await temporal.workflow
         .getHandle(`hold:${newest}`)
         .describe()
