@@ -2641,11 +2641,8 @@ export interface components {
         };
         /** @description How far the set-up of an app has come. */
         Setup: {
-            /**
-             * @description The first and last characters of the SDK key.
-             * @example pk_live_Ab12…wxyz
-             */
-            sdkKey: string;
+            /** @description The first and last characters of the SDK key. Null without a key. */
+            sdkKey: string | null;
             /** @description One per provider. */
             providers: {
                 /**

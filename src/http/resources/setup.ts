@@ -13,7 +13,10 @@ const RECENT_DAYS = 30;
 
 const setup = z
   .object({
-    sdkKey: textField('pk_live_Ab12…wxyz', 'The first and last characters of the SDK key.'),
+    sdkKey: orNull(
+      textField('pk_live_Ab12…wxyz', 'The first and last characters of the SDK key.'),
+      'Null without a key.',
+    ),
     providers: z
       .array(
         webhookState.extend({
