@@ -4,7 +4,7 @@ import type { Sql } from './sql.ts';
 /** How far the set-up of an app has come, beyond its webhooks and its recent activity. */
 export interface SetupState {
   /** The first and last characters of the current SDK key. */
-  readonly sdkKey: string;
+  readonly sdkKey: string | null;
   readonly hasAffiliate: boolean;
   /** When the oldest payment occurred that earned a commission, epoch ms. Null before the first. */
   readonly firstSaleAt: number | null;

@@ -25,8 +25,9 @@ export function SdkStep({ appId, setup }: { readonly appId: string; readonly set
       {known === undefined ? (
         <Group gap="sm">
           <Text size="sm" className="quiet" style={{ flex: '1 1 240px' }}>
-            The SDK key {setup.sdkKey} was shown when it was created. The code below has a place for it. If
-            nobody has it, create a new one; the old one works for another day.
+            {setup.sdkKey === null
+              ? 'The app has no SDK key that is valid. Create one for the code below.'
+              : `The SDK key ${setup.sdkKey} was shown when it was created. The code below has a place for it. If nobody has it, create a new one; the old one works for another day.`}
           </Text>
           <Button variant="default" loading={rotate.isPending} onClick={() => rotate.mutate(undefined)}>
             Create a new SDK key
