@@ -23,7 +23,7 @@ const ENCODINGS = [
 interface Asset {
   readonly contentType: string;
   readonly plain: Buffer;
-  /** Compressed copies by their encoding. */
+  /** Compressed copies by their encoding, best first. */
   readonly encoded: ReadonlyMap<string, Buffer>;
 }
 
@@ -62,10 +62,10 @@ function baseOf(pathname: string): string {
 }
 
 function sendAsset(ctx: HttpContext, asset: Asset): void {
-  const encoding = ctx.acceptsEncodings(...asset.encoded.keys(), 'identity');
-  const encoded = typeof encoding === 'string' ? asset.encoded.get(encoding) : undefined;
+  // Asked one by one, because the order in which browsers list encodings is no preference: gzip comes first, br is smaller.
+  const [encoding, encoded] = [...asset.encoded].find(([name]) => ctx.acceptsEncodings(name) === name) ?? [];
   ctx.set({ 'Cache-Control': 'public, max-age=31536000, immutable', Vary: 'Accept-Encoding' });
-  if (encoded !== undefined && encoding !== false) ctx.set('Content-Encoding', encoding);
+  if (encoding !== undefined) ctx.set('Content-Encoding', encoding);
   ctx.set('Content-Type', asset.contentType);
   ctx.body = encoded ?? asset.plain;
 }

@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import Koa from 'koa';
 import type { Server } from 'node:http';
@@ -43,6 +43,7 @@ beforeAll(async () => {
   await writeFile(path.join(folder, 'index.html'), PAGE);
   await writeFile(path.join(folder, 'assets/index-1.js'), SCRIPT);
   await writeFile(path.join(folder, 'assets/index-1.js.gz'), gzipSync(SCRIPT));
+  await writeFile(path.join(folder, 'assets/index-1.js.br'), brotliCompressSync(SCRIPT));
   await writeFile(path.join(folder, 'secret.txt'), 'secret');
   ({ server, url } = await serve(folder));
 });
@@ -104,6 +105,17 @@ describe('the pages of the console', () => {
     expect(await response.text()).toBe(SCRIPT);
     const plain = await get('/console/assets/index-1.js', { 'accept-encoding': 'identity' });
     expect([plain.headers.get('content-encoding'), await plain.text()]).toEqual([null, SCRIPT]);
+  });
+
+  test.each([
+    ['gzip, deflate, br, zstd', 'br'],
+    ['gzip, br;q=0', 'gzip'],
+    ['gzip;q=0, *', 'br'],
+    ['deflate', 'identity'],
+  ])('a browser that accepts %s gets a hashed file as %s', async (accepted, encoding) => {
+    const response = await get('/console/assets/index-1.js', { 'accept-encoding': accepted });
+    expect(response.headers.get('content-encoding') ?? 'identity').toBe(encoding);
+    expect(await response.text()).toBe(SCRIPT);
   });
 
   test.each([
