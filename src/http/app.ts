@@ -89,7 +89,7 @@ export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes):
   app.use(safeHeaders);
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));
-  app.use(serveConsole());
+  app.use(serveConsole(async (ctx) => await limitAddress(ctx, deps)));
   app.use(router.routes());
   app.use(async (ctx) => await respondUnrouted(ctx, deps, router));
   // Errors of requests are handled above. An error here is a connection that broke during a response.

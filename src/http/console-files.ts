@@ -83,9 +83,9 @@ function sendPage(ctx: HttpContext, { page }: ConsoleFiles): void {
 
 /**
  * Returns what serves the pages of the console: hashed files for ever, and the page itself for every other path under
- * `/console/`, because the page has routes of its own.
+ * `/console/`, because the page has routes of its own. Each of them needs no key, so `limit` counts it first.
  */
-export function serveConsole(folder = FOLDER) {
+export function serveConsole(limit: (ctx: HttpContext) => Promise<void>, folder = FOLDER) {
   const files = readFiles(folder);
   return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
     const isConsole = ctx.path === '/console' || ctx.path.startsWith('/console/');
@@ -94,6 +94,7 @@ export function serveConsole(folder = FOLDER) {
       return;
     }
     ctx.state.route = '/console';
+    await limit(ctx);
     if (files === null) {
       throw new ApiError('not_found', {
         detail: 'The console is not built. Run `npm ci` and `npm run build`, then start the service again.',

@@ -149,6 +149,19 @@ describe('the limit per address', () => {
   });
 
   // @promise address-limit
+  test.each(['/console', '/console/', '/console/access', '/console/assets/missing.js'])(
+    'the console counts too: %s is refused over the limit',
+    async (path) => {
+      const statusOf = async (address: string) => (await limited.call('GET', path, from(address))).status;
+      const address = `203.0.113.${50 + path.length}`;
+      const statuses = [];
+      for (let call = 0; call < 4; call += 1) statuses.push(await statusOf(address));
+      expect(statuses.map((status) => status === 429)).toEqual([false, false, false, true]);
+      expect(await statusOf(`203.0.113.${100 + path.length}`)).not.toBe(429);
+    },
+  );
+
+  // @promise address-limit
   test('a visitor over the limit of the address is redirected, and the click is not counted', async () => {
     const own = await newApp(limited, undefined, { linkSubdomain: 'crowded' });
     const { slug } = await newLink(limited, own, await newAffiliate(limited, own));
