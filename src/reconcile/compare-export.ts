@@ -277,7 +277,9 @@ class Comparing {
     if (format.merge === null || last === undefined || (parts.length === 1 && !last.isNegative)) return group;
     const body = format.merge(parts);
     const parsed = body === null ? null : parseBody(this.#request.provider, body);
-    const merged = body !== null && parsed?.kind === 'event' ? [{ ...last, body, event: parsed.event }] : [];
+    const refusal = parts.find((part) => part.refusal !== null)?.refusal ?? null;
+    const merged =
+      body !== null && parsed?.kind === 'event' ? [{ ...last, body, event: parsed.event, refusal }] : [];
     return [...merged, ...group.filter(({ event }) => event.payment === null)];
   }
 

@@ -381,6 +381,35 @@ describe('admin reconcile', () => {
     expect(table.out).toContain('2 payments, 1 of them in the ledger.');
   });
 
+  // @promise reconcile-refuses
+  test('a charge of Stripe that may still fail is reported and not fed back, also where it is a part of its invoice', async () => {
+    const { founder } = await setUp('stripe');
+    const app = ['--app', founder.app.id, '--provider', 'stripe', '--without-match', '--feed-back'];
+    const [card, debit, both] = [lostSale(), lostSale(), lostSale()];
+    const [byCard = {}, byDebit = {}, part = {}] = stripeRows([card, debit, both]);
+    const path = join(folder, randomUUID());
+    const rows = [
+      byCard,
+      { ...byDebit, payment_method_type: 'sepa_debit' },
+      { ...part, payment_method_type: 'us_bank_account' },
+      { ...part, charge_id: 'ch_second', source_id: 'ch_second' },
+    ];
+    await writeFile(path, csvOf(rows));
+    const { status, out } = await admin('reconcile', path, ...app, '--format', 'json');
+    expect(status).toBe(3);
+    const { findings } = JSON.parse(out) as Report;
+    const refused = expect.stringContaining('Export the invoices as JSON');
+    expect(findings.map(({ paymentRef, feedBack }) => [paymentRef, feedBack])).toEqual(
+      expect.arrayContaining([
+        [`in_${card.ref}`, 'yes'],
+        [`in_${debit.ref}`, refused],
+        [`in_${both.ref}`, refused],
+      ]),
+    );
+    const stored = await service.sql`select ref from payments where app_id = ${founder.app.id}`;
+    expect(stored).toEqual([{ ref: `in_${card.ref}` }]);
+  });
+
   // @promise reconcile-output
   test.each<[string, readonly string[], number, string]>([
     ['an unknown provider', ['--provider', 'paypal'], 2, 'Allowed choices are revenuecat'],

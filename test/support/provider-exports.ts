@@ -140,6 +140,7 @@ export function stripeRows(sales: readonly ListedSale[]): readonly Cells[] {
       payment_intent_id: `pi_${ref}`,
       invoice_id: `in_${ref}`,
       subscription_id: `sub_${ref}`,
+      payment_method_type: 'card',
       'payment_metadata[app_user_id]': userId,
     });
     return [

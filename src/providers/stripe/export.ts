@@ -8,6 +8,9 @@ import { STRIPE_MINOR_UNITS } from './currencies.ts';
 /** The column of the report that has the app's user id. It must be requested by this name. */
 const USER = 'payment_metadata[app_user_id]';
 
+/** The column of the report that has the payment method, such as `card` or `sepa_debit`. */
+const METHOD = 'payment_method_type';
+
 const CATEGORIES_OF_PAYMENTS: ReadonlySet<string> = new Set([
   'charge',
   'charge_failure',
@@ -77,7 +80,26 @@ function readBalanceRow(row: ExportRow): RowReading {
   if (group === null) return exported.noValue('charge_id');
   const body = isPayment ? paymentOf(row, names) : adjustmentOf(names, category ?? '');
   if (body === null) return exported.noValue('source_id');
-  return { kind: 'events', bodies: [body], group, isNegative: isPayment && category !== 'charge' };
+  return {
+    kind: 'events',
+    bodies: [body],
+    group,
+    refusal: isPayment ? methodRefusal(row, names) : null,
+    isNegative: isPayment && category !== 'charge',
+  };
+}
+
+/** Returns why a charge may not have succeeded, as a sentence. Bank debits are in the balance while they are pending. */
+function methodRefusal(row: ExportRow, { invoice }: BalanceRow): string | null {
+  const method = exported.text(row, METHOD);
+  if (method === 'card') return null;
+  const what =
+    method === null
+      ? `The row has no ${METHOD}, and a bank debit is in the balance before it succeeds or fails.`
+      : 'The payment is not by card, and it may be in the balance before it succeeds or fails.';
+  return invoice === null
+    ? `${what} Have Stripe send the webhook again.`
+    : `${what} Export the invoices as JSON, and compare that file.`;
 }
 
 /** Returns the payment of a row. The parts of one payment are added up in `mergePayments`. */
@@ -198,7 +220,7 @@ const balance: ExportFormat = {
     'payment_intent_id',
     'invoice_id',
   ],
-  optional: ['subscription_id', 'customer_id', USER],
+  optional: ['subscription_id', 'customer_id', METHOD, USER],
   lists: 'both',
   namesUsers: false,
   withoutUser: `The report names no user of this payment, and no webhook has named the user of its subscription or customer. Request the column ${USER}, or export the invoices as JSON.`,
