@@ -214,7 +214,11 @@ describe('Stripe', () => {
     ['by card', {}, null],
     ['by direct debit', { payment_method_type: 'sepa_debit' }, 'Export the invoices as JSON'],
     ['by a method that the row does not name', { payment_method_type: '' }, 'Export the invoices as JSON'],
-    ['without an invoice', { payment_method_type: 'us_bank_account', invoice_id: '' }, 'send the webhook again'],
+    [
+      'without an invoice',
+      { payment_method_type: 'us_bank_account', invoice_id: '' },
+      'send the webhook again',
+    ],
   ])('a charge %s is fed back only where it cannot fail any more', (_, over, words) => {
     const reading = balance.read({ ...row, ...over });
     expect(reading).toMatchObject({
