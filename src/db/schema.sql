@@ -1458,12 +1458,20 @@ end $function$;
 CREATE OR REPLACE FUNCTION database_history()
  RETURNS text
  LANGUAGE plpgsql
+ SECURITY DEFINER
+ SET search_path TO '$user', 'public'
 AS $function$
+declare
+  of_server text;
 begin
-  return (select system_identifier from pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8);
-exception when insufficient_privilege or undefined_function or feature_not_supported or object_not_in_prerequisite_state then
-  -- A managed service may refuse the question.
-  return 'unknown';
+  begin
+    of_server := (select system_identifier from pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8);
+  exception when insufficient_privilege or undefined_function or feature_not_supported or object_not_in_prerequisite_state then
+    -- A managed service may refuse the question.
+    of_server := 'unknown';
+  end;
+  -- A load creates the table again, and a copy by "create database" gets another number.
+  return of_server || '/' || (select oid from pg_database where datname = current_database()) || '.' || 'installation'::regclass::oid;
 end $function$;
 
 CREATE OR REPLACE FUNCTION delete_deferred_click()

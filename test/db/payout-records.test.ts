@@ -9,6 +9,8 @@ import { findInstallationId } from '../../src/db/installation.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { createTestDatabase } from '../support/database.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { insertEarning, payOut } from '../support/ledger.ts';
 
@@ -64,6 +66,45 @@ test('payouts are stopped when the database has another history, for the API and
   await resumePayouts(api.sql);
   await payOut(api, app, affiliateId);
   expect(await payouts()).toHaveLength(1);
+});
+
+// @promise payouts-stop-after-restore
+test('payouts are stopped in another database of the same server, and when the tables of a database are loaded again', async () => {
+  const copy = await createTestDatabase();
+  try {
+    const { id, history } = await api.sql.one<{
+      id: string;
+      history: string;
+    }>`select id, history from installation`;
+    await copy.sql`insert into installation (id, history) values (${id}, ${history})`;
+    expect(await arePayoutsStopped(copy.sql)).toBe(true);
+    await resumePayouts(copy.sql);
+    expect(await arePayoutsStopped(copy.sql)).toBe(false);
+    await runOn(
+      copy.url,
+      `create table loaded as select * from installation;
+       drop table installation;
+       alter table loaded rename to installation`,
+    );
+    expect(await arePayoutsStopped(copy.sql)).toBe(true);
+  } finally {
+    await copy.drop();
+  }
+});
+
+test('a role without the right to ask for the history finds payouts as the owner does', async () => {
+  await runOn(
+    api.database.url,
+    `begin;
+     revoke execute on function pg_control_system() from public;
+     create role without_control;
+     grant select on installation to without_control;
+     set local role without_control;
+     do $$ begin
+       if exists (select from installation where history <> database_history()) then raise 'payouts are stopped'; end if;
+     end $$;
+     rollback`,
+  );
 });
 
 // @promise payout-recorded

@@ -1,14 +1,21 @@
 -- A database that was restored to an earlier moment has forgotten the payouts after it, whose money was sent. It would pay
 -- their commissions again. So no payout is added until the operator has recorded them, or has stated that none is missing.
 
--- Changes when the database is restored to a moment, promoted from a standby, or loaded into another server. A copy of the files
--- and a snapshot of a disk keep it.
-create function database_history() returns text language plpgsql as $$
+-- Changes when the database is restored to a moment, promoted from a standby, upgraded by pg_upgrade, or loaded again, on this server
+-- or another one. A copy of the files and a snapshot of a disk keep it. The service must read what the owner stored, so the function
+-- runs with the owner's rights.
+create function database_history() returns text language plpgsql security definer set search_path from current as $$
+declare
+  of_server text;
 begin
-  return (select system_identifier from pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8);
-exception when insufficient_privilege or undefined_function or feature_not_supported or object_not_in_prerequisite_state then
-  -- A managed service may refuse the question.
-  return 'unknown';
+  begin
+    of_server := (select system_identifier from pg_control_system()) || '/' || left(pg_walfile_name(pg_current_wal_lsn()), 8);
+  exception when insufficient_privilege or undefined_function or feature_not_supported or object_not_in_prerequisite_state then
+    -- A managed service may refuse the question.
+    of_server := 'unknown';
+  end;
+  -- A load creates the table again, and a copy by "create database" gets another number.
+  return of_server || '/' || (select oid from pg_database where datname = current_database()) || '.' || 'installation'::regclass::oid;
 end $$;
 
 -- The history that may add payouts. Another text stops them.
