@@ -1,13 +1,11 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createLedgerActivities } from '../../activities/ledger.ts';
-import { openPayoutRequest } from '../../src/db/ledger.ts';
-import { newId } from '../../src/db/new-id.ts';
-import type { AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
+import type { PayoutRequestId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
-import { insertEarning } from '../support/ledger.ts';
+import { insertEarning, openRequest } from '../support/ledger.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -21,22 +19,8 @@ afterAll(async () => {
   await api.close();
 });
 
-async function request(affiliateId: string, validForMs = 20_000): Promise<PayoutRequestId> {
-  const id = newId('payoutRequest');
-  const { keyId } = await api.sql.one<{ keyId: KeyId }>`
-    select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
-  await openPayoutRequest(api.sql, {
-    id,
-    appId: app.appId as AppId,
-    affiliateId: affiliateId as AffiliateId,
-    accountId: app.accountId,
-    keyId,
-    idempotencyKey: null,
-    expectedTotalCents: null,
-    validForMs,
-  });
-  return id;
-}
+const request = async (affiliateId: string, validForMs = 20_000) =>
+  await openRequest(api, app, affiliateId, validForMs);
 
 // @promise export-recovers-from-overload
 test('an export does not wait behind the exports of its creator that were given up', async () => {

@@ -2,7 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { instant } from '../../src/db/sql.ts';
-import type { AffiliateId, AppId, KeyId } from '../../src/domain/ids.ts';
+import type { AffiliateId, AppId, KeyId, PayoutRequestId } from '../../src/domain/ids.ts';
 import type { TestApi, TestApp } from './api.ts';
 
 export interface LedgerRow {
@@ -92,15 +92,13 @@ export async function insertReversal(
   return id;
 }
 
-/**
- * Pays what is due to an affiliate by the clock of the database, without the workflow of an export. Returns the id of the
- * payout, or null when nothing was paid.
- */
-export async function payOut(
+/** Opens a payout request that is valid for some time. Nobody settles it. */
+export async function openRequest(
   api: Pick<TestApi, 'sql'>,
   app: Pick<TestApp, 'appId' | 'accountId'>,
   affiliateId: string,
-): Promise<string | null> {
+  validForMs: number,
+): Promise<PayoutRequestId> {
   const id = newId('payoutRequest');
   const { keyId } = await api.sql.one<{ keyId: KeyId }>`
     select id as key_id from account_keys where account_id = ${app.accountId} limit 1`;
@@ -112,8 +110,21 @@ export async function payOut(
     keyId,
     idempotencyKey: null,
     expectedTotalCents: null,
-    validForMs: 60_000,
+    validForMs,
   });
+  return id;
+}
+
+/**
+ * Pays what is due to an affiliate by the clock of the database, without the workflow of an export. Returns the id of the
+ * payout, or null when nothing was paid.
+ */
+export async function payOut(
+  api: Pick<TestApi, 'sql'>,
+  app: Pick<TestApp, 'appId' | 'accountId'>,
+  affiliateId: string,
+): Promise<string | null> {
+  const id = await openRequest(api, app, affiliateId, 60_000);
   await settlePayoutRequest(api.sql, id);
   const { payoutId } = await api.sql.one<{ payoutId: string | null }>`
     select payout_id from payout_requests where id = ${id}`;
