@@ -6,6 +6,7 @@ import { listAppIds } from '../../db/apps.ts';
 import { ArchiveError, exportArchive, importArchive, openArchive } from '../../db/archive.ts';
 import type { ArchiveHeader, OpenArchive } from '../../db/archive.ts';
 import { checkLedger } from '../../db/ledger-checks.ts';
+import { arePayoutsStopped } from '../../db/payout-stops.ts';
 import { findRollupDifferences } from '../../db/rollups.ts';
 import type { Sql } from '../../db/sql.ts';
 import { errorCode } from '../../embedded/error-text.ts';
@@ -118,6 +119,11 @@ export function addArchiveCommands(program: Command, context: CommandContext): v
           await secretsKeys.require(archive.header.secretsKeys.map((key) => Buffer.from(key, 'base64')));
           await asOwner(database, async (ownerUrl) => await importArchive(ownerUrl, archive));
           report(archive.header, await isConsistent(sql), options);
+          if (await arePayoutsStopped(sql)) {
+            stderr(
+              `Payouts are stopped: one that was made after ${new Date(archive.header.exportedAt).toISOString()} is missing here and would be paid again. Record each with payouts record, then run payouts resume --none-missing.\n`,
+            );
+          }
         });
       });
     });
