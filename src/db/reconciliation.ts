@@ -1,5 +1,6 @@
 import type { AppId, CommissionId, DeliveryId, EventId, PaymentId, SecretId } from '../domain/ids.ts';
 import type { Environment } from '../domain/events.ts';
+import { RECONCILED_EVENT_PREFIX } from '../domain/reconcile.ts';
 import type { RecordedGroup, RecordedPayment } from '../domain/reconcile.ts';
 import type { Proof } from '../providers/proof.ts';
 import type { ProcessingStatus } from './deliveries.ts';
@@ -134,14 +135,30 @@ export async function listPaymentsOf(
   };
 }
 
-/** Whether the app's Stripe endpoint reports running totals of charges instead of single refunds. */
-export async function hasRunningTotals(sql: Sql, appId: AppId): Promise<boolean> {
-  const { found } = await sql.one<{ found: boolean }>`
+/** How an app's Stripe endpoint reports refunds. `unknown` until a webhook shows it. */
+export type RefundReporting = 'single' | 'running_totals' | 'unknown';
+
+/**
+ * Returns how the app's Stripe endpoint reports refunds: each with an id of its own, or as the running total of a charge. A
+ * refund of a payment without a charge has an id with both, and what was fed back shows nothing about the endpoint.
+ */
+export async function findRefundReporting(sql: Sql, appId: AppId): Promise<RefundReporting> {
+  const { hasTotals, hasSingle } = await sql.one<{ hasTotals: boolean; hasSingle: boolean }>`
     select exists (
-      select from adjustments
-       where app_id = ${appId} and environment = 'production' and store = 'stripe' and kind = 'refund'
-         and starts_with(ref, 'ch_')) as found`;
-  return found;
+             select from adjustments
+              where app_id = ${appId} and environment = 'production' and store = 'stripe' and kind = 'refund'
+                and starts_with(ref, 'ch_')) as has_totals,
+           exists (
+             select from adjustments a
+               join events e on e.app_id = a.app_id and e.id = a.event_id
+              where a.app_id = ${appId} and a.environment = 'production' and a.store = 'stripe' and a.kind = 'refund'
+                and starts_with(a.ref, 're_')
+                and e.source = 'stripe' and not starts_with(e.source_event_id, ${RECONCILED_EVENT_PREFIX})
+                and exists (
+                  select from same_payment_refs(a.app_id, a.environment, a.store, array[a.payment_ref]) n
+                   where starts_with(n.ref, 'ch_'))) as has_single`;
+  if (hasTotals) return 'running_totals';
+  return hasSingle ? 'single' : 'unknown';
 }
 
 /** The webhook secret under which events of an export are stored. */

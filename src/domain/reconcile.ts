@@ -97,6 +97,8 @@ export interface ComparisonScope {
   readonly hasRefundIds: boolean;
   /** Whether the export has refunds at all. */
   readonly hasRefunds: boolean;
+  /** Why no refund of a part of a payment may be made of the export, as a sentence; null if one may. */
+  readonly partialRefusal: string | null;
   /** The range of the export, epoch ms, both ends included. Refunds outside of it are not expected in the export. */
   readonly from: number;
   readonly to: number;
@@ -259,6 +261,14 @@ function latestStates(adjustments: readonly Exported<AdjustmentFact>[]): readonl
   return [...latest.values()];
 }
 
+/** Whether a refund takes back less than its payment, as far as the two can be compared. */
+function isPartial(fact: AdjustmentFact, exported: ExportedGroup, recorded: RecordedGroup): boolean {
+  if (fact.kind !== 'refund' || fact.state !== 'applied') return false;
+  const payment = recorded.payment ?? exported.payment?.fact ?? null;
+  const amount = payment === null ? null : inCurrencyOf(payment, fact);
+  return payment === null || amount === null || amount < payment.amountMinor;
+}
+
 /** Returns the refunds that took money back and still do. */
 function stillApplied(adjustments: readonly RecordedAdjustment[]): readonly RecordedAdjustment[] {
   const undoings = adjustments.filter((a) => a.reversesAll && a.state === 'reversed');
@@ -273,7 +283,8 @@ function compareById(exported: ExportedGroup, recorded: RecordedGroup, scope: Co
   const findings: Finding[] = [];
   const inExport = latestStates(exported.adjustments);
   const applied = stillApplied(recorded.adjustments);
-  for (const { fact, at, line, userIds, refusal } of inExport) {
+  for (const { fact, at, line, userIds, refusal: ownRefusal } of inExport) {
+    const refusal = ownRefusal ?? (isPartial(fact, exported, recorded) ? scope.partialRefusal : null);
     const common = {
       ...NOTHING,
       at,

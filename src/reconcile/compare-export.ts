@@ -1,5 +1,5 @@
-import { findKnownUserKeys, findRecorded, hasRunningTotals, listPaymentsOf } from '../db/reconciliation.ts';
-import type { FoundGroup, PaymentPosition } from '../db/reconciliation.ts';
+import { findKnownUserKeys, findRecorded, findRefundReporting, listPaymentsOf } from '../db/reconciliation.ts';
+import type { FoundGroup, PaymentPosition, RefundReporting } from '../db/reconciliation.ts';
 import type { Sql } from '../db/sql.ts';
 import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../domain/events.ts';
 import type { LikelyCause } from '../domain/evaluate-payment.ts';
@@ -249,13 +249,15 @@ class Comparing {
 
   async #compareBuckets(format: ExportFormat, range: { from: number; to: number }): Promise<void> {
     const { provider, appId } = this.#request;
+    const hasRefunds = format.lists !== 'payments';
+    const reporting =
+      provider === 'stripe' && hasRefunds ? await findRefundReporting(this.#sql, appId) : 'single';
     const scope: ComparisonScope = {
       ...range,
       hasRefundIds: providers[provider].exports.hasRefundIds,
-      hasRefunds: format.lists !== 'payments',
+      hasRefunds,
+      partialRefusal: reporting === 'unknown' ? UNKNOWN_REPORTING : null,
     };
-    const runningTotals =
-      provider === 'stripe' && scope.hasRefunds && (await hasRunningTotals(this.#sql, appId));
     for await (const items of this.#items.read()) {
       const byGroup = new Map<string, Item[]>();
       for (const item of items) {
@@ -265,7 +267,7 @@ class Comparing {
       }
       const groups = [...byGroup.values()].map((group) => this.#merged(format, group));
       for (let start = 0; start < groups.length; start += LOOK_UP) {
-        await this.#compareGroups(format, scope, groups.slice(start, start + LOOK_UP), runningTotals);
+        await this.#compareGroups(format, scope, groups.slice(start, start + LOOK_UP), reporting);
       }
     }
   }
@@ -287,7 +289,7 @@ class Comparing {
     format: ExportFormat,
     scope: ComparisonScope,
     groups: readonly (readonly Item[])[],
-    runningTotals: boolean,
+    reporting: RefundReporting,
   ): Promise<void> {
     const { appId, provider } = this.#request;
     const keys = groups.flat().flatMap(({ event }) => (event.userIds.length > 0 ? [] : event.userKeys));
@@ -297,7 +299,7 @@ class Comparing {
         : await findKnownUserKeys(this.#sql, appId, provider, [...new Set(keys)]);
     const refusalOf = ({ event, refusal }: Item): string | null => {
       if (refusal !== null) return refusal;
-      if (event.payment === null) return runningTotals ? RUNNING_TOTALS : null;
+      if (event.payment === null) return reporting === 'running_totals' ? RUNNING_TOTALS : null;
       const isNamed = event.userIds.length > 0 || event.userKeys.some((key) => known.has(key));
       return format.namesUsers || isNamed ? null : format.withoutUser;
     };
@@ -363,6 +365,9 @@ class Comparing {
 
 const RUNNING_TOTALS =
   'A webhook endpoint of this app reports the running totals of charges instead of single refunds, so a refund of the export could count twice. Have Stripe send the webhook again.';
+
+const UNKNOWN_REPORTING =
+  'The refund is partial, and no webhook has shown yet that the endpoint reports single refunds of charges, so it could count twice. Have Stripe send the webhook again.';
 
 function storeOf(items: readonly Item[]): string {
   const [event] = items.map((item) => item.event);

@@ -13,7 +13,13 @@ import type {
 
 const AT = 1_790_000_000_000;
 const EVENT = 'evt_1' as EventId;
-const SCOPE: ComparisonScope = { hasRefundIds: true, hasRefunds: true, from: AT - 1_000, to: AT + 1_000 };
+const SCOPE: ComparisonScope = {
+  hasRefundIds: true,
+  hasRefunds: true,
+  partialRefusal: null,
+  from: AT - 1_000,
+  to: AT + 1_000,
+};
 
 const paid = (over: Partial<PaymentFact> = {}): PaymentFact => ({
   store: 'stripe',
@@ -206,6 +212,35 @@ describe('refunds with ids', () => {
     );
     expect(found).toEqual([['missing_refund', expect.stringContaining('running total')]]);
     expect(kinds(group(paid(), refund({ amountMinor: 300 })), ledger(paid(), total))).toEqual([]);
+  });
+
+  // @promise reconcile-refuses
+  test.each<[string, ExportedGroup, RecordedGroup, string]>([
+    ['a part of the payment', group(paid(), refund()), ledger(null), 'no'],
+    ['the whole payment', group(paid(), refund({ amountMinor: 1_000 })), ledger(paid()), 'yes'],
+    [
+      'a part of a payment that only the ledger has',
+      group(null, refund({ amountMinor: 900 })),
+      ledger(paid()),
+      'no',
+    ],
+    ['a payment that neither has', group(null, refund({ amountMinor: 1_000 })), ledger(null), 'no'],
+    [
+      'less than the ledger has of the payment',
+      group(paid({ amountMinor: 900 }), refund({ amountMinor: 900 })),
+      ledger(paid()),
+      'no',
+    ],
+    [
+      'a part of the payment that came back',
+      group(paid(), refund({ state: 'reversed', rank: 2 })),
+      ledger(paid(), stored(refund())),
+      'yes',
+    ],
+    ['a dispute of a part', group(paid(), refund({ kind: 'chargeback' })), ledger(paid()), 'yes'],
+  ])('a refund of %s is fed back as the endpoint allows it', (_, exported, recorded, expected) => {
+    const found = kinds(exported, recorded, { partialRefusal: 'no' });
+    expect(found.filter(([kind]) => kind === 'missing_refund')).toEqual([['missing_refund', expected]]);
   });
 
   test('an export without refunds says nothing about them', () => {

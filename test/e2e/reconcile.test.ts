@@ -133,6 +133,7 @@ interface Report {
   readonly findings: readonly {
     kind: string;
     paymentRef: string;
+    refundRef: string | null;
     exportedMinor: number | null;
     recordedMinor: number | null;
     cause: string | null;
@@ -408,6 +409,36 @@ describe('admin reconcile', () => {
     );
     const stored = await service.sql`select ref from payments where app_id = ${founder.app.id}`;
     expect(stored).toEqual([{ ref: `in_${card.ref}` }]);
+  });
+
+  // @promise reconcile-refuses
+  test('a partial refund of Stripe is fed back only once a webhook has reported a single refund of a charge', async () => {
+    const { founder, deliver } = await setUp('stripe');
+    const app = ['--app', founder.app.id, '--provider', 'stripe', '--format', 'json'];
+    const [whole, part] = [lostSale(), lostSale()].map((sale) => ({ ...sale, refundedAt: sale.occurredAt }));
+    if (whole === undefined || part === undefined) throw new Error('there are two sales');
+    const rows = [
+      ...stripeRows([whole]),
+      ...stripeRows([part]).map((row) =>
+        row['reporting_category'] === 'refund' ? { ...row, customer_facing_amount: '-4.00' } : row,
+      ),
+    ];
+    const path = join(folder, randomUUID());
+    await writeFile(path, csvOf(rows));
+    for (const sale of [whole, part]) await deliver(purchaseOf('stripe', sale));
+    const toldOf = async (...args: string[]) => {
+      const { findings } = JSON.parse((await admin('reconcile', path, ...app, ...args)).out) as Report;
+      return findings.map(({ refundRef, feedBack }) => [refundRef, feedBack]);
+    };
+    const refused = [`re_${part.ref}`, expect.stringContaining('single refunds')];
+    expect(await toldOf('--feed-back')).toEqual(expect.arrayContaining([[`re_${whole.ref}`, 'yes'], refused]));
+    // The refund that was fed back shows nothing about the endpoint.
+    expect(await toldOf()).toEqual([refused]);
+
+    const other = lostSale();
+    await deliver(purchaseOf('stripe', other));
+    await deliver(refundOf('stripe', other, other.occurredAt));
+    expect(await toldOf('--one-way')).toEqual([[`re_${part.ref}`, 'yes']]);
   });
 
   // @promise reconcile-output
