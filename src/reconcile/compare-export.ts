@@ -1,4 +1,9 @@
-import { findKnownUserKeys, findRecorded, findRefundReporting, listPaymentsOf } from '../db/reconciliation.ts';
+import {
+  findKnownUserKeys,
+  findRecorded,
+  findRefundReporting,
+  listPaymentsOf,
+} from '../db/reconciliation.ts';
 import type { FoundGroup, PaymentPosition, RefundReporting } from '../db/reconciliation.ts';
 import type { Sql } from '../db/sql.ts';
 import type { AdjustmentFact, NormalizedEvent, PaymentFact } from '../domain/events.ts';

@@ -431,7 +431,9 @@ describe('admin reconcile', () => {
       return findings.map(({ refundRef, feedBack }) => [refundRef, feedBack]);
     };
     const refused = [`re_${part.ref}`, expect.stringContaining('single refunds')];
-    expect(await toldOf('--feed-back')).toEqual(expect.arrayContaining([[`re_${whole.ref}`, 'yes'], refused]));
+    expect(await toldOf('--feed-back')).toEqual(
+      expect.arrayContaining([[`re_${whole.ref}`, 'yes'], refused]),
+    );
     // The refund that was fed back shows nothing about the endpoint.
     expect(await toldOf()).toEqual([refused]);
 
