@@ -10,7 +10,7 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import type { ReactNode } from 'react';
 import {
   Link,
@@ -32,7 +32,7 @@ import { NewAppPage } from './new-app.tsx';
 import { ErrorBox, Logo, PageHead, Waiting } from './parts.tsx';
 import { SessionContext } from './session.ts';
 import { SetupPage } from './setup/setup-page.tsx';
-import { hasLink, SignInPage } from './sign-in.tsx';
+import { openedLink, SignInPage, takeLink } from './sign-in.tsx';
 
 /** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */
 async function signOut(): Promise<void> {
@@ -189,7 +189,16 @@ function Centered({ children }: { readonly children: ReactNode }) {
 }
 
 export function App() {
-  const [isLinkOpen, setIsLinkOpen] = useState(hasLink);
+  const [link, setLink] = useState(openedLink);
+  // A link that is pasted where the page is shown already only changes the fragment: the page is not loaded again.
+  useEffect(() => {
+    const take = () => {
+      const pasted = takeLink();
+      if (pasted !== null) setLink(pasted);
+    };
+    addEventListener('hashchange', take);
+    return () => removeEventListener('hashchange', take);
+  }, []);
   const current = useSession();
   if (current.data === undefined) {
     return (
@@ -203,8 +212,15 @@ export function App() {
     );
   }
   const { session, hasAccounts } = current.data;
-  if (session === null || isLinkOpen) {
-    return <SignInPage hasAccounts={hasAccounts} onLinkSpent={() => setIsLinkOpen(false)} />;
+  if (session === null || link !== null) {
+    return (
+      <SignInPage
+        hasAccounts={hasAccounts}
+        hasSession={session !== null}
+        link={link}
+        onLinkClosed={() => setLink(null)}
+      />
+    );
   }
   return (
     <SessionContext value={session}>

@@ -4,8 +4,14 @@ import { api, read } from './api/client.ts';
 import { KEYS, useChange } from './api/queries.ts';
 import { ErrorBox, Logo } from './parts.tsx';
 
+/** A sign-in link that was opened and not yet used. */
+export interface SignInLink {
+  readonly token: string;
+  readonly isNew: boolean;
+}
+
 /** Reads the token of a sign-in link, and removes it from the address bar and the history. */
-function takeLink(): { readonly token: string; readonly isNew: boolean } | null {
+export function takeLink(): SignInLink | null {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const token = fragment.get('token');
   if (token === null) return null;
@@ -13,23 +19,15 @@ function takeLink(): { readonly token: string; readonly isNew: boolean } | null 
   return { token, isNew: fragment.get('new') === '1' };
 }
 
-/** Taken once, when the page is loaded: the fragment is gone afterwards. */
-const openedLink = takeLink();
-
-/** Whether the page was opened with a sign-in link. */
-export const hasLink = openedLink !== null;
+/** The link with which the page was loaded, taken once: the fragment is gone afterwards. */
+export const openedLink = takeLink();
 
 function LinkForm({
   token,
   isNew,
-  onOther,
-  onDone,
-}: {
-  readonly token: string;
-  readonly isNew: boolean;
-  readonly onOther: () => void;
-  readonly onDone: () => void;
-}) {
+  hasSession,
+  onClosed,
+}: SignInLink & { readonly hasSession: boolean; readonly onClosed: () => void }) {
   const [accountName, setAccountName] = useState('');
   const name = accountName.trim();
   const signIn = useChange(
@@ -43,7 +41,7 @@ function LinkForm({
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        signIn.mutate(undefined, { onSuccess: onDone });
+        signIn.mutate(undefined, { onSuccess: onClosed });
       }}
     >
       <Stack>
@@ -67,8 +65,8 @@ function LinkForm({
           {isNew ? 'Create the account' : 'Sign in'}
         </Button>
         {signIn.error !== null && (
-          <Button variant="subtle" onClick={onOther}>
-            Sign in with a key instead
+          <Button variant="subtle" onClick={onClosed}>
+            {hasSession ? 'Stay in the present session' : 'Sign in with a key instead'}
           </Button>
         )}
       </Stack>
@@ -109,15 +107,18 @@ function KeyForm() {
   );
 }
 
-/** The page of a browser without a session. */
+/** The page of a browser without a session, or with a sign-in link. `onLinkClosed` leaves the link: it is spent or refused. */
 export function SignInPage({
   hasAccounts,
-  onLinkSpent,
+  hasSession,
+  link,
+  onLinkClosed,
 }: {
   readonly hasAccounts: boolean;
-  readonly onLinkSpent: () => void;
+  readonly hasSession: boolean;
+  readonly link: SignInLink | null;
+  readonly onLinkClosed: () => void;
 }) {
-  const [link, setLink] = useState(openedLink);
   useEffect(() => {
     document.title = 'Sign in · Tributary';
   }, []);
@@ -133,7 +134,7 @@ export function SignInPage({
             {isNew ? 'Welcome' : hasAccounts || link !== null ? 'Sign in' : 'No account yet'}
           </Title>
           {link !== null ? (
-            <LinkForm {...link} onOther={() => setLink(null)} onDone={onLinkSpent} />
+            <LinkForm key={link.token} {...link} hasSession={hasSession} onClosed={onLinkClosed} />
           ) : (
             <>
               {hasAccounts && (

@@ -168,8 +168,45 @@ suite('the console in a browser', () => {
     await late.page.getByLabel('Account key').fill('tri_sk_live_wrong');
     await button(late.page, 'Sign in').click();
     await late.page.getByText('This is no valid account key.').waitFor();
+    const { key } = await createAccountKey(service.sql, accountId, ['read', 'setup']);
+    await late.page.getByLabel('Account key').fill(key);
+    await button(late.page, 'Sign in').click();
+    await title(late.page, 'Set-up');
     expect(problems()).toEqual([]);
     expect(late.problems(/status of 401/)).toEqual([]);
+  });
+
+  test('a link that is pasted into the tab with the sign-in page is taken, and leaves the address bar', async () => {
+    const first = await newPage();
+    const { accountId } = await begin(first.page, 'Pasted');
+    const { page, problems } = await newPage();
+    await page.goto(`${service.url}/console/`);
+    await page.getByLabel('Account key').waitFor();
+    // The same document, as in a browser, since only the fragment differs.
+    for (const link of [await linkOf(accountId), await linkOf(accountId)]) {
+      await page.goto(link);
+      await page.getByText('It works once.').waitFor();
+      expect(page.url()).toBe(`${service.url}/console/`);
+    }
+    await button(page, 'Sign in').click();
+    await title(page, 'Set-up');
+    expect(problems()).toEqual([]);
+  });
+
+  test('a refused link leaves the present session as it is', async () => {
+    const { page, problems } = await newPage();
+    const { accountId } = await begin(page, 'Staying');
+    const link = await linkOf(accountId);
+    const other = await newPage();
+    await other.page.goto(link);
+    await button(other.page, 'Sign in').click();
+    await title(other.page, 'Set-up');
+    await page.goto(link);
+    await button(page, 'Sign in').click();
+    await button(page, 'Stay in the present session').click();
+    await title(page, 'Set-up');
+    expect(other.problems()).toEqual([]);
+    expect(problems(/status of 401/)).toEqual([]);
   });
 
   test('a key of the Access page signs a colleague in with fewer rights, until it is revoked', async () => {
