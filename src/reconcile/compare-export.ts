@@ -108,8 +108,8 @@ function byTime(a: Finding, b: Finding): number {
 class Tally<K> {
   readonly counts = new Map<K, number>();
 
-  add(key: K): void {
-    this.counts.set(key, (this.counts.get(key) ?? 0) + 1);
+  add(key: K, count = 1): void {
+    this.counts.set(key, (this.counts.get(key) ?? 0) + count);
   }
 }
 
@@ -230,8 +230,7 @@ class Comparing {
     body: Payload,
     { group, refusal = null, isNegative = false }: RowReading & { readonly kind: 'events' },
   ): Promise<void> {
-    const { provider, from, to } = this.#request;
-    const parsed = parseBody(provider, body);
+    const parsed = parseBody(this.#request.provider, body);
     if (parsed.kind === 'unreadable') {
       await this.#add(unreadableRow(line, parsed.reason));
       return;
@@ -242,10 +241,6 @@ class Comparing {
     }
     const { event } = parsed;
     const at = event.occurredAt;
-    if ((from !== null && at < from) || (to !== null && at >= to)) {
-      this.#skipped.add('a time outside of --from and --to');
-      return;
-    }
     this.#first = Math.min(this.#first, at);
     this.#last = Math.max(this.#last, at);
     const key = group ?? groupOf(event);
@@ -270,7 +265,9 @@ class Comparing {
         if (group === undefined) byGroup.set(item.group, [item]);
         else group.push(item);
       }
-      const groups = [...byGroup.values()].map((group) => this.#merged(format, group));
+      const groups = [...byGroup.values()]
+        .map((group) => this.#withinRange(group, this.#merged(format, group)))
+        .filter((group) => group.length > 0);
       for (let start = 0; start < groups.length; start += LOOK_UP) {
         await this.#compareGroups(format, scope, groups.slice(start, start + LOOK_UP), reporting);
       }
@@ -288,6 +285,22 @@ class Comparing {
     const merged =
       body !== null && parsed?.kind === 'event' ? [{ ...last, body, event: parsed.event, refusal }] : [];
     return [...merged, ...group.filter(({ event }) => event.payment === null)];
+  }
+
+  /** Leaves out payments and refunds outside of the range that the operator named. A payment of several rows has one time. */
+  #withinRange(rows: readonly Item[], merged: readonly Item[]): readonly Item[] {
+    return merged.filter((item) => {
+      if (this.#isInRange(item.event.occurredAt)) return true;
+      const isMerged = !rows.includes(item);
+      const left = isMerged ? rows.filter(({ event }) => event.payment !== null).length : 1;
+      this.#skipped.add('a time outside of --from and --to', left);
+      return false;
+    });
+  }
+
+  #isInRange(at: number): boolean {
+    const { from, to } = this.#request;
+    return (from === null || at >= from) && (to === null || at < to);
   }
 
   async #compareGroups(
@@ -341,11 +354,7 @@ class Comparing {
 
   /** Leaves out refunds outside of the range that the operator named, as in the export. */
   #inRange(recorded: RecordedGroup): RecordedGroup {
-    const { from, to } = this.#request;
-    if (from === null && to === null) return recorded;
-    const adjustments = recorded.adjustments.filter(
-      ({ occurredAt }) => (from === null || occurredAt >= from) && (to === null || occurredAt < to),
-    );
+    const adjustments = recorded.adjustments.filter(({ occurredAt }) => this.#isInRange(occurredAt));
     return { ...recorded, adjustments };
   }
 

@@ -443,6 +443,33 @@ describe('admin reconcile', () => {
     expect(await toldOf('--one-way')).toEqual([[`re_${part.ref}`, 'yes']]);
   });
 
+  // @promise reconcile-same-rules
+  test('a payment of several rows is compared as a whole where --from and --to divide its rows, by the time of the payment', async () => {
+    const { founder } = await setUp('stripe');
+    const sale = lostSale();
+    const [row = {}] = stripeRows([sale]);
+    const later = new Date(sale.occurredAt + 60_000).toISOString();
+    const second = { charge_id: 'ch_second', source_id: 'ch_second', created_utc: later };
+    const path = join(folder, randomUUID());
+    await writeFile(path, csvOf([row, { ...row, ...second }]));
+    const between = String(sale.occurredAt + 30_000);
+    const compare = async (...args: string[]) => {
+      const app = ['--app', founder.app.id, '--provider', 'stripe', '--format', 'json'];
+      const { out } = await admin('reconcile', path, ...app, ...args);
+      return JSON.parse(out) as Report & { payments: number; skipped: readonly object[] };
+    };
+    expect(await compare('--from', between)).toMatchObject({
+      payments: 1,
+      skipped: [],
+      findings: [{ paymentRef: `in_${sale.ref}`, exportedMinor: 2_400, feedBack: 'yes' }],
+    });
+    expect(await compare('--to', between)).toMatchObject({
+      payments: 0,
+      skipped: [{ reason: 'a time outside of --from and --to', rows: 2 }],
+      findings: [],
+    });
+  });
+
   // @promise reconcile-output
   test.each<[string, readonly string[], number, string]>([
     ['an unknown provider', ['--provider', 'paypal'], 2, 'Allowed choices are revenuecat'],
