@@ -223,7 +223,8 @@ export function App() {
     );
   }
   return (
-    <SessionContext value={session}>
+    // A page of another session begins anew, without what was entered or chosen in it.
+    <SessionContext key={session.id} value={session}>
       <Routes>
         <Route element={<Shell session={session} />}>
           <Route index element={<Start />} />

@@ -193,6 +193,31 @@ suite('the console in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
+  test('a session of another account in the same page shows nothing of the first one', async () => {
+    const { page, problems } = await newPage();
+    const { appId } = await begin(page, 'First Ltd');
+    await button(page, /^Put the SDK/).click();
+    await page.getByText('The code contains your SDK key').waitFor();
+    const other = await newPage();
+    const second = await begin(other.page, 'Second Ltd');
+    await service.sql`update apps set name = 'Second Notes' where id = ${second.appId}`;
+    const { key } = await createAccountKey(service.sql, second.accountId, ['read', 'setup']);
+    // The session ends elsewhere, so the next poll of the set-up asks for a new one.
+    await page.context().clearCookies();
+    await page.getByLabel('Account key').fill(key);
+    await page.route('**/apps', async () => {});
+    await button(page, 'Sign in').click();
+    await button(page, /^Second Ltd/).waitFor();
+    expect(await page.getByText('Lantern Notes').count()).toBe(0);
+    await page.unroute('**/apps');
+    await page.reload();
+    await page.getByRole('option', { name: 'Second Notes' }).waitFor({ state: 'attached' });
+    expect(page.url()).toContain(appId);
+    await page.getByText('There is no such app in your account.').waitFor();
+    expect(other.problems()).toEqual([]);
+    expect(problems(/status of 40[14]/)).toEqual([]);
+  });
+
   test('a refused link leaves the present session as it is', async () => {
     const { page, problems } = await newPage();
     const { accountId } = await begin(page, 'Staying');

@@ -1,4 +1,5 @@
 import { QueryCache, QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { forgetSdkKeys } from '../setup/sdk-key.ts';
 import { api, Problem, read } from './client.ts';
 
 /** The names under which answers are kept. */
@@ -33,11 +34,27 @@ export const queryClient: QueryClient = new QueryClient({
   },
 });
 
+let currentSessionId: string | null = null;
+
+/** Forgets what an earlier session saw: it may belong to another account, or have other permissions. */
+function forgetOtherThan(sessionId: string | null): void {
+  if (sessionId === currentSessionId) return;
+  currentSessionId = sessionId;
+  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== KEYS.session[0] });
+  forgetSdkKeys();
+}
+
 export const useSession = () =>
   useQuery({
     queryKey: KEYS.session,
-    queryFn: async () => await read(api.GET('/session')),
+    queryFn: async () => {
+      const current = await read(api.GET('/session'));
+      forgetOtherThan(current.session?.id ?? null);
+      return current;
+    },
     staleTime: 60_000,
+    // Another tab may have signed in with another account.
+    refetchOnWindowFocus: 'always',
   });
 
 export const useApps = () =>
