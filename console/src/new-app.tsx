@@ -9,6 +9,9 @@ import { usePermission } from './session.ts';
 
 const PERCENT_IN_BPS = 100;
 
+/** Whether a field has a number. While it is edited it may be empty, which is not 0. */
+const isNumber = (value: number | string) => value !== '' && Number.isFinite(Number(value));
+
 export function NewAppPage() {
   const isAllowed = usePermission('setup');
   const apps = useApps();
@@ -71,8 +74,11 @@ export function NewAppPage() {
           <NumberInput
             label="Commission"
             description="The share of each payment that a creator earns, in percent."
+            required
+            withAsterisk={false}
             min={0}
             max={100}
+            allowNegative={false}
             decimalScale={2}
             suffix=" %"
             value={rate}
@@ -81,15 +87,23 @@ export function NewAppPage() {
           <NumberInput
             label="Hold period"
             description="Days from the purchase until its commission is due, so that refunds come first."
+            required
+            withAsterisk={false}
             min={0}
             max={365}
+            allowNegative={false}
             allowDecimal={false}
             suffix=" days"
             value={hold}
             onChange={setHold}
           />
           {create.error !== null && <ErrorBox error={create.error} />}
-          <Button type="submit" loading={create.isPending} style={{ alignSelf: 'flex-start' }}>
+          <Button
+            type="submit"
+            loading={create.isPending}
+            disabled={!isNumber(rate) || !isNumber(hold)}
+            style={{ alignSelf: 'flex-start' }}
+          >
             Create the app
           </Button>
         </Stack>

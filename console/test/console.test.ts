@@ -218,6 +218,26 @@ suite('the console in a browser', () => {
     expect(problems(/status of 40[14]/)).toEqual([]);
   });
 
+  test('an app is not created while a number is empty, which is not 0', async () => {
+    const { page, problems } = await newPage();
+    await begin(page, 'Careful');
+    await page.goto(`${service.url}/console/apps/new`);
+    await page.getByLabel('Name', { exact: true }).fill('Second');
+    for (const [label, before] of [
+      ['Commission', '20'],
+      ['Hold period', '30'],
+    ] as const) {
+      await page.getByLabel(label).fill('');
+      expect({ label, isDisabled: await button(page, 'Create the app').isDisabled() }).toEqual({
+        label,
+        isDisabled: true,
+      });
+      await page.getByLabel(label).fill(before);
+      expect(await button(page, 'Create the app').isDisabled()).toBe(false);
+    }
+    expect(problems()).toEqual([]);
+  });
+
   test('a refused link leaves the present session as it is', async () => {
     const { page, problems } = await newPage();
     const { accountId } = await begin(page, 'Staying');
