@@ -238,6 +238,24 @@ suite('the console in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
+  test('a second attempt after a refused link creates no second creator', async () => {
+    const { page, problems } = await newPage();
+    const { appId } = await begin(page, 'Second attempt');
+    await button(page, /^Add your first creator/).click();
+    await page.getByLabel('Name of the creator').fill('Adda');
+    await page.getByLabel('Where the link leads').fill('https://example.com/get');
+    await page.getByLabel('Code', { exact: true }).fill('not a code');
+    await button(page, 'Create the creator and the link').click();
+    await page.getByRole('alert').waitFor();
+    await page.getByLabel('Name of the creator').fill('Ada');
+    await page.getByLabel('Code', { exact: true }).fill('ada-lovelace');
+    await button(page, 'Create the creator and the link').click();
+    await page.getByText('The link of Ada leads to').waitFor();
+    const creators = await service.sql`select name from affiliates where app_id = ${appId}`;
+    expect(creators).toEqual([{ name: 'Ada' }]);
+    expect(problems(/status of 400/)).toEqual([]);
+  });
+
   test('a refused link leaves the present session as it is', async () => {
     const { page, problems } = await newPage();
     const { accountId } = await begin(page, 'Staying');

@@ -1,6 +1,6 @@
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { api, read } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { CopyLine, ErrorBox, Waiting } from '../parts.tsx';
@@ -12,12 +12,23 @@ function NewCreator({ appId }: { readonly appId: string }) {
   const [name, setName] = useState('');
   const [slug, setSlug] = useState('');
   const [destinationUrl, setDestinationUrl] = useState('');
+  // Stays if the link is refused, so that the next attempt creates no second creator.
+  const created = useRef<{ readonly id: string; readonly name: string }>(null);
   const create = useChange(
     async () => {
       const path = { appId };
-      const affiliate = await read(
-        api.POST('/apps/{appId}/affiliates', { params: { path }, body: { name: name.trim() } }),
-      );
+      const body = { name: name.trim() };
+      if (created.current === null) {
+        created.current = await read(api.POST('/apps/{appId}/affiliates', { params: { path }, body }));
+      } else if (created.current.name !== body.name) {
+        created.current = await read(
+          api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
+            params: { path: { appId, affiliateId: created.current.id } },
+            body,
+          }),
+        );
+      }
+      const affiliate = created.current;
       return await read(
         api.POST('/apps/{appId}/links', {
           params: { path },
