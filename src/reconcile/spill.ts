@@ -1,8 +1,8 @@
 /** Temporary files for more data than memory should hold. */
-import { createReadStream } from 'node:fs';
-import { mkdtemp, open, rm } from 'node:fs/promises';
+import { createReadStream, mkdtempSync, rmSync } from 'node:fs';
+import { lstat, open, readdir, rm } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 
@@ -50,26 +50,78 @@ class SpillFile<T> {
   }
 }
 
-/** A folder that exists until `remove`. Only its owner can read it. */
+const PREFIX = 'tributary-reconcile-';
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** The folders of this process. They are removed when it exits, or when a signal ends it. */
+const live = new Set<string>();
+
+function removeAll(): void {
+  for (const path of live) rmSync(path, { recursive: true, force: true });
+  live.clear();
+  for (const signal of SIGNALS) process.off(signal, onSignal);
+  process.off('exit', removeAll);
+}
+
+function onSignal(signal: NodeJS.Signals): void {
+  removeAll();
+  // Without the listener the signal ends the process, and the shell sees that it did.
+  process.kill(process.pid, signal);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
+/** Removes the folders that dead processes of this machine and user left, for example after SIGKILL. */
+async function removeStale(parent: string): Promise<void> {
+  const start = `${PREFIX}${hostname()}-`;
+  for (const entry of await readdir(parent, { withFileTypes: true }).catch(() => [])) {
+    const path = join(parent, entry.name);
+    if (!entry.isDirectory() || !entry.name.startsWith(start) || live.has(path)) continue;
+    const [, pid] = /^(\d+)-[A-Za-z0-9]{6}$/.exec(entry.name.slice(start.length)) ?? [];
+    if (pid === undefined || (Number(pid) !== process.pid && isAlive(Number(pid)))) continue;
+    const folder = await lstat(path).catch(() => null);
+    if (folder?.uid !== process.getuid?.()) continue;
+    // Another comparison may be removing it too.
+    await rm(path, { recursive: true, force: true }).catch(() => {});
+  }
+}
+
+/** A folder that exists until `remove`, or until the process ends. Only its owner can read it. */
 export class SpillFolder {
-  readonly #path: string;
+  readonly path: string;
   #files = 0;
 
   private constructor(path: string) {
-    this.#path = path;
+    this.path = path;
   }
 
-  static async create(): Promise<SpillFolder> {
-    return new SpillFolder(await mkdtemp(join(tmpdir(), 'tributary-reconcile-')));
+  static async create(parent = tmpdir()): Promise<SpillFolder> {
+    await removeStale(parent);
+    const path = mkdtempSync(join(parent, `${PREFIX}${hostname()}-${process.pid}-`));
+    if (live.size === 0) {
+      for (const signal of SIGNALS) process.on(signal, onSignal);
+      process.on('exit', removeAll);
+    }
+    live.add(path);
+    return new SpillFolder(path);
   }
 
   file<T>(): SpillFile<T> {
     this.#files += 1;
-    return new SpillFile<T>(join(this.#path, String(this.#files)));
+    return new SpillFile<T>(join(this.path, String(this.#files)));
   }
 
   async remove(): Promise<void> {
-    await rm(this.#path, { recursive: true, force: true });
+    await rm(this.path, { recursive: true, force: true });
+    live.delete(this.path);
+    if (live.size === 0) removeAll();
   }
 }
 
