@@ -61,9 +61,12 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   },
   background: {
     what: 'requests beside due hold timers, folding and heals',
-    quick: { BENCH_SCALE: '0.01' },
+    quick: { BENCH_SCALE: '0.01', BENCH_PARTS: 'holds' },
   },
-  'worst-requests': { what: 'the worst request of each route without a key', quick: { BENCH_REQUESTS: '2' } },
+  'worst-requests': {
+    what: 'the worst request of each route without a key',
+    quick: { BENCH_REQUESTS: '2', BENCH_ROUTES: '/clicks|/webhooks' },
+  },
 };
 
 /** Returns how a benchmark is started. One that uses the support of the tests is not compiled by the build. */
