@@ -1,4 +1,6 @@
+import type { Logger } from 'pino';
 import type { TemporalConnection } from '../temporal/connection.ts';
+import { arePayoutsStopped } from './db/payout-stops.ts';
 import type { Sql } from './db/sql.ts';
 import type { ReadinessCheck } from './http/deps.ts';
 
@@ -6,6 +8,7 @@ export interface ReadinessDeps {
   readonly sql: Sql;
   readonly connection: Pick<TemporalConnection, 'problem' | 'setUpProblem'>;
   readonly checkSecrets: () => Promise<string | null>;
+  readonly logger: Logger;
 }
 
 async function checkDatabase(sql: Sql): Promise<ReadinessCheck> {
@@ -14,6 +17,19 @@ async function checkDatabase(sql: Sql): Promise<ReadinessCheck> {
     return { name: 'database', ok: true, detail: null, optional: false };
   } catch {
     return { name: 'database', ok: false, detail: 'Postgres does not respond', optional: false };
+  }
+}
+
+const PAYOUTS_STOPPED =
+  'Payouts are stopped: the database was restored, promoted, upgraded or copied, or the operator stopped them. Record payouts that it has forgotten (docs/backup.md), then run payouts resume --none-missing.';
+
+/** Returns whether payouts can be made; nothing when the database does not say. */
+async function checkPayouts(sql: Sql): Promise<ReadinessCheck | null> {
+  try {
+    const ok = !(await arePayoutsStopped(sql));
+    return { name: 'payouts', ok, detail: ok ? null : PAYOUTS_STOPPED, optional: true };
+  } catch {
+    return null;
   }
 }
 
@@ -35,14 +51,22 @@ export function createReadiness({
   sql,
   connection,
   checkSecrets,
+  logger,
 }: ReadinessDeps): () => Promise<ReadinessCheck[]> {
+  let couldPay = true;
   return reused(async () => {
     const { problem, setUpProblem } = connection;
     const database = await checkDatabase(sql);
     const missingKeys = database.ok ? await checkSecrets() : null;
+    const payouts = database.ok ? await checkPayouts(sql) : null;
+    if (payouts !== null) {
+      if (couldPay && !payouts.ok) logger.warn({ msg: PAYOUTS_STOPPED });
+      couldPay = payouts.ok;
+    }
     return [
       ...(missingKeys === null ? [] : [{ name: 'secrets', ok: false, detail: missingKeys, optional: true }]),
       database,
+      ...(payouts === null ? [] : [payouts]),
       // Without Temporal webhooks are stored and processed later. What its set-up lacks delays nothing.
       { name: 'temporal', ok: problem === null, detail: problem, optional: true },
       { name: 'temporal_set_up', ok: setUpProblem === null, detail: setUpProblem, optional: true },

@@ -154,7 +154,7 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
   const background = startBackground(settings, { sql, intakeSql, metrics }, taskQueue);
   const { connection, relay } = background;
   const checkSecrets = createSecretsCheck({ sql, secretBox, logger });
-  const readiness = createReadiness({ sql, connection, checkSecrets });
+  const readiness = createReadiness({ sql, connection, checkSecrets, logger });
 
   const refusals = createRefusalCounter({
     logger,

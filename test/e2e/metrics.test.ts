@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { connect } from '../../src/db/sql.ts';
+import { resumePayouts } from '../../src/db/payout-stops.ts';
 import { UI_VIEWS } from '../../temporal/ui-views.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
@@ -151,6 +152,35 @@ test('the metrics port serves the readiness with its details', async () => {
     status: 'ok',
     checks: expect.arrayContaining([{ name: 'database', ok: true, detail: null }]),
   });
+});
+
+// @promise payouts-stopped-signal
+test('stopped payouts make the readiness degraded, with the way out, and are a metric until they are resumed', async () => {
+  const { origin } = new URL(service.metricsUrl ?? '');
+  const ready = async () => await (await fetch(`${origin}/readyz`)).json();
+  await service.sql`update installation set history = regexp_replace(history, '/.*', '/0000BEEF')`;
+  await eventually('the metric is 0', async () =>
+    (await read()).includes('tributary_ready{check="payouts"} 0'),
+  );
+  expect(await ready()).toMatchObject({
+    status: 'degraded',
+    checks: expect.arrayContaining([
+      {
+        name: 'payouts',
+        ok: false,
+        detail: expect.stringMatching(/promoted.*payouts resume --none-missing/),
+      },
+    ]),
+  });
+  await eventually('the API shows no cause', async () => {
+    const { status, body } = await founder.call('GET', '/readyz');
+    return status === 200 && body['status'] === 'degraded';
+  });
+  await resumePayouts(service.sql);
+  await eventually('the metric is 1', async () =>
+    (await read()).includes('tributary_ready{check="payouts"} 1'),
+  );
+  expect(await ready()).toMatchObject({ status: 'ok' });
 });
 
 // @promise metrics-port

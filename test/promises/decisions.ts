@@ -299,6 +299,7 @@ const MONEY: readonly PromiseSection[] = [
       'recover-command': '`admin recover` starts all open work at once, and nothing twice',
       'payouts-stop-after-restore':
         'a database that was restored or copied makes no payout until the operator resumes payouts',
+      'payouts-stopped-signal': 'stopped payouts show in `/readyz` and raise an alert',
       'payout-recorded': 'a payout that the database has forgotten is recorded from its CSV, once',
       'migrations-frozen': 'a migration of a release is never changed',
       'payout-signalled-again': 'a payout request that the Temporal server has lost is passed on again',
