@@ -12,7 +12,7 @@ export interface SecretsCheckDeps {
 }
 
 /**
- * Returns a check of whether SECRETS_KEY opens every stored webhook secret. The check returns what is missing, for the
+ * Returns a check of whether SECRETS_KEY opens every stored secret that the service needs. The check returns what is missing, for the
  * operator, or null, and queries the database at most every 30 s. It throws when the database is away.
  */
 export function createSecretsCheck({
@@ -26,11 +26,18 @@ export function createSecretsCheck({
     if (last !== null && Date.now() - last.at < CHECK_PAUSE_MS) return last.problem;
     const stored = await countSecretsByKey(sql);
     const lost = stored.filter((key) => !secretBox.keyIds.includes(key.encryptionKeyId));
-    const keys = lost.map((key) => `the key ${key.encryptionKeyId} of ${key.secrets} webhook secrets`);
-    const problem =
-      keys.length === 0
-        ? null
-        : `SECRETS_KEY lacks ${keys.join(', ')}: restore it, or set those webhook secrets again`;
+    const keys = lost.map(({ encryptionKeyId, secrets, erasures }) => {
+      const what = [
+        ...(secrets > 0 ? [`${secrets} webhook secrets`] : []),
+        ...(erasures > 0 ? ['the erasure of persons'] : []),
+      ];
+      return `the key ${encryptionKeyId} of ${what.join(' and of ')}`;
+    });
+    // New webhook secrets replace lost ones. Nothing replaces the key that erased persons are recognised by.
+    const advice = lost.some(({ erasures }) => erasures > 0)
+      ? 'restore it'
+      : 'restore it, or set those webhook secrets again';
+    const problem = keys.length === 0 ? null : `SECRETS_KEY lacks ${keys.join(', ')}: ${advice}`;
     if (problem !== null && last?.problem !== problem) logger.error({ msg: problem });
     last = { at: Date.now(), problem };
     return problem;

@@ -13,6 +13,7 @@ import { listenToResults, sendResult } from '../temporal/shared-results.ts';
 import type { Tracing } from '../temporal/tracing.ts';
 import { TemporalWorkflowStarter } from '../temporal/workflow-starter.ts';
 import type { Config } from './config/config.ts';
+import { SecretUnreadable } from './config/secret-box.ts';
 import type { SecretBox } from './config/secret-box.ts';
 import { tlsAdvice } from './config/database-url.ts';
 import { StartupError } from './config/startup-error.ts';
@@ -23,6 +24,7 @@ import { createRefusalCounter } from './commands/refusal-counter.ts';
 import type { RefusalCounter } from './commands/refusal-counter.ts';
 import type { SharedHostApps } from './commands/shared-associations.ts';
 import { recordRefusedRequests } from './db/deliveries.ts';
+import { prepareErasureKey } from './db/erased-identifiers.ts';
 import { migrate } from './db/migrate.ts';
 import { connect, DatabaseUnavailable } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
@@ -179,6 +181,9 @@ export async function startService(settings: ServiceSettings): Promise<Service> 
     logger.info({ ...took, msg: 'stopped in order' });
   };
   try {
+    await prepareErasureKey(sql, secretBox).catch((error: unknown) => {
+      if (!(error instanceof SecretUnreadable)) throw error;
+    });
     // Logs at the start what SECRETS_KEY lacks.
     await checkSecrets();
     if (metrics !== null) {

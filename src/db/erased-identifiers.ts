@@ -29,18 +29,44 @@ export async function identifierHasher(
   return (appId, identifier) => createHmac('sha256', key).update(`${appId}\n${identifier}`).digest();
 }
 
+/**
+ * Creates the key of this installation unless it is stored, and encrypts it again when another key of SECRETS_KEY has become
+ * the first, so that the former one can be removed. Only a starting service does that: a command with another SECRETS_KEY
+ * would leave a key that the service cannot read. Throws `SecretUnreadable` when SECRETS_KEY lacks the key.
+ */
+export async function prepareErasureKey(sql: Sql, secretBox: SecretBox): Promise<void> {
+  await identifierHasher(sql, secretBox);
+  const key = hashKeys.get(sql)?.toString('base64');
+  if (key === undefined) return;
+  const { ciphertext, encryptionKeyId } = secretBox.encrypt(key, KEY_CONTEXT);
+  await sql`
+    update erasure_key set ciphertext = ${ciphertext}, encryption_key_id = ${encryptionKeyId}
+     where encryption_key_id <> ${encryptionKeyId} and encryption_key_id = any(${[...secretBox.keyIds]}::text[])`;
+}
+
+interface StoredKey {
+  readonly ciphertext: Uint8Array;
+  readonly encryptionKeyId: string;
+}
+
+async function findKey(sql: Sql): Promise<StoredKey | undefined> {
+  return await sql.maybe<StoredKey>`select ciphertext, encryption_key_id from erasure_key`;
+}
+
+/** Whether a service has stored the key of this installation. Nobody is erased before. */
+export async function hasErasureKey(sql: Sql): Promise<boolean> {
+  return (await findKey(sql)) !== undefined;
+}
+
 /** Returns the stored key. Of several processes that generate one, the first to store it decides. */
 async function readKey(sql: Sql, secretBox: SecretBox): Promise<Buffer> {
-  const stored = () =>
-    sql.maybe<{ ciphertext: Buffer; encryptionKeyId: string }>`
-      select ciphertext, encryption_key_id from erasure_key`;
-  let row = await stored();
+  let row = await findKey(sql);
   if (row === undefined) {
     const made = secretBox.encrypt(randomBytes(KEY_BYTES).toString('base64'), KEY_CONTEXT);
     await sql`
       insert into erasure_key (ciphertext, encryption_key_id) values (${made.ciphertext}, ${made.encryptionKeyId})
       on conflict do nothing`;
-    row = await stored();
+    row = await findKey(sql);
   }
   if (row === undefined) throw new Error('the erasure key was not stored');
   return Buffer.from(

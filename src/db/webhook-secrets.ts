@@ -106,15 +106,31 @@ export async function listWebhookStates(
      order by p.position`;
 }
 
+/** What a key of SECRETS_KEY encrypts. */
+export interface EncryptedByKey {
+  readonly encryptionKeyId: string;
+  /** Valid webhook and identity secrets. */
+  readonly secrets: number;
+  /** The key of the hashes of erased persons, open erasures, and bodies of erased persons that wait for their outcome. */
+  readonly erasures: number;
+}
+
 /**
- * Returns the number of valid webhook and identity secrets per encryption key. Reads all secrets, so it is not for every
- * request.
+ * Returns how much each encryption key has encrypted that the service needs. Reads all secrets, so it is not for every
+ * request. Of the deliveries without an outcome, it reads the oldest.
  */
-export async function countSecretsByKey(sql: Sql): Promise<{ encryptionKeyId: string; secrets: number }[]> {
-  return await sql`
-    select encryption_key_id, count(*)::int as secrets
-      from (select encryption_key_id from webhook_secrets where expires_at is null or expires_at > now()
-            union all select encryption_key_id from identity_secrets
-            union all select previous_encryption_key_id from identity_secrets where previous_expires_at > now()) s
+export async function countSecretsByKey(sql: Sql): Promise<EncryptedByKey[]> {
+  return await sql<EncryptedByKey>`
+    select encryption_key_id, count(*) filter (where not is_erasure)::int as secrets, count(*) filter (where is_erasure)::int as erasures
+      from (select encryption_key_id, false as is_erasure from webhook_secrets where expires_at is null or expires_at > now()
+            union all select encryption_key_id, false from identity_secrets
+            union all select previous_encryption_key_id, false from identity_secrets where previous_expires_at > now()
+            union all select encryption_key_id, true from erasure_key
+            union all select subject_key_id, true from erasures where finished_at is null
+            union all select b.encryption_key_id, true
+              from (select id from deliveries where completed_at is null
+                     order by coalesce(relayed_at, received_at) limit 1000) d
+             cross join lateral (select * from delivery_bodies x where x.delivery_id = d.id offset 0) b
+             where b.encryption_key_id is not null) s
      group by 1 order by 1`;
 }

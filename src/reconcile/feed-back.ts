@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SecretBox } from '../config/secret-box.ts';
 import { bodyContext } from '../db/deliveries.ts';
-import { identifierHasher } from '../db/erased-identifiers.ts';
+import { hasErasureKey, identifierHasher } from '../db/erased-identifiers.ts';
 import { newId } from '../db/new-id.ts';
 import { acceptReconciled, findErasedBodies, findReconciledOutcomes } from '../db/reconciliation.ts';
 import type { ReconciledDelivery, ReconciledOutcome, ReconciliationSecret } from '../db/reconciliation.ts';
@@ -90,6 +90,7 @@ async function withoutErased(
   { sql, appId, secretBox }: FeedBackRequest,
   batch: readonly ReconciledDelivery[],
 ): Promise<readonly ReconciledDelivery[]> {
+  if (!(await hasErasureKey(sql))) return batch;
   const hash = await identifierHasher(sql, secretBox);
   const hashes = batch.map(({ body }) => textsOf(body).map((text) => hash(appId, text)));
   const erased = await findErasedBodies(sql, appId, hashes);

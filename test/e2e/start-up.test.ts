@@ -148,7 +148,7 @@ test('a service that lacks the encryption key of a stored secret reports it in t
       ok: false,
       optional: true,
       detail: expect.stringMatching(
-        /^SECRETS_KEY lacks the key [0-9a-f]{12} of 2 webhook secrets: restore it/,
+        /^SECRETS_KEY lacks the key [0-9a-f]{12} of 2 webhook secrets and of the erasure of persons: restore it$/,
       ),
     });
     expect(lines.join('')).toContain('SECRETS_KEY lacks the key');

@@ -575,6 +575,9 @@ const OPERATION: readonly PromiseSection[] = [
   {
     title: 'Beyond the specification: erasing users',
     promises: {
+      'erasure-key-changes':
+        'a service with another first key encrypts the key of erased persons again, so that the former key can go',
+      'erasure-key-of-service': 'only a service creates the key of erased persons',
       'erased-everywhere':
         'after an erasure no row, body or history names the person; the ledger and the roll-ups are consistent, and payouts are still proved',
       'erased-later-facts':

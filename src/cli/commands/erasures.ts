@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { createSecretBox } from '../../config/secret-box.ts';
+import { hasErasureKey } from '../../db/erased-identifiers.ts';
 import { eraseUser, findErasure } from '../../db/erasures.ts';
 import type { Erasure } from '../../db/erasures.ts';
 import { KEPT_BY_ERASURE } from '../../domain/erasure.ts';
@@ -55,6 +56,11 @@ export function addErasureCommands(program: Command, context: CommandContext): v
         const appId = await findApp(sql, app);
         if (user === '' || user.length > 512) {
           throw new CommandFailedError('A user id has 1 to 512 characters.');
+        }
+        if (!(await hasErasureKey(sql))) {
+          throw new CommandFailedError(
+            'No service of this version has started on this database: start it once, then erase the user.',
+          );
         }
         report(await eraseUser({ sql, secretBox }, { appId, customerUserId: user, keyId: null }), options);
       });
