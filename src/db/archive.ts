@@ -1,7 +1,7 @@
-import { StringDecoder } from 'node:string_decoder';
 import pg from 'pg';
 import { z } from 'zod';
 import { driverAddress } from '../config/database-url.ts';
+import { readLines } from './read-lines.ts';
 
 /**
  * Copies a whole database through an archive: lines of JSON, the first of which is the header. Both directions run in one
@@ -145,18 +145,6 @@ export async function* exportArchive(
   }
 }
 
-/** Yields the lines of a text stream. Unlike `readline`, it splits at `\n` only. */
-async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const decoder = new StringDecoder('utf8');
-  let rest = '';
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.write(chunk)).split('\n');
-    rest = lines.pop() ?? '';
-    yield* lines;
-  }
-  if (rest !== '') throw new ArchiveError('The archive is incomplete. Export it again.');
-}
-
 /** An archive that is being read: its header, then its rows as the texts of Postgres. */
 export interface OpenArchive {
   readonly header: ArchiveHeader;
@@ -165,7 +153,7 @@ export interface OpenArchive {
 
 /** Reads the header of an archive. Throws `ArchiveError` when the text is no archive. */
 export async function openArchive(chunks: AsyncIterable<Buffer>): Promise<OpenArchive> {
-  const lines = readLines(chunks);
+  const lines = readLines(chunks, () => new ArchiveError('The archive is incomplete. Export it again.'));
   const { value } = await lines.next();
   const header = headerShape.safeParse(parseLine(typeof value === 'string' ? value : ''));
   if (!header.success) {

@@ -4,7 +4,7 @@ import { lstat, open, readdir, rm } from 'node:fs/promises';
 import type { FileHandle } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
+import { readLines } from '../db/read-lines.ts';
 
 /** Characters that a file buffers before they are written. */
 const BUFFER = 128 * 1024;
@@ -45,7 +45,8 @@ class SpillFile<T> {
   /** Reads the values in the order in which they were written. */
   async *read(): AsyncGenerator<T> {
     if (this.#handle === undefined) return;
-    const lines = createInterface({ input: createReadStream(this.#path), crlfDelay: Infinity });
+    const incomplete = () => new Error(`${this.#path} is incomplete. Compare the export again.`);
+    const lines = readLines(createReadStream(this.#path), incomplete);
     for await (const line of lines) yield JSON.parse(line) as T;
   }
 }

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { SpillFolder } from '../../src/reconcile/spill.ts';
+import { Buckets, Sorter, SpillFolder } from '../../src/reconcile/spill.ts';
 import { deadPid } from '../embedded/helpers.ts';
 
 let parent: string;
@@ -17,7 +17,29 @@ afterAll(async () => {
   await rm(parent, { recursive: true });
 });
 
+async function listOf<T>(values: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const value of values) list.push(value);
+  return list;
+}
+
 describe('temporary files', () => {
+  test('values with every kind of line separator are read as they were written', async () => {
+    const folder = await SpillFolder.create(parent);
+    try {
+      const values = ['\u2028', '\u2029', '\r', '\n', '\r\n', '\u0085', 'ü€'].map((end) => `a${end}b`);
+      const buckets = new Buckets<string>(folder);
+      for (const value of values) await buckets.append('key', value);
+      expect(await listOf(buckets.read())).toEqual([values]);
+      // A value is written as soon as there are more than memory should hold.
+      const sorter = new Sorter<string>(folder, () => 0);
+      for (let count = 0; count < 20_000; count += 1) await sorter.add('a\u2028b');
+      expect(new Set(await listOf(sorter.read()))).toEqual(new Set(['a\u2028b']));
+    } finally {
+      await folder.remove();
+    }
+  });
+
   test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     '%s removes the temporary files and ends the process',
     async (signal) => {
