@@ -140,8 +140,8 @@ export class DeliveryContext {
   async pseudonymize(): Promise<void> {
     const parsed = await this.parsed();
     if (parsed.outcome === 'failed' || parsed.event === null) return;
-    const { appId } = await this.stored();
-    this.#event = await pseudonymize(this.#sql, this.#secretBox, appId, parsed.event);
+    const { appId, provider: source } = await this.stored();
+    this.#event = await pseudonymize(this.#sql, this.#secretBox, { appId, source, event: parsed.event });
   }
 
   /**

@@ -90,7 +90,7 @@ export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<Acc
       ? sql.fragment`false`
       : bodyHashes === null
         ? sql.fragment`exists (select from erased_identifiers x where x.app_id = ${d.appId})`
-        : isErased(sql, d.appId, bodyHashes);
+        : isErased(sql, d.appId, bodyHashes, { withReferences: true });
   return await sql.one<Acceptance>`
     with erased as materialized (
       select ${namesErased} as is_named

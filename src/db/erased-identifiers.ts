@@ -2,6 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { NormalizedEvent } from '../domain/events.ts';
 import type { AppId } from '../domain/ids.ts';
+import type { EventFacts } from './events.ts';
 import type { Sql } from './sql.ts';
 
 const KEY_BYTES = 32;
@@ -75,11 +76,19 @@ async function readKey(sql: Sql, secretBox: SecretBox): Promise<Buffer> {
   );
 }
 
-/** A condition of SQL: whether one of the hashes is of an erased identifier of the app. */
-export function isErased(sql: Sql, appId: AppId, hashes: readonly Buffer[]): ReturnType<Sql['fragment']> {
+/**
+ * A condition of SQL: whether one of the hashes is of an erased identifier of the app. References of payments are kept and have no
+ * pseudonym: they count only for a body that may name a person.
+ */
+export function isErased(
+  sql: Sql,
+  appId: AppId,
+  hashes: readonly Buffer[],
+  { withReferences = false }: { readonly withReferences?: boolean } = {},
+): ReturnType<Sql['fragment']> {
   return sql.fragment`
     exists (select from erased_identifiers x
-             where x.app_id = ${appId} and x.hash = any(array(
+             where x.app_id = ${appId} and (${withReferences} or x.pseudonym is not null) and x.hash = any(array(
                select decode(h, 'hex') from unnest(${hashes.map((hash) => hash.toString('hex'))}::text[]) h)))`;
 }
 
@@ -116,20 +125,24 @@ export function identifiersOf(event: NormalizedEvent): string[] {
 
 /**
  * Returns the event with the identifiers of erased persons replaced by their pseudonyms. A key of a provider that such an event
- * states for the first time belongs to the person, too, and is marked as erased.
+ * states for the first time belongs to the person, too, and is marked as erased, unless another user owns it.
  */
 export async function pseudonymize(
   sql: Sql,
   secretBox: SecretBox,
-  appId: AppId,
-  event: NormalizedEvent,
+  { appId, source, event }: Pick<EventFacts, 'appId' | 'source' | 'event'>,
 ): Promise<NormalizedEvent> {
   const identifiers = identifiersOf(event);
   const known = await findPseudonyms(sql, secretBox, appId, identifiers);
   const [pseudonym] = known.values();
   const isOfOthers = event.userIds.length > 0 && event.userIds.every((userId) => !known.has(userId));
-  const keys = event.userKeys.filter((key) => !known.has(key));
-  if (pseudonym === undefined || isOfOthers || keys.length === 0) return withPseudonyms(event, known);
+  const linkedToOthers = new Set(
+    event.userLinks.filter(({ customerUserId }) => !known.has(customerUserId)).map(({ key }) => key),
+  );
+  const unknown = event.userKeys.filter((key) => !known.has(key) && !linkedToOthers.has(key));
+  if (pseudonym === undefined || isOfOthers || unknown.length === 0) return withPseudonyms(event, known);
+  const keys = await withoutKeysOfOthers(sql, { appId, source, pseudonym }, unknown);
+  if (keys.length === 0) return withPseudonyms(event, known);
   const hash = await identifierHasher(sql, secretBox);
   const marks = keys.map((key) => ({ hash: hash(appId, key).toString('hex'), pseudonym: newPseudonym() }));
   await sql`
@@ -139,6 +152,22 @@ export async function pseudonymize(
            jsonb_to_recordset(${sql.json(marks)}) m (hash text, pseudonym text)
     on conflict do nothing`;
   return withPseudonyms(event, await findPseudonyms(sql, secretBox, appId, identifiers));
+}
+
+/** Returns the keys that no other user than the person of a pseudonym owns. */
+async function withoutKeysOfOthers(
+  sql: Sql,
+  { appId, source, pseudonym }: { appId: AppId; source: string; pseudonym: string },
+  keys: readonly string[],
+): Promise<string[]> {
+  const rows = await sql<{ userKey: string }>`
+    select l.user_key from user_links l
+     where l.app_id = ${appId} and l.source = ${source} and l.user_key = any(${[...keys]}::text[])
+       and l.customer_user_id not in (
+         select e.pseudonym from erasures e join erased_identifiers x on x.app_id = e.app_id and x.erasure_id = e.id
+          where x.app_id = ${appId} and x.pseudonym = ${pseudonym})`;
+  const others = new Set(rows.map(({ userKey }) => userKey));
+  return keys.filter((key) => !others.has(key));
 }
 
 /** Returns the event with these identifiers replaced by their pseudonyms. */

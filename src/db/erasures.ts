@@ -86,6 +86,8 @@ export async function eraseUser(
       ), marked as (
         insert into erased_identifiers (app_id, hash, erasure_id, kind, pseudonym)
         select ${appId}, ${userHash}::bytea, id, 'user', pseudonym from added
+        on conflict (app_id, hash) do update
+          set erasure_id = excluded.erasure_id, kind = excluded.kind, pseudonym = excluded.pseudonym
       )
       select id from added union all select id from erasures where app_id = ${appId} and user_hash = ${userHash}`,
   );
@@ -435,7 +437,7 @@ export interface SearchedPage {
  */
 export async function searchDeliveries(
   { sql }: ErasureDeps,
-  { appId, pseudonym, subject, requestedAt, scannedAt, scannedId, settlesAt }: OpenErasure,
+  { id, appId, pseudonym, subject, requestedAt, scannedAt, scannedId, settlesAt }: OpenErasure,
   {
     parts,
     limit,
@@ -450,7 +452,8 @@ export async function searchDeliveries(
       select d.id, d.received_at, d.completed_at is not null as is_done
         from deliveries d
        where d.app_id = ${appId} and d.signature_valid
-         and (d.received_at, d.id::text) > (${instant(from)}::timestamptz, ${scannedId ?? ''}::text)
+         and (d.received_at, d.id::text) > (
+               coalesce((select s.scanned_at from erasures s where s.id = ${id}), ${instant(from)}::timestamptz), ${scannedId ?? ''}::text)
        order by d.received_at, d.id limit ${limit}
     ), found as (
       select p.id, p.is_done, case when b.encryption_key_id is null then b.body end as body,
@@ -505,7 +508,7 @@ export async function eraseDeliveries(
        ])},
            waiting = array(select w from unnest(s.waiting || ${[...waiting]}::text[]) w
                             where w <> all(${[...done]}::text[]) group by w order by w),
-           scanned_at = ${position === null ? sql.fragment`scanned_at` : sql.fragment`${instant(position.at)}::timestamptz`},
+           scanned_at = ${position === null ? sql.fragment`scanned_at` : sql.fragment`coalesce((select d.received_at from deliveries d where d.id = ${position.id}), ${instant(position.at)}::timestamptz)`},
            scanned_id = ${position === null ? sql.fragment`scanned_id` : sql.fragment`${position.id}`}
      where s.id = ${id}`;
 }

@@ -8,19 +8,27 @@ import { createErasureActivities } from '../../activities/erasure.ts';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { pseudonymize } from '../../src/db/erased-identifiers.ts';
 import { eraseUser } from '../../src/db/erasures.ts';
 import type { Erasure } from '../../src/db/erasures.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, ErasureId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
+import { providers } from '../../src/providers/index.ts';
 import { newAffiliate, newApp, newLink, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { PERSONAL_COLUMNS } from '../support/personal-columns.ts';
 import type { Treatment } from '../support/personal-columns.ts';
 import { startProcessingApi } from '../support/processing-api.ts';
-import { bodyOf, revenuecatEvent, revenuecatRefund } from '../support/provider-fixtures.ts';
+import {
+  bodyOf,
+  eventOf,
+  revenuecatEvent,
+  revenuecatRefund,
+  stripeInvoicePaid,
+} from '../support/provider-fixtures.ts';
 import { rounds } from '../support/rounds.ts';
 import { findInTables } from '../support/search-everywhere.ts';
 
@@ -257,6 +265,46 @@ describe('the steps of an erasure', () => {
     } finally {
       await stuck.api.close();
     }
+  });
+
+  // @promise erased-beside-others
+  test('a key that another user owns is never marked as that of an erased person', async () => {
+    const [userId, other] = [`user-${randomUUID()}`, `user-${randomUUID()}`];
+    const appId = app.appId as AppId;
+    const [subscriptionId, customerId] = [`sub_${randomUUID()}`, `cus_${randomUUID()}`];
+    await api.sql`
+      insert into user_links (app_id, environment, source, user_key, customer_user_id)
+      values (${appId}, 'production', 'stripe', ${customerId}, ${userId}), (${appId}, 'production', 'stripe', ${subscriptionId}, ${other})`;
+    await eraseUser({ sql: api.sql, secretBox }, request(userId));
+    const event = eventOf(
+      providers.stripe.parse(bodyOf(stripeInvoicePaid({ userId: null, subscriptionId, customerId }))),
+    );
+    for (const userIds of [[], [userId]]) {
+      const invoice = { ...event, userIds, userKeys: [subscriptionId, customerId] };
+      const stored = await pseudonymize(api.sql, secretBox, { appId, source: 'stripe', event: invoice });
+      expect(stored.userKeys).toEqual([subscriptionId, expect.stringMatching(/^erased:/)]);
+    }
+  });
+
+  test('the search ends although deliveries were received between two milliseconds', async () => {
+    const person = await newPerson();
+    await purchase(person.userId, `tx-${randomUUID()}`);
+    await api.sql`update deliveries set received_at = date_trunc('milliseconds', received_at) + interval '500 microseconds'`;
+    await complete(await eraseUser({ sql: api.sql, secretBox }, request(person.userId)));
+    expect(await findInTables(api.sql, Object.values(person))).toEqual([]);
+  });
+
+  test('a user whose id is the reference of an erased payment is identified, and can be erased', async () => {
+    const person = await newPerson();
+    const ref = `tx-${randomUUID()}`;
+    await purchase(person.userId, ref);
+    const first = await eraseUser({ sql: api.sql, secretBox }, request(person.userId));
+    expect(await identify(`device-${randomUUID()}`, ref)).toMatchObject({ status: 404 });
+    const { known } = await api.sql.one`
+      select exists (select from identities where customer_user_id = ${ref}) as known`;
+    expect(known).toBe(true);
+    const second = await eraseUser({ sql: api.sql, secretBox }, request(ref));
+    expect(second.id).not.toBe(first.id);
   });
 
   test('the command line erases a user, and its report states what was done and what is kept', async () => {
