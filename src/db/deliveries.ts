@@ -252,7 +252,8 @@ export async function loadDelivery(
 }
 
 /**
- * Completes a delivery that moves no money. The first outcome stays. As a count of nulls, the condition cannot lead to the
+ * Completes a delivery that moves no money. The first outcome stays. A failed one keeps an encrypted body: a version that can read
+ * it may reprocess it. As a count of nulls, the condition cannot lead to the
  * index of unfinished deliveries, which may be long.
  */
 export async function finishDelivery(
@@ -273,7 +274,7 @@ export async function finishDelivery(
        where id = ${deliveryId} and num_nulls(completed_at) = 1
       returning id
     )
-    ${removeEncryptedBody(sql)}`;
+    ${outcome.status === 'failed' ? sql.fragment`select from done` : removeEncryptedBody(sql)}`;
 }
 
 /**

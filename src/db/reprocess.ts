@@ -1,6 +1,7 @@
 import type { CommissionKind } from '../domain/evaluate-payment.ts';
 import type { AppId, CommissionId, AffiliateId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
 import type { EventReading, ReprocessChange } from '../domain/reprocess.ts';
+import { removeEncryptedBody } from './deliveries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -370,7 +371,7 @@ export async function findReading(sql: Sql, deliveryId: DeliveryId): Promise<Eve
 /**
  * Raises the outcome of a reprocessed delivery to `outcome` unless it is null, and stores the commission of its event
  * if the delivery has none. Clears the cause of a further event of a payment, since only the payment's first event has
- * one. Writes nothing if nothing is new.
+ * one. Removes the encrypted body of an erased person that a failed outcome had left. Writes nothing if nothing is new.
  */
 export async function raiseOutcome(
   sql: Sql,
@@ -385,7 +386,8 @@ export async function raiseOutcome(
          and exists (select from payments p
                       where p.app_id = e.app_id and p.environment = e.environment and p.store = e.store
                         and p.ref = e.payment_ref and p.event_id <> e.id)
-    )
+    ), done as (select id from deliveries where id = ${deliveryId} and ${outcome !== null && outcome.status !== 'failed'}::boolean
+    ), forgotten as (${removeEncryptedBody(sql)})
     update deliveries d
        set processing_status = coalesce(${outcome?.status ?? null}, d.processing_status),
            last_error = case when ${outcome === null}::boolean then d.last_error else ${outcome?.reason ?? null} end,

@@ -11,9 +11,10 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { pseudonymize } from '../../src/db/erased-identifiers.ts';
 import { eraseUser } from '../../src/db/erasures.ts';
 import type { Erasure } from '../../src/db/erasures.ts';
+import { raiseOutcome } from '../../src/db/reprocess.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import type { AppId, ErasureId } from '../../src/domain/ids.ts';
+import type { AppId, DeliveryId, ErasureId } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { providers } from '../../src/providers/index.ts';
 import { newAffiliate, newApp, newLink, TEST_KEY } from '../support/api.ts';
@@ -284,6 +285,21 @@ describe('the steps of an erasure', () => {
       const stored = await pseudonymize(api.sql, secretBox, { appId, source: 'stripe', event: invoice });
       expect(stored.userKeys).toEqual([subscriptionId, expect.stringMatching(/^erased:/)]);
     }
+  });
+
+  test('a delivery of an erased person that cannot be read keeps its encrypted body until it is repaired', async () => {
+    const userId = `user-${randomUUID()}`;
+    await eraseUser({ sql: api.sql, secretBox }, request(userId));
+    await deliver({ event: { app_user_id: userId } });
+    const bodies = async () =>
+      await api.sql<{ id: DeliveryId; processingStatus: string }>`
+        select d.id, d.processing_status from deliveries d join delivery_bodies b on b.delivery_id = d.id
+         where b.encryption_key_id is not null`;
+    const [failed, ...others] = await bodies();
+    expect([failed?.processingStatus, others]).toEqual(['failed', []]);
+    if (failed === undefined) return;
+    await raiseOutcome(api.sql, failed.id, { status: 'processed', reason: null }, null);
+    expect(await bodies()).toEqual([]);
   });
 
   test('the search ends although deliveries were received between two milliseconds', async () => {
