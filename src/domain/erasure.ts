@@ -9,23 +9,32 @@ export interface ErasureSubject {
 
 /** The most texts of one body that are compared with erased identifiers. */
 const MOST_TEXTS = 5_000;
-/** An identifier of this length also counts where it is a part of a longer text. A shorter one would be found by chance. */
+/**
+ * An identifier of this length also counts in numbers, in names of fields, and as a part of a longer text. A shorter one would be
+ * found there by chance: the user id `999` is not an amount of 9.99.
+ */
 const DISTINCTIVE_LENGTH = 8;
 
-/** Returns the different texts and numbers of a JSON body, names of fields included. Empty for any other body. */
+/**
+ * Returns the different texts of a JSON body, and its numbers and names of fields that are long enough to be an identifier.
+ * Empty for any other body.
+ */
 export function textsOf(body: Uint8Array, most = MOST_TEXTS): string[] {
   const found = new Set<string>();
   const add = (text: string) => {
     if (found.size < most) found.add(text);
   };
+  const addIfDistinctive = (text: string) => {
+    if (text.length >= DISTINCTIVE_LENGTH) add(text);
+  };
   const waiting: unknown[] = [parsed(body)];
   while (waiting.length > 0 && found.size < most) {
     const value = waiting.pop();
     if (typeof value === 'string') add(value);
-    else if (typeof value === 'number') add(String(value));
+    else if (typeof value === 'number') addIfDistinctive(String(value));
     else if (typeof value === 'object' && value !== null) {
       for (const [name, child] of Object.entries(value)) {
-        if (!Array.isArray(value)) add(name);
+        if (!Array.isArray(value)) addIfDistinctive(name);
         waiting.push(child);
       }
     }
@@ -50,7 +59,7 @@ export function plainPartOf(identifier: string): string {
 /** Whether a body names one of the identifiers. A body that is not JSON names those whose bytes it contains. */
 export function namesOneOf(body: Uint8Array, identifiers: readonly string[]): boolean {
   const texts = textsOf(body, Infinity);
-  if (texts.length === 0) {
+  if (parsed(body) === null) {
     const text = new TextDecoder().decode(body);
     return identifiers.some((identifier) => text.includes(identifier));
   }
