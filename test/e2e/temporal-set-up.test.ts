@@ -52,6 +52,7 @@ describe('a Temporal server that refuses the search attribute', () => {
     expect([response.status, body.status]).toEqual([200, 'degraded']);
     expect(body.checks).toEqual([
       { name: 'database', ok: true, detail: null },
+      { name: 'payouts', ok: true, detail: null },
       { name: 'temporal', ok: true, detail: null },
       {
         name: 'temporal_set_up',
