@@ -362,8 +362,8 @@ describe('admin reconcile', () => {
       'finding,occurred_at,line,store,payment_ref,refund_ref,customer_user_id,currency,exported_amount,recorded_amount,event_id,cause,detail,feed_back',
     );
     const at = new Date(lost.occurredAt).toISOString();
-    const row = ({ ref }: ListedSale, line: number, told: string) =>
-      `missing_payment,${at},${line},stripe,in_${ref},,,USD,12.00,,,,No webhook has reported this payment.,${told}`;
+    const row = ({ ref }: ListedSale, line: number, toFeedBack: string) =>
+      `missing_payment,${at},${line},stripe,in_${ref},,,USD,12.00,,,,No webhook has reported this payment.,${toFeedBack}`;
     expect(lines).toEqual([
       expect.stringContaining(row(lost, 3, '"The report names no user of this payment')),
       row({ ...known, occurredAt: lost.occurredAt }, 5, 'yes'),

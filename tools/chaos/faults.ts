@@ -5,7 +5,7 @@ import type { FaultyProxy, ProxyMode } from './proxy.ts';
 import { TEMPORAL_DATABASES } from './stack.ts';
 import type { ServiceProcess, Stack } from './stack.ts';
 
-/** Breaks something, and returns how to mend it. */
+/** Breaks something, and returns how to repair it. */
 type Fault = (stack: Stack, planned: PlannedFault) => Promise<() => Promise<void>>;
 
 function processOf(stack: Stack, { process: n }: PlannedFault): ServiceProcess {
@@ -139,11 +139,11 @@ export const FAULTS: Readonly<Record<FaultKind, Fault>> = {
 /** A fault that was tried. */
 export interface TriedFault extends PlannedFault {
   /** How long it took until everything was up again, ms. */
-  readonly mendedInMs: number;
+  readonly repairedInMs: number;
 }
 
 /**
- * Injects the faults of a plan one after another, and mends each before the next. `begun` is told of each. On a slow machine
+ * Injects the faults of a plan one after another, and repairs each before the next. Calls `begun` with each. On a slow machine
  * each takes longer: those that could only begin after the end of the plan are left out.
  */
 export async function injectFaults(
@@ -157,12 +157,12 @@ export async function injectFaults(
     await sleep(planned.pauseMs);
     if (Date.now() - startedAt > lastsMs) break;
     begun(planned.kind);
-    const mend = await FAULTS[planned.kind](stack, planned);
+    const repair = await FAULTS[planned.kind](stack, planned);
     await sleep(planned.lastsMs);
-    const mendedFrom = Date.now();
-    await mend();
+    const repairedFrom = Date.now();
+    await repair();
     begun(undefined);
-    tried.push({ ...planned, mendedInMs: Date.now() - mendedFrom });
+    tried.push({ ...planned, repairedInMs: Date.now() - repairedFrom });
   }
   return tried;
 }

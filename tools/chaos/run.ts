@@ -121,9 +121,9 @@ function tellFaults(tried: readonly TriedFault[]): void {
     const mine = tried.filter((fault) => fault.kind === kind);
     if (mine.length === 0) continue;
     const seconds = mine.reduce((sum, { lastsMs }) => sum + lastsMs, 0) / 1_000;
-    const mended = Math.max(...mine.map(({ mendedInMs }) => mendedInMs)) / 1_000;
+    const repaired = Math.max(...mine.map(({ repairedInMs }) => repairedInMs)) / 1_000;
     say(
-      `${kind}: ${mine.length} times, ${seconds.toFixed(0)} s in all; up again within ${mended.toFixed(1)} s`,
+      `${kind}: ${mine.length} times, ${seconds.toFixed(0)} s in all; up again within ${repaired.toFixed(1)} s`,
     );
   }
 }
