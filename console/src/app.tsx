@@ -10,7 +10,7 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { useEffect, useState } from 'react';
+import { Component, Suspense, useEffect, useState } from 'react';
 import type { ReactNode } from 'react';
 import {
   Link,
@@ -29,9 +29,9 @@ import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
 import { NewAppPage } from './new-app.tsx';
+import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageHead, Waiting } from './parts.tsx';
 import { SessionContext } from './session.ts';
-import { SetupPage } from './setup/setup-page.tsx';
 import { openedLink, SignInPage, takeLink } from './sign-in.tsx';
 
 /** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */
@@ -84,13 +84,16 @@ function AppSwitcher({
   readonly onChosen: () => void;
 }) {
   const navigate = useNavigate();
+  const { pathname } = useLocation();
   return (
     <NativeSelect
       aria-label="App"
       value={chosen}
       onChange={(event) => {
         void navigate(
-          event.currentTarget.value === 'new' ? '/apps/new' : `/apps/${event.currentTarget.value}/setup`,
+          event.currentTarget.value === 'new'
+            ? '/apps/new'
+            : `/apps/${event.currentTarget.value}/${pathForOtherApp(pathname)}`,
         );
         onChosen();
       }}
@@ -103,6 +106,28 @@ function AppSwitcher({
       <option value="new">New app …</option>
     </NativeSelect>
   );
+}
+
+/** Shows what happened instead of a page that cannot be loaded, such as after an upgrade of the service. */
+class PageBoundary extends Component<{ readonly children: ReactNode }, { readonly hasFailed: boolean }> {
+  override readonly state = { hasFailed: false };
+
+  static getDerivedStateFromError() {
+    return { hasFailed: true };
+  }
+
+  override render() {
+    return this.state.hasFailed ? (
+      <ErrorBox
+        error={
+          new Error('The page could not be loaded. The service may have been upgraded since you opened it.')
+        }
+        retry={() => location.reload()}
+      />
+    ) : (
+      this.props.children
+    );
+  }
 }
 
 function Shell({ session }: { readonly session: Session }) {
@@ -144,11 +169,13 @@ function Shell({ session }: { readonly session: Session }) {
             <AppSwitcher apps={apps.data} chosen={chosen} onChosen={close} />
           )}
           <div>
-            {chosen !== undefined && chosen !== 'new' && (
-              <NavLink className="nav" to={`/apps/${chosen}/setup`} onClick={close}>
-                Set-up
-              </NavLink>
-            )}
+            {chosen !== undefined &&
+              chosen !== 'new' &&
+              APP_PAGES.filter((page) => page.title !== null).map(({ path, title }) => (
+                <NavLink key={path} className="nav" to={`/apps/${chosen}/${path}`} onClick={close}>
+                  {title}
+                </NavLink>
+              ))}
             <NavLink className="nav" to="/access" onClick={close}>
               Access
             </NavLink>
@@ -159,8 +186,12 @@ function Shell({ session }: { readonly session: Session }) {
         </Text>
       </AppShell.Navbar>
       <AppShell.Main>
-        <div style={{ maxWidth: 920, margin: '0 auto' }}>
-          <Outlet />
+        <div style={{ maxWidth: 1120, margin: '0 auto' }}>
+          <PageBoundary key={pathname}>
+            <Suspense fallback={<Waiting what="the page" />}>
+              <Outlet />
+            </Suspense>
+          </PageBoundary>
         </div>
       </AppShell.Main>
     </AppShell>
@@ -229,7 +260,9 @@ export function App() {
         <Route element={<Shell session={session} />}>
           <Route index element={<Start />} />
           <Route path="apps/new" element={<NewAppPage />} />
-          <Route path="apps/:appId/setup" element={<SetupPage />} />
+          {APP_PAGES.map(({ path, Page }) => (
+            <Route key={path} path={`apps/:appId/${path}`} element={<Page />} />
+          ))}
           <Route path="access" element={<AccessPage />} />
           <Route path="*" element={<NotFound />} />
         </Route>

@@ -1,0 +1,42 @@
+import { lazy } from 'react';
+import type { ComponentType } from 'react';
+import { SetupPage } from './setup/setup-page.tsx';
+
+interface AppPage {
+  /** The path under `/apps/:appId/`. */
+  readonly path: string;
+  /** The text in the navigation. Null for a page that another one leads to. */
+  readonly title: string | null;
+  readonly Page: ComponentType;
+}
+
+/** The pages of an app, in the order of the navigation. Each is loaded when it is opened. */
+export const APP_PAGES: readonly AppPage[] = [
+  { path: 'setup', title: 'Set-up', Page: SetupPage },
+  {
+    path: 'events',
+    title: 'Events',
+    Page: lazy(async () => await import('./events/events-page.tsx')),
+  },
+  {
+    path: 'events/:eventId',
+    title: null,
+    Page: lazy(async () => await import('./events/event-page.tsx')),
+  },
+  {
+    path: 'unattributed',
+    title: 'Unattributed',
+    Page: lazy(async () => await import('./unattributed/unattributed-page.tsx')),
+  },
+  {
+    path: 'deliveries',
+    title: 'Deliveries',
+    Page: lazy(async () => await import('./deliveries/deliveries-page.tsx')),
+  },
+];
+
+/** Returns the path of the page to show when another app is chosen: the same page, if it has a place in the navigation. */
+export function pathForOtherApp(pathname: string): string {
+  const [, , , path] = pathname.split('/');
+  return APP_PAGES.some((page) => page.title !== null && page.path === path) ? (path ?? 'setup') : 'setup';
+}

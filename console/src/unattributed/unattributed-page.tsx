@@ -1,0 +1,5 @@
+import { PageHead } from '../parts.tsx';
+
+export default function UnattributedPage() {
+  return <PageHead title="Unattributed">Payments without a commission, and why.</PageHead>;
+}
