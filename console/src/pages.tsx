@@ -14,6 +14,26 @@ interface AppPage {
 export const APP_PAGES: readonly AppPage[] = [
   { path: 'setup', title: 'Set-up', Page: SetupPage },
   {
+    path: 'overview',
+    title: 'Overview',
+    Page: lazy(async () => await import('./overview/overview-page.tsx')),
+  },
+  {
+    path: 'creators',
+    title: 'Creators',
+    Page: lazy(async () => await import('./creators/creators-page.tsx')),
+  },
+  {
+    path: 'creators/:affiliateId',
+    title: null,
+    Page: lazy(async () => await import('./creators/creator-page.tsx')),
+  },
+  {
+    path: 'links',
+    title: 'Links',
+    Page: lazy(async () => await import('./links/links-page.tsx')),
+  },
+  {
     path: 'events',
     title: 'Events',
     Page: lazy(async () => await import('./events/events-page.tsx')),
@@ -32,6 +52,16 @@ export const APP_PAGES: readonly AppPage[] = [
     path: 'deliveries',
     title: 'Deliveries',
     Page: lazy(async () => await import('./deliveries/deliveries-page.tsx')),
+  },
+  {
+    path: 'commissions',
+    title: 'Commissions',
+    Page: lazy(async () => await import('./commissions/commissions-page.tsx')),
+  },
+  {
+    path: 'payouts',
+    title: 'Payouts',
+    Page: lazy(async () => await import('./payouts/payouts-page.tsx')),
   },
 ];
 

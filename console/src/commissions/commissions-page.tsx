@@ -1,0 +1,5 @@
+import { PageHead } from '../parts.tsx';
+
+export default function CommissionsPage() {
+  return <PageHead title="Commissions" />;
+}

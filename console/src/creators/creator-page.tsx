@@ -1,0 +1,5 @@
+import { PageHead } from '../parts.tsx';
+
+export default function CreatorPage() {
+  return <PageHead title="Creator" />;
+}
