@@ -44,3 +44,18 @@ export function formatBrowser(userAgent: string | null): string {
   const [, system] = SYSTEMS.find(([pattern]) => pattern.test(userAgent)) ?? [];
   return system === undefined ? browser : `${browser} on ${system}`;
 }
+
+/** Returns cents as an exact decimal text of dollars: 1234567 is `12345.67`. */
+function decimalOf(cents: number): `${number}` {
+  const digits = String(Math.abs(cents)).padStart(3, '0');
+  return `${cents < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}` as `${number}`;
+}
+
+const money = new Intl.NumberFormat(undefined, { style: 'currency', currency: 'USD' });
+
+/** Returns an amount of US cents as money, exact to the cent. */
+export const formatMoney = (cents: number): string => money.format(decimalOf(cents));
+
+const whole = new Intl.NumberFormat();
+
+export const formatCount = (count: number): string => whole.format(count);

@@ -63,6 +63,11 @@ export const APP_PAGES: readonly AppPage[] = [
     title: 'Payouts',
     Page: lazy(async () => await import('./payouts/payouts-page.tsx')),
   },
+  {
+    path: 'payouts/:payoutId',
+    title: null,
+    Page: lazy(async () => await import('./payouts/payout-page.tsx')),
+  },
 ];
 
 /** Returns the path of the page to show when another app is chosen: the same page, if it has a place in the navigation. */

@@ -1,4 +1,4 @@
-import type { AffiliateId, AppId, PayoutId } from '../domain/ids.ts';
+import type { AffiliateId, AppId, KeyId, PayoutId } from '../domain/ids.ts';
 import { PAYOUT_EARNINGS_LIMIT } from './ledger.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
@@ -18,6 +18,35 @@ export interface PayoutListRow {
   /** Hexadecimal. Null for the first payout of an app, and until the CSV is stored. */
   readonly chainPreviousHash: string | null;
   readonly chainHash: string | null;
+  /** The key that paid it. All three are null for a payout that was recorded from its CSV. */
+  readonly keyId: KeyId | null;
+  readonly keyLabel: string | null;
+  readonly keyDisplay: string | null;
+}
+
+/** Joins a payout `p` with its place in the hash chain and the key that paid it, by one index lookup each. */
+const withProofAndKey = (sql: Sql) => sql.fragment`
+  left join payout_chain c on c.payout_id = p.id
+  left join lateral (
+    select k.id, k.label, k.display
+      from payout_requests r cross join lateral (select * from account_keys x where x.id = r.key_id offset 0) k
+     where r.payout_id = p.id offset 0) k on true`;
+
+const PAYOUT_COLUMNS = (sql: Sql) => sql.fragment`
+  p.*, c.position as chain_position, encode(c.previous_hash, 'hex') as chain_previous_hash, encode(c.hash, 'hex') as chain_hash,
+  k.id as key_id, k.label as key_label, k.display as key_display`;
+
+/** Returns one payout of an app. Undefined for an unknown one and for one of another app. */
+export async function findListedPayout(
+  sql: Sql,
+  appId: AppId,
+  payoutId: PayoutId,
+): Promise<PayoutListRow | undefined> {
+  return await sql.maybe<PayoutListRow>`
+    select ${PAYOUT_COLUMNS(sql)}
+      from (select id, affiliate_id, affiliate_name, item_count, total_cents, created_at, encode(csv_sha256, 'hex') as csv_sha256
+              from payouts where app_id = ${appId} and id = ${payoutId}) p
+      ${withProofAndKey(sql)}`;
 }
 
 /** Returns a page of an app's payouts, the latest first. An affiliate's name is the one at the time of the payout. */
@@ -35,14 +64,13 @@ export async function listPayouts(
       ? sql.fragment``
       : sql.fragment`and (created_at, id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
   const rows = await sql<PayoutListRow & Position<number>>`
-    select p.*, c.position as chain_position, encode(c.previous_hash, 'hex') as chain_previous_hash,
-           encode(c.hash, 'hex') as chain_hash
+    select ${PAYOUT_COLUMNS(sql)}
       from (select id, affiliate_id, affiliate_name, item_count, total_cents, created_at, encode(csv_sha256, 'hex') as csv_sha256,
                    (extract(epoch from created_at) * 1000000)::bigint as sort_key
               from payouts
              where app_id = ${appId} ${ofAffiliate} ${from}
              order by created_at desc, id desc limit ${limit + 1}) p
-      left join payout_chain c on c.payout_id = p.id
+      ${withProofAndKey(sql)}
      order by p.sort_key desc, p.id desc`;
   return pageOf(rows, limit);
 }

@@ -160,6 +160,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     },
   },
   {
+    route: 'GET /apps/:appId/payouts/:payoutId',
+    caller: 'account read',
+    promises: { 'get-payout': 'returns the payout with the key that paid it' },
+  },
+  {
     route: 'POST /apps/:appId/affiliates/:affiliateId/payouts/export',
     caller: 'account payout',
     promises: {

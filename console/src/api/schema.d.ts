@@ -518,6 +518,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/payouts/{payoutId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieves a payout.
+         * @description Its commissions are those that `GET /apps/:appId/commissions` lists for its `payoutId`.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["getPayout"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/affiliates/{affiliateId}/payouts/export": {
         parameters: {
             query?: never;
@@ -2391,6 +2413,8 @@ export interface components {
              * @example 1781524800000
              */
             createdAt: number;
+            /** @description An account key, without its text. It paid the payout. Null for one that was recorded from its CSV. */
+            createdBy: components["schemas"]["HeldKey"] | null;
             /** @description The SHA-256 of its CSV, hexadecimal. Null for a moment until the CSV is stored. */
             csvSha256: string | null;
             /** @description Its place in the hash chain of the payouts of the app, from 1. Null for a moment until the CSV is stored. */
@@ -2399,6 +2423,21 @@ export interface components {
             chainPreviousHash: string | null;
             /** @description Proves this payout and all before it. Keep it outside of the service. Null for a moment until the CSV is stored. */
             chainHash: string | null;
+        };
+        /** @description An account key, without its text. */
+        HeldKey: {
+            /**
+             * @description The id of the key.
+             * @example key_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /** @description Who uses the key. Null if it was not said. */
+            label: string | null;
+            /**
+             * @description The first and last characters of the key.
+             * @example tri_sk_live_Ab12…wxyz
+             */
+            display: string;
         };
         /** @description What exports would pay, or what was owed, per affiliate. */
         PayoutPreview: {
@@ -3650,21 +3689,6 @@ export interface components {
             raisedKeyId: string | null;
             /** @description Until when the session may pay. Epoch milliseconds. Null while it may not. */
             raisedUntil: number | null;
-        };
-        /** @description The account key that a session holds. */
-        HeldKey: {
-            /**
-             * @description The id of the key.
-             * @example key_01kbf2z4x8e0rvq1n3m5t7w9yc
-             */
-            id: string;
-            /** @description Who uses the key. Null if it was not said. */
-            label: string | null;
-            /**
-             * @description The first and last characters of the key.
-             * @example tri_sk_live_Ab12…wxyz
-             */
-            display: string;
         };
         /** @description How many sessions were ended. */
         EndedSessions: {
@@ -7663,6 +7687,133 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PayoutPreview"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    getPayout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a payout. */
+                payoutId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A payment of commissions to an affiliate. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Payout"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */

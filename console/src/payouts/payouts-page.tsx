@@ -1,5 +1,219 @@
-import { PageHead } from '../parts.tsx';
+import { Anchor, Button, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useParams } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { formatCount, formatInstant, formatMoney } from '../format.ts';
+import { ListSurface, Nothing, Section, useList } from '../lists.tsx';
+import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { useCurrentSession, usePermission } from '../session.ts';
+import { useAttempts } from './attempts.ts';
+import type { Scope } from './attempts.ts';
+import { PayDialog, WaitingPayments } from './pay-dialog.tsx';
+import type { Payment } from './pay-dialog.tsx';
+
+/** How often sums are read again while the page is shown, ms. */
+const OVERVIEW_MS = 15_000;
+
+export const PAYOUT_KEYS = {
+  preview: (appId: string) => ['payout-preview', appId],
+  list: (appId: string, affiliateId?: string) => ['payouts', appId, affiliateId ?? ''],
+  one: (appId: string, payoutId: string) => ['payout', appId, payoutId],
+} as const;
+
+function Due({ scope, onPay }: { readonly scope: Scope; readonly onPay: (payment: Payment) => void }) {
+  const { appId } = scope;
+  const preview = useQuery({
+    queryKey: PAYOUT_KEYS.preview(appId),
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/payouts/preview', { params: { path: { appId } } })),
+    refetchInterval: OVERVIEW_MS,
+  });
+  if (preview.error !== null) return <ErrorBox error={preview.error} retry={() => void preview.refetch()} />;
+  if (preview.data === undefined) return <Waiting what="what is due" />;
+  const { rows, totalCents } = preview.data;
+  return (
+    <div className="surface">
+      {rows.length === 0 ? (
+        <Nothing title="Nothing is due">
+          A commission is due when its hold period is over. A creator with a negative balance is paid once new
+          commissions outweigh it.
+        </Nothing>
+      ) : (
+        <table className="rows">
+          <thead>
+            <tr>
+              <th scope="col">Creator</th>
+              <th scope="col" className="number">
+                Rows
+              </th>
+              <th scope="col" className="number">
+                Due
+              </th>
+              <th scope="col">
+                <span className="spoken">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.affiliateId}>
+                <td>
+                  <Anchor
+                    component={Link}
+                    to={`/apps/${appId}/creators/${row.affiliateId}`}
+                    size="sm"
+                    fw={500}
+                  >
+                    {row.affiliateName}
+                  </Anchor>
+                  {row.moreRemains && (
+                    <Text size="xs" className="quiet">
+                      More than one payout takes: pay until nothing remains.
+                    </Text>
+                  )}
+                </td>
+                <td className="number" data-name="Rows">
+                  {formatCount(row.count)}
+                </td>
+                <td className="number" data-name="Due">
+                  {formatMoney(row.totalCents)}
+                </td>
+                <td style={{ textAlign: 'right' }}>
+                  <Button
+                    size="compact-sm"
+                    aria-label={`Pay ${row.affiliateName} ${formatMoney(row.totalCents)}`}
+                    onClick={() =>
+                      onPay({
+                        affiliateId: row.affiliateId,
+                        affiliateName: row.affiliateName,
+                        count: row.count,
+                        expectedTotalCents: row.totalCents,
+                      })
+                    }
+                  >
+                    Pay …
+                  </Button>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+          <tfoot>
+            <tr>
+              <td>All creators</td>
+              <td />
+              <td className="number">{formatMoney(totalCents)}</td>
+              <td />
+            </tr>
+          </tfoot>
+        </table>
+      )}
+    </div>
+  );
+}
+
+/** Names who paid: the label of the key, or its first and last characters. */
+export const payerOf = ({ createdBy }: Pick<Schemas['Payout'], 'createdBy'>): string =>
+  createdBy === null ? 'Recorded from its CSV' : (createdBy.label ?? createdBy.display);
+
+export function PayoutHistory({
+  appId,
+  affiliateId,
+}: {
+  readonly appId: string;
+  readonly affiliateId?: string;
+}) {
+  const list = useList(
+    PAYOUT_KEYS.list(appId, affiliateId),
+    async (cursor) =>
+      await read(
+        api.GET('/apps/{appId}/payouts', {
+          params: {
+            path: { appId },
+            query: {
+              limit: 25,
+              ...(cursor === undefined ? {} : { cursor }),
+              ...(affiliateId === undefined ? {} : { affiliateId }),
+            },
+          },
+        }),
+      ),
+  );
+  return (
+    <ListSurface
+      list={list}
+      what="payouts"
+      nothing={<Nothing title="No payouts yet">What you pay is listed here, with its CSV.</Nothing>}
+    >
+      {(rows) => (
+        <table className="rows">
+          <thead>
+            <tr>
+              <th scope="col">When</th>
+              {affiliateId === undefined && <th scope="col">Creator</th>}
+              <th scope="col">By</th>
+              <th scope="col" className="number">
+                Rows
+              </th>
+              <th scope="col" className="number">
+                Total
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.id}>
+                <td>
+                  <Anchor component={Link} to={`/apps/${appId}/payouts/${row.id}`} size="sm">
+                    {formatInstant(row.createdAt)}
+                  </Anchor>
+                </td>
+                {affiliateId === undefined && <td>{row.affiliateName}</td>}
+                <td className="quiet">{payerOf(row)}</td>
+                <td className="number" data-name="Rows">
+                  {formatCount(row.itemCount)}
+                </td>
+                <td className="number">{formatMoney(row.totalCents)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </ListSurface>
+  );
+}
 
 export default function PayoutsPage() {
-  return <PageHead title="Payouts" />;
+  const { appId = '' } = useParams();
+  const canRead = usePermission('read');
+  const session = useCurrentSession();
+  const scope = { accountId: session.account.id, appId };
+  const attempts = useAttempts(scope);
+  const [payment, setPayment] = useState<Payment | null>(null);
+  return (
+    <>
+      <PageHead title="Payouts">
+        Book what is due to a creator, get the CSV as a statement, and transfer the money yourself.
+      </PageHead>
+      {canRead ? (
+        <Stack gap="xl">
+          {payment === null && <WaitingPayments scope={scope} attempts={attempts} onOpen={setPayment} />}
+          <Section
+            id="due"
+            title="Due now"
+            hint="Net of refunds. Paying one creator changes nothing for the others."
+          >
+            <Due scope={scope} onPay={setPayment} />
+          </Section>
+          <Section id="history" title="History">
+            <PayoutHistory appId={appId} />
+          </Section>
+          <PayDialog scope={scope} payment={payment} onClose={() => setPayment(null)} />
+        </Stack>
+      ) : (
+        <NoPermission permission="read" what="payouts" />
+      )}
+    </>
+  );
 }

@@ -4,7 +4,12 @@ import { PAYOUT_EARNINGS_LIMIT } from '../../db/ledger.ts';
 import { readExtendedPayoutCsv } from '../../db/extended-payout-csv.ts';
 import { readPayoutCsv } from '../../db/payout-csv.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
-import { listPayouts, previewEarlierPayouts, previewPayouts } from '../../db/payout-lists.ts';
+import {
+  findListedPayout,
+  listPayouts,
+  previewEarlierPayouts,
+  previewPayouts,
+} from '../../db/payout-lists.ts';
 import type { PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
 import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
 import {
@@ -24,6 +29,7 @@ import { readIdempotencyKey } from '../idempotency.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { appRoute, rawAppRoute } from '../route.ts';
 import type { RawReply } from '../route.ts';
+import { heldKey } from './sessions.ts';
 
 const sha256Field = (description: string) =>
   z
@@ -42,6 +48,7 @@ const payout = z
     totalCents: cents('The amount to transfer to the creator.'),
     currency,
     createdAt: epochMs('When the payout was exported.'),
+    createdBy: orNull(heldKey, 'It paid the payout. Null for one that was recorded from its CSV.'),
     csvSha256: orNull(sha256Field('The SHA-256 of its CSV, hexadecimal.'), UNTIL_STORED),
     chainPosition: orNull(
       count('Its place in the hash chain of the payouts of the app, from 1.'),
@@ -108,6 +115,8 @@ function presentPayout(row: PayoutListRow) {
     chainPosition,
     chainPreviousHash,
     chainHash,
+    createdBy:
+      row.keyId === null ? null : { id: row.keyId, label: row.keyLabel, display: row.keyDisplay ?? '' },
   };
 }
 
@@ -206,6 +215,19 @@ export const payoutRoutes = [
         throw invalidField('asOf', 'Too much was paid or became due since then. Choose a later instant.');
       return presentPreview(asOf, rows);
     },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/payouts/:payoutId',
+    permission: 'read',
+    operationId: 'getPayout',
+    summary: 'Retrieves a payout.',
+    description: 'Its commissions are those that `GET /apps/:appId/commissions` lists for its `payoutId`.',
+    ids: { payoutId: 'payout' },
+    response: { status: 200, schema: payout },
+    handler: async ({ deps, app, ids }) =>
+      presentPayout(foundOrThrow(await findListedPayout(deps.sql, app.id, ids.payoutId))),
   }),
 
   rawAppRoute({

@@ -29,13 +29,14 @@ import {
 
 const LABEL = 'Who uses the key.';
 
-const heldKey = z
+/** An account key, as lists name it. */
+export const heldKey = z
   .object({
     id: idOf('key'),
     label: orNull(textField('Ann, marketing', LABEL), 'Null if it was not said.'),
     display: textField('tri_sk_live_Ab12…wxyz', 'The first and last characters of the key.'),
   })
-  .meta({ id: 'HeldKey', description: 'The account key that a session holds.' });
+  .meta({ id: 'HeldKey', description: 'An account key, without its text.' });
 
 const session = z
   .object({

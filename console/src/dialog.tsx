@@ -1,0 +1,31 @@
+import { Modal } from '@mantine/core';
+import type { ReactNode } from 'react';
+
+/** A dialog over the page. Its title is no banner of the page, unlike the header of `Modal`. */
+export function Dialog({
+  isOpen,
+  onClose,
+  title,
+  size,
+  children,
+}: {
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+  readonly title: string;
+  readonly size?: 'md' | 'lg';
+  readonly children: ReactNode;
+}) {
+  return (
+    <Modal.Root opened={isOpen} onClose={onClose} size={size ?? 'md'}>
+      <Modal.Overlay />
+      <Modal.Content>
+        <Modal.Body pt="md">
+          <Modal.Title mb="md" fw={600} fz={17}>
+            {title}
+          </Modal.Title>
+          {children}
+        </Modal.Body>
+      </Modal.Content>
+    </Modal.Root>
+  );
+}

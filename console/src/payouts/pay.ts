@@ -1,0 +1,71 @@
+import { api, Problem } from '../api/client.ts';
+import { closeAttempt, openAttempt } from './attempts.ts';
+import type { Attempt, Scope } from './attempts.ts';
+
+export interface PaidPayout {
+  readonly payoutId: string;
+  readonly csv: Blob;
+  /** Whether earnings remain due that this payout had no room for. */
+  readonly moreDue: boolean;
+}
+
+export type Outcome =
+  | { readonly kind: 'paid'; readonly payout: PaidPayout }
+  /** The service has stated that nothing was paid. */
+  | { readonly kind: 'not_paid'; readonly error: Problem }
+  /** The session may not pay at present. An earlier request of the attempt may have paid. */
+  | { readonly kind: 'not_raised' }
+  /** No answer, or none that says whether it paid. The same request can be sent again. */
+  | { readonly kind: 'unknown'; readonly error: Problem };
+
+/** Codes of answers that close the request for good: it has not paid and never will. */
+const NOT_PAID = new Set(['total_changed', 'payout_not_settled', 'payouts_stopped', 'not_found']);
+
+/** Whether the service refused a request before it looked at its idempotency key. */
+const isRefusedAtOnce = ({ status }: Problem) => status >= 400 && status < 500;
+
+/**
+ * Pays what is due to a creator: the total of the row, or nothing. An attempt that waits for its answer is sent again
+ * instead, with its own key and total, so however often this runs, one attempt pays at most once.
+ */
+export async function pay(
+  scope: Scope,
+  row: Pick<Attempt, 'affiliateId' | 'affiliateName' | 'count' | 'expectedTotalCents'>,
+): Promise<Outcome> {
+  const { attempt, isNew } = openAttempt(scope, row);
+  const close = () => closeAttempt(scope, attempt);
+  const answer = await api
+    .POST('/apps/{appId}/affiliates/{affiliateId}/payouts/export', {
+      params: {
+        path: { appId: scope.appId, affiliateId: attempt.affiliateId },
+        header: { 'Idempotency-Key': attempt.idempotencyKey },
+      },
+      body: { expectedTotalCents: attempt.expectedTotalCents },
+      parseAs: 'blob',
+    })
+    // No response, or one that ended in the middle.
+    .catch(() => null);
+  if (answer === null) return { kind: 'unknown', error: new Problem(0, {}) };
+  const { data, error, response } = answer;
+  if (data !== undefined) {
+    close();
+    const payoutId = response.headers.get('X-Payout-Id');
+    return payoutId === null
+      ? { kind: 'not_paid', error: new Problem(200, { detail: 'Nothing is due. Nothing was paid.' }) }
+      : {
+          kind: 'paid',
+          payout: { payoutId, csv: data, moreDue: response.headers.get('X-Payout-More-Due') === 'true' },
+        };
+  }
+  const problem = new Problem(response.status, typeof error === 'object' ? error : {});
+  if (NOT_PAID.has(problem.code)) {
+    close();
+    return { kind: 'not_paid', error: problem };
+  }
+  // Only the first request of an attempt is known to have paid nothing when it is refused.
+  if (isNew && isRefusedAtOnce(problem)) close();
+  if (problem.code === 'session_not_raised') return { kind: 'not_raised' };
+  return isNew && isRefusedAtOnce(problem)
+    ? { kind: 'not_paid', error: problem }
+    : { kind: 'unknown', error: problem };
+}

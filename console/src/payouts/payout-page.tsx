@@ -1,0 +1,211 @@
+import { Alert, Anchor, Button, FileButton, Group, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useParams } from 'react-router';
+import { api, Problem, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { useChange } from '../api/queries.ts';
+import { Dialog } from '../dialog.tsx';
+import { formatCount, formatInstant, formatMoney } from '../format.ts';
+import { ListSurface, Nothing, Section, useList } from '../lists.tsx';
+import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { useCurrentSession, usePermission } from '../session.ts';
+import { saveCsv, sha256Of } from './csv-file.ts';
+import { payerOf, PAYOUT_KEYS } from './payouts-page.tsx';
+import { isRaised, RaiseForm } from './raise-form.tsx';
+
+/** Saves the CSV, after it has asked for a key that may see it. */
+function CsvButton({ appId, payoutId }: { readonly appId: string; readonly payoutId: string }) {
+  const session = useCurrentSession();
+  const [isAsking, setIsAsking] = useState(false);
+  const save = useChange(async () => {
+    await saveCsv(appId, payoutId);
+    return null;
+  });
+  return (
+    <>
+      <Button
+        variant="default"
+        loading={save.isPending}
+        onClick={() => (isRaised(session) ? save.mutate(undefined) : setIsAsking(true))}
+      >
+        Download the CSV
+      </Button>
+      {save.error !== null && <ErrorBox error={save.error} />}
+      <Dialog isOpen={isAsking} onClose={() => setIsAsking(false)} title="Download the CSV">
+        <RaiseForm
+          onRaised={() => {
+            setIsAsking(false);
+            save.mutate(undefined);
+          }}
+          onCancel={() => setIsAsking(false)}
+        />
+      </Dialog>
+    </>
+  );
+}
+
+/** Compares a chosen file with the hash of the payout. The file stays in the browser. */
+function FileCheck({ expected }: { readonly expected: string }) {
+  const [checked, setChecked] = useState<{ readonly name: string; readonly isSame: boolean } | null>(null);
+  const check = async (file: File | null) => {
+    if (file !== null) setChecked({ name: file.name, isSame: (await sha256Of(file)) === expected });
+  };
+  return (
+    <Stack gap="xs">
+      <Group>
+        <FileButton
+          accept="text/csv,.csv"
+          onChange={(file) => void check(file)}
+          inputProps={{ 'aria-label': 'File to check' }}
+        >
+          {(props) => (
+            <Button variant="default" {...props}>
+              Check a file …
+            </Button>
+          )}
+        </FileButton>
+        <Text size="sm" className="quiet">
+          It is compared here and not sent.
+        </Text>
+      </Group>
+      {checked !== null && (
+        <Alert
+          role="status"
+          color={checked.isSame ? 'teal' : 'red'}
+          variant="light"
+          title={checked.isSame ? 'It is the CSV of this payout' : 'It is not the CSV of this payout'}
+        >
+          <Text size="sm">
+            {checked.isSame
+              ? `${checked.name} has the same SHA-256: no byte was changed.`
+              : `${checked.name} has another SHA-256. It was changed, or it belongs to another payout.`}
+          </Text>
+        </Alert>
+      )}
+    </Stack>
+  );
+}
+
+function Items({ appId, payoutId }: { readonly appId: string; readonly payoutId: string }) {
+  const list = useList(
+    ['payout-items', appId, payoutId],
+    async (cursor) =>
+      await read(
+        api.GET('/apps/{appId}/commissions', {
+          params: { path: { appId }, query: { payoutId, ...(cursor === undefined ? {} : { cursor }) } },
+        }),
+      ),
+  );
+  return (
+    <ListSurface list={list} what="commissions" nothing={<Nothing title="No rows" />}>
+      {(rows) => (
+        <table className="rows">
+          <thead>
+            <tr>
+              <th scope="col">Purchase or refund</th>
+              <th scope="col">Kind</th>
+              <th scope="col" className="number">
+                Amount
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.id}>
+                <td>
+                  <Anchor component={Link} to={`/apps/${appId}/events/${row.eventId}`} size="sm">
+                    {formatInstant(row.occurredAt)}
+                  </Anchor>
+                </td>
+                <td className="quiet">{row.kind}</td>
+                <td className="number">{formatMoney(row.amountCents)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </ListSurface>
+  );
+}
+
+function Facts({ appId, payout }: { readonly appId: string; readonly payout: Schemas['Payout'] }) {
+  return (
+    <div className="surface" style={{ padding: 20 }}>
+      <dl className="facts">
+        <dt>Creator</dt>
+        <dd>
+          <Anchor component={Link} to={`/apps/${appId}/creators/${payout.affiliateId}`} size="sm">
+            {payout.affiliateName}
+          </Anchor>
+        </dd>
+        <dt>Total</dt>
+        <dd>
+          <b>{formatMoney(payout.totalCents)}</b> in {formatCount(payout.itemCount)} rows
+        </dd>
+        <dt>Booked</dt>
+        <dd>
+          {formatInstant(payout.createdAt)} by {payerOf(payout)}
+        </dd>
+        <dt>Number</dt>
+        <dd className="code-text">{payout.id}</dd>
+      </dl>
+    </div>
+  );
+}
+
+export default function PayoutPage() {
+  const { appId = '', payoutId = '' } = useParams();
+  const canRead = usePermission('read');
+  const payout = useQuery({
+    queryKey: PAYOUT_KEYS.one(appId, payoutId),
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/payouts/{payoutId}', { params: { path: { appId, payoutId } } })),
+    enabled: canRead,
+  });
+  const content = () => {
+    if (!canRead) return <NoPermission permission="read" what="payouts" />;
+    if (payout.error instanceof Problem && payout.error.status === 404)
+      return <Text size="sm">There is no such payout in this app.</Text>;
+    if (payout.error !== null) return <ErrorBox error={payout.error} retry={() => void payout.refetch()} />;
+    if (payout.data === undefined) return <Waiting what="the payout" />;
+    const { csvSha256, chainPosition } = payout.data;
+    return (
+      <Stack gap="xl">
+        <Facts appId={appId} payout={payout.data} />
+        <Section
+          id="proof"
+          title="CSV and proof"
+          hint="The CSV is stored once and never changes. Its SHA-256 shows whether a copy is the same."
+          aside={<CsvButton appId={appId} payoutId={payoutId} />}
+        >
+          {csvSha256 === null ? (
+            <Text size="sm">The CSV is being stored. Load the page again in a moment.</Text>
+          ) : (
+            <Stack gap="sm">
+              <CopyLine text={csvSha256} what="the SHA-256" />
+              {chainPosition !== null && (
+                <Text size="sm" className="quiet">
+                  Number {formatCount(chainPosition)} in the chain of the payouts of this app.
+                </Text>
+              )}
+              <FileCheck expected={csvSha256} />
+            </Stack>
+          )}
+        </Section>
+        <Section id="items" title="Commissions in it">
+          <Items appId={appId} payoutId={payoutId} />
+        </Section>
+      </Stack>
+    );
+  };
+  return (
+    <>
+      <Anchor component={Link} to={`/apps/${appId}/payouts`} size="sm">
+        All payouts
+      </Anchor>
+      <PageHead title={payout.data === undefined ? 'Payout' : `Payout to ${payout.data.affiliateName}`} />
+      {content()}
+    </>
+  );
+}

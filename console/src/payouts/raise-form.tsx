@@ -1,0 +1,63 @@
+import { Button, Group, PasswordInput, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import type { Session } from '../api/client.ts';
+import { KEYS, useChange } from '../api/queries.ts';
+import { ErrorBox } from '../parts.tsx';
+
+/** How long before its end a raised session counts as ended, so that a request still reaches it, ms. */
+const MARGIN_MS = 10_000;
+
+/** Returns whether a session may pay now. */
+export const isRaised = ({ raisedUntil }: Pick<Session, 'raisedUntil'>): boolean =>
+  raisedUntil !== null && raisedUntil - MARGIN_MS > Date.now();
+
+/** Asks for a key that may pay. The session may then pay for 15 minutes. */
+export function RaiseForm({
+  onRaised,
+  onCancel,
+}: {
+  readonly onRaised: () => void;
+  readonly onCancel: () => void;
+}) {
+  const [key, setKey] = useState('');
+  const raise = useChange(
+    async () => await read(api.POST('/session/raise', { body: { key: key.trim() } })),
+    KEYS.session,
+  );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        raise.mutate(undefined, { onSuccess: onRaised });
+      }}
+    >
+      <Stack>
+        <Text size="sm">
+          Enter an account key with the permission “payout”. This browser may then pay for 15 minutes, and
+          payouts are booked on that key.
+        </Text>
+        <PasswordInput
+          label="Key that may pay"
+          placeholder="tri_sk_live_…"
+          description="It is sent once and not kept in this browser."
+          autoComplete="off"
+          required
+          withAsterisk={false}
+          data-autofocus
+          value={key}
+          onChange={(event) => setKey(event.currentTarget.value)}
+        />
+        {raise.error !== null && <ErrorBox error={raise.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onCancel}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={raise.isPending}>
+            Continue
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,391 @@
+import { createHash } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { createAccount } from '../../src/db/accounts.ts';
+import { generateAccountKey } from '../../src/db/account-keys.ts';
+import type { AccountId, AppId } from '../../src/domain/ids.ts';
+import type { Permission } from '../../src/domain/keys.ts';
+import { expectConsistentLedger } from '../../test/support/consistent-ledger.ts';
+import { insertEarning, insertReversal } from '../../test/support/ledger.ts';
+import { startTestService } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { hasBrowser, launch, openPage, overflowOf, violationsOf } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+
+const DAY_MS = 86_400_000;
+const suite = hasBrowser() ? describe : describe.skip;
+
+suite('payouts in a browser', () => {
+  let service: TestService;
+  let browser: Browser;
+  const open: GuardedPage[] = [];
+
+  beforeAll(async () => {
+    service = await startTestService();
+    browser = await launch();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
+  });
+
+  interface Founder {
+    readonly accountId: AccountId;
+    readonly appId: AppId;
+    readonly key: string;
+  }
+
+  const call = async <T>(at: string, key: string, body: object): Promise<T> => {
+    const response = await fetch(service.url + at, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`POST ${at}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  };
+
+  const newFounder = async (permissions: readonly Permission[] = ['read', 'write', 'setup', 'payout']) => {
+    const { id: accountId } = await createAccount(service.sql, 'Lantern Ltd');
+    const newKey = async (may: readonly Permission[], label: string) =>
+      (await generateAccountKey(service.sql, accountId, may, label))?.key ?? '';
+    const key = await newKey(['read', 'write', 'setup', 'payout'], 'Ann');
+    const app = await call<{ id: AppId }>('/apps', key, { name: 'Lantern Notes' });
+    return { accountId, appId: app.id, key, ownKey: await newKey(permissions, 'Bob') };
+  };
+
+  const earn = async (founder: Founder, name: string, ...cents: readonly number[]): Promise<string> => {
+    const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, { name });
+    const at = Date.now() - 40 * DAY_MS;
+    for (const amountCents of cents) {
+      await insertEarning(service, founder, {
+        affiliateId: id,
+        amountCents,
+        occurredAt: at,
+        dueAt: at + 30 * DAY_MS,
+        matured: true,
+      });
+    }
+    return id;
+  };
+
+  const signIn = async (
+    founder: Founder & { readonly ownKey: string },
+    options = {},
+  ): Promise<GuardedPage> => {
+    const guarded = await openPage(browser, service.url, options);
+    open.push(guarded);
+    const { page } = guarded;
+    await page.goto(`${service.url}/console/`);
+    await page.getByLabel('Account key').fill(founder.ownKey);
+    await button(page, 'Sign in').click();
+    await page.getByRole('link', { name: 'Payouts' }).waitFor({ state: 'attached' });
+    await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
+    return guarded;
+  };
+
+  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+  const dialog = (page: Page) => page.getByRole('dialog');
+
+  /** Opens the confirmation of the payment to a creator, and enters the key that may pay if the page asks for it. */
+  const confirm = async (page: Page, founder: Founder, name: string): Promise<void> => {
+    await button(page, new RegExp(`^(Pay|Finish the payment to) ${name}`)).click();
+    const form = page.getByLabel('Key that may pay');
+    await form.or(page.getByText('This cannot be undone.')).waitFor();
+    if ((await form.count()) === 0) return;
+    await form.fill(founder.key);
+    await button(page, 'Continue').click();
+    await page.getByText('This cannot be undone.').waitFor();
+  };
+
+  const payoutsOf = async ({ appId }: Founder) =>
+    await service.sql<{ id: string; totalCents: number; itemCount: number }>`
+      select id, total_cents, item_count from payouts where app_id = ${appId} order by created_at`;
+
+  /** The idempotency keys that the browser remembers. */
+  const remembered = async (page: Page) =>
+    await page.evaluate(() => Object.keys(localStorage).filter((name) => name.includes('payout')).length);
+
+  test('a founder sees what is due, pays a creator with a key of the permission, and gets the CSV', async () => {
+    const founder = await newFounder(['read']);
+    await earn(founder, 'Ada', 1234, 1);
+    await earn(founder, 'Grace', 500);
+    const { page, problems } = await signIn(founder);
+    await page.getByRole('row', { name: /All creators.*\$17\.35/ }).waitFor();
+    await confirm(page, founder, 'Ada');
+    expect(await dialog(page).innerText()).toMatch(
+      /Ada[^]*2 commissions[^]*\$12\.35[^]*This cannot be undone/,
+    );
+    const [answer] = await Promise.all([
+      page.waitForResponse((response) => response.url().endsWith('/payouts/export')),
+      button(page, 'Pay $12.35').click(),
+    ]);
+    expect(answer.request().postDataJSON()).toEqual({ expectedTotalCents: 1235 });
+    await page.getByText('$12.35 are booked for Ada').waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByText('Download the CSV').click(),
+    ]);
+    const [payout] = await payoutsOf(founder);
+    expect(payout).toMatchObject({ totalCents: 1235, itemCount: 2 });
+    expect(download.suggestedFilename()).toBe(`${payout?.id}.csv`);
+    const file = await download.path();
+    const csv = await readFile(file);
+    expect(createHash('sha256').update(csv).digest('hex')).toBe(answer.headers()['x-payout-sha256']);
+    await button(page, 'Done').click();
+    // Booked on the key that was entered, not on that of the session.
+    await page.getByRole('row', { name: /Ann.*2.*\$12\.35/ }).waitFor();
+    expect(await page.getByRole('button', { name: /^Pay Ada/ }).count()).toBe(0);
+    expect(await remembered(page)).toBe(0);
+
+    // The history leads to the payout, whose hash recognises the file and refuses another one.
+    await page.getByRole('row', { name: /Ann/ }).getByRole('link').first().click();
+    await page.getByRole('heading', { name: 'Payout to Ada' }).waitFor();
+    await page.getByLabel('File to check').setInputFiles(file);
+    await page.getByText('It is the CSV of this payout').waitFor();
+    await page.getByLabel('File to check').setInputFiles({
+      name: 'changed.csv',
+      mimeType: 'text/csv',
+      buffer: Buffer.concat([csv, Buffer.from(' ')]),
+    });
+    await page.getByText('It is not the CSV of this payout').waitFor();
+    const [again] = await Promise.all([
+      page.waitForEvent('download'),
+      button(page, 'Download the CSV').click(),
+    ]);
+    expect((await readFile(await again.path())).equals(csv)).toBe(true);
+    expect(problems()).toEqual([]);
+  });
+
+  test('a double press pays once', async () => {
+    const founder = await newFounder();
+    await earn(founder, 'Ada', 1000);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Ada');
+    let sent = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/payouts/export')) sent += 1;
+    });
+    // Both presses come before the page is drawn again.
+    await button(page, /^Pay \$/).evaluate((element: HTMLElement) => {
+      element.click();
+      element.click();
+    });
+    await page.getByText('are booked for Ada').waitFor();
+    expect(sent).toBe(1);
+    expect(await payoutsOf(founder)).toHaveLength(1);
+    expect(problems()).toEqual([]);
+  });
+
+  test('an answer that is cut, and one that never comes, are asked for again and pay once', async () => {
+    const founder = await newFounder();
+    await earn(founder, 'Ada', 1000);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Ada');
+    const keys: string[] = [];
+    // The service books the payout, and the browser does not learn it.
+    await page.route('**/payouts/export', async (route) => {
+      keys.push((await route.request().allHeaders())['idempotency-key'] ?? '');
+      if (keys.length <= 2) await route.fetch();
+      await (keys.length <= 2 ? route.abort('connectionreset') : route.continue());
+    });
+    await button(page, 'Pay $10.00').click();
+    await page.getByText('It is not known yet whether this was booked').waitFor();
+    expect(await payoutsOf(founder)).toHaveLength(1);
+    await button(page, 'Send it again').click();
+    await page.waitForFunction(() => document.querySelectorAll('[data-loading]').length === 0);
+    await page.getByText('It is not known yet whether this was booked').waitFor();
+    await button(page, 'Send it again').click();
+    await page.getByText('are booked for Ada').waitFor();
+    const paid = await payoutsOf(founder);
+    expect(paid).toHaveLength(1);
+    expect(await page.getByRole('link', { name: 'Open the payout' }).getAttribute('href')).toContain(
+      paid[0]?.id ?? '',
+    );
+    expect(new Set(keys).size).toBe(1);
+    expect(keys).toHaveLength(3);
+    expect(await remembered(page)).toBe(0);
+    expect(problems(/ERR_CONNECTION_RESET/)).toEqual([]);
+  });
+
+  test('a reload while the payment runs finishes the same payment, even when more is due by then', async () => {
+    const founder = await newFounder();
+    const ada = await earn(founder, 'Ada', 1000);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Ada');
+    let isCut = true;
+    const booked = new Promise<void>((resolve) => {
+      void page.route('**/payouts/export', async (route) => {
+        if (!isCut) return await route.continue();
+        // The service books the payout, and no answer ever comes.
+        await route.fetch();
+        return resolve();
+      });
+    });
+    await button(page, 'Pay $10.00').click();
+    await booked;
+    isCut = false;
+    const at = Date.now() - 40 * DAY_MS;
+    await insertEarning(service, founder, {
+      affiliateId: ada,
+      amountCents: 1000,
+      occurredAt: at,
+      dueAt: at,
+      matured: true,
+    });
+    await page.reload();
+    await page.getByText('Payments without an answer').waitFor();
+    // What is due now has the same total: only the key tells the two payments apart.
+    await page
+      .getByRole('row', { name: /Ada.*\$10\.00/ })
+      .first()
+      .waitFor();
+    await button(page, 'Finish the payment to Ada').click();
+    await button(page, 'Send it again').click();
+    await page.getByText('are booked for Ada').waitFor();
+    expect(await payoutsOf(founder)).toHaveLength(1);
+    expect(await remembered(page)).toBe(0);
+    expect(problems()).toEqual([]);
+  });
+
+  test('two tabs that pay the same creator pay once, at the same moment and one after the other', async () => {
+    const founder = await newFounder();
+    await earn(founder, 'Ada', 1000);
+    await earn(founder, 'Grace', 700);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Ada');
+    const second = await page.context().newPage();
+    await second.goto(page.url());
+    await confirm(second, founder, 'Ada');
+    await Promise.all([button(page, 'Pay $10.00').click(), button(second, 'Pay $10.00').click()]);
+    const known = (tab: Page) =>
+      tab.getByText('are booked for Ada').or(tab.getByText('Nothing was paid')).first();
+    await Promise.all([known(page).waitFor(), known(second).waitFor()]);
+    expect(await payoutsOf(founder)).toHaveLength(1);
+    await Promise.all([page.reload(), second.reload()]);
+    await confirm(page, founder, 'Grace');
+    await confirm(second, founder, 'Grace');
+    await button(page, 'Pay $7.00').click();
+    await page.getByText('are booked for Grace').waitFor();
+    await button(second, 'Pay $7.00').click();
+    await second.getByText('The net is now 0 cents. Nothing was paid.').waitFor();
+    expect(await payoutsOf(founder)).toHaveLength(2);
+    expect(await remembered(page)).toBe(0);
+    await expectConsistentLedger(service.sql, [
+      'paid_once',
+      'paid_means_in_a_payout',
+      'payouts_are_the_sum_of_their_items',
+      'payouts_have_their_request',
+    ]);
+    expect(problems(/status of 409/)).toEqual([]);
+  });
+
+  test('a total that changed after the preview pays nothing and shows the new one', async () => {
+    const founder = await newFounder();
+    const ada = await earn(founder, 'Ada', 1000);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Ada');
+    const { id } = await service.sql.one<{
+      id: string;
+    }>`select id from commissions where affiliate_id = ${ada}`;
+    await insertReversal(service, id, { amountCents: 400, occurredAt: Date.now() - DAY_MS });
+    await button(page, 'Pay $10.00').click();
+    await page.getByText('The net is now 600 cents. Nothing was paid.').waitFor();
+    expect(await payoutsOf(founder)).toEqual([]);
+    await button(page, 'Close').click();
+    await confirm(page, founder, 'Ada');
+    await button(page, 'Pay $6.00').click();
+    await page.getByText('$6.00 are booked for Ada').waitFor();
+    expect(problems(/status of 409/)).toEqual([]);
+  });
+
+  test('a session whose time to pay is over asks for the key again, and a wrong key pays nothing', async () => {
+    const founder = await newFounder(['read']);
+    await earn(founder, 'Ada', 1000);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Ada');
+    await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
+    await button(page, 'Pay $10.00').click();
+    await page.getByLabel('Key that may pay').fill(founder.ownKey);
+    await button(page, 'Continue').click();
+    await page.getByText('This is no valid key of this account with the permission "payout".').waitFor();
+    expect(await payoutsOf(founder)).toEqual([]);
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await button(page, 'Pay $10.00').click();
+    await page.getByText('are booked for Ada').waitFor();
+    expect(await payoutsOf(founder)).toHaveLength(1);
+    expect(problems(/status of 403/)).toEqual([]);
+  });
+
+  test('a payment is operable by keyboard alone', async () => {
+    const founder = await newFounder();
+    await earn(founder, 'Ada', 1000);
+    const { page, problems } = await signIn(founder);
+    await button(page, /^Pay Ada/).focus();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.activeElement?.tagName === 'INPUT');
+    await page.keyboard.type(founder.key);
+    await page.keyboard.press('Enter');
+    await page.getByText('This cannot be undone.').waitFor();
+    await button(page, 'Pay $10.00').focus();
+    await page.keyboard.press('Enter');
+    await page.getByText('are booked for Ada').waitFor();
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('role'))).toBe('status');
+    await page.keyboard.press('Escape');
+    await dialog(page).waitFor({ state: 'hidden' });
+    expect(problems()).toEqual([]);
+  });
+
+  test.each([
+    ['light', 1280],
+    ['light', 360],
+    ['dark', 1280],
+    ['dark', 360],
+  ] as const)(
+    'the pages have no violation of WCAG 2.2 AA in %s at %d px, in any state',
+    async (colorScheme, width) => {
+      const founder = await newFounder();
+      const { page, problems } = await signIn(founder, { colorScheme, viewport: { width, height: 800 } });
+      const check = async (state: string) => {
+        await page.waitForTimeout(400);
+        if (process.env['SHOTS'] !== undefined)
+          await page.screenshot({
+            path: `${process.env['SHOTS']}/${state}-${colorScheme}-${width}.png`,
+            fullPage: true,
+          });
+        expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
+          state,
+          violations: [],
+          overflow: 0,
+        });
+      };
+      await page.getByText('No payouts yet').waitFor();
+      await check('payouts-empty');
+      await earn(founder, 'Ada Lovelace', 123_456, 9_900);
+      await earn(founder, 'Grace Hopper, who has a long name of a studio with many people', 500);
+      await page.reload();
+      await confirm(page, founder, 'Ada');
+      await check('payouts-confirm');
+      await button(page, 'Pay $1,333.56').click();
+      await page.getByText('are booked for Ada').waitFor();
+      await check('payouts-paid');
+      await button(page, 'Done').click();
+      await page.getByRole('row', { name: /Ann/ }).waitFor();
+      await check('payouts-full');
+      await page.getByRole('row', { name: /Ann/ }).getByRole('link').first().click();
+      await page.getByRole('heading', { name: 'Commissions in it' }).waitFor();
+      await page.getByText('earning').first().waitFor();
+      await page
+        .getByLabel('File to check')
+        .setInputFiles({ name: 'other.csv', mimeType: 'text/csv', buffer: Buffer.from('x') });
+      await page.getByText('It is not the CSV').waitFor();
+      await check('payout');
+      expect(problems()).toEqual([]);
+    },
+  );
+});
