@@ -46,6 +46,10 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     what: 'POST /clicks, next to an ordinary handler',
     quick: { BENCH_ROUNDS: '1', BENCH_SECONDS: '1' },
   },
+  'sdk-calls': {
+    what: 'POST /sdk/install and /sdk/identify, next to ordinary handlers',
+    quick: { BENCH_ROUNDS: '1', BENCH_SECONDS: '0.5' },
+  },
   export: {
     what: 'paying due commissions, next to a bare update',
     quick: { BENCH_ROUNDS: '1', BENCH_ROWS: '500' },

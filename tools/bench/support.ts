@@ -68,6 +68,8 @@ export async function startBenchServer(): Promise<BenchServer> {
 
 export interface BenchApp {
   readonly appId: string;
+  /** The public key of the SDKs. */
+  readonly sdkKey: string;
   readonly stripeSecret: string;
   /** The slug of each creator's link. */
   readonly slugs: readonly string[];
@@ -87,7 +89,7 @@ export async function createBenchApp(
     if (!response.ok) throw new Error(`${route}: ${await response.text()}`);
     return (await response.json()) as Record<string, string>;
   };
-  const { id: appId = '', sdkKey } = await call('POST', '/apps', { name: 'Bench' });
+  const { id: appId = '', sdkKey = '' } = await call('POST', '/apps', { name: 'Bench' });
   const stripeSecret = `whsec_bench_${randomBytes(8).toString('hex')}`;
   await call('PUT', `/apps/${appId}/webhooks/stripe/secret`, { secret: stripeSecret });
   const slugs = Array.from({ length: creators }, (_, n) => `bench-${n}`);
@@ -102,7 +104,7 @@ export async function createBenchApp(
     await call('POST', '/sdk/install', { deviceId, claimToken, firstOpenAt: Date.now() }, sdkKey);
     await call('POST', '/sdk/identify', { deviceId, customerUserId, identifiedAt: Date.now() }, sdkKey);
   }
-  return { appId, stripeSecret, slugs, users };
+  return { appId, sdkKey, stripeSecret, slugs, users };
 }
 
 /** Posts a new signed purchase. Returns the status and the body of the response. */
