@@ -15,7 +15,8 @@ import { insertEarning } from '../../test/support/ledger.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../../test/support/provider-fixtures.ts';
 import { startTestService, temporalAddress } from '../../test/support/service.ts';
 import type { TestService } from '../../test/support/service.ts';
-import { percentile } from './support.ts';
+import { ratio, report } from './report.ts';
+import { median, percentile } from './support.ts';
 
 /** Returns the duration of a call, ms. Throws when the response is no success. */
 async function timed(
@@ -136,10 +137,21 @@ async function holds(): Promise<void> {
     `exports with ${many} holds, one a second: ${busy.map((ms) => ms.toFixed(0)).join(', ')} ms; ${figures(busy)}; all matured after ${((await matured) / 1_000).toFixed(1)} s`,
   );
 
-  say(`webhooks alone: ${figures(await webhooks(founder, user, 15, 10))}`);
-  const nextDueAt = await holdsDueAtOnce(service, founder, scaled(500));
+  const webhooksAlone = await webhooks(founder, user, 15, 10);
+  say(`webhooks alone: ${figures(webhooksAlone)}`);
+  const crowd = scaled(500);
+  const nextDueAt = await holdsDueAtOnce(service, founder, crowd);
   await sleep(Math.max(0, nextDueAt - Date.now()));
-  say(`webhooks with ${scaled(500)} holds due at once: ${figures(await webhooks(founder, user, 15, 10))}`);
+  const besideHolds = await webhooks(founder, user, 15, 10);
+  say(`webhooks with ${crowd} holds due at once: ${figures(besideHolds)}`);
+  const times = median(besideHolds) / median(webhooksAlone);
+  report({
+    path: `webhooks, ten a second, beside ${crowd} holds that are due at once, p50`,
+    comparedWith: 'without them',
+    measured: `${median(besideHolds).toFixed(0)} ms against ${median(webhooksAlone).toFixed(0)} ms: ${ratio(times)}`,
+    target: 'at most 1.5',
+    isReached: times <= 1.5,
+  });
   await service.close();
 }
 

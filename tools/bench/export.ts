@@ -5,7 +5,12 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import pg from 'pg';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
-import { findPayoutRequest, openPayoutRequest, settlePayoutRequest } from '../../src/db/ledger.ts';
+import {
+  findPayoutRequest,
+  matureOverdue,
+  openPayoutRequest,
+  settlePayoutRequest,
+} from '../../src/db/ledger.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { storePayoutCsv } from '../../src/db/payout-csv.ts';
@@ -17,7 +22,8 @@ import { insertDueCommissions } from './due-commissions.ts';
 
 /**
  * `npm run bench -- export`: pays due commissions of a creator with the statement of the service, next to one that only updates
- * as many rows of a table with the same indexes, without foreign keys and triggers. Each round has a creator of its own.
+ * as many rows of a table with the same indexes, without foreign keys and triggers. Each round has a creator of its own. Then it
+ * matures due commissions as the sweep does, next to a bare update.
  */
 const ROWS = Number(process.env['BENCH_ROWS'] ?? 50_000);
 const ROUNDS = Number(process.env['BENCH_ROUNDS'] ?? 3);
@@ -153,6 +159,32 @@ report({
   measured: `${(mostMemory / MIB).toFixed(0)} MiB more, event loop blocked for at most ${longestBlock.toFixed(0)} ms`,
   target: 'at most 30 MiB and 20 ms',
   isReached: mostMemory <= 30 * MIB && longestBlock <= 20,
+});
+// The sweep matures due commissions page by page, as the service does.
+const SWEEP_PAGE = 1_000;
+await createCreator(ROUNDS);
+/** Runs pages until one is not full. Returns the rows per second. */
+async function rowsPerSecond(page: () => Promise<number>): Promise<number> {
+  let rows = 0;
+  const ms = await timed(async () => {
+    for (let last = SWEEP_PAGE; last === SWEEP_PAGE; rows += last) last = await page();
+  });
+  return (rows * 1000) / ms;
+}
+const bareRows = await rowsPerSecond(async () => {
+  const { rowCount } = await client.query(
+    `update plain.commissions set status = 'matured', matured_at = now()
+      where id in (select id from plain.commissions where status = 'pending' and due_at <= now() order by due_at limit ${SWEEP_PAGE})`,
+  );
+  return rowCount ?? 0;
+});
+const sweptRows = await rowsPerSecond(async () => await matureOverdue(sql, SWEEP_PAGE));
+report({
+  path: `sweep of ${ROWS} due commissions in pages of ${SWEEP_PAGE}`,
+  comparedWith: 'a bare update of as many rows',
+  measured: `${sweptRows.toFixed(0)} rows/s against ${bareRows.toFixed(0)} rows/s: ${ratio(sweptRows / bareRows)}`,
+  target: 'at least 50,000 rows/s',
+  isReached: sweptRows >= 50_000,
 });
 await sql.close();
 await owner.close();

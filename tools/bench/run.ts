@@ -50,6 +50,14 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     what: 'POST /sdk/install and /sdk/identify, next to ordinary handlers',
     quick: { BENCH_ROUNDS: '1', BENCH_SECONDS: '0.5' },
   },
+  reads: {
+    what: 'reads of founders in a large database, next to a small one',
+    quick: { BENCH_SMALL: '200', BENCH_CLICKS: '1000', BENCH_COMMISSIONS: '500', BENCH_CALLS: '3' },
+  },
+  'hold-timers': {
+    what: 'what open hold timers cost the Temporal server',
+    quick: { BENCH_TIMERS: '100', BENCH_SETTLE_MS: '0' },
+  },
   export: {
     what: 'paying due commissions, next to a bare update',
     quick: { BENCH_ROUNDS: '1', BENCH_ROWS: '500' },

@@ -46,6 +46,14 @@ export interface Subject {
   readonly settled: () => Promise<void>;
 }
 
+/** A process of the service. */
+export interface TributarySubject extends Subject {
+  readonly base: string;
+  /** An account key that may do all but pay. */
+  readonly key: string;
+  readonly appId: string;
+}
+
 /** Processor time, ms. */
 export interface ProcessorTime {
   readonly node: number;
@@ -59,7 +67,7 @@ export interface Stack {
   /** Analyzes the tables of a database. */
   readonly analyze: (databaseUrl: string) => Promise<void>;
   /** Starts a process of the service, and creates an app with users whom creators have brought, in turn. */
-  readonly startTributary: (options: TributaryOptions) => Promise<Subject>;
+  readonly startTributary: (options: TributaryOptions) => Promise<TributarySubject>;
   /** Starts another process of the service beside a subject, on the same database. It receives the same purchases. */
   readonly startSecond: (first: Subject, databaseUrl: string) => Promise<Subject>;
   readonly startDbos: (users: readonly string[]) => Promise<Subject>;
@@ -165,7 +173,7 @@ export async function startStack(): Promise<Stack> {
     }
   };
 
-  const startTributary = async (options: TributaryOptions): Promise<Subject> => {
+  const startTributary = async (options: TributaryOptions): Promise<TributarySubject> => {
     const { name, databaseUrl, environment = {}, creators, users } = options;
     const { child, base, port } = await startProcess(databaseUrl, environment);
     const sql = connect({ url: databaseUrl, max: 1 });
@@ -180,6 +188,9 @@ export async function startStack(): Promise<Stack> {
       port,
       path: `/webhooks/stripe/${app.appId}`,
       secret: app.stripeSecret,
+      base,
+      key,
+      appId: app.appId,
       users: app.users,
       settled: async () => (hasTimers ? await holdsStarted(databaseUrl) : undefined),
     };
