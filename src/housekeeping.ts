@@ -2,6 +2,7 @@ import type { Logger } from 'pino';
 import { startBackgroundLoop } from './lib/background-loop.ts';
 import type { BackgroundLoop } from './lib/background-loop.ts';
 import { destroyExpiredAddressKeys } from './db/address-keys.ts';
+import { deleteExpiredCreatorSessions } from './db/creator-sessions.ts';
 import { deleteExpiredSessions } from './db/sessions.ts';
 import type { Sql } from './db/sql.ts';
 import { analyzeGrownTables } from './db/statistics.ts';
@@ -20,6 +21,7 @@ export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
       const now = Date.now();
       await destroyExpiredAddressKeys(sql, now);
       await deleteExpiredSessions(sql, now);
+      await deleteExpiredCreatorSessions(sql, now);
     },
     {
       pauseMs: PAUSE_MS,

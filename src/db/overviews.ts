@@ -76,3 +76,25 @@ export async function readAffiliateTotals(
         where c.app_id = ${appId} and c.affiliate_id = ${affiliateId} and c.status = 'pending' and c.due_at <= ${instant(asOf)}) due
      where a.app_id = ${appId} and a.id = ${affiliateId}`;
 }
+
+/** When the commissions of an affiliate that are held become due. Null if none is held. */
+export interface HeldDates {
+  /** The earliest and the latest due date. */
+  readonly nextDueAt: number | null;
+  readonly heldUntil: number | null;
+}
+
+/** Returns when the commissions of an affiliate that are held at `asOf` become due. */
+export async function readHeldDates(
+  sql: Sql,
+  appId: AppId,
+  affiliateId: AffiliateId,
+  asOf: number,
+): Promise<HeldDates> {
+  const held = sql.fragment`
+    from commissions c
+   where c.app_id = ${appId} and c.affiliate_id = ${affiliateId} and c.status = 'pending' and c.due_at > ${instant(asOf)}`;
+  return await sql.one<HeldDates>`
+    select (select c.due_at ${held} order by c.due_at limit 1) as next_due_at,
+           (select c.due_at ${held} order by c.due_at desc limit 1) as held_until`;
+}

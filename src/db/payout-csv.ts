@@ -52,7 +52,7 @@ export function formatUsd(cents: number): string {
 const quoted = string();
 
 /** Quotes text as RFC 4180 requires, including a lone carriage return. */
-function quoteWhereNeeded(text: string): string {
+export function quoteWhereNeeded(text: string): string {
   return /[",\r\n]/.test(text) ? quoted(text) : text;
 }
 

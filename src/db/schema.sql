@@ -317,6 +317,43 @@ CREATE TRIGGER commissions_paid_has_item AFTER UPDATE ON commissions REFERENCING
 CREATE TRIGGER commissions_roll_up AFTER INSERT ON commissions FOR EACH ROW EXECUTE FUNCTION roll_up_commission();
 CREATE TRIGGER commissions_roll_up_status AFTER UPDATE ON commissions REFERENCING OLD TABLE AS before NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION roll_up_commission_status();
 
+create table creator_sessions (
+  id session_id not null,
+  token_sha256 bytea not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  user_agent text,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  constraint creator_sessions_pkey PRIMARY KEY (id),
+  constraint creator_sessions_token_sha256_key UNIQUE (token_sha256),
+  constraint creator_sessions_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint creator_sessions_check CHECK ((expires_at > created_at)),
+  constraint creator_sessions_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint creator_sessions_user_agent_check CHECK ((length(user_agent) <= 512))
+);
+CREATE INDEX creator_sessions_by_affiliate ON creator_sessions USING btree (affiliate_id, created_at DESC, id DESC);
+CREATE INDEX creator_sessions_by_expiry ON creator_sessions USING btree (expires_at);
+
+create table creator_sign_in_links (
+  token_sha256 bytea not null,
+  app_id app_id not null,
+  affiliate_id affiliate_id not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  uses_left integer not null,
+  revoked_at timestamp with time zone,
+  constraint creator_sign_in_links_pkey PRIMARY KEY (token_sha256),
+  constraint creator_sign_in_links_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
+  constraint creator_sign_in_links_check CHECK ((expires_at > created_at)),
+  constraint creator_sign_in_links_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint creator_sign_in_links_uses_left_check CHECK ((uses_left >= 0))
+);
+CREATE INDEX creator_sign_in_links_by_affiliate ON creator_sign_in_links USING btree (affiliate_id);
+CREATE INDEX creator_sign_in_links_by_expiry ON creator_sign_in_links USING btree (expires_at);
+
 create table deferred_clicks (
   click_id click_id not null,
   app_id app_id not null,

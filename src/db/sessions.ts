@@ -43,7 +43,8 @@ export function newToken(): string {
   return randomBytes(TOKEN_BYTES).toString('base64url');
 }
 
-function tokenSha256(token: string): Buffer {
+/** Returns what is stored of a token. */
+export function tokenSha256(token: string): Buffer {
   return createHash('sha256').update(token).digest();
 }
 
@@ -208,7 +209,7 @@ export interface ListedSession {
 }
 
 /** The most sessions that a list returns. */
-const MAX_LISTED = 200;
+export const MAX_LISTED = 200;
 
 /** Returns the valid sessions of a scope, newest first. */
 export async function listSessions(
@@ -263,8 +264,8 @@ export async function hasAccounts(sql: Sql): Promise<boolean> {
   return found;
 }
 
-/** How many rows one round of housekeeping deletes. */
-const EXPIRED_BATCH = 1_000;
+/** How many rows of a table one round of housekeeping deletes. */
+export const EXPIRED_BATCH = 1_000;
 
 /** Deletes sessions and sign-in links that can no longer be used. */
 export async function deleteExpiredSessions(sql: Sql, now: number): Promise<void> {

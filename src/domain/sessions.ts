@@ -10,6 +10,14 @@ export const RAISED_MS = 15 * 60_000;
 export const SIGN_IN_LINK_MS = 15 * 60_000;
 /** How long the link is valid that a new installation prints, ms. */
 export const FIRST_LINK_MS = 30 * 60_000;
+/** How long the session of a creator lasts without a request, ms. */
+export const CREATOR_SESSION_IDLE_MS = 90 * DAY_MS;
+/** How long the session of a creator lasts at most, ms. */
+export const CREATOR_SESSION_MAX_MS = 365 * DAY_MS;
+/** How long a creator's sign-in link is valid, ms. */
+export const CREATOR_LINK_MS = 7 * DAY_MS;
+/** How many sessions a creator's sign-in link starts. */
+export const CREATOR_LINK_USES = 5;
 /** The name of the account that a new installation creates, if none is given. */
 export const FIRST_ACCOUNT_NAME = 'My company';
 
@@ -28,4 +36,9 @@ export function isToken(text: string): boolean {
  */
 export function signInUrl(publicUrl: string, token: string, { isNew }: { readonly isNew: boolean }): string {
   return `${publicUrl.replace(/\/$/, '')}/console/#token=${token}${isNew ? '&new=1' : ''}`;
+}
+
+/** Returns the address at which a creator spends a sign-in link. */
+export function creatorSignInUrl(publicUrl: string, token: string): string {
+  return `${publicUrl.replace(/\/$/, '')}/console/creator/#token=${token}`;
 }

@@ -1,5 +1,7 @@
 import { findAccountCaller } from '../db/account-keys.ts';
 import type { AccountCaller } from '../db/account-keys.ts';
+import { findCreatorSession } from '../db/creator-sessions.ts';
+import type { CreatorSession } from '../db/creator-sessions.ts';
 import { findSession } from '../db/sessions.ts';
 import type { Session } from '../db/sessions.ts';
 import { findSdkCaller } from '../db/sdk-keys.ts';
@@ -89,6 +91,29 @@ async function sessionCaller(
   ctx.state.accountId = session.accountId;
   const { accountId, keyId, permissions } = session;
   return { accountId, keyId, permissions, session };
+}
+
+const NO_CREATOR_SESSION =
+  'This route takes no key. It needs the session of a creator: open a sign-in link, which the founder of the app creates.';
+
+/**
+ * Returns the creator's session of a request. Throws 401 for a caller without one: an account key, an SDK key and a session of
+ * an account are none.
+ */
+export async function authenticateCreator(ctx: HttpContext, deps: HttpDeps): Promise<CreatorSession> {
+  const token = readSessionToken(ctx, deps.publicUrl, 'creator');
+  if (token === null) throw unauthorized('account', NO_CREATOR_SESSION);
+  refuseOtherOrigins(ctx, deps.publicUrl);
+  await limitRate(ctx, deps.rateLimits, 'account', token);
+  const session = await findCreatorSession(deps.sql, token, deps.now());
+  if (session === undefined)
+    throw unauthorized(
+      'account',
+      'The session has ended. Ask the founder of the app for a new sign-in link.',
+    );
+  ctx.state.accountId = session.accountId;
+  ctx.state.appId = session.appId;
+  return session;
 }
 
 /**

@@ -87,8 +87,9 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   const queryShape = route.query instanceof z.ZodObject ? route.query.shape : {};
   if ('cursor' in queryShape) codes.push('invalid_cursor');
   if (route.auth === 'account' || route.auth === 'sdk') codes.push('unauthorized', 'unavailable');
-  const takesSession = route.auth === 'account' || route.auth === 'session';
-  if (route.auth === 'session') codes.push('unauthorized', 'unavailable');
+  const isOfSession = route.auth === 'session' || route.auth === 'creator';
+  const takesSession = route.auth === 'account' || isOfSession;
+  if (isOfSession) codes.push('unauthorized', 'unavailable');
   if (takesSession) codes.push('cross_origin');
   if (route.permission !== null) codes.push('forbidden');
   if (route.permission === 'payout') codes.push('session_not_raised');
@@ -192,6 +193,8 @@ function permissionNote(route: Route): string {
   if (route.auth === 'account') return `Requires an account key with the permission \`${route.permission}\`.`;
   if (route.auth === 'session')
     return `Requires a session of the console${route.permission === null ? '' : `, whose key has the permission \`${route.permission}\``}. A key is not accepted.`;
+  if (route.auth === 'creator')
+    return 'Requires the session of a creator. A key and a session of an account are not accepted.';
   if (route.auth === 'provider') return "Authenticated by the provider's signature or token.";
   return route.auth === 'sdk' ? 'Requires an SDK key.' : '';
 }
@@ -199,6 +202,7 @@ function permissionNote(route: Route): string {
 const SECURITY: Record<Route['auth'], (route: Route) => Record<string, string[]>[]> = {
   account: (route) => [{ accountKey: [route.permission ?? ''] }, { session: [route.permission ?? ''] }],
   session: (route) => [{ session: route.permission === null ? [] : [route.permission] }],
+  creator: () => [{ creatorSession: [] }],
   sdk: () => [{ sdkKey: [] }],
   none: () => [],
   provider: () => [],
@@ -285,6 +289,13 @@ export function openApiDocument(groups: readonly RouteGroup[], publicUrl: string
             name: sessionCookieName(publicUrl),
             description:
               'A session of the console, which holds an account key. It counts only without an `Authorization` header, and only for pages of this service.',
+          },
+          creatorSession: {
+            type: 'apiKey',
+            in: 'cookie',
+            name: sessionCookieName(publicUrl, 'creator'),
+            description:
+              'A session of a creator. It counts only under `/creator`, without an `Authorization` header, and only for pages of this service.',
           },
           sdkKey: { type: 'http', scheme: 'bearer', description: "An app's SDK key, `pk_live_…`." },
         },

@@ -1,6 +1,7 @@
 import type * as z from 'zod';
 import { findApp } from '../db/apps.ts';
 import type { App } from '../db/apps.ts';
+import type { CreatorSession } from '../db/creator-sessions.ts';
 import type { Session } from '../db/sessions.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppId, Id, IdKind } from '../domain/ids.ts';
@@ -14,6 +15,7 @@ import type { IdGenerator } from './id-generator.ts';
 import { readIdempotencyKey, respondOnce } from './idempotency.ts';
 import {
   authenticateAccount,
+  authenticateCreator,
   authenticateSdk,
   authenticateSession,
   requirePermission,
@@ -26,10 +28,10 @@ import { jsonReply, sendReply } from './reply.ts';
 import type { Reply } from './reply.ts';
 
 /**
- * How a caller authenticates. `account`: a key, or a session that holds one. `session`: a session only. `provider`: the
- * handler verifies the signature over the raw body.
+ * How a caller authenticates. `account`: a key, or a session that holds one. `session`: a session only. `creator`: a session
+ * of a creator, which counts nowhere else. `provider`: the handler verifies the signature over the raw body.
  */
-export type Auth = 'account' | 'session' | 'sdk' | 'none' | 'provider';
+export type Auth = 'account' | 'session' | 'creator' | 'sdk' | 'none' | 'provider';
 
 type Params = Readonly<Record<string, string>>;
 type Ids = Readonly<Record<string, IdKind>>;
@@ -124,6 +126,12 @@ type AccountCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = Publ
 type SessionCall<I extends Ids, B extends z.ZodType> = PublicCall<I, z.ZodUndefined, B> & {
   readonly caller: Caller;
   readonly session: Session;
+};
+
+type CreatorCall<I extends Ids, Q extends z.ZodType> = PublicCall<I, Q, z.ZodUndefined> & {
+  readonly session: CreatorSession;
+  /** The app of the creator. */
+  readonly app: App;
 };
 
 type AppCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = AccountCall<I, Q, B> & {
@@ -275,6 +283,44 @@ export function sessionRoute<
   };
 }
 
+/** Declares a route of a creator's session. It takes no body, and no other caller can call it. */
+export function creatorRoute<
+  R extends z.ZodType,
+  const I extends Ids = NoIds,
+  Q extends z.ZodType = z.ZodUndefined,
+>(
+  spec: Declaration<CreatorPath> &
+    Input<I, Q, z.ZodUndefined> &
+    JsonResponse<R> &
+    Handler<CreatorCall<I, Q>, z.input<R>>,
+): Route {
+  return {
+    ...describeCreatorRoute(spec),
+    ...describeJson(spec),
+    run: async (ctx, deps, params) => {
+      const body = await spec.handler(await checkCreator(spec, ctx, deps, params));
+      sendReply(ctx, jsonReply(spec.response.status, body));
+    },
+  };
+}
+
+/** Declares a route of a creator's session whose response is not JSON. */
+export function rawCreatorRoute<const I extends Ids = NoIds>(
+  spec: Declaration<CreatorPath> &
+    Input<I, z.ZodUndefined, z.ZodUndefined> &
+    RawResponse &
+    Handler<CreatorCall<I, z.ZodUndefined>, RawReply>,
+): Route {
+  return {
+    ...describeCreatorRoute(spec),
+    ...describeRaw(spec),
+    run: async (ctx, deps, params) => {
+      const call = await checkCreator<I, z.ZodUndefined>(spec, ctx, deps, params);
+      sendReply(ctx, { status: spec.response.status, ...(await spec.handler(call)) });
+    },
+  };
+}
+
 /** Declares a route of an SDK key. Calls are limited per device. */
 export function sdkRoute<R extends z.ZodType, B extends z.ZodType<{ readonly deviceId: string }>>(
   spec: Declaration & { readonly body: B } & JsonResponse<R> &
@@ -377,6 +423,7 @@ const ACCOUNT_BODY_BYTES = 1024 * 1024;
 const OPEN_BODY_BYTES = 32 * 1024;
 
 type AppPath = `/apps/:appId${string}`;
+type CreatorPath = `/creator${string}`;
 
 /** The dependencies of a call without an account key: its statements use the share of the pool that such calls have. */
 function intakeDeps(deps: HttpDeps): HttpDeps {
@@ -421,6 +468,12 @@ function describeAccountRoute<I extends Ids, Q extends z.ZodType, B extends z.Zo
     rateLimitName: 'account',
     limitsAddress: false,
   });
+}
+
+function describeCreatorRoute<I extends Ids, Q extends z.ZodType>(
+  spec: Declaration & Input<I, Q, z.ZodUndefined>,
+) {
+  return describe(spec, { auth: 'creator', permission: null, rateLimitName: 'account', limitsAddress: true });
 }
 
 function describeJson<R extends z.ZodType>(
@@ -473,6 +526,20 @@ async function checkApp<I extends Ids, Q extends z.ZodType, B extends z.ZodType>
   const app = foundOrThrow(await findApp(deps.sql, call.caller.accountId, appId));
   ctx.state.appId = app.id;
   return { ...call, app };
+}
+
+/** Checks a call of a creator. Its statements use the share of the pool that calls without an account key have. */
+async function checkCreator<I extends Ids, Q extends z.ZodType>(
+  spec: Input<I, Q, z.ZodUndefined>,
+  ctx: HttpContext,
+  allDeps: HttpDeps,
+  params: Params,
+): Promise<CreatorCall<I, Q>> {
+  const deps = intakeDeps(allDeps);
+  const session = await authenticateCreator(ctx, deps);
+  const call = await checkInput<I, Q, z.ZodUndefined>(spec, ctx, deps, params);
+  const app = foundOrThrow(await findApp(deps.sql, session.accountId, session.appId));
+  return { ...call, session, app };
 }
 
 /** Sends the JSON that `run` returns. A POST with an `Idempotency-Key` runs once. */

@@ -4,6 +4,8 @@ import { apiDocsRoutes } from './resources/api-docs.ts';
 import { appRoutes } from './resources/apps.ts';
 import { clickRoutes } from './resources/clicks.ts';
 import { commissionRoutes } from './resources/commissions.ts';
+import { creatorRoutes } from './resources/creator.ts';
+import { creatorLinkRoutes, creatorSessionRoutes } from './resources/creator-sessions.ts';
 import { diagnosticsRoutes } from './resources/diagnostics.ts';
 import { erasureRoutes } from './resources/erasures.ts';
 import { explanationRoutes } from './resources/explanations.ts';
@@ -45,7 +47,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Affiliates',
     description: 'Creators who share links and earn commissions.',
-    routes: affiliateRoutes,
+    routes: [...affiliateRoutes, ...creatorLinkRoutes],
   },
   { name: 'Links', description: "Affiliates' tracked links.", routes: linkRoutes },
   { name: 'Commissions', description: 'The ledger of earnings and reversals.', routes: commissionRoutes },
@@ -79,6 +81,11 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Sessions',
     description: 'Sessions of the console, and the account keys that they hold.',
     routes: [...sessionRoutes, ...accountKeyRoutes],
+  },
+  {
+    name: 'Creator',
+    description: 'What a creator sees: the own numbers. Requires the session of a creator.',
+    routes: [...creatorSessionRoutes, ...creatorRoutes],
   },
   {
     name: 'Service',

@@ -1,30 +1,49 @@
-import { isToken, SESSION_MAX_MS } from '../domain/sessions.ts';
+import { CREATOR_SESSION_MAX_MS, isToken, SESSION_MAX_MS } from '../domain/sessions.ts';
 import type { HttpContext } from './context.ts';
 import { ApiError } from './errors.ts';
 
 /**
- * Returns the name of the session's cookie. With https, the prefix makes browsers accept it only with `Secure`, for this
+ * The kinds of sessions. Each has a cookie of its own, so that a founder who opens the link of a creator stays signed in as
+ * founder.
+ */
+export type SessionKind = 'account' | 'creator';
+
+const COOKIES: Readonly<Record<SessionKind, { readonly name: string; readonly maxMs: number }>> = {
+  account: { name: 'tributary', maxMs: SESSION_MAX_MS },
+  creator: { name: 'tributary-creator', maxMs: CREATOR_SESSION_MAX_MS },
+};
+
+/**
+ * Returns the name of a session's cookie. With https, the prefix makes browsers accept it only with `Secure`, for this
  * host alone and for all paths, so a sibling host or a page over http cannot set it.
  */
-export function sessionCookieName(publicUrl: string): string {
-  return isHttps(publicUrl) ? '__Host-tributary' : 'tributary';
+export function sessionCookieName(publicUrl: string, kind: SessionKind = 'account'): string {
+  return `${isHttps(publicUrl) ? '__Host-' : ''}${COOKIES[kind].name}`;
 }
 
 const isHttps = (publicUrl: string): boolean => publicUrl.startsWith('https:');
 
 /** Returns the session token of a request. Null without one, and beside an `Authorization` header, which then counts alone. */
-export function readSessionToken(ctx: HttpContext, publicUrl: string): string | null {
+export function readSessionToken(
+  ctx: HttpContext,
+  publicUrl: string,
+  kind: SessionKind = 'account',
+): string | null {
   if (ctx.get('Authorization') !== '') return null;
-  const token = ctx.cookies.get(sessionCookieName(publicUrl)) ?? '';
+  const token = ctx.cookies.get(sessionCookieName(publicUrl, kind)) ?? '';
   return isToken(token) ? token : null;
 }
 
 /** Returns the headers that store the token in the browser, or that remove it. */
-export function sessionCookie(publicUrl: string, token: string | null): Record<string, string> {
+export function sessionCookie(
+  publicUrl: string,
+  token: string | null,
+  kind: SessionKind = 'account',
+): Record<string, string> {
   const attributes = [
-    `${sessionCookieName(publicUrl)}=${token ?? ''}`,
+    `${sessionCookieName(publicUrl, kind)}=${token ?? ''}`,
     'Path=/',
-    `Max-Age=${token === null ? 0 : SESSION_MAX_MS / 1000}`,
+    `Max-Age=${token === null ? 0 : COOKIES[kind].maxMs / 1000}`,
     'HttpOnly',
     'SameSite=Strict',
     ...(isHttps(publicUrl) ? ['Secure'] : []),

@@ -30,6 +30,7 @@ import type { Route } from '../../src/http/route.ts';
 import { routes } from '../../src/http/routes.ts';
 import { startTestApi } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
+import { signInCreator } from '../support/sessions.ts';
 import { BIG, createBigDatabase, LARGE_TABLES } from '../support/big-database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { findPlanFaults } from '../support/query-plans.ts';
@@ -154,11 +155,39 @@ async function queriesOf(route: Route): Promise<Record<string, string>[]> {
   ].map((query) => ({ ...page, ...query }));
 }
 
-/** The paths of a route in the big app. */
-async function pathsOf(route: Route): Promise<string[]> {
+interface Caller {
+  readonly key?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whose session the headers have. */
+  readonly affiliateId?: string;
+}
+
+/** Creators of the big app: the first and the last one, or where payouts are read, one that was paid. */
+async function creatorsOf(route: Route): Promise<string[]> {
+  if (!Object.values(route.ids).includes('payout')) return await idsOf('affiliate');
+  const { rows } = await client.query<{ id: string }>(
+    'select affiliate_id as id from payouts where app_id = $1 order by id limit 1',
+    [appId],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** The first and the last payout of a creator. */
+async function payoutsOf(affiliateId: string): Promise<string[]> {
+  const { rows } = await client.query<{ id: string }>(
+    `(select id from payouts where app_id = $1 and affiliate_id = $2 order by id limit 1)
+     union all (select id from payouts where app_id = $1 and affiliate_id = $2 order by id desc limit 1)`,
+    [appId, affiliateId],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** The paths of a route in the big app. A creator asks for its own payouts. */
+async function pathsOf(route: Route, { affiliateId }: Caller): Promise<string[]> {
   let paths = [route.path.replace(':appId', appId).replace(':provider', 'stripe')];
   for (const [name, kind] of Object.entries(route.ids)) {
-    const ids = await idsOf(kind);
+    const ids =
+      affiliateId !== undefined && kind === 'payout' ? await payoutsOf(affiliateId) : await idsOf(kind);
     paths = paths.flatMap((path) => ids.map((id) => path.replace(`:${name}`, id)));
   }
   return paths;
@@ -178,22 +207,35 @@ interface Read {
   readonly statements: readonly SentStatement[];
 }
 
-async function read(path: string, query: Record<string, string>): Promise<Read & { nextCursor: unknown }> {
+async function read(
+  path: string,
+  query: Record<string, string>,
+  caller: Caller,
+): Promise<Read & { nextCursor: unknown }> {
+  const { affiliateId: _, ...rest } = caller;
   sent = [];
   const request = `${path}?${new URLSearchParams(query).toString()}`;
-  const { status, body, text } = await api.call<{ nextCursor?: unknown } | null>('GET', request, { key });
+  const { status, body, text } = await api.call<{ nextCursor?: unknown } | null>('GET', request, rest);
   return { request, status, returned: rowsIn(body, text), statements: sent, nextCursor: body?.nextCursor };
 }
 
 /** The statements that a route sends for every filter and sort order, and for the second page of each. */
 async function readsOf(route: Route): Promise<Read[]> {
   const reads: Read[] = [];
-  for (const path of await pathsOf(route)) {
-    for (const query of await queriesOf(route)) {
-      const first = await read(path, query);
-      reads.push(first);
-      if (typeof first.nextCursor === 'string')
-        reads.push(await read(path, { ...query, cursor: first.nextCursor }));
+  const callers: Caller[] = [{ key }];
+  if (route.auth === 'creator') {
+    callers.pop();
+    for (const id of await creatorsOf(route))
+      callers.push({ affiliateId: id, headers: await signInCreator(api, { appId, key }, id) });
+  }
+  for (const caller of callers) {
+    for (const path of await pathsOf(route, caller)) {
+      for (const query of await queriesOf(route)) {
+        const first = await read(path, query, caller);
+        reads.push(first);
+        if (typeof first.nextCursor === 'string')
+          reads.push(await read(path, { ...query, cursor: first.nextCursor }, caller));
+      }
     }
   }
   return reads;
@@ -205,7 +247,7 @@ const READS_EVERYTHING = new Set(['checkLedger']);
 const readRoutes = routes
   .filter(
     ({ method, auth, operationId }) =>
-      method === 'GET' && auth === 'account' && !READS_EVERYTHING.has(operationId),
+      method === 'GET' && (auth === 'account' || auth === 'creator') && !READS_EVERYTHING.has(operationId),
   )
   .map((route) => [route.path, route] as const);
 
@@ -386,6 +428,7 @@ describe('the check of query plans', () => {
       const one = await read(
         `/apps/${appId}${named(path)}`,
         Object.fromEntries(Object.entries(query).map(([name, value]) => [name, named(value)])),
+        { key },
       );
       expect([one.status, await faultsOf(one)]).toEqual([200, []]);
       await client.query('begin');

@@ -5,10 +5,10 @@ import { newId } from '../../src/db/new-id.ts';
 import { KEY_RANDOM_BYTES, PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Route } from '../../src/http/route.ts';
 import { routes } from '../../src/http/routes.ts';
-import { newAccount, newApp, startTestApi } from '../support/api.ts';
+import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { requestOf } from '../support/route-requests.ts';
-import { COOKIE, OWN_PAGE, signIn } from '../support/sessions.ts';
+import { COOKIE, CREATOR_COOKIE, OWN_PAGE, signIn, signInCreator } from '../support/sessions.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -169,6 +169,63 @@ describe.each([...accountRoutes, ...sessionRoutes])('%s with a session', (_, rou
       expect(response).toMatchObject({ status: 403, body: { code: 'cross_origin' } });
     }
   });
+});
+
+const creatorRoutes = routes
+  .filter((route) => route.auth === 'creator')
+  .map((route) => [`${route.method} ${route.path}`, route] as const);
+
+describe.each(creatorRoutes)('%s', (_, route) => {
+  // @promise creator-routes-take-no-other, key-401
+  test('no session, an unknown one, a key, and a session of an account are a 401', async () => {
+    const account = await signIn(api, app.key);
+    const token = account.cookie.split('=')[1];
+    for (const headers of [
+      {},
+      { cookie: `${CREATOR_COOKIE}=x` },
+      { cookie: `${CREATOR_COOKIE}=${'x'.repeat(43)}` },
+      { cookie: account.cookie },
+      { cookie: `${CREATOR_COOKIE}=${token}` },
+      { authorization: `Bearer ${app.key}` },
+      { authorization: `Bearer ${app.sdkKey}` },
+    ]) {
+      const { path, body } = requestFor(route, app.appId);
+      const response = await api.call(route.method, path, { body, headers: { ...OWN_PAGE, ...headers } });
+      expect(response).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+    }
+  });
+
+  // @promise session-own-origin
+  test('a page of another origin gets a 403, and a cookie beside a key does not count', async () => {
+    const headers = await signInCreator(api, app, await newAffiliate(api, app));
+    const { path, body } = requestFor(route, app.appId);
+    const send = async (extra: object) =>
+      await api.call(route.method, path, { body, headers: { ...headers, ...extra } });
+    for (const site of ['same-site', 'cross-site']) {
+      expect(await send({ 'sec-fetch-site': site })).toMatchObject({
+        status: 403,
+        body: { code: 'cross_origin' },
+      });
+    }
+    expect((await send({ authorization: `Bearer ${app.key}` })).status).toBe(401);
+    expect([401, 403]).not.toContain((await send({})).status);
+  });
+});
+
+describe("a creator's session", () => {
+  // @promise creator-session-reaches-nothing-else
+  test.each(routes.filter(({ auth }) => ['account', 'session', 'sdk'].includes(auth)))(
+    'is a 401 for $method $path, under either name of the cookie',
+    async (route) => {
+      const creator = await signInCreator(api, app, await newAffiliate(api, app));
+      const token = creator.cookie.split('=')[1];
+      for (const cookie of [creator.cookie, `${COOKIE}=${token}`, `${creator.cookie}; ${COOKIE}=${token}`]) {
+        const { path, body } = requestFor(route, app.appId);
+        const response = await api.call(route.method, path, { body, headers: { ...OWN_PAGE, cookie } });
+        expect(response).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+      }
+    },
+  );
 });
 
 const sdkRoutes = routes.filter((route) => route.auth === 'sdk').map((route) => [route.path, route] as const);

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newId } from '../../src/db/new-id.ts';
 import type { Route } from '../../src/http/route.ts';
 import { routes } from '../../src/http/routes.ts';
-import { newAccount, newApp, startTestApi } from '../support/api.ts';
+import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestAccount, TestApi } from '../support/api.ts';
 import type { ApiResponse, RequestOptions } from '../support/http-client.ts';
 import { operationOf, requestOf } from '../support/route-requests.ts';
 import type { IdPlace } from '../support/route-requests.ts';
-import { signIn } from '../support/sessions.ts';
+import { signIn, signInCreator } from '../support/sessions.ts';
 import { fingerprintOf, newTenant } from '../support/tenant.ts';
 import type { Tenant } from '../support/tenant.ts';
 
@@ -155,6 +155,83 @@ describe.each(accountRoutes)('%s', (_, route, caller) => {
       expect(nextCursor).not.toBeNull();
       expect((await page(theirs, `&cursor=${nextCursor}`)).status).toBe(200);
       expect(await page(mine, `&cursor=${nextCursor}`)).toMatchObject({
+        status: 400,
+        body: { code: 'invalid_cursor' },
+      });
+    });
+  }
+});
+
+const creatorRoutes = routes
+  .filter(({ auth }) => auth === 'creator')
+  .map((route) => [`${route.method} ${route.path}`, route] as const);
+
+describe.each(creatorRoutes)('%s with the session of a creator', (_, route) => {
+  /** Signs in a creator of `mine`. The ids of its own resources. */
+  const signInMine = async () => {
+    const headers = await signInCreator(api, mine, mine.ids.affiliate);
+    const { id } = await api.sql.one<{ id: string }>`
+      select id from creator_sessions where affiliate_id = ${mine.ids.affiliate} order by created_at desc, id desc limit 1`;
+    return { headers, ownId: ({ kind }: IdPlace) => (kind === 'session' ? id : mine.ids[kind]) };
+  };
+
+  // @promise creator-sees-own
+  test('the creator can call it, and sees nothing of another account or another creator', async () => {
+    const { headers, ownId } = await signInMine();
+    const { path } = requestOf(route, ownId);
+    const response = await api.call(route.method, path, { headers });
+    expect(response.status).toBe(200);
+    expectNothingOfOthers(response);
+    // Every name of the other creator of the same app has the number 0, and this one is the last.
+    for (const other of ['mine creator 0', 'mine-0', 'mine campaign'])
+      expect(response.text).not.toContain(other);
+    expect(response.text).not.toMatch(/\b(evt|att|bnd|del|acct|aff)_/);
+  });
+
+  const places = requestOf(route, () => 'x').idPlaces;
+  if (places.length > 0) {
+    // @promise creator-sees-own
+    test('an id of another creator gets the response for an unknown id, and changes nothing', async () => {
+      const { headers } = await signInMine();
+      const askFor = async (id: string) =>
+        comparable(await api.call(route.method, requestOf(route, () => id).path, { headers }), id);
+      const colleague = await newAffiliate(api, mine, { name: 'mine colleague' });
+      await signInCreator(api, mine, colleague);
+      const foreign = await api.sql<{ id: string }>`
+        select id from creator_sessions where affiliate_id = ${colleague}
+        union all select id from payouts where app_id = ${mine.appId} and affiliate_id <> ${mine.ids.affiliate}
+        union all select id from creator_sessions where app_id = ${theirs.appId}`;
+      expect(foreign.length).toBeGreaterThan(1);
+      await expectOthersUnchanged(async () => {
+        for (const { kind } of places) {
+          const unknown = await askFor(newId(kind));
+          for (const id of [theirs.ids[kind], ...foreign.map((row) => row.id)])
+            expect(await askFor(id)).toEqual(unknown);
+        }
+      });
+    });
+  }
+
+  if (places.length === 0 || route.query !== null) {
+    test('a cursor of another creator is a 400', async () => {
+      if ((operationOf(route).parameters ?? []).every(({ name }) => name !== 'cursor')) return;
+      const { headers } = await signInMine();
+      const [link, affiliateId] = [mine.ids.link, mine.ids.affiliate];
+      const first = await api.sql.one<{ id: string }>`
+        select id from affiliates where app_id = ${mine.appId} and id <> ${affiliateId} order by id limit 1`;
+      expect(link).toBeDefined();
+      const other = await signInCreator(api, mine, first.id);
+      await api.call('POST', `/apps/${mine.appId}/links`, {
+        key: mine.key,
+        body: { affiliateId: first.id, destinationUrl: 'https://example.com/' },
+      });
+      const { body } = await api.call<{ nextCursor: string | null }>('GET', `${route.path}?limit=1`, {
+        headers: other,
+      });
+      if (body.nextCursor === null) return;
+      const path = `${route.path}?limit=1&cursor=${body.nextCursor}`;
+      expect((await api.call('GET', path, { headers: other })).status).toBe(200);
+      expect(await api.call('GET', path, { headers })).toMatchObject({
         status: 400,
         body: { code: 'invalid_cursor' },
       });

@@ -158,9 +158,11 @@ describe('the OpenAPI document', () => {
           ? [{ accountKey: [route.permission] }, { session: [route.permission] }]
           : route.auth === 'session'
             ? [{ session: route.permission === null ? [] : [route.permission] }]
-            : route.auth === 'sdk'
-              ? [{ sdkKey: [] }]
-              : [],
+            : route.auth === 'creator'
+              ? [{ creatorSession: [] }]
+              : route.auth === 'sdk'
+                ? [{ sdkKey: [] }]
+                : [],
       );
       const names = (operation.parameters ?? []).filter(({ in: place }) => place === 'path');
       expect(names.map(({ name }) => name)).toEqual(pathParameters(route.path));
@@ -173,7 +175,7 @@ describe('the OpenAPI document', () => {
       for (const code of route.errors ?? []) {
         expect(operation.responses[ERRORS[code][0]]?.['x-error-codes']).toContain(code);
       }
-      if (route.auth === 'account' || route.auth === 'session') {
+      if (['account', 'session', 'creator'].includes(route.auth)) {
         for (const status of ['401', '403', '429', '503']) expect(operation.responses[status]).toBeDefined();
       }
     },

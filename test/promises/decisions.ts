@@ -667,6 +667,21 @@ const CONSOLE: readonly PromiseSection[] = [
         'a key with `payout` is created within 15 minutes of the sign-in, or in a session that may pay',
     },
   },
+  {
+    title: 'Beyond the specification: sessions of creators',
+    promises: {
+      'creator-link-five-uses':
+        "a creator's sign-in link works five times within 7 days, and not once it is revoked",
+      'creator-revoke':
+        'revoking the links of a creator ends the sessions, also one that begins at that moment',
+      'creator-session-expiry':
+        "a creator's session ends after 90 days without a call, and after 365 days in any case",
+      'creator-session-reaches-nothing-else': "a creator's session counts nowhere but under `/creator`",
+      'creator-routes-take-no-other': 'routes of creators take no key and no session of an account',
+      'creator-sees-own':
+        'a creator sees the own numbers, links, commissions and payouts, and nothing of customers or other creators',
+    },
+  },
 ];
 
 /** The decisions that settle what the interface specification leaves open. */

@@ -315,6 +315,88 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-accounts-accountid-keys-keyid-revoke': 'ends a key and its sessions at once' },
   },
   {
+    route: 'POST /apps/:appId/affiliates/:affiliateId/sign-in-links',
+    caller: 'account setup',
+    promises: { 'post-creator-sign-in-links': 'returns a link that signs a creator in, once' },
+  },
+  {
+    route: 'POST /apps/:appId/affiliates/:affiliateId/sign-in-links/revoke',
+    caller: 'account setup',
+    promises: { 'post-creator-sign-in-links-revoke': "revokes the links and ends the creator's sessions" },
+  },
+  {
+    route: 'GET /creator/session',
+    caller: 'none',
+    promises: { 'get-creator-session': "returns the creator's session of the browser, or null" },
+  },
+  {
+    route: 'POST /creator/session',
+    caller: 'none',
+    promises: { 'post-creator-session': 'signs a browser in with the link of a creator' },
+  },
+  {
+    route: 'POST /creator/session/end',
+    caller: 'creator',
+    promises: { 'post-creator-session-end': 'ends the session and removes its cookie' },
+  },
+  {
+    route: 'GET /creator/sessions',
+    caller: 'creator',
+    promises: { 'get-creator-sessions': 'lists the sessions of the creator' },
+  },
+  {
+    route: 'POST /creator/sessions/:id/end',
+    caller: 'creator',
+    promises: { 'post-creator-sessions-id-end': 'ends one of these sessions' },
+  },
+  {
+    route: 'POST /creator/sessions/end-all',
+    caller: 'creator',
+    promises: { 'post-creator-sessions-end-all': 'ends all of them except its own' },
+  },
+  {
+    route: 'GET /creator',
+    caller: 'creator',
+    promises: { 'get-creator': 'returns the name, the status and the rules' },
+  },
+  {
+    route: 'GET /creator/overview',
+    caller: 'creator',
+    promises: { 'get-creator-overview': 'returns totals of all time, and when what is held becomes due' },
+  },
+  {
+    route: 'GET /creator/timeseries',
+    caller: 'creator',
+    promises: { 'get-creator-timeseries': 'returns counts and earnings per interval, without revenue' },
+  },
+  {
+    route: 'GET /creator/links',
+    caller: 'creator',
+    promises: { 'get-creator-links': 'lists the own links with their clicks' },
+  },
+  {
+    route: 'GET /creator/commissions',
+    caller: 'creator',
+    promises: {
+      'get-creator-commissions': 'lists the own commissions with the reason, without ids of users and events',
+    },
+  },
+  {
+    route: 'GET /creator/payouts',
+    caller: 'creator',
+    promises: { 'get-creator-payouts': 'lists the own payouts' },
+  },
+  {
+    route: 'GET /creator/payouts/:id/statement',
+    caller: 'creator',
+    promises: { 'get-creator-statement': 'returns the sums of a payout as they were paid' },
+  },
+  {
+    route: 'GET /creator/payouts/:id/csv',
+    caller: 'creator',
+    promises: { 'get-creator-csv': 'returns the lines of a payout without ids of events' },
+  },
+  {
     route: 'GET /healthz',
     caller: 'none',
     promises: { 'get-healthz': 'reports that the process is alive' },

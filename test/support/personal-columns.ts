@@ -71,7 +71,9 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   rollups: { none: 'scope scope_id affiliate_status' },
   sdk_keys: { none: 'kind key_sha256 display' },
   self_test_requests: { none: 'body_sha256' },
-  // Browsers of the people who run the app.
+  // Browsers of creators and of the people who run the app.
+  creator_sessions: { none: 'token_sha256 user_agent' },
+  creator_sign_in_links: { none: 'token_sha256' },
   sessions: { none: 'token_sha256 user_agent' },
   sign_in_links: { none: 'token_sha256' },
   test_attributions: { none: 'match_method sdk', removed: 'device_id' },

@@ -1,8 +1,11 @@
 import { sessionCookieName } from '../../src/http/session-cookie.ts';
-import type { TestApi } from './api.ts';
+import type { TestApi, TestApp } from './api.ts';
 
 /** The name of the session cookie of the test API, whose public address has https. */
 export const COOKIE = sessionCookieName('https://api.example.test');
+
+/** The name of the cookie of a creator's session there. */
+export const CREATOR_COOKIE = sessionCookieName('https://api.example.test', 'creator');
 
 /** What a browser sends with a request that a page of the service makes. */
 export const OWN_PAGE = { 'sec-fetch-site': 'same-origin' };
@@ -20,5 +23,29 @@ export async function signIn(
 ): Promise<{ 'sec-fetch-site': string; cookie: string }> {
   const { status, headers, text } = await api.call('POST', '/session', { body: { key }, headers: OWN_PAGE });
   if (status !== 200) throw new Error(`POST /session: ${status} ${text}`);
+  return { ...OWN_PAGE, cookie: cookieOf(headers) };
+}
+
+/** Creates a sign-in link of a creator. Returns its token. */
+export async function creatorLink(
+  api: Pick<TestApi, 'call'>,
+  { appId, key }: Pick<TestApp, 'appId' | 'key'>,
+  affiliateId: string,
+): Promise<string> {
+  const path = `/apps/${appId}/affiliates/${affiliateId}/sign-in-links`;
+  const { status, body, text } = await api.call<{ url: string }>('POST', path, { key });
+  if (status !== 201) throw new Error(`POST ${path}: ${status} ${text}`);
+  return body.url.split('#token=')[1] ?? '';
+}
+
+/** Signs a creator in. Returns the headers of requests of that session. */
+export async function signInCreator(
+  api: Pick<TestApi, 'call'>,
+  app: Pick<TestApp, 'appId' | 'key'>,
+  affiliateId: string,
+): Promise<{ 'sec-fetch-site': string; cookie: string }> {
+  const body = { token: await creatorLink(api, app, affiliateId) };
+  const { status, headers, text } = await api.call('POST', '/creator/session', { body, headers: OWN_PAGE });
+  if (status !== 200) throw new Error(`POST /creator/session: ${status} ${text}`);
   return { ...OWN_PAGE, cookie: cookieOf(headers) };
 }

@@ -15,14 +15,14 @@ const TOP = 10;
 const RECENT_COMMISSIONS = 20;
 const TOP_LINKS_OF_AFFILIATE = 50;
 
-const funnel = z
+export const funnel = z
   .object({
     ...funnelCounts,
     paid: count('Users with at least one attributed payment.'),
   })
   .meta({ id: 'Funnel', description: 'Counts from click to payment, of all time.' });
 
-const earnings = z
+export const earnings = z
   .object({
     pending: cents('In the hold period.'),
     matured: cents('Due, and not paid yet.'),
@@ -55,11 +55,11 @@ const affiliateOverview = z
   })
   .meta({ id: 'AffiliateOverview', description: "An affiliate's totals, links and next payout." });
 
-function presentFunnel({ clicks, installs, identified, paidUsers }: Funnel) {
+export function presentFunnel({ clicks, installs, identified, paidUsers }: Funnel) {
   return { clicks, installs, identified, paid: paidUsers };
 }
 
-function presentEarnings({ pendingCents, maturedCents, paidCents, lifetimeCents }: EarningTotals) {
+export function presentEarnings({ pendingCents, maturedCents, paidCents, lifetimeCents }: EarningTotals) {
   return { pending: pendingCents, matured: maturedCents, paid: paidCents, lifetime: lifetimeCents };
 }
 

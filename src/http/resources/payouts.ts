@@ -134,7 +134,8 @@ function presentPreview(asOf: number, rows: readonly PreviewRow[]) {
   };
 }
 
-const CSV_HEADERS = {
+/** Headers of every CSV of a payout. */
+export const CSV_HEADERS = {
   'Content-Disposition': 'Suggests a name for the file.',
   'X-Payout-Id': 'The id of the payout. Absent if nothing was paid.',
   'X-Payout-Sha256': 'The SHA-256 of the body, hexadecimal.',
@@ -146,7 +147,7 @@ const EXPORT_HEADERS = {
     '`true` if earnings remain due that this payout had no room for: export again. Otherwise `false`.',
 };
 
-function presentCsv({ payoutId, bytes, sha256 }: PayoutCsv, fileName: string): RawReply {
+export function presentCsv({ payoutId, bytes, sha256 }: PayoutCsv, fileName: string): RawReply {
   return {
     headers: {
       'Content-Type': 'text/csv; charset=utf-8',

@@ -84,7 +84,7 @@ const listedSession = z
   })
   .meta({ id: 'ListedSession', description: 'A session of the account.' });
 
-const endedSessions = z
+export const endedSessions = z
   .object({ ended: count('Sessions that were ended.') })
   .meta({ id: 'EndedSessions', description: 'How many sessions were ended.' });
 
@@ -125,7 +125,8 @@ function presentSession(row: Session) {
 /** The most characters of a User-Agent that are stored. */
 const USER_AGENT_LENGTH = 512;
 
-function newSession(ctx: HttpContext, now: number) {
+/** Returns what is stored of a session that the request starts. */
+export function newSession(ctx: HttpContext, now: number) {
   // A header may have bytes that are no text.
   const userAgent = ctx
     .get('User-Agent')

@@ -1,0 +1,238 @@
+import * as z from 'zod';
+import {
+  createCreatorLink,
+  endCreatorSession,
+  endCreatorSessions,
+  findCreatorSession,
+  listCreatorSessions,
+  revokeCreatorAccess,
+  spendCreatorLink,
+} from '../../db/creator-sessions.ts';
+import type { CreatorSession } from '../../db/creator-sessions.ts';
+import { CREATOR_LINK_USES, creatorSignInUrl, isToken, TOKEN_BYTES } from '../../domain/sessions.ts';
+import { ApiError, foundOrThrow, notFound } from '../errors.ts';
+import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
+import { addressCaller } from '../rate-limits.ts';
+import { appRoute, creatorRoute, publicRoute } from '../route.ts';
+import {
+  readSessionToken,
+  refuseForeignSignIn,
+  refuseOtherOrigins,
+  sessionCookie,
+} from '../session-cookie.ts';
+import { endedSessions, newSession } from './sessions.ts';
+
+const signInLink = z
+  .object({
+    url: textField(
+      'https://api.example.com/console/creator/#token=k3l…',
+      'The link to send to the creator. Returned only once.',
+    ),
+    expiresAt: epochMs('Until when the link signs in.'),
+    uses: count('How many browsers the link signs in. Chat apps open links in browsers of their own.'),
+  })
+  .meta({ id: 'CreatorSignInLink', description: 'A link that signs a creator in.' });
+
+const endedAccess = z
+  .object({
+    revokedLinks: count('Links that no longer sign in.'),
+    endedSessions: count('Sessions that were ended.'),
+  })
+  .meta({ id: 'EndedCreatorAccess', description: 'What was revoked and ended.' });
+
+const session = z
+  .object({
+    id: idOf('session'),
+    name: textField('First creator', 'The name of the creator.'),
+    createdAt: epochMs('When the session began.'),
+    expiresAt: epochMs('When the session ends at the latest. It ends earlier after 90 days without a call.'),
+  })
+  .meta({ id: 'CreatorSession', description: 'A session of a creator.' });
+
+const currentSession = z
+  .object({
+    session: session
+      .nullable()
+      .describe('The session of this browser. Null without one, and when it has ended.'),
+  })
+  .meta({
+    id: 'CurrentCreatorSession',
+    description: 'The session of a creator in the browser that calls.',
+  });
+
+const listedSession = z
+  .object({
+    id: idOf('session'),
+    isCurrent: z.boolean().describe('Whether it is the session that calls.'),
+    userAgent: orNull(
+      textField('Mozilla/5.0 (X11; Linux x86_64)', 'The browser, as it named itself at the sign-in.'),
+      'Null if it did not.',
+    ),
+    createdAt: epochMs('When the session began.'),
+    lastUsedAt: epochMs('When the session was last used, to the minute.'),
+    expiresAt: epochMs('When the session ends if it is not used.'),
+  })
+  .meta({ id: 'ListedCreatorSession', description: 'A session of the creator.' });
+
+function presentSession({ id, name, createdAt, expiresAt }: CreatorSession) {
+  return { id, name, createdAt, expiresAt };
+}
+
+const affiliateId = { affiliateId: 'affiliate' } as const;
+
+/** How a founder lets a creator in. */
+export const creatorLinkRoutes = [
+  appRoute({
+    method: 'POST',
+    path: '/apps/:appId/affiliates/:affiliateId/sign-in-links',
+    permission: 'setup',
+    operationId: 'createCreatorSignInLink',
+    summary: "Creates a link that signs a creator in to the creator's page.",
+    description:
+      `The link works ${CREATOR_LINK_USES} times within 7 days. The page shows the earnings, links and payouts of this ` +
+      'affiliate and nothing else.',
+    ids: affiliateId,
+    response: { status: 201, schema: signInLink },
+    handler: async ({ deps, app, ids, idGenerator, now }) => {
+      const token = idGenerator.bytes(TOKEN_BYTES).toString('base64url');
+      const scope = { appId: app.id, affiliateId: ids.affiliateId };
+      const expiresAt = foundOrThrow(await createCreatorLink(deps.sql, scope, token, now));
+      return { url: creatorSignInUrl(deps.publicUrl, token), expiresAt, uses: CREATOR_LINK_USES };
+    },
+  }),
+
+  appRoute({
+    method: 'POST',
+    path: '/apps/:appId/affiliates/:affiliateId/sign-in-links/revoke',
+    permission: 'setup',
+    operationId: 'revokeCreatorSignInLinks',
+    summary: "Revokes a creator's sign-in links and ends the creator's sessions.",
+    ids: affiliateId,
+    response: { status: 200, schema: endedAccess },
+    handler: async ({ deps, app, ids, now }) =>
+      foundOrThrow(await revokeCreatorAccess(deps.sql, { appId: app.id, affiliateId: ids.affiliateId }, now)),
+  }),
+];
+
+/** The sessions of creators. */
+export const creatorSessionRoutes = [
+  publicRoute({
+    method: 'GET',
+    path: '/creator/session',
+    operationId: 'getCreatorSession',
+    summary: "Retrieves the creator's session of this browser.",
+    response: { status: 200, schema: currentSession },
+    errors: ['cross_origin', 'unavailable'],
+    handler: async ({ ctx, deps, now }) => {
+      const token = readSessionToken(ctx, deps.publicUrl, 'creator');
+      if (token !== null) refuseOtherOrigins(ctx, deps.publicUrl);
+      const found = token === null ? undefined : await findCreatorSession(deps.sql, token, now);
+      return { session: found === undefined ? null : presentSession(found) };
+    },
+  }),
+
+  publicRoute({
+    method: 'POST',
+    path: '/creator/session',
+    operationId: 'signInCreator',
+    summary: 'Signs this browser in with the sign-in link of a creator.',
+    description:
+      'Sets a cookie that no script can read. It counts only under `/creator`, and never beside an `Authorization` header.',
+    body: z
+      .strictObject({
+        token: textField('k3l…', 'The token of the sign-in link: the part after `#token=`.'),
+      })
+      .meta({ id: 'CreatorSignIn', description: 'The token of a sign-in link.' }),
+    response: {
+      status: 200,
+      schema: session,
+      headers: { 'Set-Cookie': 'The cookie of the session.' },
+    },
+    errors: ['invalid_sign_in_link', 'cross_origin', 'unavailable'],
+    rateLimit: { name: 'signIn', caller: ({ ctx }) => addressCaller(ctx.ip) },
+    handler: async ({ ctx, deps, body, now }) => {
+      refuseForeignSignIn(ctx, deps.publicUrl);
+      const made = newSession(ctx, now);
+      const started = isToken(body.token) ? await spendCreatorLink(deps.sql, body.token, made) : undefined;
+      if (started === undefined)
+        throw new ApiError('invalid_sign_in_link', {
+          detail:
+            'The link was used too often, its time is over, or it was revoked. Ask the founder of the app for a new one.',
+          headers: { 'WWW-Authenticate': 'Bearer' },
+        });
+      const previous = readSessionToken(ctx, deps.publicUrl, 'creator');
+      const replaced = previous === null ? undefined : await findCreatorSession(deps.sql, previous, now);
+      if (replaced !== undefined) await endCreatorSession(deps.sql, replaced, replaced.id, now);
+      ctx.set(sessionCookie(deps.publicUrl, made.token, 'creator'));
+      return presentSession(started);
+    },
+  }),
+
+  creatorRoute({
+    method: 'POST',
+    path: '/creator/session/end',
+    operationId: 'signOutCreator',
+    summary: 'Signs this browser out.',
+    response: {
+      status: 200,
+      schema: endedSessions,
+      headers: { 'Set-Cookie': 'Removes the cookie of the session.' },
+    },
+    handler: async ({ ctx, deps, session: current, now }) => {
+      await endCreatorSession(deps.sql, current, current.id, now);
+      ctx.set(sessionCookie(deps.publicUrl, null, 'creator'));
+      return { ended: 1 };
+    },
+  }),
+
+  creatorRoute({
+    method: 'GET',
+    path: '/creator/sessions',
+    operationId: 'listCreatorSessions',
+    summary: 'Lists the sessions of the creator, newest first.',
+    description: 'Returns at most 200.',
+    response: {
+      status: 200,
+      schema: z
+        .object({ sessions: z.array(listedSession).describe('The sessions that are valid.') })
+        .meta({ id: 'CreatorSessionList', description: 'Sessions of the creator, newest first.' }),
+    },
+    handler: async ({ deps, session: current, now }) => {
+      const rows = await listCreatorSessions(deps.sql, current, now);
+      return {
+        sessions: rows.map((row) => ({
+          id: row.id,
+          isCurrent: row.id === current.id,
+          userAgent: row.userAgent,
+          createdAt: row.createdAt,
+          lastUsedAt: row.lastUsedAt,
+          expiresAt: row.expiresAt,
+        })),
+      };
+    },
+  }),
+
+  creatorRoute({
+    method: 'POST',
+    path: '/creator/sessions/:id/end',
+    operationId: 'endCreatorSession',
+    ids: { id: 'session' },
+    summary: 'Ends a session of the creator.',
+    response: { status: 200, schema: endedSessions },
+    handler: async ({ deps, session: current, ids, now }) => {
+      if (!(await endCreatorSession(deps.sql, current, ids.id, now))) throw notFound();
+      return { ended: 1 };
+    },
+  }),
+
+  creatorRoute({
+    method: 'POST',
+    path: '/creator/sessions/end-all',
+    operationId: 'endOtherCreatorSessions',
+    summary: 'Ends all sessions of the creator except this one.',
+    response: { status: 200, schema: endedSessions },
+    handler: async ({ deps, session: current, now }) => ({
+      ended: await endCreatorSessions(deps.sql, current, current.id, now),
+    }),
+  }),
+];

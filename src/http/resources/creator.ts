@@ -1,0 +1,328 @@
+import * as z from 'zod';
+import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
+import type { CommissionListRow } from '../../db/commissions.ts';
+import { findCreatorPayout, readStatementCsv, readStatementSums } from '../../db/creator-statements.ts';
+import type { CreatorPayout } from '../../db/creator-statements.ts';
+import { listLinks } from '../../db/links.ts';
+import { readAffiliateTotals, readHeldDates } from '../../db/overviews.ts';
+import { listPayouts } from '../../db/payout-lists.ts';
+import * as enums from '../enum-fields.ts';
+import { foundOrThrow } from '../errors.ts';
+import {
+  cents,
+  count,
+  currency,
+  epochMs,
+  filterId,
+  idOf,
+  inputId,
+  orNull,
+  rateBps,
+  textField,
+} from '../fields.ts';
+import { fromTo } from '../instants.ts';
+import {
+  decodeCursor,
+  EMPTY_PAGE,
+  MAY_BE_SHORT,
+  millisKey,
+  pageOf,
+  pageQuery,
+  presentPage,
+  timeKey,
+} from '../pagination.ts';
+import { creatorRoute, rawCreatorRoute } from '../route.ts';
+import { linkPresenter, linkRow } from './links.ts';
+import { earnings, funnel, presentEarnings, presentFunnel } from './overviews.ts';
+import { CSV_HEADERS, presentCsv } from './payouts.ts';
+import { presentSeriesPoint, readSeries, seriesOf, seriesPoint, seriesQuery } from './timeseries.ts';
+
+// What a creator sees: the own numbers only, and nothing about customers, other creators or the app as a whole.
+
+const REFUNDS =
+  'If a purchase is refunded or disputed, its commission is taken back. What was paid already reduces the next payout.';
+
+const creator = z
+  .object({
+    name: textField('First creator', 'The name of the creator.'),
+    status: enums.affiliateStatus,
+    appName: textField('Lantern Notes', 'The name of the app.'),
+    rules: z
+      .object({
+        rateBps: rateBps('The part of a payment that the creator earns from now on.'),
+        windowDays: count('Days from a click to the first opening of the app: a later one does not count.'),
+        holdDays: count('Days after the payment until its commission can be paid: until then it is held.'),
+        refunds: textField(REFUNDS, 'What happens after a refund or dispute, a sentence for people.'),
+      })
+      .describe('The rules by which the creator earns.'),
+  })
+  .meta({ id: 'Creator', description: 'The creator of the session, and the rules.' });
+
+const overview = z
+  .object({
+    funnel,
+    earnings,
+    nextDueAt: orNull(
+      epochMs('When the first of the held commissions becomes due.'),
+      'Null if none is held.',
+    ),
+    heldUntil: orNull(epochMs('When the last of the held commissions becomes due.'), 'Null if none is held.'),
+    carriedBalanceCents: cents('The negative balance that the next payout deducts: zero or less.'),
+  })
+  .meta({ id: 'CreatorOverview', description: "The creator's totals of all time." });
+
+const series = seriesOf(seriesPoint).meta({
+  id: 'CreatorTimeseries',
+  description: "The creator's counts and earnings per hour, day, week or month.",
+});
+
+const link = linkRow
+  .pick({ id: true, slug: true, url: true, directUrl: true, destinationUrl: true, active: true })
+  .extend({ clicks: linkRow.shape.clicks, createdAt: linkRow.shape.createdAt })
+  .meta({ id: 'CreatorLink', description: 'A link of the creator.' });
+
+const commission = z
+  .object({
+    id: idOf('commission'),
+    linkId: orNull(idOf('link'), 'Null if the user entered another code.'),
+    kind: enums.commissionKind,
+    reason: textField('A purchase of a user who came by your link.', 'Why, a sentence for people.'),
+    reversesCommissionId: orNull(
+      idOf('commission', 'The id of the earning that a reversal or correction takes back.'),
+      'Null for an earning.',
+    ),
+    status: enums.commissionStatus,
+    rateBps: rateBps('The rate of the earning, fixed when it was written.'),
+    amountCents: cents('The commission. Negative if it takes back.'),
+    currency,
+    occurredAt: epochMs('When the customer paid, or the time of the refund or dispute.'),
+    dueAt: epochMs('When it can be paid: the time of the payment plus the hold period.'),
+    paidAt: orNull(epochMs('When a payout paid it.'), 'Null until then.'),
+    payoutId: orNull(idOf('payout'), 'Null until a payout contains it.'),
+  })
+  .meta({ id: 'CreatorCommission', description: 'A commission of the creator.' });
+
+const payout = z
+  .object({
+    id: idOf('payout'),
+    itemCount: count('The number of commissions, reversals and corrections in it.'),
+    totalCents: cents('The amount of the payout.'),
+    currency,
+    createdAt: epochMs('When the payout was made.'),
+  })
+  .meta({ id: 'CreatorPayout', description: 'A payout to the creator.' });
+
+const statement = payout
+  .extend({
+    creatorName: textField('First creator', 'The name of the creator at the time of the payout.'),
+    appName: textField('Lantern Notes', 'The name of the app.'),
+    earnedCents: cents('The sum of the commissions.'),
+    earnedCount: count('The number of commissions.'),
+    takenBackCents: cents('The sum of what refunds, disputes and corrections took back: zero or less.'),
+    takenBackCount: count('The number of these.'),
+    from: epochMs('The time of the first purchase, refund or dispute.'),
+    to: epochMs('The time of the last one.'),
+  })
+  .meta({ id: 'CreatorStatement', description: 'The statement of a payout.' });
+
+/** Returns why a commission was written, for people. */
+function reasonOf({ kind, matchMethod, amountCents }: CommissionListRow): string {
+  switch (kind) {
+    case 'earning':
+      return `A purchase of a user who ${matchMethod === 'code' ? 'entered your code' : 'came by your link'}.`;
+    case 'reversal':
+      return amountCents < 0
+        ? 'The purchase was refunded or disputed.'
+        : 'The refund was undone, or the dispute was won.';
+    case 'correction':
+      return 'The purchase had earned twice, under two references of the store.';
+  }
+}
+
+function presentCommission(row: CommissionListRow) {
+  return {
+    id: row.id,
+    linkId: row.linkId,
+    kind: row.kind,
+    reason: reasonOf(row),
+    reversesCommissionId: row.reversesCommissionId,
+    status: row.status,
+    rateBps: row.rateBps,
+    amountCents: row.amountCents,
+    currency: 'USD' as const,
+    occurredAt: row.occurredAt,
+    dueAt: row.dueAt,
+    paidAt: row.paidAt,
+    payoutId: row.payoutId,
+  };
+}
+
+function presentPayout({ id, itemCount, totalCents, createdAt }: CreatorPayout) {
+  return { id, itemCount, totalCents, currency: 'USD' as const, createdAt };
+}
+
+export const creatorRoutes = [
+  creatorRoute({
+    method: 'GET',
+    path: '/creator',
+    operationId: 'getCreator',
+    summary: 'Retrieves the creator of the session, and the rules.',
+    response: { status: 200, schema: creator },
+    handler: async ({ session, app }) => ({
+      name: session.name,
+      status: session.status,
+      appName: app.name,
+      rules: {
+        rateBps: session.ownRateBps ?? app.commissionRateBps,
+        windowDays: app.attributionWindowDays,
+        holdDays: app.holdPeriodDays,
+        refunds: REFUNDS,
+      },
+    }),
+  }),
+
+  creatorRoute({
+    method: 'GET',
+    path: '/creator/overview',
+    operationId: 'getCreatorOverview',
+    summary: "Retrieves the creator's totals of all time.",
+    response: { status: 200, schema: overview },
+    handler: async ({ deps, session: { appId, affiliateId }, now }) => {
+      const [found, held] = await Promise.all([
+        readAffiliateTotals(deps.sql, appId, affiliateId, now),
+        readHeldDates(deps.sql, appId, affiliateId, now),
+      ]);
+      const totals = foundOrThrow(found);
+      return {
+        funnel: presentFunnel(totals),
+        earnings: presentEarnings(totals),
+        nextDueAt: held.nextDueAt,
+        heldUntil: held.heldUntil,
+        carriedBalanceCents: totals.carriedBalanceCents,
+      };
+    },
+  }),
+
+  creatorRoute({
+    method: 'GET',
+    path: '/creator/timeseries',
+    operationId: 'getCreatorTimeseries',
+    summary: "Retrieves the creator's counts and earnings per hour, day, week or month.",
+    query: seriesQuery,
+    response: { status: 200, schema: series },
+    handler: async ({ deps, session: { appId, affiliateId }, query, now }) =>
+      await readSeries(
+        deps.sql,
+        appId,
+        query,
+        { affiliateId, linkId: null },
+        { now, present: presentSeriesPoint },
+      ),
+  }),
+
+  creatorRoute({
+    method: 'GET',
+    path: '/creator/links',
+    operationId: 'listCreatorLinks',
+    summary: "Lists the creator's links with their clicks, oldest first.",
+    query: z.object(pageQuery),
+    response: { status: 200, schema: pageOf(link) },
+    handler: async ({ deps, session: { appId, affiliateId }, app, query }) => {
+      const key = { list: 'creator links', appId, filters: { affiliateId } };
+      const after = decodeCursor(key, timeKey, query.cursor);
+      const page = await listLinks(deps.sql, appId, { affiliateId, active: null }, after, query.limit);
+      const { row } = linkPresenter(deps, app);
+      return presentPage(key, page, (one) => {
+        const { id, slug, url, directUrl, destinationUrl, active, clicks, createdAt } = row(one);
+        return { id, slug, url, directUrl, destinationUrl, active, clicks, createdAt };
+      });
+    },
+  }),
+
+  creatorRoute({
+    method: 'GET',
+    path: '/creator/commissions',
+    operationId: 'listCreatorCommissions',
+    summary: "Lists the creator's commissions, reversals and corrections, latest purchase first.",
+    description: MAY_BE_SHORT,
+    query: z.object({
+      ...pageQuery,
+      status: enums.commissionStatus.optional(),
+      payoutId: inputId('payout').optional(),
+      ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
+    }),
+    response: { status: 200, schema: pageOf(commission) },
+    handler: async ({ deps, session: { appId, affiliateId }, query }) => {
+      const filter = { status: query.status ?? null, from: query.from ?? null, to: query.to ?? null };
+      const filters = { ...filter, affiliateId, payoutId: query.payoutId ?? null };
+      const key = { list: 'creator commissions', appId, filters };
+      const after = decodeCursor(key, millisKey, query.cursor);
+      const payoutId = filterId('payout', query.payoutId);
+      // The rows of another creator's payout must not even be examined: a short page would show that it exists.
+      const isOwn =
+        payoutId === null ||
+        (payoutId !== 'none' &&
+          (await findCreatorPayout(deps.sql, { appId, affiliateId }, payoutId)) !== undefined);
+      if (!isOwn || payoutId === 'none') return EMPTY_PAGE;
+      const selected = { ...ALL_COMMISSIONS, ...filter, affiliateId, payoutId };
+      const page = await listCommissions(deps.sql, appId, selected, after, query.limit);
+      return presentPage(key, page, presentCommission);
+    },
+  }),
+
+  creatorRoute({
+    method: 'GET',
+    path: '/creator/payouts',
+    operationId: 'listCreatorPayouts',
+    summary: "Lists the creator's payouts, latest first.",
+    query: z.object(pageQuery),
+    response: { status: 200, schema: pageOf(payout) },
+    handler: async ({ deps, session: { appId, affiliateId }, query }) => {
+      const key = { list: 'creator payouts', appId, filters: { affiliateId } };
+      const after = decodeCursor(key, timeKey, query.cursor);
+      const page = await listPayouts(deps.sql, appId, { affiliateId }, after, query.limit);
+      return presentPage(key, page, presentPayout);
+    },
+  }),
+
+  creatorRoute({
+    method: 'GET',
+    path: '/creator/payouts/:id/statement',
+    operationId: 'getCreatorStatement',
+    summary: 'Retrieves the statement of a payout.',
+    description: '`GET /creator/commissions` with the `payoutId` lists what the payout consists of.',
+    ids: { id: 'payout' },
+    response: { status: 200, schema: statement },
+    handler: async ({ deps, session, app, ids }) => {
+      const found = foundOrThrow(await findCreatorPayout(deps.sql, session, ids.id));
+      const sums = await readStatementSums(deps.sql, session, ids.id);
+      const { earnedCents, earnedCount, takenBackCents, takenBackCount, from, to } = sums;
+      return {
+        ...presentPayout(found),
+        creatorName: found.affiliateName,
+        appName: app.name,
+        earnedCents,
+        earnedCount,
+        takenBackCents,
+        takenBackCount,
+        from,
+        to,
+      };
+    },
+  }),
+
+  rawCreatorRoute({
+    method: 'GET',
+    path: '/creator/payouts/:id/csv',
+    operationId: 'getCreatorPayoutCsv',
+    summary: 'Retrieves the statement of a payout as CSV.',
+    description:
+      'One line for each commission, reversal and correction, and a last line, whose `commission_id` is `total`.',
+    ids: { id: 'payout' },
+    response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
+    handler: async ({ deps, session, ids }) => {
+      const found = foundOrThrow(await findCreatorPayout(deps.sql, session, ids.id));
+      return presentCsv(await readStatementCsv(deps.sql, session, found), found.id);
+    },
+  }),
+];

@@ -1,0 +1,391 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  createCreatorLink,
+  deleteExpiredCreatorSessions,
+  revokeCreatorAccess,
+} from '../../src/db/creator-sessions.ts';
+import { newToken } from '../../src/db/sessions.ts';
+import type { AffiliateId, AppId } from '../../src/domain/ids.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { createRateLimits, NO_RATE_LIMITS } from '../../src/http/rate-limits.ts';
+import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
+import { cookieOf, creatorLink, OWN_PAGE, signIn, signInCreator } from '../support/sessions.ts';
+
+let api: TestApi;
+let app: TestApp;
+let creator: string;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api, undefined, { name: 'Lantern', commissionRateBps: 2500, holdPeriodDays: 20 });
+});
+afterAll(async () => {
+  await api.close();
+});
+beforeEach(async () => {
+  creator = await newAffiliate(api, app, { name: 'Ada' });
+});
+
+type Sent = Readonly<Record<string, string>>;
+
+const spend = async (token: string, headers: Sent = OWN_PAGE) =>
+  await api.call('POST', '/creator/session', { body: { token }, headers });
+
+const statusOf = async (headers: Sent, path = '/creator') =>
+  (await api.call('GET', path, { headers })).status;
+
+const get = async <T>(headers: Sent, path: string) => {
+  const { status, body, text } = await api.call<T>('GET', path, { headers });
+  expect({ status, text }).toMatchObject({ status: 200 });
+  return body;
+};
+
+const scope = () => ({ appId: app.appId as AppId, affiliateId: creator as AffiliateId });
+
+/** Runs `work` at a later time. */
+async function later<T>(ms: number, work: () => Promise<T>): Promise<T> {
+  const { now } = api.clock;
+  api.clock.now = now + ms;
+  try {
+    return await work();
+  } finally {
+    api.clock.now = now;
+  }
+}
+
+describe('the sign-in link of a creator', () => {
+  // @promise post-creator-sign-in-links, post-creator-session, session-cookie
+  test('a founder creates it, and it signs the creator in with a cookie that is out of reach for scripts', async () => {
+    const path = `/apps/${app.appId}/affiliates/${creator}/sign-in-links`;
+    const { status, body } = await api.call<{ url: string; expiresAt: number }>('POST', path, {
+      key: app.key,
+    });
+    expect({ status, body }).toEqual({
+      status: 201,
+      body: {
+        url: expect.stringMatching(/^https:\/\/api\.example\.test\/console\/creator\/#token=[\w-]{43}$/),
+        expiresAt: api.clock.now + 7 * DAY_MS,
+        uses: 5,
+      },
+    });
+    const signedIn = await spend(body.url.split('=')[1] ?? '');
+    expect(signedIn).toMatchObject({ status: 200, body: { name: 'Ada' } });
+    expect(signedIn.headers.get('set-cookie')).toMatch(
+      /^__Host-tributary-creator=[\w-]{43}; Path=\/; Max-Age=31536000; HttpOnly; SameSite=Strict; Secure$/,
+    );
+    expect(await statusOf({ ...OWN_PAGE, cookie: cookieOf(signedIn.headers) })).toBe(200);
+  });
+
+  // @promise creator-link-five-uses
+  test('it works five times, also for eight callers at the same time', async () => {
+    const token = await creatorLink(api, app, creator);
+    const answers = await Promise.all(Array.from({ length: 8 }, async () => await spend(token)));
+    expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
+      200, 200, 200, 200, 200, 401, 401, 401,
+    ]);
+    const again = await spend(token);
+    expect(again).toMatchObject({ status: 401, body: { code: 'invalid_sign_in_link' } });
+    expect(again.headers.get('set-cookie')).toBeNull();
+  });
+
+  // @promise creator-link-five-uses
+  test('it ends after seven days', async () => {
+    const token = await creatorLink(api, app, creator);
+    expect((await later(7 * DAY_MS - 1, () => spend(token))).status).toBe(200);
+    expect((await later(7 * DAY_MS, () => spend(token))).status).toBe(401);
+  });
+
+  // @promise creator-revoke, post-creator-sign-in-links-revoke
+  test('revoking ends the links and sessions of that creator, and no others', async () => {
+    const [token, other] = [await creatorLink(api, app, creator), await newAffiliate(api, app)];
+    const session = await signInCreator(api, app, creator);
+    const ofOther = await signInCreator(api, app, other);
+    const path = `/apps/${app.appId}/affiliates/${creator}/sign-in-links/revoke`;
+    const revoked = await api.call('POST', path, { key: app.key });
+    // The link of the session has uses left.
+    expect(revoked).toMatchObject({ status: 200, body: { revokedLinks: 2, endedSessions: 1 } });
+    expect(await spend(token)).toMatchObject({ status: 401, body: { code: 'invalid_sign_in_link' } });
+    expect([await statusOf(session), await statusOf(ofOther)]).toEqual([401, 200]);
+    const again = await api.call('POST', path, { key: app.key });
+    expect(again.body).toEqual({ revokedLinks: 0, endedSessions: 0 });
+    expect(await statusOf(await signInCreator(api, app, creator))).toBe(200);
+  });
+
+  // @promise creator-revoke
+  test('revoking waits for a link that is being spent, and ends its session', async () => {
+    const token = newToken();
+    await createCreatorLink(api.sql, scope(), token, api.clock.now);
+    // Whoever spends the link holds its row until the session is written.
+    await api.sql`create function pause() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return new; end $$`;
+    await api.sql`create trigger pause before insert on creator_sessions for each row execute function pause()`;
+    try {
+      const spending = spend(token);
+      await waitForPause();
+      const revoked = await revokeCreatorAccess(api.sql, scope(), api.clock.now);
+      const { headers } = await spending;
+      expect({ revoked, status: await statusOf({ ...OWN_PAGE, cookie: cookieOf(headers) }) }).toEqual({
+        revoked: { revokedLinks: 1, endedSessions: 1 },
+        status: 401,
+      });
+    } finally {
+      await api.sql`drop trigger pause on creator_sessions`;
+      await api.sql`drop function pause`;
+    }
+  });
+
+  test('a repeat with the same idempotency key returns the same link', async () => {
+    const path = `/apps/${app.appId}/affiliates/${creator}/sign-in-links`;
+    const send = async () =>
+      await api.call<{ url: string }>('POST', path, {
+        key: app.key,
+        headers: { 'idempotency-key': 'invite' },
+      });
+    const [first, second] = [await send(), await send()];
+    expect(second.body).toEqual(first.body);
+    const { count } = await api.sql.one<{ count: number }>`
+      select count(*)::int as count from creator_sign_in_links where affiliate_id = ${creator}`;
+    expect(count).toBe(1);
+  });
+
+  test('a page of another site signs nobody in, and an address has ten attempts a minute', async () => {
+    const token = await creatorLink(api, app, creator);
+    for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }])
+      expect(await spend(token, headers)).toMatchObject({ status: 403, body: { code: 'cross_origin' } });
+    const limited = await startTestApi({ rateLimits: createRateLimits({ ...NO_RATE_LIMITS, signIn: 10 }) });
+    const statuses = [];
+    for (let nth = 0; nth < 11; nth += 1)
+      statuses.push((await limited.call('POST', '/creator/session', { body: { token: 'x' } })).status);
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429]);
+    await limited.close();
+  });
+
+  test('tokens are stored as hashes only, and expired rows are deleted', async () => {
+    const token = await creatorLink(api, app, creator);
+    const { headers } = await spend(token);
+    const session = cookieOf(headers).split('=')[1] ?? '';
+    const rows = await api.sql<{ text: string }>`
+      select s::text as text from creator_sessions s union all select l::text from creator_sign_in_links l`;
+    const stored = rows.map(({ text }) => text).join('\n');
+    for (const secret of [token, session, Buffer.from(session, 'base64url').toString('hex')])
+      expect(stored).not.toContain(secret);
+    const count = async () =>
+      await api.sql.one<{ sessions: number; links: number }>`
+        select (select count(*) from creator_sessions)::int as sessions,
+               (select count(*) from creator_sign_in_links)::int as links`;
+    await deleteExpiredCreatorSessions(api.sql, api.clock.now + 30 * DAY_MS);
+    expect(await count()).toMatchObject({ links: 0 });
+    expect((await count()).sessions).toBeGreaterThan(0);
+    await deleteExpiredCreatorSessions(api.sql, api.clock.now + 400 * DAY_MS);
+    expect(await count()).toEqual({ links: 0, sessions: 0 });
+  });
+});
+
+/** Waits until a statement is held by the trigger. */
+async function waitForPause(): Promise<void> {
+  for (;;) {
+    const found = await api.sql.maybe`select from pg_stat_activity where wait_event = 'PgSleep'`;
+    if (found !== undefined) return;
+  }
+}
+
+describe("a creator's session", () => {
+  // @promise creator-session-expiry
+  test('it ends after ninety days without a call, and after a year in any case', async () => {
+    const headers = await signInCreator(api, app, creator);
+    expect(await later(90 * DAY_MS, () => statusOf(headers))).toBe(401);
+    for (let day = 80; day < 365; day += 80)
+      expect(await later(day * DAY_MS, () => statusOf(headers))).toBe(200);
+    expect(await later(365 * DAY_MS - 1, () => statusOf(headers))).toBe(200);
+    expect(await later(365 * DAY_MS, () => statusOf(headers))).toBe(401);
+  });
+
+  // @promise get-creator-session, post-creator-session-end
+  test('GET /creator/session tells it without an error, and signing out ends it', async () => {
+    const headers = await signInCreator(api, app, creator);
+    expect((await api.call('GET', '/creator/session')).body).toEqual({ session: null });
+    expect((await api.call('GET', '/creator/session', { headers })).body).toMatchObject({
+      session: { name: 'Ada' },
+    });
+    const foreign = { ...headers, 'sec-fetch-site': 'same-site' };
+    expect(await statusOf(foreign, '/creator/session')).toBe(403);
+    const out = await api.call('POST', '/creator/session/end', { headers });
+    expect(out.headers.get('set-cookie')).toMatch(/^__Host-tributary-creator=; Path=\/; Max-Age=0; HttpOnly/);
+    expect(await statusOf(headers)).toBe(401);
+    expect((await api.call('GET', '/creator/session', { headers })).body).toEqual({ session: null });
+  });
+
+  // @promise get-creator-sessions, post-creator-sessions-id-end, post-creator-sessions-end-all
+  test('the creator sees and ends the own sessions', async () => {
+    const [own, second, third] = [
+      await signInCreator(api, app, creator),
+      await signInCreator(api, app, creator),
+      await signInCreator(api, app, creator),
+    ];
+    const { sessions } = await get<{ sessions: { id: string; isCurrent: boolean }[] }>(
+      own,
+      '/creator/sessions',
+    );
+    expect(sessions.map(({ isCurrent }) => isCurrent)).toEqual([false, false, true]);
+    const end = `/creator/sessions/${sessions[0]?.id ?? ''}/end`;
+    expect((await api.call('POST', end, { headers: own })).status).toBe(200);
+    expect([await statusOf(third), await statusOf(second)]).toEqual([401, 200]);
+    const rest = await api.call('POST', '/creator/sessions/end-all', { headers: own });
+    expect(rest.body).toEqual({ ended: 1 });
+    expect([await statusOf(own), await statusOf(second)]).toEqual([200, 401]);
+  });
+
+  test('another sign-in of the browser replaces it, and a session of the account stays', async () => {
+    const founder = await signIn(api, app.key);
+    const first = await signInCreator(api, app, creator);
+    const both = { ...OWN_PAGE, cookie: `${founder.cookie}; ${first.cookie}` };
+    const { headers } = await spend(await creatorLink(api, app, creator), both);
+    expect([await statusOf(first), await statusOf({ ...OWN_PAGE, cookie: cookieOf(headers) })]).toEqual([
+      401, 200,
+    ]);
+    expect(await statusOf(both, '/apps')).toBe(200);
+  });
+});
+
+describe('what a creator sees', () => {
+  const HELD_MS = 5 * DAY_MS;
+
+  /** Writes a paid, a due and a held earning, the last with a refund. */
+  async function earn() {
+    const at = api.clock.now - 30 * DAY_MS;
+    const link = await newLink(api, app, creator);
+    const row = { affiliateId: creator, linkId: link.id };
+    const paid = await insertEarning(api, app, {
+      ...row,
+      amountCents: 700,
+      occurredAt: at,
+      dueAt: at + DAY_MS,
+      matured: true,
+    });
+    await insertReversal(api, paid, { amountCents: 200, occurredAt: at + 1 });
+    await payOut(api, app, creator);
+    await insertEarning(api, app, {
+      ...row,
+      amountCents: 300,
+      occurredAt: at + 2,
+      dueAt: at + DAY_MS,
+      matured: true,
+    });
+    const dueAt = api.clock.now + HELD_MS;
+    const held = await insertEarning(api, app, { ...row, amountCents: 1000, occurredAt: at + 3, dueAt });
+    const refund = await insertReversal(api, held, { amountCents: 400, occurredAt: at + 4 });
+    const last = await insertEarning(api, app, {
+      ...row,
+      amountCents: 50,
+      occurredAt: at + 5,
+      dueAt: dueAt + DAY_MS,
+    });
+    return { link, paid, held, refund, last, dueAt };
+  }
+
+  // @promise get-creator
+  test('the rules are those of the app, with the own rate', async () => {
+    const headers = await signInCreator(api, app, creator);
+    const rules = { rateBps: 2500, holdDays: 20, refunds: expect.stringContaining('taken back') };
+    expect(await get(headers, '/creator')).toMatchObject({
+      name: 'Ada',
+      status: 'active',
+      appName: 'Lantern',
+      rules,
+    });
+    await api.call('PATCH', `/apps/${app.appId}/affiliates/${creator}`, {
+      key: app.key,
+      body: { defaultCommissionRateBps: 4000, status: 'paused' },
+    });
+    expect(await get(headers, '/creator')).toMatchObject({ status: 'paused', rules: { rateBps: 4000 } });
+  });
+
+  // @promise get-creator-overview
+  test('the overview has what is held, due and paid, and when the held part becomes due', async () => {
+    const { dueAt } = await earn();
+    const headers = await signInCreator(api, app, creator);
+    expect(await get(headers, '/creator/overview')).toMatchObject({
+      earnings: { pending: 650, matured: 300, paid: 500, lifetime: 1450 },
+      nextDueAt: dueAt,
+      heldUntil: dueAt + DAY_MS,
+      carriedBalanceCents: 0,
+    });
+    const empty = await signInCreator(api, app, await newAffiliate(api, app));
+    expect(await get(empty, '/creator/overview')).toMatchObject({
+      earnings: { lifetime: 0 },
+      nextDueAt: null,
+      heldUntil: null,
+    });
+  });
+
+  // @promise get-creator-timeseries, get-creator-links
+  test('the time series and the links are the own ones, without revenue and campaigns', async () => {
+    const { link } = await earn();
+    await newLink(api, app, await newAffiliate(api, app), { slug: 'foreign' });
+    const headers = await signInCreator(api, app, creator);
+    const { points } = await get<{ points: Record<string, number>[] }>(
+      headers,
+      '/creator/timeseries?interval=month',
+    );
+    expect(points.reduce((sum, point) => sum + (point['commissionCents'] ?? 0), 0)).toBe(1450);
+    expect(Object.keys(points[0] ?? {})).not.toContain('revenueCents');
+    const { items } = await get<{ items: object[] }>(headers, '/creator/links');
+    expect(items).toMatchObject([
+      { id: link.id, url: expect.stringContaining(`/l/${app.linkSubdomain}/`), clicks: 0 },
+    ]);
+    expect(Object.keys(items[0] ?? {})).not.toContain('campaign');
+  });
+
+  // @promise get-creator-commissions
+  test('the commissions have amount, status, due date and reason, and no id of a user or an event', async () => {
+    const { held, refund } = await earn();
+    const headers = await signInCreator(api, app, creator);
+    const path = '/creator/commissions?status=pending';
+    const { items } = await get<{ items: { id: string }[] }>(headers, path);
+    expect(items).toMatchObject([
+      { amountCents: 50 },
+      {
+        id: refund,
+        kind: 'reversal',
+        reversesCommissionId: held,
+        amountCents: -400,
+        reason: 'The purchase was refunded or disputed.',
+      },
+      {
+        id: held,
+        amountCents: 1000,
+        status: 'pending',
+        reason: 'A purchase of a user who entered your code.',
+      },
+    ]);
+    for (const item of items)
+      for (const name of ['eventId', 'customerUserId', 'baseCents', 'affiliateId'])
+        expect(item).not.toHaveProperty(name);
+  });
+
+  // @promise get-creator-payouts, get-creator-statement, get-creator-csv
+  test('a payout has a statement and a CSV with the sums that were paid', async () => {
+    await earn();
+    const headers = await signInCreator(api, app, creator);
+    const { items } = await get<{ items: { id: string }[] }>(headers, '/creator/payouts');
+    expect(items).toMatchObject([{ totalCents: 500, itemCount: 2 }]);
+    const id = items[0]?.id ?? '';
+    expect(await get(headers, `/creator/payouts/${id}/statement`)).toMatchObject({
+      id,
+      creatorName: 'Ada',
+      appName: 'Lantern',
+      totalCents: 500,
+      earnedCents: 700,
+      earnedCount: 1,
+      takenBackCents: -200,
+      takenBackCount: 1,
+    });
+    const csv = await api.call('GET', `/creator/payouts/${id}/csv`, { headers });
+    expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    const lines = csv.text.trimEnd().split('\r\n');
+    expect(lines[0]).toBe('payout_id,commission_id,occurred_at,amount_usd,currency');
+    expect(lines.slice(1).map((line) => line.split(',')[3])).toEqual(['7.00', '-2.00', '5.00']);
+    expect(csv.text).not.toContain('evt_');
+  });
+});
