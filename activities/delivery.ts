@@ -95,10 +95,11 @@ async function recordFacts(
   for (let attempt = 0; attempt < MOST_ERASURES; attempt += 1) {
     const facts = await context.facts();
     const { appId, event } = facts;
-    const identifiers = identifiersOf(event);
-    const hash = identifiers.length === 0 ? null : await identifierHasher(sql, secretBox);
-    const hashes = hash === null ? [] : identifiers.map((identifier) => hash(appId, identifier));
-    const recorded = await recordEventFacts(sql, facts, hashes);
+    const { users, keys } = identifiersOf(event);
+    const hash = users.length + keys.length === 0 ? null : await identifierHasher(sql, secretBox);
+    const hashesOf = (identifiers: readonly string[]) =>
+      hash === null ? [] : identifiers.map((identifier) => hash(appId, identifier));
+    const recorded = await recordEventFacts(sql, facts, { users: hashesOf(users), keys: hashesOf(keys) });
     if (!recorded.namesErased) {
       // Later refunds of the payment name it, not the person.
       if (context.isPseudonymized && event.payment !== null) await addErasedReferences(sql, secretBox, facts);

@@ -1,8 +1,10 @@
 import type { Logger } from 'pino';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import {
+  addSubjectKeys,
   eraseDeliveries,
   eraseRows,
+  findErasedTexts,
   findOpenErasure,
   findWaitingDeliveries,
   finishErasure,
@@ -11,7 +13,7 @@ import {
 } from '../src/db/erasures.ts';
 import type { OpenErasure, SearchedDelivery } from '../src/db/erasures.ts';
 import type { Sql } from '../src/db/sql.ts';
-import { namesOneOf, plainPartOf } from '../src/domain/erasure.ts';
+import { namesOneOf, plainPartOf, textsOf } from '../src/domain/erasure.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';
 import { MINUTE_MS } from '../src/domain/time.ts';
 import type { ErasePage } from '../src/domain/workflow-contracts.ts';
@@ -38,6 +40,8 @@ export interface ErasureActivities {
 
 /** Deliveries of one page. */
 const PAGE = 500;
+/** The same when all their bodies are read. */
+const PAGE_BY_HASH = 100;
 /** How far back the second search goes. No statement and no delivery's receipt takes longer. */
 const OVERLAP_MS = 5 * MINUTE_MS;
 
@@ -63,36 +67,63 @@ export function createErasureActivities(deps: ErasureActivityDeps): ErasureActiv
     await eraseDeliveries(deps, erasure, { done, waiting, histories, position });
   }
 
+  /**
+   * Returns the deliveries whose bodies or rows name the person by a keyed hash. The rows of the keys that they name follow with
+   * the next search.
+   */
+  async function namedByHash(
+    erasure: OpenErasure,
+    deliveries: readonly SearchedDelivery[],
+  ): Promise<SearchedDelivery[]> {
+    const textsOfEach = deliveries.map(({ body, userKeys }) => [
+      ...(body === null ? [] : textsOf(body, Infinity)),
+      ...userKeys,
+    ]);
+    const erased = await findErasedTexts(deps, erasure, [...new Set(textsOfEach.flat())]);
+    const keys = deliveries.flatMap(({ provider }, n) =>
+      (textsOfEach[n] ?? [])
+        .filter((text) => erased.get(text) === 'key')
+        .map((userKey) => ({ source: provider, userKey })),
+    );
+    await addSubjectKeys(deps, erasure, keys);
+    return deliveries.filter((_, n) => textsOfEach[n]?.some((text) => erased.has(text)));
+  }
+
   return {
     /** Does the next part of an erasure. Returns whether the erasure is done, and how long the next part has to wait. */
     erasePage: async (id) => {
       const erasureId = parseId('erasure', id);
       const erasure = await findOpenErasure(deps, erasureId);
       if (erasure === undefined) return { done: true, waitMs: 0 };
-      const { subject, settlesAt, scannedAt } = erasure;
+      const { settlesAt, scannedAt } = erasure;
       if (settlesAt !== null && settlesAt > Date.now()) {
         return { done: false, waitMs: settlesAt - Date.now() };
       }
       // Both searches begin with the rows: the first after a request that died, the second after what was being written.
       if (scannedAt === null) await eraseRows(deps, erasure);
       const current = (await findOpenErasure(deps, erasureId)) ?? erasure;
-      const identifiers = [subject.customerUserId, ...current.subject.userKeys];
+      const { customerUserId, keys } = current.subject;
+      const identifiers = [
+        ...(customerUserId === null ? [] : [customerUserId]),
+        ...keys.map(({ userKey }) => userKey),
+      ];
       const page = await searchDeliveries(deps, current, {
-        parts: identifiers.map(plainPartOf),
-        limit: PAGE,
+        parts: current.byHash ? null : identifiers.map(plainPartOf),
+        limit: current.byHash ? PAGE_BY_HASH : PAGE,
         overlapMs: OVERLAP_MS,
       });
+      const named = current.byHash
+        ? await namedByHash(current, page.deliveries)
+        : page.deliveries.filter(({ body }) => body !== null && namesOneOf(body, identifiers));
       const { lastAt, lastId } = page;
       if (lastAt !== null && lastId !== null) {
-        const found = page.deliveries.filter(
-          ({ isCertain, body }) =>
-            isCertain || (body !== null && namesOneOf(Buffer.from(body, 'base64'), identifiers)),
-        );
+        const all = new Set(named);
+        const found = page.deliveries.filter((delivery) => delivery.isCertain || all.has(delivery));
         await eraseAll(current, found, { at: lastAt, id: lastId });
         return { done: false, waitMs: 0 };
       }
       if (settlesAt === null) {
-        await settleErasure(sql, erasureId, Date.now() + settleMs);
+        await settleErasure(sql, current, Date.now() + settleMs);
         return { done: false, waitMs: settleMs };
       }
       await eraseAll(current, await findWaitingDeliveries(sql, erasureId), null);
@@ -105,9 +136,10 @@ export function createErasureActivities(deps: ErasureActivityDeps): ErasureActiv
         });
         return { done: false, waitMs: settleMs };
       }
-      await finishErasure(sql, erasureId);
-      logger.info({ erasureId, msg: 'an erasure is complete' });
-      return { done: true, waitMs: 0 };
+      await finishErasure(sql, current);
+      const isDone = (await findOpenErasure(deps, erasureId)) === undefined;
+      if (isDone) logger.info({ erasureId, msg: 'an erasure is complete' });
+      return { done: isDone, waitMs: 0 };
     },
   };
 }

@@ -88,7 +88,7 @@ async function insertBinding(
 ): Promise<BoundRow> {
   return await sql.one<BoundRow>`
     with erased as materialized (
-      select ${isErased(sql, appId, [userHash])} as is_erased
+      select ${isErased(sql, appId, [userHash], ['user'])} as is_erased
     ), known as (
       select identified_at from identities
        where app_id = ${appId} and device_id = ${deviceId} and customer_user_id = ${customerUserId}

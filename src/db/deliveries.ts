@@ -3,7 +3,7 @@ import type { DeliveryKeys } from '../domain/delivery.ts';
 import type { Environment } from '../domain/events.ts';
 import type { Proof } from '../providers/proof.ts';
 import type { SecretBox } from '../config/secret-box.ts';
-import { isErased } from './erased-identifiers.ts';
+import { ANY_KIND, isErased } from './erased-identifiers.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -90,7 +90,7 @@ export async function acceptDelivery(sql: Sql, d: AcceptedDelivery): Promise<Acc
       ? sql.fragment`false`
       : bodyHashes === null
         ? sql.fragment`exists (select from erased_identifiers x where x.app_id = ${d.appId})`
-        : isErased(sql, d.appId, bodyHashes, { withReferences: true });
+        : isErased(sql, d.appId, bodyHashes, ANY_KIND);
   return await sql.one<Acceptance>`
     with erased as materialized (
       select ${namesErased} as is_named

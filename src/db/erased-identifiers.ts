@@ -76,20 +76,37 @@ async function readKey(sql: Sql, secretBox: SecretBox): Promise<Buffer> {
   );
 }
 
+/** What an erased identifier is. A reference of a payment is kept, so it has no pseudonym. */
+type IdentifierKind = 'user' | 'key' | 'ref';
+/** Every kind: what a body names may be any of them. */
+export const ANY_KIND: readonly IdentifierKind[] = ['user', 'key', 'ref'];
+
 /**
- * A condition of SQL: whether one of the hashes is of an erased identifier of the app. References of payments are kept and have no
- * pseudonym: they count only for a body that may name a person.
+ * A condition of SQL: whether one of the hashes is of an erased identifier of the app, of one of `kinds`. A user id that was
+ * not erased may have the text of an erased key.
  */
 export function isErased(
   sql: Sql,
   appId: AppId,
   hashes: readonly Buffer[],
-  { withReferences = false }: { readonly withReferences?: boolean } = {},
+  kinds: readonly IdentifierKind[],
 ): ReturnType<Sql['fragment']> {
   return sql.fragment`
     exists (select from erased_identifiers x
-             where x.app_id = ${appId} and (${withReferences} or x.pseudonym is not null) and x.hash = any(array(
+             where x.app_id = ${appId} and x.kind = any(${[...kinds]}::text[]) and x.hash = any(array(
                select decode(h, 'hex') from unnest(${hashes.map((hash) => hash.toString('hex'))}::text[]) h)))`;
+}
+
+/** Identifiers of persons: user ids of the app, and keys of providers. */
+export interface Identifiers {
+  readonly users: readonly string[];
+  readonly keys: readonly string[];
+}
+
+/** The pseudonyms of erased identifiers. */
+export interface Pseudonyms {
+  readonly users: ReadonlyMap<string, string>;
+  readonly keys: ReadonlyMap<string, string>;
 }
 
 /** Returns the pseudonyms of the erased ones among identifiers of an app. */
@@ -97,35 +114,42 @@ export async function findPseudonyms(
   sql: Sql,
   secretBox: SecretBox,
   appId: AppId,
-  identifiers: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  if (identifiers.length === 0) return new Map();
+  { users, keys }: Identifiers,
+): Promise<Pseudonyms> {
+  if (users.length + keys.length === 0) return { users: new Map(), keys: new Map() };
   const hash = await identifierHasher(sql, secretBox);
   const byHash = new Map(
-    identifiers.map((identifier) => [hash(appId, identifier).toString('hex'), identifier]),
+    [...users, ...keys].map((identifier) => [hash(appId, identifier).toString('hex'), identifier]),
   );
-  const rows = await sql<{ hash: string; pseudonym: string }>`
-    select encode(hash, 'hex') as hash, pseudonym from erased_identifiers
+  const rows = await sql<{ hash: string; kind: string; pseudonym: string }>`
+    select encode(hash, 'hex') as hash, kind, pseudonym from erased_identifiers
      where app_id = ${appId} and pseudonym is not null
        and hash = any(array(select decode(h, 'hex') from unnest(${[...byHash.keys()]}::text[]) h))`;
-  return new Map(rows.map((row) => [byHash.get(row.hash) ?? '', row.pseudonym]));
+  const ofKind = (kind: IdentifierKind) =>
+    new Map(
+      rows.filter((row) => row.kind === kind).map((row) => [byHash.get(row.hash) ?? '', row.pseudonym]),
+    );
+  return { users: ofKind('user'), keys: ofKind('key') };
 }
 
 /** Returns the identifiers of persons that the facts of an event hold. */
-export function identifiersOf(event: NormalizedEvent): string[] {
-  return [
-    ...new Set([
-      ...event.userIds,
-      ...event.userKeys,
-      ...event.userLinks.flatMap(({ key, customerUserId }) => [key, customerUserId]),
-      ...(event.transfer === null ? [] : [...event.transfer.from, ...event.transfer.to]),
-    ]),
-  ];
+export function identifiersOf(event: NormalizedEvent): Identifiers {
+  return {
+    users: [
+      ...new Set([
+        ...event.userIds,
+        ...event.userLinks.map(({ customerUserId }) => customerUserId),
+        ...(event.transfer === null ? [] : [...event.transfer.from, ...event.transfer.to]),
+      ]),
+    ],
+    keys: [...new Set([...event.userKeys, ...event.userLinks.map(({ key }) => key)])],
+  };
 }
 
 /**
  * Returns the event with the identifiers of erased persons replaced by their pseudonyms. A key of a provider that such an event
- * states for the first time belongs to the person, too, and is marked as erased, unless another user owns it.
+ * states for the first time belongs to the person, too, unless another user owns it: it is marked as erased, and the erasure
+ * searches for what was stored under it before.
  */
 export async function pseudonymize(
   sql: Sql,
@@ -134,24 +158,80 @@ export async function pseudonymize(
 ): Promise<NormalizedEvent> {
   const identifiers = identifiersOf(event);
   const known = await findPseudonyms(sql, secretBox, appId, identifiers);
-  const [pseudonym] = known.values();
-  const isOfOthers = event.userIds.length > 0 && event.userIds.every((userId) => !known.has(userId));
+  const [pseudonym] = [...known.users.values(), ...known.keys.values()];
+  const isOfOthers = event.userIds.length > 0 && event.userIds.every((userId) => !known.users.has(userId));
   const linkedToOthers = new Set(
-    event.userLinks.filter(({ customerUserId }) => !known.has(customerUserId)).map(({ key }) => key),
+    event.userLinks.filter(({ customerUserId }) => !known.users.has(customerUserId)).map(({ key }) => key),
   );
-  const unknown = event.userKeys.filter((key) => !known.has(key) && !linkedToOthers.has(key));
+  const unknown = event.userKeys.filter((key) => !known.keys.has(key) && !linkedToOthers.has(key));
   if (pseudonym === undefined || isOfOthers || unknown.length === 0) return withPseudonyms(event, known);
   const keys = await withoutKeysOfOthers(sql, { appId, source, pseudonym }, unknown);
   if (keys.length === 0) return withPseudonyms(event, known);
-  const hash = await identifierHasher(sql, secretBox);
-  const marks = keys.map((key) => ({ hash: hash(appId, key).toString('hex'), pseudonym: newPseudonym() }));
-  await sql`
-    insert into erased_identifiers (app_id, hash, erasure_id, kind, pseudonym)
-    select ${appId}, decode(m.hash, 'hex'), e.erasure_id, 'key', m.pseudonym
-      from (select erasure_id from erased_identifiers where app_id = ${appId} and pseudonym = ${pseudonym}) e,
-           jsonb_to_recordset(${sql.json(marks)}) m (hash text, pseudonym text)
-    on conflict do nothing`;
+  await addErasedKeys(sql, secretBox, { appId, source, pseudonym }, keys);
   return withPseudonyms(event, await findPseudonyms(sql, secretBox, appId, identifiers));
+}
+
+/**
+ * Marks keys of a provider as erased with the person of a pseudonym, and begins the search of that erasure again: rows and bodies
+ * that were stored before may have the keys. One statement does both, so that no mark is without its search.
+ */
+async function addErasedKeys(
+  sql: Sql,
+  secretBox: SecretBox,
+  { appId, source, pseudonym }: { appId: AppId; source: string; pseudonym: string },
+  keys: readonly string[],
+): Promise<void> {
+  const hash = await identifierHasher(sql, secretBox);
+  const rows = keys.map((key) => ({
+    ...sealSubject(secretBox, appId, key),
+    hash: hash(appId, key).toString('hex'),
+    pseudonym: newPseudonym(),
+  }));
+  await sql`
+    with rows as materialized (
+      select e.erasure_id, decode(r.hash, 'hex') as hash, r.pseudonym, decode(r.ciphertext, 'hex') as ciphertext,
+             r."encryptionKeyId" as encryption_key_id
+        from (select erasure_id from erased_identifiers where app_id = ${appId} and pseudonym = ${pseudonym}) e,
+             jsonb_to_recordset(${sql.json(rows)}) r (hash text, pseudonym text, ciphertext text, "encryptionKeyId" text)
+    ), marked as (
+      insert into erased_identifiers (app_id, hash, erasure_id, kind, pseudonym)
+      select ${appId}, hash, erasure_id, 'key', pseudonym from rows
+      on conflict do nothing
+      returning erasure_id, hash
+    ), added as (
+      insert into erasure_subjects (erasure_id, source, hash, ciphertext, encryption_key_id)
+      select erasure_id, ${source}, hash, r.ciphertext, r.encryption_key_id from rows r join marked using (erasure_id, hash)
+      on conflict do nothing
+    )
+    update erasures s set ${searchAgain(sql)} where s.id in (select erasure_id from marked)`;
+}
+
+/** Assignments that begin the search of an erasure again, from the first delivery. */
+export function searchAgain(sql: Sql): ReturnType<Sql['fragment']> {
+  return sql.fragment`
+    finished_at = null, reopened_at = now(), relayed_at = null, scanned_at = null, scanned_id = null, settles_at = null,
+    revision = s.revision + 1`;
+}
+
+const subjectContext = (appId: AppId) => `erasure:${appId}`;
+
+/** Encrypts an identifier that an erasure searches for. The ciphertext is in hexadecimal. */
+export function sealSubject(
+  secretBox: SecretBox,
+  appId: AppId,
+  identifier: string,
+): { readonly ciphertext: string; readonly encryptionKeyId: string } {
+  const { ciphertext, encryptionKeyId } = secretBox.encrypt(identifier, subjectContext(appId));
+  return { ciphertext: ciphertext.toString('hex'), encryptionKeyId };
+}
+
+/** Decrypts what `sealSubject` encrypted. */
+export function openSubject(
+  secretBox: SecretBox,
+  appId: AppId,
+  { ciphertext, encryptionKeyId }: { readonly ciphertext: string; readonly encryptionKeyId: string },
+): string {
+  return secretBox.decrypt(Buffer.from(ciphertext, 'hex'), encryptionKeyId, subjectContext(appId));
 }
 
 /** Returns the keys that no other user than the person of a pseudonym owns. */
@@ -171,16 +251,17 @@ async function withoutKeysOfOthers(
 }
 
 /** Returns the event with these identifiers replaced by their pseudonyms. */
-function withPseudonyms(event: NormalizedEvent, pseudonyms: ReadonlyMap<string, string>): NormalizedEvent {
-  const replaced = (identifier: string) => pseudonyms.get(identifier) ?? identifier;
-  const all = (identifiers: readonly string[]) => [...new Set(identifiers.map(replaced))];
+function withPseudonyms(event: NormalizedEvent, { users, keys }: Pseudonyms): NormalizedEvent {
+  const userOf = (userId: string) => users.get(userId) ?? userId;
+  const keyOf = (key: string) => keys.get(key) ?? key;
+  const all = (userIds: readonly string[]) => [...new Set(userIds.map(userOf))];
   return {
     ...event,
     userIds: all(event.userIds),
-    userKeys: all(event.userKeys),
+    userKeys: [...new Set(event.userKeys.map(keyOf))],
     userLinks: event.userLinks.map(({ key, customerUserId }) => ({
-      key: replaced(key),
-      customerUserId: replaced(customerUserId),
+      key: keyOf(key),
+      customerUserId: userOf(customerUserId),
     })),
     transfer: event.transfer === null ? null : { from: all(event.transfer.from), to: all(event.transfer.to) },
   };

@@ -1,8 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { SecretBox } from '../config/secret-box.ts';
-import type { ErasureSubject } from '../domain/erasure.ts';
+import type { ErasureSubject, SubjectKey } from '../domain/erasure.ts';
 import type { AppId, DeliveryId, ErasureId, KeyId } from '../domain/ids.ts';
-import { findPseudonyms, identifierHasher, newPseudonym } from './erased-identifiers.ts';
+import {
+  findPseudonyms,
+  identifierHasher,
+  newPseudonym,
+  openSubject,
+  sealSubject,
+  searchAgain,
+} from './erased-identifiers.ts';
 import { newId } from './new-id.ts';
 import { retryUntilVisible } from './retries.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
@@ -37,34 +44,31 @@ export interface Erasure {
   readonly appId: AppId;
   readonly pseudonym: string;
   readonly requestedAt: number;
+  /** When the search began again after the first one. Null if it did not. */
+  readonly reopenedAt: number | null;
   readonly finishedAt: number | null;
   readonly counts: Readonly<Partial<Record<ErasedKind, number>>>;
   /** Deliveries that name the person and have no outcome yet. */
   readonly waiting: readonly DeliveryId[];
 }
 
-interface ErasureRow extends Erasure {
-  readonly subject: Uint8Array | null;
-  readonly subjectKeyId: string | null;
+/** An erasure in progress, with the identifiers that it searches for. */
+export interface OpenErasure extends Erasure {
+  readonly subject: ErasureSubject;
+  /** Whether bodies are compared with the keyed hashes of all erased keys. */
+  readonly byHash: boolean;
+  /** Of this search. A step of an earlier one does not move it on. */
+  readonly revision: number;
   readonly scannedAt: number | null;
   readonly scannedId: DeliveryId | null;
   readonly settlesAt: number | null;
 }
 
-/** An erasure in progress, with the identifiers that it searches for. */
-export interface OpenErasure extends Omit<ErasureRow, 'subject' | 'subjectKeyId'> {
-  readonly subject: ErasureSubject;
-}
-
-const context = (id: ErasureId) => `erasure:${id}`;
-
-const columns = (sql: Sql) => sql.fragment`
-  id, app_id, pseudonym, requested_at, finished_at, counts, waiting, subject, subject_key_id, scanned_at, scanned_id, settles_at`;
-
 /**
  * Requests the erasure of a user, and erases the user's rows. From the first statement on, later facts of the user are stored
- * under the pseudonym. The same request returns the erasure that it made before. It may be sent again after any failure; the
- * workflow completes what a failure left.
+ * under the pseudonym. The same request returns the erasure that it made before, and begins its search again if it was
+ * complete: identifiers and bodies may have been stored since. It may be sent again after any failure; the workflow completes
+ * what a failure left.
  */
 export async function eraseUser(
   deps: ErasureDeps,
@@ -74,20 +78,29 @@ export async function eraseUser(
   const { appId, customerUserId, keyId } = request;
   const userHash = (await identifierHasher(sql, secretBox))(appId, customerUserId);
   const id = newId('erasure');
-  const subject = sealSubject(secretBox, id, { customerUserId, userKeys: [] });
+  const subject = sealSubject(secretBox, appId, customerUserId);
   const opened = await retryUntilVisible(
     async () =>
       await sql.maybe<{ id: ErasureId }>`
       with added as (
-        insert into erasures (id, app_id, user_hash, pseudonym, key_id, subject, subject_key_id)
-        values (${id}, ${appId}, ${userHash}, ${newPseudonym()}, ${keyId}, ${subject.ciphertext}, ${subject.encryptionKeyId})
+        insert into erasures (id, app_id, user_hash, pseudonym, key_id)
+        values (${id}, ${appId}, ${userHash}, ${newPseudonym()}, ${keyId})
         on conflict do nothing
         returning id, pseudonym
       ), marked as (
         insert into erased_identifiers (app_id, hash, erasure_id, kind, pseudonym)
         select ${appId}, ${userHash}::bytea, id, 'user', pseudonym from added
-        on conflict (app_id, hash) do update
-          set erasure_id = excluded.erasure_id, kind = excluded.kind, pseudonym = excluded.pseudonym
+        on conflict do nothing
+      ), reopened as (
+        update erasures s set by_hash = true, ${searchAgain(sql)}
+         where s.app_id = ${appId} and s.user_hash = ${userHash}
+           and (s.finished_at is not null or not exists (select from erasure_subjects x where x.erasure_id = s.id and x.source = ''))
+        returning s.id
+      ), searched as (
+        insert into erasure_subjects (erasure_id, source, hash, ciphertext, encryption_key_id)
+        select o.id, '', ${userHash}, decode(${subject.ciphertext}, 'hex'), ${subject.encryptionKeyId}
+          from (select id from added union all select id from reopened) o
+        on conflict do nothing
       )
       select id from added union all select id from erasures where app_id = ${appId} and user_hash = ${userHash}`,
   );
@@ -98,10 +111,6 @@ export async function eraseUser(
   return erasure;
 }
 
-function sealSubject(secretBox: SecretBox, id: ErasureId, subject: ErasureSubject) {
-  return secretBox.encrypt(JSON.stringify(subject), context(id));
-}
-
 /** Returns an erasure, of this app if `appId` is given. Undefined for an unknown one. */
 export async function findErasure(
   sql: Sql,
@@ -109,7 +118,7 @@ export async function findErasure(
   appId: AppId | null = null,
 ): Promise<Erasure | undefined> {
   return await sql.maybe<Erasure>`
-    select id, app_id, pseudonym, requested_at, finished_at, counts, waiting from erasures
+    select id, app_id, pseudonym, requested_at, reopened_at, finished_at, counts, waiting from erasures
      where id = ${id} and (${appId}::text is null or app_id = ${appId})`;
 }
 
@@ -118,10 +127,51 @@ export async function findOpenErasure(
   { sql, secretBox }: ErasureDeps,
   id: ErasureId,
 ): Promise<OpenErasure | undefined> {
-  const row = await sql.maybe<ErasureRow>`select ${columns(sql)} from erasures where id = ${id}`;
-  if (row === undefined || row.subject === null || row.subjectKeyId === null) return undefined;
-  const subject = secretBox.decrypt(Buffer.from(row.subject), row.subjectKeyId, context(id));
-  return { ...row, subject: JSON.parse(subject) as ErasureSubject };
+  const row = await sql.maybe<
+    Omit<OpenErasure, 'subject'> & {
+      sealed: readonly { source: string; ciphertext: string; encryptionKeyId: string }[];
+    }
+  >`
+    select e.id, e.app_id, e.pseudonym, e.requested_at, e.reopened_at, e.finished_at, e.counts, e.waiting, e.by_hash, e.revision,
+           e.scanned_at, e.scanned_id, e.settles_at,
+           (select coalesce(jsonb_agg(jsonb_build_object('source', s.source, 'ciphertext', encode(s.ciphertext, 'hex'),
+                                                         'encryptionKeyId', s.encryption_key_id)), '[]')
+              from erasure_subjects s where s.erasure_id = e.id) as sealed
+      from erasures e where e.id = ${id} and e.finished_at is null`;
+  if (row === undefined) return undefined;
+  const { sealed, ...erasure } = row;
+  const opened = sealed.map(({ source, ...subject }) => ({
+    source,
+    identifier: openSubject(secretBox, row.appId, subject),
+  }));
+  const subject = {
+    customerUserId: opened.find(({ source }) => source === '')?.identifier ?? null,
+    keys: opened
+      .filter(({ source }) => source !== '')
+      .map(({ source, identifier }) => ({ source, userKey: identifier })),
+  };
+  return { ...erasure, subject };
+}
+
+/** Adds keys to those that an erasure in progress searches for. */
+export async function addSubjectKeys(
+  { sql, secretBox }: ErasureDeps,
+  { id, appId }: Pick<OpenErasure, 'id' | 'appId'>,
+  keys: readonly SubjectKey[],
+): Promise<void> {
+  if (keys.length === 0) return;
+  const hash = await identifierHasher(sql, secretBox);
+  const rows = keys.map(({ source, userKey }) => ({
+    ...sealSubject(secretBox, appId, userKey),
+    source,
+    hash: hash(appId, userKey).toString('hex'),
+  }));
+  await sql`
+    insert into erasure_subjects (erasure_id, source, hash, ciphertext, encryption_key_id)
+    select e.id, r.source, decode(r.hash, 'hex'), decode(r.ciphertext, 'hex'), r."encryptionKeyId"
+      from (select id from erasures where id = ${id} and finished_at is null for update) e,
+           jsonb_to_recordset(${sql.json(rows)}) r (source text, hash text, ciphertext text, "encryptionKeyId" text)
+    on conflict do nothing`;
 }
 
 /**
@@ -141,40 +191,54 @@ export async function claimErasures(sql: Sql, olderThanMs: number, limit: number
   return rows.map((row) => row.id);
 }
 
-interface FoundKey {
-  readonly source: string;
-  readonly userKey: string;
+interface FoundIdentifiers {
+  readonly keys: readonly SubjectKey[];
+  readonly refs: readonly string[];
+  /** Whether the user id is also a key that another user owns. */
+  readonly isKeyOfOthers: boolean;
 }
+
+/** Returns the texts that stand for the person in rows: the user id, if it is known, and the pseudonym. */
+const usersOf = (user: string | null, pseudonym: string) => (user === null ? [pseudonym] : [user, pseudonym]);
 
 /**
  * Returns the person's keys at providers and the references of the person's payments. A key that another user owns is not the
- * person's.
+ * person's. One that has the text of the user id is.
  */
 async function findIdentifiers(
   sql: Sql,
-  appId: AppId,
-  users: readonly string[],
-): Promise<{ readonly keys: readonly FoundKey[]; readonly refs: readonly string[] }> {
+  { appId, pseudonym, subject }: Pick<OpenErasure, 'appId' | 'pseudonym' | 'subject'>,
+): Promise<FoundIdentifiers> {
+  const user = subject.customerUserId;
+  const users = usersOf(user, pseudonym);
   return await sql.within(LONG_STATEMENT_MS).one`
     with own_links as materialized (
-      select distinct source, user_key from user_links where app_id = ${appId} and customer_user_id = any(${[...users]}::text[])
+      select distinct source, user_key from user_links where app_id = ${appId} and customer_user_id = any(${users}::text[])
     ), own_payments as materialized (
-      select payment_id from payment_users where app_id = ${appId} and customer_user_id = any(${[...users]}::text[])
+      select payment_id from payment_users where app_id = ${appId} and customer_user_id = any(${users}::text[])
       union
       select k.payment_id from own_links l
         join payment_user_keys k on k.app_id = ${appId} and k.user_key = l.user_key and k.source = l.source
     ), keys as (
       select source, user_key from own_links
       union
+      select k.source, k.user_key from payment_user_keys k
+       where k.app_id = ${appId} and k.user_key = ${user}
+         and not exists (select from user_links l
+                          where l.app_id = ${appId} and l.source = k.source and l.user_key = k.user_key
+                            and l.customer_user_id <> all(${users}::text[]))
+      union
       select k.source, k.user_key from own_payments o join payment_user_keys k on k.payment_id = o.payment_id
        where not exists (select from user_links l
                           where l.app_id = ${appId} and l.source = k.source and l.user_key = k.user_key
-                            and l.customer_user_id <> all(${[...users]}::text[]))
+                            and l.customer_user_id <> all(${users}::text[]))
     )
     select coalesce((select jsonb_agg(jsonb_build_object('source', source, 'userKey', user_key)) from keys), '[]') as keys,
            array(select distinct n.ref from own_payments o
                    join payments p on p.id = o.payment_id
-                  cross join lateral same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n) as refs`;
+                  cross join lateral same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n) as refs,
+           exists (select from user_links l
+                    where l.app_id = ${appId} and l.user_key = ${user} and l.customer_user_id <> all(${users}::text[])) as is_key_of_others`;
 }
 
 /** The text that a reprocess run stores for a name (activities/reprocess-delivery.ts). */
@@ -189,31 +253,32 @@ export async function eraseRows(deps: ErasureDeps, erasure: OpenErasure): Promis
   const { sql, secretBox } = deps;
   const { id, appId, pseudonym, subject } = erasure;
   const { customerUserId: user } = subject;
-  const { keys, refs } = await findIdentifiers(sql, appId, [user, pseudonym]);
+  const { keys, refs, isKeyOfOthers } = await findIdentifiers(sql, erasure);
   const hash = await identifierHasher(sql, secretBox);
-  const raw = keys.filter(({ userKey }) => !userKey.startsWith('erased:'));
-  const userKeys = [...new Set([...subject.userKeys, ...raw.map(({ userKey }) => userKey)])];
+  const found = keys.filter(({ userKey }) => !userKey.startsWith('erased:'));
+  const all = [...subject.keys, ...found];
+  // A later fact may have the text of the user id as a key.
+  const texts = new Set([
+    ...all.map(({ userKey }) => userKey),
+    ...(user === null || isKeyOfOthers ? [] : [user]),
+  ]);
   const marks = [
-    ...raw.map(({ userKey }) => ({ kind: 'key', identifier: userKey, pseudonym: newPseudonym() })),
+    ...[...texts].map((userKey) => ({ kind: 'key', identifier: userKey, pseudonym: newPseudonym() })),
     ...refs.map((ref) => ({ kind: 'ref', identifier: ref, pseudonym: null })),
   ].map(({ identifier, ...mark }) => ({ ...mark, hash: hash(appId, identifier).toString('hex') }));
-  const sealed = sealSubject(secretBox, id, { customerUserId: user, userKeys });
+  await addSubjectKeys(deps, erasure, found);
   await sql`
-    with kept as (
-      update erasures set subject = ${sealed.ciphertext}, subject_key_id = ${sealed.encryptionKeyId}
-       where id = ${id} and finished_at is null
-    )
     insert into erased_identifiers (app_id, hash, erasure_id, kind, pseudonym)
     select ${appId}, decode(m.hash, 'hex'), ${id}, m.kind, m.pseudonym
       from jsonb_to_recordset(${sql.json(marks)}) m (kind text, hash text, pseudonym text)
-    on conflict (app_id, hash) do nothing`;
-  const known = await findPseudonyms(sql, secretBox, appId, userKeys);
-  const replaced = raw.flatMap(({ source, userKey }) => {
-    const replacement = known.get(userKey);
+    on conflict do nothing`;
+  const known = await findPseudonyms(sql, secretBox, appId, { users: [], keys: [...texts] });
+  const replaced = all.flatMap(({ source, userKey }) => {
+    const replacement = known.keys.get(userKey);
     return replacement === undefined ? [] : [{ source, userKey, replacement }];
   });
   const names = [
-    { from: `user ${user}`, to: `user ${pseudonym}` },
+    ...(user === null ? [] : [{ from: `user ${user}`, to: `user ${pseudonym}` }]),
     ...replaced.map(({ source, userKey, replacement }) => ({
       from: `key ${source} ${userKey}`,
       to: `key ${source} ${replacement}`,
@@ -239,9 +304,10 @@ async function retryAfterDeadlock(statement: () => Promise<void>): Promise<void>
 interface Replacements {
   readonly id: ErasureId;
   readonly appId: AppId;
-  readonly user: string;
+  /** Null to replace keys only. */
+  readonly user: string | null;
   readonly pseudonym: string;
-  readonly keys: readonly (FoundKey & { readonly replacement: string })[];
+  readonly keys: readonly (SubjectKey & { readonly replacement: string })[];
   readonly names: readonly { readonly from: string; readonly to: string }[];
 }
 
@@ -258,6 +324,7 @@ async function replaceInRows(
   sql: Sql,
   { id, appId, user, pseudonym, keys, names }: Replacements,
 ): Promise<void> {
+  const users = usersOf(user, pseudonym);
   await sql.within(LONG_STATEMENT_MS)`
     with k as materialized (
       select source, "userKey" as user_key, replacement
@@ -265,7 +332,7 @@ async function replaceInRows(
     ), held as materialized (
       select p.id, p.event_id from payments p
        where p.id = any(array(
-         select payment_id from payment_users where app_id = ${appId} and customer_user_id = any(${[user, pseudonym]}::text[])
+         select payment_id from payment_users where app_id = ${appId} and customer_user_id = any(${users}::text[])
          union
          select x.payment_id from k join payment_user_keys x on x.app_id = ${appId} and x.user_key = k.user_key and x.source = k.source))
        order by p.id for update
@@ -342,7 +409,7 @@ async function replaceInRows(
       update user_links l
          set user_key = coalesce((select k.replacement from k where k.user_key = l.user_key and k.source = l.source), l.user_key),
              customer_user_id = case l.customer_user_id when ${user} then ${pseudonym} else l.customer_user_id end
-       where l.app_id = ${appId} and l.customer_user_id = any(${[user, pseudonym]}::text[])
+       where l.app_id = ${appId} and l.customer_user_id = any(${users}::text[])
          and (l.customer_user_id = ${user} or exists (select from k where k.user_key = l.user_key and k.source = l.source))
          and not exists (select from k join user_links x on x.app_id = ${appId} and x.environment = l.environment
                                                         and x.source = l.source and x.user_key = k.replacement
@@ -350,7 +417,7 @@ async function replaceInRows(
       returning 1
     ), superfluous_links as (
       delete from user_links l using k, user_links x
-       where l.app_id = ${appId} and l.customer_user_id = any(${[user, pseudonym]}::text[])
+       where l.app_id = ${appId} and l.customer_user_id = any(${users}::text[])
          and k.user_key = l.user_key and k.source = l.source
          and x.app_id = ${appId} and x.environment = l.environment and x.source = l.source and x.user_key = k.replacement
       returning 1
@@ -417,8 +484,11 @@ function addedCounts(
 /** A delivery that may name the person. */
 export interface SearchedDelivery {
   readonly deliveryId: DeliveryId;
-  /** In base64. Null when it need not be read, was removed, or is encrypted. */
-  readonly body: string | null;
+  readonly provider: string;
+  /** Null when it need not be read, was removed, or is encrypted. */
+  readonly body: Buffer | null;
+  /** The provider's keys of its payment, if all bodies are read. */
+  readonly userKeys: readonly string[];
   /** Whether the event of the delivery belongs to the person, or only its body may name the person. */
   readonly isCertain: boolean;
   readonly isDone: boolean;
@@ -433,52 +503,83 @@ export interface SearchedPage {
 
 /**
  * Returns the deliveries of the next page that may name the person: those with an event or a payment of the person, and those
- * whose body contains one of `parts`. A page is in the order of receipt.
+ * whose body contains one of `parts`, or all if `parts` is null. A page is in the order of receipt.
  */
 export async function searchDeliveries(
   { sql }: ErasureDeps,
-  { id, appId, pseudonym, subject, requestedAt, scannedAt, scannedId, settlesAt }: OpenErasure,
+  erasure: OpenErasure,
   {
     parts,
     limit,
     overlapMs,
-  }: { readonly parts: readonly string[]; readonly limit: number; readonly overlapMs: number },
+  }: { readonly parts: readonly string[] | null; readonly limit: number; readonly overlapMs: number },
 ): Promise<SearchedPage> {
-  const users = [subject.customerUserId, pseudonym];
-  const { refs } = await findIdentifiers(sql, appId, users);
-  const from = scannedAt ?? (settlesAt === null ? 0 : requestedAt - overlapMs);
-  return await sql.within(LONG_STATEMENT_MS).one<SearchedPage>`
+  const { id, appId, pseudonym, subject, requestedAt, reopenedAt, scannedAt, scannedId, settlesAt } = erasure;
+  const users = usersOf(subject.customerUserId, pseudonym);
+  const { refs } = await findIdentifiers(sql, erasure);
+  const from = scannedAt ?? (settlesAt === null ? 0 : (reopenedAt ?? requestedAt) - overlapMs);
+  const { deliveries, ...page } = await sql.within(LONG_STATEMENT_MS).one<
+    Omit<SearchedPage, 'deliveries'> & {
+      deliveries: readonly (Omit<SearchedDelivery, 'body'> & { body: string | null })[];
+    }
+  >`
     with page as materialized (
-      select d.id, d.received_at, d.completed_at is not null as is_done
+      select d.id, d.provider, d.received_at, d.completed_at is not null as is_done
         from deliveries d
        where d.app_id = ${appId} and d.signature_valid
          and (d.received_at, d.id::text) > (
                coalesce((select s.scanned_at from erasures s where s.id = ${id}), ${instant(from)}::timestamptz), ${scannedId ?? ''}::text)
        order by d.received_at, d.id limit ${limit}
     ), found as (
-      select p.id, p.is_done, case when b.encryption_key_id is null then b.body end as body,
+      select p.id, p.provider, p.is_done, case when b.encryption_key_id is null then b.body end as body,
+             case when ${parts === null}
+                  then array(select k.user_key from payments y join payment_user_keys k on k.payment_id = y.id
+                              where y.app_id = ${appId} and y.environment = e.environment and y.store = e.store
+                                and y.ref = e.payment_ref)
+                  else '{}' end as user_keys,
              coalesce(e.customer_user_id = any(${users}::text[]) or e.payment_ref = any(${[...refs]}::text[]), false) as is_certain
         from page p
         left join lateral (select * from events x where x.delivery_id = p.id offset 0) e on true
         left join lateral (select * from delivery_bodies x where x.delivery_id = p.id offset 0) b on true
     )
     select coalesce((
-             select jsonb_agg(jsonb_build_object('deliveryId', id, 'isDone', is_done, 'isCertain', is_certain,
-                                                 'body', case when not is_certain then encode(body, 'base64') end))
+             select jsonb_agg(jsonb_build_object('deliveryId', id, 'provider', provider, 'isDone', is_done, 'isCertain', is_certain, 'userKeys', user_keys,
+                                                 'body', case when not is_certain or ${parts === null} then encode(body, 'base64') end))
                from found
               where is_certain
-                 or exists (select from unnest(${[...parts]}::text[]) n where position(convert_to(n, 'UTF8') in body) > 0)), '[]') as deliveries,
+                 or ${parts === null} or exists (select from unnest(${[...(parts ?? [])]}::text[]) n where position(convert_to(n, 'UTF8') in body) > 0)), '[]') as deliveries,
            (select epoch_ms(received_at) from page order by received_at desc, id desc limit 1) as last_at,
            (select id from page order by received_at desc, id desc limit 1) as last_id`;
+  const decoded = deliveries.map(({ body, ...delivery }) => ({
+    ...delivery,
+    body: body === null ? null : Buffer.from(body, 'base64'),
+  }));
+  return { ...page, deliveries: decoded };
+}
+
+/** Returns those of the texts that are identifiers of an erasure, with their kinds. One that is a key is returned as a key. */
+export async function findErasedTexts(
+  { sql, secretBox }: ErasureDeps,
+  { id, appId }: Pick<OpenErasure, 'id' | 'appId'>,
+  texts: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const hash = await identifierHasher(sql, secretBox);
+  const byHash = new Map(texts.map((text) => [hash(appId, text).toString('hex'), text]));
+  const rows = await sql<{ hash: string; kind: string }>`
+    select encode(hash, 'hex') as hash, min(kind) as kind from erased_identifiers
+     where app_id = ${appId} and erasure_id = ${id}
+       and hash = any(array(select decode(h, 'hex') from unnest(${[...byHash.keys()]}::text[]) h))
+     group by hash`;
+  return new Map(rows.map((row) => [byHash.get(row.hash) ?? '', row.kind]));
 }
 
 /**
  * Removes the bodies of the person's deliveries that have an outcome, replaces the user id in their events, notes those that
- * have none, and moves the search on, by one statement.
+ * have none, and moves the search on, by one statement. The position stays if the search has begun again meanwhile.
  */
 export async function eraseDeliveries(
   { sql }: ErasureDeps,
-  { id, subject, pseudonym }: OpenErasure,
+  { id, subject, pseudonym, revision }: OpenErasure,
   {
     done,
     waiting,
@@ -508,16 +609,20 @@ export async function eraseDeliveries(
        ])},
            waiting = array(select w from unnest(s.waiting || ${[...waiting]}::text[]) w
                             where w <> all(${[...done]}::text[]) group by w order by w),
-           scanned_at = ${position === null ? sql.fragment`scanned_at` : sql.fragment`coalesce((select d.received_at from deliveries d where d.id = ${position.id}), ${instant(position.at)}::timestamptz)`},
-           scanned_id = ${position === null ? sql.fragment`scanned_id` : sql.fragment`${position.id}`}
+           scanned_at = ${position === null ? sql.fragment`scanned_at` : sql.fragment`case when s.revision = ${revision} then coalesce((select d.received_at from deliveries d where d.id = ${position.id}), ${instant(position.at)}::timestamptz) else s.scanned_at end`},
+           scanned_id = ${position === null ? sql.fragment`scanned_id` : sql.fragment`case when s.revision = ${revision} then ${position.id} else s.scanned_id end`}
      where s.id = ${id}`;
 }
 
 /** Begins the second search at `settlesAt`, over the deliveries that arrived since the request. */
-export async function settleErasure(sql: Sql, id: ErasureId, settlesAt: number): Promise<void> {
+export async function settleErasure(
+  sql: Sql,
+  { id, revision }: Pick<OpenErasure, 'id' | 'revision'>,
+  settlesAt: number,
+): Promise<void> {
   await sql`
     update erasures set settles_at = ${instant(settlesAt)}, scanned_at = null, scanned_id = null
-     where id = ${id} and finished_at is null`;
+     where id = ${id} and finished_at is null and revision = ${revision}`;
 }
 
 /** Returns the waiting deliveries of an erasure, and whether each has its outcome. */
@@ -530,9 +635,16 @@ export async function findWaitingDeliveries(
       from erasures s join deliveries d on d.id = any(s.waiting) where s.id = ${id}`;
 }
 
-/** Completes an erasure: the identifiers are removed from its row. */
-export async function finishErasure(sql: Sql, id: ErasureId): Promise<void> {
+/** Completes an erasure: the identifiers that it searched for are removed. Does nothing if the search has begun again. */
+export async function finishErasure(
+  sql: Sql,
+  { id, revision }: Pick<OpenErasure, 'id' | 'revision'>,
+): Promise<void> {
   await sql`
-    update erasures set subject = null, subject_key_id = null, finished_at = now(), waiting = '{}'
-     where id = ${id} and finished_at is null`;
+    with done as (
+      update erasures set finished_at = now(), by_hash = false, waiting = '{}'
+       where id = ${id} and finished_at is null and revision = ${revision}
+      returning id
+    )
+    delete from erasure_subjects s using done where s.erasure_id = done.id`;
 }

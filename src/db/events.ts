@@ -42,15 +42,28 @@ export interface RecordedFacts {
   readonly namesErased: boolean;
 }
 
+/** The keyed hashes of the identifiers in an event. */
+export interface IdentifierHashes {
+  readonly users: readonly Buffer[];
+  readonly keys: readonly Buffer[];
+}
+
+/** A condition of SQL: whether a user id or a key is of an erased person. */
+function namesErased(sql: Sql, appId: AppId, { users, keys }: IdentifierHashes): Fragment {
+  const ofUsers = users.length === 0 ? sql.fragment`false` : isErased(sql, appId, users, ['user']);
+  const ofKeys = keys.length === 0 ? sql.fragment`false` : isErased(sql, appId, keys, ['key']);
+  return sql.fragment`(${ofUsers} or ${ofKeys})`;
+}
+
 /**
  * Commits all facts of an event in one statement: the event, its payment or adjustment, the users who may have paid,
  * aliases of payments. The statement consists of the parts that this event has. The same delivery may be recorded again.
- * Records nothing if one of `hashes`, those of the identifiers in the event, is of an erased person.
+ * Records nothing if one of the hashes, those of the identifiers in the event, is of an erased person.
  */
 export async function recordEventFacts(
   sql: Sql,
   facts: EventFacts,
-  hashes: readonly Buffer[] = [],
+  hashes: IdentifierHashes = { users: [], keys: [] },
 ): Promise<RecordedFacts> {
   const { payment, adjustment } = facts.event;
   const cause = firstCause(facts, facts.isReconciled === true ? 'missing_user_id' : 'processing');
@@ -60,7 +73,7 @@ export async function recordEventFacts(
       : sql.fragment`null::timestamptz, null::text`;
   const parts = detailsOf(sql, facts).filter(({ count }) => count > 0);
   const row = await sql.one<{ deliveryId: DeliveryId | null; paymentId: PaymentId | null }>`
-    with erased as materialized (select ${hashes.length === 0 ? sql.fragment`false` : isErased(sql, facts.appId, hashes)} as is_named),
+    with erased as materialized (select ${namesErased(sql, facts.appId, hashes)} as is_named),
     new_event as (${insertEvent(sql, facts, sql.fragment`${cause}::text`, sql.fragment`where not (select is_named from erased)`)}),
     event as (select id, delivery_id from new_event)
     ${

@@ -424,7 +424,7 @@ create table erased_identifiers (
   erasure_id erasure_id not null,
   kind text not null,
   pseudonym text,
-  constraint erased_identifiers_pkey PRIMARY KEY (app_id, hash),
+  constraint erased_identifiers_pkey PRIMARY KEY (app_id, hash, kind),
   constraint erased_identifiers_app_id_erasure_id_fkey FOREIGN KEY (app_id, erasure_id) REFERENCES erasures(app_id, id),
   constraint erased_identifiers_check CHECK (((kind = 'ref'::text) = (pseudonym IS NULL))),
   constraint erased_identifiers_hash_check CHECK ((length(hash) = 32)),
@@ -442,6 +442,17 @@ create table erasure_key (
   constraint erasure_key_only_row_check CHECK (only_row)
 );
 
+create table erasure_subjects (
+  erasure_id erasure_id not null,
+  source text not null,
+  hash bytea not null,
+  ciphertext bytea not null,
+  encryption_key_id text not null,
+  constraint erasure_subjects_pkey PRIMARY KEY (erasure_id, source, hash),
+  constraint erasure_subjects_erasure_id_fkey FOREIGN KEY (erasure_id) REFERENCES erasures(id),
+  constraint erasure_subjects_hash_check CHECK ((length(hash) = 32))
+);
+
 create table erasures (
   id erasure_id not null,
   app_id app_id not null,
@@ -449,8 +460,9 @@ create table erasures (
   pseudonym text not null,
   key_id key_id,
   requested_at timestamp with time zone not null default now(),
-  subject bytea,
-  subject_key_id text,
+  reopened_at timestamp with time zone,
+  by_hash boolean not null default false,
+  revision integer not null default 1,
   scanned_at timestamp with time zone,
   scanned_id delivery_id,
   settles_at timestamp with time zone,
@@ -465,8 +477,6 @@ create table erasures (
   constraint erasures_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint erasures_key_id_fkey FOREIGN KEY (key_id) REFERENCES account_keys(id),
   constraint erasures_check CHECK (((scanned_at IS NULL) = (scanned_id IS NULL))),
-  constraint erasures_check1 CHECK (((subject IS NULL) = (finished_at IS NOT NULL))),
-  constraint erasures_check2 CHECK (((subject IS NULL) = (subject_key_id IS NULL))),
   constraint erasures_pseudonym_check CHECK ((pseudonym ~ '^erased:[0-9A-Za-z_-]{22}$'::text)),
   constraint erasures_user_hash_check CHECK ((length(user_hash) = 32))
 );

@@ -55,7 +55,7 @@ export async function recordTestUser(
         insert into test_identities (app_id, device_id, customer_user_id, position, identified_at)
         select ${appId}::text, ${deviceId}::text, ${customerUserId}::text, position, ${instant(identifiedAt)}::timestamptz
           from free
-         where position is not null and not exists (select from known) and not ${isErased(sql, appId, [userHash])}
+         where position is not null and not exists (select from known) and not ${isErased(sql, appId, [userHash], ['user'])}
         on conflict (app_id, device_id, customer_user_id) do nothing
       )
       select exists (select from known) or (select position from free) is not null as is_recorded,

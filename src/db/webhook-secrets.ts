@@ -126,7 +126,7 @@ export async function countSecretsByKey(sql: Sql): Promise<EncryptedByKey[]> {
             union all select encryption_key_id, false from identity_secrets
             union all select previous_encryption_key_id, false from identity_secrets where previous_expires_at > now()
             union all select encryption_key_id, true from erasure_key
-            union all select subject_key_id, true from erasures where finished_at is null
+            union all select encryption_key_id, true from erasure_subjects
             union all select b.encryption_key_id, true
               from (select id from deliveries where completed_at is null
                      order by coalesce(relayed_at, received_at) limit 1000) d

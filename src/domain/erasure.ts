@@ -1,10 +1,17 @@
+/** A person's key at a billing provider: a subscription or a customer. */
+export interface SubjectKey {
+  /** The provider. */
+  readonly source: string;
+  readonly userKey: string;
+}
+
 /**
  * The identifiers of a person who is being erased. They are stored encrypted, and only while the erasure is in progress.
  */
 export interface ErasureSubject {
-  readonly customerUserId: string;
-  /** The person's keys at billing providers (subscription, customer). */
-  readonly userKeys: readonly string[];
+  /** Null for an erasure that was complete, and searches for a key that was tied to the person since. */
+  readonly customerUserId: string | null;
+  readonly keys: readonly SubjectKey[];
 }
 
 /** The most texts of one body that are compared with erased identifiers. */

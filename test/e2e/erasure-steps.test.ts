@@ -9,7 +9,7 @@ import { runAdmin } from '../../src/cli/admin.ts';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { pseudonymize } from '../../src/db/erased-identifiers.ts';
-import { eraseUser } from '../../src/db/erasures.ts';
+import { eraseDeliveries, eraseUser, findOpenErasure, finishErasure } from '../../src/db/erasures.ts';
 import type { Erasure } from '../../src/db/erasures.ts';
 import { raiseOutcome } from '../../src/db/reprocess.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
@@ -308,6 +308,27 @@ describe('the steps of an erasure', () => {
     await api.sql`update deliveries set received_at = date_trunc('milliseconds', received_at) + interval '500 microseconds'`;
     await complete(await eraseUser({ sql: api.sql, secretBox }, request(person.userId)));
     expect(await findInTables(api.sql, Object.values(person))).toEqual([]);
+  });
+
+  // @promise erased-late-keys
+  test('a step of an erasure whose search has begun again neither moves the new search on nor completes it', async () => {
+    const { id } = await eraseUser({ sql: api.sql, secretBox }, request(`user-${randomUUID()}`));
+    const deps = { sql: api.sql, secretBox };
+    const former = await findOpenErasure(deps, id);
+    if (former === undefined) throw new Error('the erasure is not open');
+    await complete({ id });
+    await eraseUser(deps, request(former.subject.customerUserId ?? ''));
+    const { deliveryId, at } = await api.sql.one<{ deliveryId: DeliveryId; at: number }>`
+      select id as delivery_id, epoch_ms(received_at) as at from deliveries limit 1`;
+    const position = { at, id: deliveryId };
+    await eraseDeliveries(deps, former, { done: [], waiting: [], histories: 0, position });
+    await finishErasure(api.sql, former);
+    expect(await findOpenErasure(deps, id)).toMatchObject({
+      scannedAt: null,
+      byHash: true,
+      subject: former.subject,
+    });
+    await complete({ id });
   });
 
   test('a user whose id is the reference of an erased payment is identified, and can be erased', async () => {

@@ -154,7 +154,6 @@ test('after an erasure no row, body or history names the person, the books add u
     bodies: 5,
   });
   expect(erasure.erased['histories']).toBeGreaterThan(0);
-  expect(await erase(person.userId)).toEqual(erasure);
 
   expect(await findInTables(service.sql, texts)).toEqual([]);
   const queues = [service.taskQueue, backgroundQueue(service.taskQueue)];
@@ -234,4 +233,81 @@ test('a device that another user was reported on keeps its id, and that user kee
   expect((await findInTables(service.sql, [person.deviceId])).length).toBeGreaterThan(0);
   expect(await commissionsOf(partner)).toHaveLength(1);
   expect((await founder.purchase(partner, 10)).body.commissionId).toMatch(/^com_/);
+});
+
+const subscription = ({ userId, subscriptionId, customerId }: Person) =>
+  bodyOf(stripeSubscription({ userId, subscriptionId, customerId }));
+
+// @promise erased-late-keys
+test('a key that a webhook ties to an erased person leads to the earlier payments and bodies of that key', async () => {
+  const person = await newPerson();
+  const { customerId, email } = person;
+  const early = await founder.stripe(invoice(person, { amount: 5000 }));
+  expect(early.body.commissionId).toBeNull();
+  await founder.stripe(
+    bodyOf(stripeEvent('customer.updated', { id: customerId, object: 'customer', email }, {})),
+  );
+  const { pseudonym } = await complete(await erase(person.userId));
+  await founder.stripe(subscription(person));
+  await eventually('the early payment earns', async () => (await commissionsOf(pseudonym)).length === 1);
+  await eventually('no row and no body names the person', async () => {
+    const left = await findInTables(service.sql, Object.values(person));
+    return left.length === 0;
+  });
+  expect(await commissionsOf(pseudonym)).toEqual([{ kind: 'earning', amountCents: 1000, bodyStored: false }]);
+  await expectConsistentLedger(service.sql);
+});
+
+// @promise erased-again
+test('the same request after an erasure erases what was stored since, also under keys that only a body names', async () => {
+  const person = await newPerson();
+  await founder.stripe(subscription(person));
+  await founder.stripe(invoice(person));
+  const first = await complete(await erase(person.userId));
+  // A process of an older version, or a restored backup, stores identifiers and bodies in clear.
+  const renewal = await founder.stripe(invoice(person, { invoiceId: newProviderId('in') }));
+  const { eventId } = renewal.body;
+  await service.sql`
+    insert into identities (app_id, device_id, customer_user_id, position, identified_at)
+    values (${founder.app.id}, ${person.deviceId}, ${person.userId}, 1, now())`;
+  await service.sql`
+    insert into delivery_bodies (delivery_id, body)
+    select id, ${invoice(person)}::bytea from deliveries where event_id = ${eventId}`;
+  await service.sql`
+    update payment_user_keys set user_key = case position when 0 then ${person.subscriptionId} else ${person.customerId} end
+     where payment_id = (select id from payments where event_id = ${eventId})`;
+  const again = await erase(person.userId);
+  expect(again).toMatchObject({
+    erasureId: first.erasureId,
+    status: 'in_progress',
+    pseudonym: first.pseudonym,
+  });
+  const last = await complete(again);
+  expect(last.erased['bodies']).toBe((first.erased['bodies'] ?? 0) + 1);
+  expect(last.erased['identities']).toBe((first.erased['identities'] ?? 0) + 1);
+  expect(await findInTables(service.sql, Object.values(person))).toEqual([]);
+  await founder.stripe(invoice(person, { invoiceId: newProviderId('in') }));
+  expect(await commissionsOf(first.pseudonym)).toHaveLength(3);
+  await expectConsistentLedger(service.sql);
+});
+
+// @promise erased-user-and-key
+test('a user id that is also the key of an erased person gets a pseudonym of its own, and the key still pays its creator', async () => {
+  const person = await newPerson();
+  const userId = person.subscriptionId;
+  await founder.identify(await founder.install(founder.slug, Date.now() - 60 * DAY_MS), userId);
+  await founder.purchase(userId, 10);
+  await founder.stripe(subscription(person));
+  const byKey = await complete(await erase(person.userId));
+  // The user of that id was not erased: the money of the user goes on.
+  expect((await founder.purchase(userId, 10)).body.commissionId).toMatch(/^com_/);
+  expect(await commissionsOf(userId)).toHaveLength(2);
+  const byId = await complete(await erase(userId));
+  expect(byId.pseudonym).not.toBe(byKey.pseudonym);
+  expect((await founder.stripe(invoice(person))).body.commissionId).toMatch(/^com_/);
+  expect((await founder.purchase(userId, 10)).body.commissionId).toMatch(/^com_/);
+  expect(await commissionsOf(byKey.pseudonym)).toHaveLength(1);
+  expect(await commissionsOf(byId.pseudonym)).toHaveLength(3);
+  expect(await findInTables(service.sql, Object.values(person))).toEqual([]);
+  await expectConsistentLedger(service.sql);
 });

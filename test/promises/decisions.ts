@@ -586,6 +586,12 @@ const OPERATION: readonly PromiseSection[] = [
       'erased-shared-device': 'a device of another user keeps its id, and that user keeps everything',
       'erased-twice':
         'an erasure that ends at any moment is completed later, and the same request returns the same erasure',
+      'erased-late-keys':
+        'a key that is tied to an erased person later leads to the earlier payments and bodies of that key',
+      'erased-again':
+        'the same request after an erasure erases what was stored since, also under keys that only a body names',
+      'erased-user-and-key':
+        'a text that is a user id and an erased key has a pseudonym as each, and the money of both goes on',
       'erased-beside-others':
         'facts that arrive during an erasure leave no trace of the person and no wrong cent',
       'erased-only-pseudonym':

@@ -766,7 +766,7 @@ export interface paths {
         post?: never;
         /**
          * Erases a user of the app.
-         * @description Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.
+         * @description Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure; if that was complete, its search begins again, for what was stored since. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.
          *
          *     Requires an account key with the permission `setup`.
          */
@@ -3126,6 +3126,8 @@ export interface components {
              * @example 1781524800000
              */
             requestedAt: number;
+            /** @description When the search began again: after the same request, or after a webhook that tied an older key to the user. Epoch milliseconds. Null if it did not. */
+            reopenedAt: number | null;
             /** @description When nothing was left to erase. Epoch milliseconds. Null until then. */
             completedAt: number | null;
             /** @description What was erased so far, by kind. */

@@ -14,7 +14,7 @@ import { CommandFailedError } from '../output.ts';
 export function addErasureCommands(program: Command, context: CommandContext): void {
   const { withDatabase, secretsKeys, print, stderr } = context;
   const report = (
-    { id, pseudonym, requestedAt, finishedAt, counts, waiting }: Erasure,
+    { id, pseudonym, requestedAt, reopenedAt, finishedAt, counts, waiting }: Erasure,
     options: JsonOptions,
   ) => {
     const status = finishedAt === null ? 'in_progress' : 'complete';
@@ -25,6 +25,7 @@ export function addErasureCommands(program: Command, context: CommandContext): v
         status,
         pseudonym,
         requestedAt,
+        reopenedAt,
         completedAt: finishedAt,
         erased: counts,
         waitingDeliveries: waiting.length,

@@ -21,9 +21,12 @@ create table erasures (
   -- The account key that requested it. Null for the command line.
   key_id          key_id references account_keys (id),
   requested_at    timestamptz not null default now(),
-  -- The user id, encrypted with SECRETS_KEY, while the erasure is in progress: stored bodies are searched for it.
-  subject         bytea,
-  subject_key_id  text,
+  -- When the search began again: after the same request, or after an event that tied another key to the person.
+  reopened_at     timestamptz,
+  -- Whether bodies are compared with the keyed hashes: when a request comes again, the keys themselves are not known any more.
+  by_hash         boolean not null default false,
+  -- Raised when the search begins again. What a step has found before that does not move the new search on.
+  revision        integer not null default 1,
   -- The search: the last delivery that was examined, and the end of the range. A second search begins at settles_at and covers
   -- what was being written while the first one ran.
   scanned_at      timestamptz,
@@ -37,22 +40,32 @@ create table erasures (
   finished_at     timestamptz,
   unique (app_id, user_hash),
   unique (app_id, id),
-  check ((scanned_at is null) = (scanned_id is null)),
-  check ((subject is null) = (finished_at is not null)),
-  check ((subject is null) = (subject_key_id is null))
+  check ((scanned_at is null) = (scanned_id is null))
 );
 create index erasures_open on erasures ((coalesce(relayed_at, requested_at))) where finished_at is null;
 create trigger erasures_no_delete before delete or truncate on erasures for each statement execute function forbid_change();
 
+-- What an erasure in progress searches for, encrypted with SECRETS_KEY. The end of the erasure removes the rows.
+create table erasure_subjects (
+  erasure_id        erasure_id not null references erasures (id),
+  -- The provider of a key. Empty for the user id.
+  source            text not null,
+  hash              bytea not null check (length(hash) = 32),
+  ciphertext        bytea not null,
+  encryption_key_id text not null,
+  primary key (erasure_id, source, hash)
+);
+
 -- Keyed hashes of erased identifiers: user ids, keys of providers, and references of payments. The pseudonym replaces the
--- identifier in facts that arrive later. A reference has none: refunds must find the payment, so it stays as it is.
+-- identifier in facts that arrive later. A reference has none: refunds must find the payment, so it stays as it is. A text
+-- that is both a user id and a key has a row of each kind.
 create table erased_identifiers (
   app_id     app_id not null,
   hash       bytea not null check (length(hash) = 32),
   erasure_id erasure_id not null,
   kind       text not null check (kind in ('user', 'key', 'ref')),
   pseudonym  text check (pseudonym ~ '^erased:[0-9A-Za-z_-]{22}$'),
-  primary key (app_id, hash),
+  primary key (app_id, hash, kind),
   foreign key (app_id, erasure_id) references erasures (app_id, id),
   check ((kind = 'ref') = (pseudonym is null))
 );

@@ -35,6 +35,12 @@ const erasure = z
       'The random text that stands for the user in commissions and events.',
     ),
     requestedAt: epochMs('When the erasure was requested first.'),
+    reopenedAt: orNull(
+      epochMs(
+        'When the search began again: after the same request, or after a webhook that tied an older key to the user.',
+      ),
+      'Null if it did not.',
+    ),
     completedAt: orNull(epochMs('When nothing was left to erase.'), 'Null until then.'),
     erased: z
       .object(Object.fromEntries(ERASED_KINDS.map((kind) => [kind, count(kinds[kind])])))
@@ -52,6 +58,7 @@ function presentErasure({
   id,
   pseudonym,
   requestedAt,
+  reopenedAt,
   finishedAt,
   counts,
   waiting,
@@ -61,6 +68,7 @@ function presentErasure({
     status: finishedAt === null ? 'in_progress' : 'complete',
     pseudonym,
     requestedAt,
+    reopenedAt,
     completedAt: finishedAt,
     erased: Object.fromEntries(ERASED_KINDS.map((kind) => [kind, counts[kind] ?? 0])),
     waitingDeliveries: waiting.length,
@@ -76,7 +84,7 @@ export const erasureRoutes = [
     operationId: 'eraseUser',
     summary: 'Erases a user of the app.',
     description:
-      'Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.',
+      'Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure; if that was complete, its search begins again, for what was stored since. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.',
     response: { status: 200, schema: erasure },
     handler: async ({ deps, app, caller, params }) => {
       const user = customerUserId.safeParse(params['customerUserId']);
