@@ -13,10 +13,18 @@ until temporal operator cluster health >/dev/null 2>&1; do
   sleep 1
 done
 
-# A new server refuses calls to a namespace for a few seconds until all of its services know it.
-if ! temporal operator namespace describe --namespace "$namespace" >/dev/null 2>&1; then
-  temporal operator namespace create --namespace "$namespace" --retention "${TEMPORAL_RETENTION:-7d}"
-fi
+# A new server refuses calls to a namespace for a few seconds until all of its services know it. A service that runs already
+# may create the namespace at the same moment: then the next look finds it.
+attempts=30
+until temporal operator namespace describe --namespace "$namespace" >/dev/null 2>&1 ||
+  temporal operator namespace create --namespace "$namespace" --retention "${TEMPORAL_RETENTION:-7d}"; do
+  attempts=$((attempts - 1))
+  if [ "$attempts" -eq 0 ]; then
+    echo "The namespace $namespace could not be created: see the messages above." >&2
+    exit 1
+  fi
+  sleep 1
+done
 attempts=30
 for name in DeliveryState AppId Provider; do
   until temporal operator search-attribute create --namespace "$namespace" --name "$name" --type Keyword; do
