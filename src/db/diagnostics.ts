@@ -178,31 +178,64 @@ export interface UnattributedEvent {
   readonly likelyCause: LikelyCause;
 }
 
+/** The filters of a list of unattributed events. Null selects all rows. The payment is in `from ≤ t < to`. */
+export interface UnattributedFilter {
+  readonly likelyCause: LikelyCause | null;
+  readonly source: ProviderName | null;
+  readonly customerUserId: string | null;
+  readonly from: number | null;
+  readonly to: number | null;
+}
+
+/** Returns the condition that a column is in the range of a filter. */
+function inRange(
+  sql: Sql,
+  column: 'occurred_at' | 'received_at',
+  { from, to }: { readonly from: number | null; readonly to: number | null },
+) {
+  const name = column === 'occurred_at' ? sql.fragment`occurred_at` : sql.fragment`received_at`;
+  const since = from === null ? sql.fragment`` : sql.fragment`and ${name} >= ${instant(from)}`;
+  return to === null ? since : sql.fragment`${since} and ${name} < ${instant(to)}`;
+}
+
 /**
- * Returns a page of an app's paid events without a commission, the latest first. Only production events have a cause. A
- * null user id selects all events.
+ * Returns a page of an app's paid events without a commission, the latest first. Only production events have a cause. An
+ * index selects the user or the cause, and the range. A page with any other filter examines at most `examines` rows of it
+ * and may have fewer than `limit`.
  */
 export async function listUnattributedEvents(
   sql: Sql,
   appId: AppId,
-  { customerUserId }: { readonly customerUserId: string | null },
+  filter: UnattributedFilter,
   after: Position<number> | null,
   limit: number,
+  examines = PAGE_EXAMINES,
 ): Promise<Page<UnattributedEvent, number>> {
+  const { likelyCause, source, customerUserId } = filter;
+  const none = sql.fragment``;
   const from =
-    after === null
-      ? sql.fragment``
-      : sql.fragment`and (occurred_at, id) < (${instant(after.sortKey)}, ${after.id})`;
-  const ofUser =
-    customerUserId === null ? sql.fragment`` : sql.fragment`and customer_user_id = ${customerUserId}`;
-  const rows = await sql<UnattributedEvent & Position<number>>`
-    select id, id as event_id, source, source_event_id, kind, customer_user_id,
-           amount_cents, occurred_at, received_at,
-           likely_cause, epoch_ms(occurred_at) as sort_key
-      from events
-     where app_id = ${appId} and likely_cause is not null ${ofUser} ${from}
-     order by occurred_at desc, id desc limit ${limit + 1}`;
-  return pageOf(rows, limit);
+    after === null ? none : sql.fragment`and (occurred_at, id) < (${instant(after.sortKey)}, ${after.id})`;
+  const ofUser = customerUserId === null ? none : sql.fragment`and customer_user_id = ${customerUserId}`;
+  const ofCause = likelyCause === null ? none : sql.fragment`and likely_cause = ${likelyCause}`;
+  const ofSource = source === null ? none : sql.fragment`and source = ${source}`;
+  const isIndexed = source === null && (likelyCause === null || customerUserId === null);
+  const rows = await sql<UnattributedEvent & Position<number> & Examined>`
+    with walked as (
+      select e.*, row_number() over (order by occurred_at desc, id desc) as examined
+        from events e
+       where app_id = ${appId} and likely_cause is not null ${customerUserId === null ? ofCause : ofUser}
+             ${inRange(sql, 'occurred_at', filter)} ${from}
+       order by occurred_at desc, id desc limit ${isIndexed ? limit + 1 : examines}
+    ), p as (
+      select * from (select e.*, (true ${ofCause} ${ofSource}) as is_match from walked e) m
+       where m.is_match or m.examined = ${examines}
+       order by m.examined limit ${limit + 1}
+    )
+    select id, id as event_id, source, source_event_id, kind, customer_user_id, amount_cents, occurred_at, received_at,
+           likely_cause, epoch_ms(occurred_at) as sort_key, is_match, examined
+      from p
+     order by examined`;
+  return isIndexed ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
 }
 
 export interface WebhookDelivery {
@@ -224,6 +257,9 @@ export interface WebhookDelivery {
 export interface DeliveryFilter {
   readonly processingStatus: ProcessingStatus | null;
   readonly source: ProviderName | null;
+  /** The webhook arrived in `from ≤ t < to`. */
+  readonly from: number | null;
+  readonly to: number | null;
 }
 
 /**
@@ -234,11 +270,12 @@ export interface DeliveryFilter {
 export async function listWebhookDeliveries(
   sql: Sql,
   appId: AppId,
-  { processingStatus, source }: DeliveryFilter,
+  filter: DeliveryFilter,
   after: Position<number> | null,
   limit: number,
   examines = PAGE_EXAMINES,
 ): Promise<Page<WebhookDelivery, number>> {
+  const { processingStatus, source } = filter;
   const none = sql.fragment``;
   const from =
     after === null ? none : sql.fragment`and (received_at, id) < (${instant(after.sortKey)}, ${after.id})`;
@@ -252,7 +289,7 @@ export async function listWebhookDeliveries(
     with walked as (
       select d.*, row_number() over (order by received_at desc, id desc) as examined
         from deliveries d
-       where d.app_id = ${appId} ${isRare ? ofRareStatus : none} ${from}
+       where d.app_id = ${appId} ${isRare ? ofRareStatus : none} ${inRange(sql, 'received_at', filter)} ${from}
        order by received_at desc, id desc limit ${isIndexed ? limit + 1 : examines}
     ), p as (
       select * from (select d.*, (true ${ifProcessed} ${ofSource}) as is_match from walked d) m

@@ -520,6 +520,9 @@ create table events (
   constraint events_source_event_id_check CHECK (((length(source_event_id) >= 1) AND (length(source_event_id) <= 500))),
   constraint fx_rate_is_complete CHECK ((((fx_rate IS NULL) = (fx_units IS NULL)) AND ((fx_rate IS NULL) = (fx_worth_usd IS NULL))))
 );
+CREATE INDEX events_by_cause ON events USING btree (app_id, likely_cause, occurred_at DESC, id DESC) INCLUDE (amount_cents) WHERE (likely_cause IS NOT NULL);
+CREATE INDEX events_by_received ON events USING btree (app_id, received_at DESC, id DESC);
+CREATE INDEX events_by_user ON events USING btree (app_id, customer_user_id, received_at DESC, id DESC) WHERE (customer_user_id IS NOT NULL);
 CREATE INDEX events_unattributed ON events USING btree (app_id, occurred_at DESC, id DESC) WHERE (likely_cause IS NOT NULL);
 CREATE INDEX events_unattributed_by_user ON events USING btree (app_id, customer_user_id, occurred_at DESC, id DESC) WHERE ((likely_cause IS NOT NULL) AND (customer_user_id IS NOT NULL));
 CREATE INDEX events_with_user ON events USING btree (app_id, id DESC) WHERE ((customer_user_id IS NOT NULL) AND (kind <> 'test'::text));

@@ -17,6 +17,22 @@ export const EVENT_KINDS = [
 ] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
+/** The kinds that report a payment. */
+export const PAYMENT_KINDS: ReadonlySet<EventKind> = new Set([
+  'purchase',
+  'renewal',
+  'trial_converted',
+  'product_change',
+]);
+
+/** The kinds that report a refund, a dispute, or the end of one. */
+export const ADJUSTMENT_KINDS: ReadonlySet<EventKind> = new Set([
+  'refund',
+  'refund_reversed',
+  'chargeback',
+  'chargeback_reversed',
+]);
+
 export const ENVIRONMENTS = ['production', 'sandbox'] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 

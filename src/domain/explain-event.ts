@@ -1,5 +1,12 @@
 import type { MatchMethod } from './attribution.ts';
 import type { CommissionKind, LikelyCause } from './evaluate-payment.ts';
+import {
+  EARNED_BY_ANOTHER_EVENT,
+  MOVES_NO_MONEY,
+  NOTHING_DUE,
+  WAITING_FOR_PAYMENT,
+} from './event-outcome.ts';
+import { ADJUSTMENT_KINDS, PAYMENT_KINDS } from './events.ts';
 import type { Environment, EventKind } from './events.ts';
 import type {
   AffiliateId,
@@ -138,19 +145,6 @@ export interface ExplainedStep {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-const PAYMENT_KINDS: ReadonlySet<EventKind> = new Set([
-  'purchase',
-  'renewal',
-  'trial_converted',
-  'product_change',
-]);
-const ADJUSTMENT_KINDS: ReadonlySet<EventKind> = new Set([
-  'refund',
-  'refund_reversed',
-  'chargeback',
-  'chargeback_reversed',
-]);
-
 /** How a provider's requests are verified. */
 type ProofScheme = 'static_token' | 'hmac';
 
@@ -286,19 +280,14 @@ function attribute({ payment }: EventHistory, event: ExplainedEvent): ExplainedS
     return step('attribute', 'not_needed', `Sandbox events are not attributed.${test}`, { users });
   }
   if (!PAYMENT_KINDS.has(event.kind) && !ADJUSTMENT_KINDS.has(event.kind)) {
-    return step('attribute', 'not_needed', 'The event moves no money.', {});
+    return step('attribute', 'not_needed', MOVES_NO_MONEY, {});
   }
   return payment === null ? attributeWithoutPayment(event) : attributePayment(payment, event);
 }
 
 function attributeWithoutPayment({ kind, paymentRef, likelyCause }: ExplainedEvent): ExplainedStep {
   if (ADJUSTMENT_KINDS.has(kind) && paymentRef !== null) {
-    return step(
-      'attribute',
-      'waiting_for_payment',
-      'The payment of this refund or dispute is not known yet. The event is stored and counts when the payment arrives.',
-      { paymentRef },
-    );
+    return step('attribute', 'waiting_for_payment', WAITING_FOR_PAYMENT, { paymentRef });
   }
   return likelyCause === null
     ? step('attribute', 'not_needed', 'The event contains no payment.', { users: [] })
@@ -366,10 +355,7 @@ function writeCommission(
   if (event.environment === 'production' && cause !== null) {
     return step('write_commission', cause, CAUSE_EXPLANATIONS[cause], facts);
   }
-  const explanation =
-    commissions.length > 0
-      ? 'The payment earned its commission through another event. This event changes nothing.'
-      : 'No commission is due for this event.';
+  const explanation = commissions.length > 0 ? EARNED_BY_ANOTHER_EVENT : NOTHING_DUE;
   return step('write_commission', 'none', explanation, facts);
 }
 

@@ -3,6 +3,7 @@ import { COMMISSION_STATUSES, CORRECTION_REASONS } from '../db/commissions.ts';
 import { PROCESSING_STATUSES } from '../db/deliveries.ts';
 import { AFFILIATE_STATUSES, MATCH_METHODS } from '../domain/attribution.ts';
 import { COMMISSION_KINDS } from '../domain/evaluate-payment.ts';
+import { EVENT_OUTCOMES } from '../domain/event-outcome.ts';
 import { ENVIRONMENTS, EVENT_KINDS } from '../domain/events.ts';
 import { PERMISSIONS } from '../domain/keys.ts';
 import { LIKELY_CAUSES } from '../domain/likely-causes.ts';
@@ -35,6 +36,12 @@ export const environment = z
 export const eventKind = z
   .enum(EVENT_KINDS)
   .describe('What the event reports, the same word for all providers.');
+
+export const eventOutcome = z
+  .enum(EVENT_OUTCOMES)
+  .describe(
+    '`earned` a commission; `reversed` one, or a part of it, for a refund or dispute; `nothing`; `waiting` for its evaluation, an exchange rate or the payment of a refund; `sandbox`, which never earns.',
+  );
 
 export const likelyCause = z
   .enum(LIKELY_CAUSES)

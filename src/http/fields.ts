@@ -177,6 +177,13 @@ export const isSignatureValid = z.boolean().describe('Whether its signature or t
 /** The id of an event at its provider. */
 export const sourceEventId = textField('evt_1SZ', 'The id of the event at the provider.');
 
+/** What the customer paid, as the store states it. */
+export const storeCurrency = textField('EUR', 'The currency that the customer paid in, ISO 4217.');
+export const storeAmountMinor = orNull(
+  z.int().meta({ description: 'The amount in minor units of `currency`.', examples: [999] }),
+  'Null if the event states none.',
+);
+
 /** Returns the id of a filter, null for no filter, or `none` for a malformed id, which selects no rows. */
 export function filterId<K extends IdKind>(kind: K, text: string | undefined) {
   if (text === undefined) return null;

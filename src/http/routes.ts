@@ -8,6 +8,7 @@ import { creatorRoutes } from './resources/creator.ts';
 import { creatorLinkRoutes, creatorSessionRoutes } from './resources/creator-sessions.ts';
 import { diagnosticsRoutes } from './resources/diagnostics.ts';
 import { erasureRoutes } from './resources/erasures.ts';
+import { eventRoutes } from './resources/events.ts';
 import { explanationRoutes } from './resources/explanations.ts';
 import { healthRoutes } from './resources/health.ts';
 import { ledgerCheckRoutes } from './resources/ledger-check.ts';
@@ -75,6 +76,11 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Diagnostics',
     description: 'Problems with attribution, webhooks and the ledger, and how to fix them.',
     routes: [...diagnosticsRoutes, ...explanationRoutes, ...ledgerCheckRoutes, ...selfTestRoutes],
+  },
+  {
+    name: 'Events',
+    description: 'What billing providers reported, and what it earned.',
+    routes: eventRoutes,
   },
   { name: 'Webhooks', description: 'Purchase events from billing providers.', routes: webhookRoutes },
   {

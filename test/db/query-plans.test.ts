@@ -97,6 +97,12 @@ const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   email: async () => ['Creator-1@example.com', 'nobody@example.com'],
   externalId: async () => ['creator-1', 'nobody'],
   customerUserId: async () => ['stranger-1000', 'nobody'],
+  // Of the fixed lists, which are long: one with many rows, and one with none.
+  likelyCause: async () => ['user_never_identified', 'rate_zero'],
+  'listEvents kind': async () => ['purchase', 'chargeback'],
+  'listEvents outcome': async () => ['earned', 'waiting'],
+  'listEvents source': async () => ['paddle'],
+  'listEvents affiliateId': async () => (await idsOf('affiliate')).slice(0, 1),
   timezone: async () => ['America/New_York'],
 };
 
@@ -118,7 +124,8 @@ async function choicesOf(route: Route, names: readonly string[]): Promise<Record
       choices.push(PERIODS);
       continue;
     }
-    const values = (await VALUES[name]?.()) ?? properties[name]?.enum;
+    const values =
+      (await (VALUES[`${route.operationId} ${name}`] ?? VALUES[name])?.()) ?? properties[name]?.enum;
     if (values === undefined) throw new Error(`say what ${name} of ${route.path} may be`);
     choices.push(values.map((value) => ({ [name]: value })));
   }
@@ -411,8 +418,11 @@ describe('the check of query plans', () => {
     ['rollups_top_links_of_affiliate', '/affiliates/last/overview', {}],
     ['rollup_blocks_pkey', '/timeseries', { ...PERIODS[1], interval: 'month' }],
     ['affiliates_external_id', '/affiliates', { externalId: 'nobody' }],
+    ['events_by_received', '/events', {}],
+    ['events_by_user', '/events', { customerUserId: 'nobody' }],
     ['events_unattributed', '/diagnostics/unattributed', {}],
-    ['events_unattributed_by_user', '/diagnostics/unattributed', { customerUserId: 'nobody' }],
+    ['events_by_cause', '/diagnostics/unattributed', { likelyCause: 'rate_zero' }],
+    ['events_unattributed_by_user', '/diagnostics/unattributed', { customerUserId: 'guest' }],
     ['identities_by_user', '/diagnostics/identity', {}],
     ['deliveries_by_received', '/diagnostics/webhooks', {}],
     ['deliveries_latest_accepted', '/webhooks', {}],

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { setUpFounder } from '../support/founder.ts';
+import { setUpApp, setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
 import { bodyOf, revenuecatEvent, revenuecatRefund } from '../../tools/provider-payloads.ts';
 import { startTestService } from '../support/service.ts';
@@ -30,6 +30,32 @@ async function explain(eventId: string | undefined): Promise<Step[]> {
     `/apps/${founder.app.id}/events/${eventId ?? ''}/explanation`,
   );
   return steps;
+}
+
+interface FeedEvent {
+  readonly eventId: string;
+  readonly outcome: string;
+  readonly explanation: string | null;
+  readonly commissionCents: number | null;
+  readonly receivedAt: number;
+}
+
+async function feed(of: Founder, query: Record<string, string> = {}): Promise<FeedEvent[]> {
+  const events: FeedEvent[] = [];
+  let cursor: string | null = null;
+  do {
+    const search: string = new URLSearchParams({
+      ...query,
+      ...(cursor === null ? {} : { cursor }),
+    }).toString();
+    const page: { items: FeedEvent[]; nextCursor: string | null } = await of.ok(
+      'GET',
+      `/apps/${of.app.id}/events?${search}`,
+    );
+    events.push(...page.items);
+    cursor = page.nextCursor;
+  } while (cursor !== null);
+  return events;
 }
 
 const decisions = (steps: readonly Step[]) => steps.map(({ step, decision }) => `${step}: ${decision}`);
@@ -160,5 +186,70 @@ describe('GET /apps/:appId/events/:eventId/explanation', () => {
     const steps = await explain(second.body.eventId);
     expect(steps[3]).toMatchObject({ decision: 'same_payment', facts: { firstEventId: first.body.eventId } });
     expect(steps[5]).toMatchObject({ decision: 'none' });
+  });
+});
+
+/** What the explanation of an event says about its outcome. */
+function outcomeIn(steps: readonly Step[]): string {
+  const of = (name: string) => steps.find(({ step }) => step === name);
+  if (of('normalize')?.explanation.includes('sandbox') === true) return 'sandbox';
+  if (of('attribute')?.decision === 'waiting_for_payment') return 'waiting';
+  const written = of('write_commission')?.decision ?? '';
+  if (['earned', 'corrected'].includes(written)) return 'earned';
+  if (written === 'reversed') return 'reversed';
+  return ['processing', 'missing_exchange_rate'].includes(written) ? 'waiting' : 'nothing';
+}
+
+describe('GET /apps/:appId/events', () => {
+  // @promise get-events, events-outcome, events-filter
+  test('the feed lists events as they were received, each with the outcome that its explanation gives', async () => {
+    const own = await setUpApp(founder, { commissionRateBps: 2000 });
+    const user = await own.customer();
+    const transactionId = `feed-${user}`;
+    const occurredAt = Date.now() - DAY_MS;
+    const sale = revenuecatEvent({ userId: user, usd: 5, occurredAt });
+    const inSandbox = { ...(sale['event'] as Record<string, unknown>), environment: 'SANDBOX' };
+    const bodies = [
+      await own.refund(user, 5, `late-${user}`),
+      await own.purchase(user, 10, { transactionId, eventId: `first-${user}` }),
+      await own.purchase(user, 10, { transactionId, eventId: `second-${user}` }),
+      await own.refund(user, 5, transactionId),
+      await own.purchase('a stranger', 20),
+      await own.revenuecat(bodyOf(revenuecatEvent({ userId: user, type: 'EXPIRATION', occurredAt }))),
+      await own.revenuecat(
+        bodyOf(revenuecatEvent({ userId: user, currency: 'XTS', localPrice: 7, usd: null, occurredAt })),
+      ),
+      await own.revenuecat(bodyOf({ ...sale, event: inSandbox })),
+    ].map(({ body }) => body.eventId ?? '');
+    const events = (await feed(own, { limit: '3' })).toReversed();
+    expect(events.map(({ eventId }) => eventId)).toEqual(bodies);
+    expect(events.map(({ outcome, commissionCents }) => [outcome, commissionCents])).toEqual([
+      ['waiting', null],
+      ['earned', 200],
+      ['nothing', null],
+      ['reversed', -100],
+      ['nothing', null],
+      ['nothing', null],
+      ['waiting', null],
+      ['sandbox', null],
+    ]);
+    for (const { eventId, outcome, explanation } of events) {
+      const steps = await explain(eventId);
+      expect([eventId, outcome]).toEqual([eventId, outcomeIn(steps)]);
+      const says = steps.some((step) => explanation !== null && step.explanation === explanation);
+      expect([outcome, says]).toEqual([outcome, !['earned', 'reversed', 'sandbox'].includes(outcome)]);
+    }
+    const matching = async (query: Record<string, string>) =>
+      (await feed(own, query)).toReversed().map(({ eventId }) => bodies.indexOf(eventId));
+    expect(await matching({ outcome: 'waiting' })).toEqual([0, 6]);
+    expect(await matching({ outcome: 'nothing', kind: 'expiration' })).toEqual([5]);
+    expect(await matching({ environment: 'sandbox' })).toEqual([7]);
+    expect(await matching({ affiliateId: own.affiliateId })).toEqual([1, 2, 3]);
+    expect(await matching({ affiliateId: 'unknown' })).toEqual([]);
+    expect(await matching({ customerUserId: 'a stranger' })).toEqual([4]);
+    expect(await matching({ source: 'stripe' })).toEqual([]);
+    const at = String(events[2]?.receivedAt);
+    expect(await matching({ to: at })).toEqual([0, 1]);
+    expect(await matching({ from: at })).toEqual([2, 3, 4, 5, 6, 7]);
   });
 });

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { listWebhookDeliveries } from '../../src/db/diagnostics.ts';
+import { listUnattributedEvents, listWebhookDeliveries } from '../../src/db/diagnostics.ts';
+import type { UnattributedFilter } from '../../src/db/diagnostics.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { Page as DbPage, Position } from '../../src/db/page.ts';
 import { instant } from '../../src/db/sql.ts';
@@ -294,6 +295,62 @@ describe('GET diagnostics/unattributed', () => {
     expect((await get('unattributed?customerUserId=', own)).status).toBe(400);
   });
 
+  // @promise unattributed-filter
+  test('cause, provider, user and range filter unattributed events, also when a page examines few rows', async () => {
+    const own = await newApp(api);
+    const at = Date.UTC(2026, 0, 1);
+    const rows = Array.from({ length: 12 }, (_, n) => ({
+      likelyCause: n % 3 === 0 ? 'rate_zero' : 'user_never_identified',
+      userId: n % 2 === 0 ? 'even' : 'odd',
+      occurredAt: at + 1_000 * (n + 1),
+    }));
+    const ids = await insertEvents(own, rows);
+    await api.sql`
+      update events set source = 'paddle'
+       where app_id = ${own.appId} and occurred_at > ${instant(at + 6_000)}`;
+    const filters = [
+      { likelyCause: 'rate_zero' },
+      { likelyCause: 'rate_zero', from: at + 4_000, to: at + 10_000 },
+      { likelyCause: 'rate_zero', customerUserId: 'even' },
+      { source: 'stripe' },
+      { source: 'paddle', likelyCause: 'user_never_identified' },
+      { customerUserId: 'odd', to: at + 6_000 },
+      { from: at + 12_000 },
+      { likelyCause: 'processing' },
+    ] as const;
+    for (const filter of filters) {
+      const { likelyCause, customerUserId, source, from, to } = filter as UnattributedFilter;
+      const expected = rows
+        .map((row, n) => ({ ...row, id: ids[n], source: n < 6 ? 'stripe' : 'paddle' }))
+        .filter((row) => (likelyCause ?? row.likelyCause) === row.likelyCause)
+        .filter((row) => (customerUserId ?? row.userId) === row.userId)
+        .filter((row) => (source ?? row.source) === row.source)
+        .filter((row) => row.occurredAt >= (from ?? 0) && row.occurredAt < (to ?? Infinity))
+        .toReversed()
+        .map(({ id }) => id);
+      const query = new URLSearchParams(
+        Object.entries(filter).map(([name, value]): [string, string] => [name, String(value)]),
+      ).toString();
+      const { body } = await get(`unattributed?${query}`, own);
+      expect([filter, body.items.map((row) => row['eventId'])]).toEqual([filter, expected]);
+      const walked: string[] = [];
+      let after: Position<number> | null = null;
+      do {
+        const page: DbPage<{ eventId: string }, number> = await listUnattributedEvents(
+          api.sql,
+          own.appId as AppId,
+          { likelyCause: null, source: null, customerUserId: null, from: null, to: null, ...filter },
+          after,
+          1,
+          2,
+        );
+        walked.push(...page.rows.map(({ eventId }) => eventId));
+        after = page.next;
+      } while (after !== null);
+      expect([filter, walked]).toEqual([filter, expected]);
+    }
+  });
+
   test('pages have each unattributed event exactly once while new events arrive', async () => {
     const own = await newApp(api);
     const at = Date.UTC(2026, 0, 1);
@@ -400,7 +457,7 @@ describe('GET diagnostics/webhooks', () => {
         const page: DbPage<{ id: string }, number> = await listWebhookDeliveries(
           api.sql,
           own.appId as AppId,
-          { processingStatus: null, source: null, ...filter },
+          { processingStatus: null, source: null, from: null, to: null, ...filter },
           after,
           1,
           2,
@@ -411,6 +468,25 @@ describe('GET diagnostics/webhooks', () => {
       expect([filter, walked]).toEqual([filter, matching(filter)]);
     }
     expect((await get('webhooks?processingStatus=lost', own)).status).toBe(400);
+  });
+
+  // @promise deliveries-range
+  test('`from` and `to` select the deliveries that were received in the range, with and without a status', async () => {
+    const own = await newApp(api);
+    const ids = await insertEvents(own, [{}, {}, {}, {}]);
+    const at = Date.UTC(2026, 0, 1);
+    for (const [n, eventId] of ids.entries()) {
+      await api.sql`
+        update deliveries set received_at = ${instant(at + 1_000 * (n + 1))},
+                              processing_status = ${n % 2 === 0 ? 'ignored' : 'processed'}
+         where event_id = ${eventId}`;
+    }
+    const found = async (query: string) =>
+      (await get(`webhooks?${query}`, own)).body.items.map((row) => ids.indexOf(String(row['eventId'])));
+    expect(await found(`from=${at + 2_000}&to=${at + 4_000}`)).toEqual([2, 1]);
+    expect(await found(`from=${at + 1_001}&processingStatus=ignored`)).toEqual([2]);
+    expect(await found(`to=${at + 2_000}&source=stripe`)).toEqual([0]);
+    expect((await get('webhooks?from=yesterday', own)).status).toBe(400);
   });
 
   // @promise diagnostics-paged

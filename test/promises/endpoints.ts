@@ -198,14 +198,29 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-identify-diagnostic': 'lists devices and addresses that reported several users' },
   },
   {
+    route: 'GET /apps/:appId/events',
+    caller: 'account read',
+    promises: {
+      'get-events': 'lists events in the order in which they were received',
+      'events-outcome': 'the outcome of an event is the one that its explanation gives',
+      'events-filter': 'events are filtered by kind, source, environment, outcome, user, affiliate and range',
+    },
+  },
+  {
     route: 'GET /apps/:appId/diagnostics/unattributed',
     caller: 'account read',
-    promises: { 'get-unattributed': 'lists paid events without a commission, each with its likely cause' },
+    promises: {
+      'get-unattributed': 'lists paid events without a commission, each with its likely cause',
+      'unattributed-filter': 'unattributed events are filtered by cause, source, user and range',
+    },
   },
   {
     route: 'GET /apps/:appId/diagnostics/webhooks',
     caller: 'account read',
-    promises: { 'get-deliveries': 'lists recent deliveries' },
+    promises: {
+      'get-deliveries': 'lists recent deliveries',
+      'deliveries-range': 'deliveries are filtered by the range in which they were received',
+    },
   },
   {
     route: 'GET /apps/:appId/diagnostics/ledger',

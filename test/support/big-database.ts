@@ -79,7 +79,7 @@ const ARRIVALS = [
 
 /**
  * Purchases. Of 25 events, 19 are purchases that earned, one more was refunded, three earned nothing, and two are
- * sandbox events. Commissions older than 30 days are paid, except those of 300 creators, some of which are overdue.
+ * sandbox events, all of one user. Commissions older than 30 days are paid, except those of 300 creators, some of which are overdue.
  */
 const PURCHASES = [
   `create unlogged table story_events as
@@ -147,7 +147,8 @@ const ROWS_OF_PURCHASES = [
                          customer_user_id, store, payment_ref, currency, amount_minor, amount_cents, likely_cause, created_at)
      select event_id, app_id, delivery_id, 'stripe', 'in-' || n, 'purchase',
             case story when 'sandbox' then 'sandbox' else 'production' end, at, at,
-            case when story <> 'unattributed' then customer_user_id when n % 2 = 0 then 'stranger-' || n end,
+            case when story = 'sandbox' then 'guest' when story <> 'unattributed' then customer_user_id
+                 when n % 2 = 0 then 'stranger-' || n end,
             'stripe', 'ref-' || n, 'USD', 1000, 1000,
             case when story = 'unattributed' then case n % 2 when 0 then 'user_never_identified' else 'missing_user_id' end end, at
        from story_events`,

@@ -849,7 +849,9 @@ export interface paths {
         };
         /**
          * Lists paid events without a commission and their likely causes, latest first.
-         * @description Requires an account key with the permission `read`.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null.
+         *
+         *     Requires an account key with the permission `read`.
          */
         get: operations["listUnattributedEvents"];
         put?: never;
@@ -940,6 +942,28 @@ export interface paths {
          *     Requires an account key with the permission `setup`.
          */
         post: operations["runSelfTest"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the events of billing providers and what each brought about, the last received first.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listEvents"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3970,6 +3994,85 @@ export interface components {
                 /** @description What to change, and where. Null if nothing needs to change. */
                 fix: string | null;
             }[];
+        };
+        /** @description One page of the list. */
+        EventPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["Event"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description What a billing provider reported, and what it brought about. */
+        Event: {
+            /**
+             * @description Pass it to `GET …/events/:eventId/explanation`.
+             * @example evt_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            eventId: string;
+            /**
+             * @description The id of the delivery.
+             * @example del_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            deliveryId: string;
+            /**
+             * @description The billing provider.
+             * @example revenuecat
+             * @enum {string}
+             */
+            source: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
+            /**
+             * @description The id of the event at the provider.
+             * @example evt_1SZ
+             */
+            sourceEventId: string;
+            /**
+             * @description What the event reports, the same word for all providers.
+             * @enum {string}
+             */
+            kind: "purchase" | "renewal" | "trial_started" | "trial_converted" | "product_change" | "cancellation" | "expiration" | "refund" | "refund_reversed" | "chargeback" | "chargeback_reversed" | "transfer" | "test" | "other";
+            /**
+             * @description The provider's environment. Nothing from `sandbox` earns a commission.
+             * @enum {string}
+             */
+            environment: "production" | "sandbox";
+            /**
+             * @description When it happened, according to the provider. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            occurredAt: number;
+            /**
+             * @description When the webhook arrived. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            receivedAt: number;
+            /** @description The product. Null if the event names none. */
+            productId: string | null;
+            /** @description The app's own id of the user: the exact one that the billing provider reports. Null if the event names none. */
+            customerUserId: string | null;
+            /** @description The currency that the customer paid in, ISO 4217. Null if the event states no amount. */
+            currency: string | null;
+            /** @description The amount in minor units of `currency`. Null if the event states none. */
+            amountMinor: number | null;
+            /** @description What the customer paid. US cents. Null if it is unknown or not converted yet. */
+            amountCents: number | null;
+            /**
+             * @description `earned` a commission; `reversed` one, or a part of it, for a refund or dispute; `nothing`; `waiting` for its evaluation, an exchange rate or the payment of a refund; `sandbox`, which never earns.
+             * @enum {string}
+             */
+            outcome: "earned" | "reversed" | "nothing" | "waiting" | "sandbox";
+            /** @description Why the payment earned nothing. Stable. docs/contract.md lists the causes. Null unless the event is a payment that earned nothing. */
+            likelyCause: ("missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing") | null;
+            /** @description Why it has this outcome. A sentence for people. Null if the event wrote a commission. */
+            explanation: string | null;
+            /** @description The sum of the commissions that the event wrote. Negative if it takes back. US cents. Null if it wrote none. */
+            commissionCents: number | null;
+            /** @description The id of the affiliate. Null if the payment is attributed to none. */
+            affiliateId: string | null;
+            /** @description The current name of the affiliate. Null if the payment is attributed to none. */
+            affiliateName: string | null;
         };
         /** @description What became of the webhook. */
         WebhookResult: {
@@ -10589,7 +10692,11 @@ export interface operations {
             query?: {
                 limit?: number;
                 cursor?: string;
+                likelyCause?: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+                source?: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
                 customerUserId?: string;
+                from?: number | string;
+                to?: number | string;
             };
             header?: never;
             path: {
@@ -10720,6 +10827,8 @@ export interface operations {
                 cursor?: string;
                 processingStatus?: "received" | "processing" | "processed" | "duplicate" | "ignored" | "failed" | "rejected";
                 source?: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
+                from?: number | string;
+                to?: number | string;
             };
             header?: never;
             path: {
@@ -11200,6 +11309,142 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listEvents: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                kind?: "purchase" | "renewal" | "trial_started" | "trial_converted" | "product_change" | "cancellation" | "expiration" | "refund" | "refund_reversed" | "chargeback" | "chargeback_reversed" | "transfer" | "test" | "other";
+                source?: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
+                environment?: "production" | "sandbox";
+                outcome?: "earned" | "reversed" | "nothing" | "waiting" | "sandbox";
+                customerUserId?: string;
+                affiliateId?: string;
+                from?: number | string;
+                to?: number | string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EventPage"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
                     };
                 };
             };

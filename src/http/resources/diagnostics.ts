@@ -30,6 +30,7 @@ import {
   sourceEventId,
   textField,
 } from '../fields.ts';
+import { fromTo } from '../instants.ts';
 import { decodeCursor, MAY_BE_SHORT, millisKey, pageOf, pageQuery, presentPage } from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
@@ -270,10 +271,23 @@ export const diagnosticsRoutes = [
     permission: 'read',
     operationId: 'listUnattributedEvents',
     summary: 'Lists paid events without a commission and their likely causes, latest first.',
-    query: z.object({ ...pageQuery, customerUserId: customerUserId.optional() }),
+    description: MAY_BE_SHORT,
+    query: z.object({
+      ...pageQuery,
+      likelyCause: enums.likelyCause.optional(),
+      source: enums.provider.optional(),
+      customerUserId: customerUserId.optional(),
+      ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
+    }),
     response: { status: 200, schema: pageOf(unattributedEvent) },
     handler: async ({ deps, app, query }) => {
-      const filter = { customerUserId: query.customerUserId ?? null };
+      const filter = {
+        likelyCause: query.likelyCause ?? null,
+        source: query.source ?? null,
+        customerUserId: query.customerUserId ?? null,
+        from: query.from ?? null,
+        to: query.to ?? null,
+      };
       const key = { list: 'unattributed', appId: app.id, filters: filter };
       const after = decodeCursor(key, millisKey, query.cursor);
       const page = await listUnattributedEvents(deps.sql, app.id, filter, after, query.limit);
@@ -292,10 +306,16 @@ export const diagnosticsRoutes = [
       ...pageQuery,
       processingStatus: enums.processingStatus.optional(),
       source: enums.provider.optional(),
+      ...fromTo('Earliest `receivedAt`, inclusive.', 'Latest `receivedAt`, exclusive.'),
     }),
     response: { status: 200, schema: pageOf(delivery) },
     handler: async ({ deps, app, query }) => {
-      const filter = { processingStatus: query.processingStatus ?? null, source: query.source ?? null };
+      const filter = {
+        processingStatus: query.processingStatus ?? null,
+        source: query.source ?? null,
+        from: query.from ?? null,
+        to: query.to ?? null,
+      };
       const key = { list: 'webhooks', appId: app.id, filters: filter };
       const after = decodeCursor(key, millisKey, query.cursor);
       await deps.refusals.flush();

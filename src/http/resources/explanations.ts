@@ -15,17 +15,14 @@ import {
   orNull,
   presentedUserId,
   sourceEventId,
+  storeAmountMinor as amountMinor,
+  storeCurrency,
   textField,
 } from '../fields.ts';
 import { appRoute } from '../route.ts';
 import { commission } from './commissions.ts';
 
 const paymentRef = textField('in_1SZ', "The store's reference of the payment.");
-const storeCurrency = textField('EUR', 'The currency that the customer paid in, ISO 4217.');
-const amountMinor = orNull(
-  z.int().meta({ description: 'The amount in minor units of `currency`.', examples: [999] }),
-  'Null if the event states none.',
-);
 
 /** A step with its decisions, which are stable, and its facts: the input of the decision. */
 function step<const N extends string, D extends z.ZodType, F extends z.ZodType>(

@@ -1,0 +1,140 @@
+import type { LikelyCause } from '../domain/evaluate-payment.ts';
+import { WAITING_CAUSES } from '../domain/event-outcome.ts';
+import type { EventOutcome } from '../domain/event-outcome.ts';
+import { ADJUSTMENT_KINDS } from '../domain/events.ts';
+import type { Environment, EventKind } from '../domain/events.ts';
+import type { AffiliateId, AppId, DeliveryId, EventId } from '../domain/ids.ts';
+import type { ProviderName } from '../providers/index.ts';
+import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
+import type { Examined, Page, Position } from './page.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+export interface FeedEvent {
+  readonly eventId: EventId;
+  readonly deliveryId: DeliveryId;
+  readonly source: ProviderName;
+  readonly sourceEventId: string;
+  readonly kind: EventKind;
+  readonly environment: Environment;
+  readonly occurredAt: number;
+  readonly receivedAt: number;
+  readonly productId: string | null;
+  readonly customerUserId: string | null;
+  readonly currency: string | null;
+  readonly amountMinor: number | null;
+  readonly amountCents: number | null;
+  readonly outcome: EventOutcome;
+  readonly likelyCause: LikelyCause | null;
+  /** The sum of the commissions that the event wrote. Null if it wrote none. */
+  readonly commissionCents: number | null;
+  /** Whether the payment that the event reports has a commission. */
+  readonly hasEarned: boolean;
+  /** The affiliate of the payment. */
+  readonly affiliateId: AffiliateId | null;
+  readonly affiliateName: string | null;
+}
+
+/** The filters of the feed. Null selects all events. The event was received in `from ≤ t < to`. */
+export interface FeedFilter {
+  readonly kind: EventKind | null;
+  readonly source: ProviderName | null;
+  readonly environment: Environment | null;
+  readonly outcome: EventOutcome | null;
+  readonly customerUserId: string | null;
+  readonly affiliateId: AffiliateId | null;
+  readonly from: number | null;
+  readonly to: number | null;
+}
+
+/** The filters that an index selects in the order of the list. The page examines the rows of the index for the others. */
+const INDEXED: ReadonlySet<keyof FeedFilter> = new Set(['customerUserId', 'from', 'to']);
+
+type Fragment = ReturnType<Sql['fragment']>;
+
+/** What an event `e` brought about: by the commissions that it wrote, else by its cause. */
+function outcomeOf(sql: Sql): Fragment {
+  return sql.fragment`
+    case when e.environment = 'sandbox' then 'sandbox'
+         when e.likely_cause = any(${[...WAITING_CAUSES]}::text[]) then 'waiting'
+         else coalesce(
+           (select case when bool_or(c.kind = 'earning') then 'earned' else 'reversed' end
+              from commissions c where c.event_id = e.id having count(*) > 0),
+           case when e.kind = any(${[...ADJUSTMENT_KINDS]}::text[]) and e.payment_ref is not null
+                 and (select true from same_payment(e.app_id, e.environment, e.store, array[e.payment_ref]) limit 1) is null
+                then 'waiting' else 'nothing' end) end`;
+}
+
+/** The affiliate of the commissions that an event `e` wrote, else the one that its payment is attributed to. */
+function affiliateOf(sql: Sql): Fragment {
+  return sql.fragment`
+    coalesce(
+      (select c.affiliate_id::text from commissions c where c.event_id = e.id limit 1),
+      (select a.affiliate_id::text
+         from (select x.binding_id from payments x
+                where x.app_id = e.app_id and x.environment = e.environment and x.store = e.store and x.ref = e.payment_ref
+                offset 0) p
+        cross join lateral (select x.attribution_id from bindings x where x.id = p.binding_id offset 0) b
+        cross join lateral (select x.affiliate_id from attributions x where x.id = b.attribution_id offset 0) a))`;
+}
+
+function conditions(sql: Sql, filter: FeedFilter): Record<keyof FeedFilter, Fragment> {
+  return {
+    kind: sql.fragment`and e.kind = ${filter.kind}`,
+    source: sql.fragment`and e.source = ${filter.source}`,
+    environment: sql.fragment`and e.environment = ${filter.environment}`,
+    outcome: sql.fragment`and (${outcomeOf(sql)}) = ${filter.outcome}`,
+    customerUserId: sql.fragment`and e.customer_user_id = ${filter.customerUserId}`,
+    affiliateId: sql.fragment`and ${affiliateOf(sql)} = ${filter.affiliateId}`,
+    from: sql.fragment`and e.received_at >= ${instant(filter.from ?? 0)}`,
+    to: sql.fragment`and e.received_at < ${instant(filter.to ?? 0)}`,
+  };
+}
+
+/**
+ * Returns a page of an app's events with their outcomes, the last received first. An index selects the user and the range.
+ * A page with any other filter examines at most `examines` rows of it and may have fewer than `limit`.
+ */
+export async function listEvents(
+  sql: Sql,
+  appId: AppId,
+  filter: FeedFilter,
+  after: Position<number> | null,
+  limit: number,
+  examines = PAGE_EXAMINES,
+): Promise<Page<FeedEvent, number>> {
+  const all = conditions(sql, filter);
+  const given = (Object.keys(all) as (keyof FeedFilter)[]).filter((name) => filter[name] !== null);
+  const joined = (names: readonly (keyof FeedFilter)[]) =>
+    names.reduce((text, name) => sql.fragment`${text} ${all[name]}`, sql.fragment``);
+  const others = given.filter((name) => !INDEXED.has(name));
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (e.received_at, e.id) < (${instant(after.sortKey)}, ${after.id})`;
+  const rows = await sql<FeedEvent & Position<number> & Examined>`
+    with walked as (
+      select e.*, row_number() over (order by e.received_at desc, e.id desc) as examined
+        from events e
+       where e.app_id = ${appId} ${joined(given.filter((name) => INDEXED.has(name)))} ${from}
+       order by e.received_at desc, e.id desc limit ${others.length === 0 ? limit + 1 : examines}
+    ), e as (
+      select * from (select e.*, (true ${joined(others)}) as is_match from walked e) m
+       where m.is_match or m.examined = ${examines}
+       order by m.examined limit ${limit + 1}
+    ), found as materialized (
+      select e.*, ${outcomeOf(sql)} as outcome, ${affiliateOf(sql)} as affiliate_id,
+             (select sum(c.amount_cents)::bigint from commissions c where c.event_id = e.id) as commission_cents,
+             (select true from payments p
+               where p.app_id = e.app_id and p.environment = e.environment and p.store = e.store and p.ref = e.payment_ref
+                 and p.earned_cents > 0) is not null as has_earned
+        from e
+    )
+    select id, id as event_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at, product_id,
+           customer_user_id, currency, amount_minor, amount_cents, outcome, likely_cause, commission_cents, has_earned,
+           affiliate_id, (select a.name from affiliates a where a.id = found.affiliate_id) as affiliate_name,
+           epoch_ms(received_at) as sort_key, is_match, examined
+      from found
+     order by examined`;
+  return others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+}

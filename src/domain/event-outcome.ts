@@ -1,0 +1,44 @@
+import type { LikelyCause } from './evaluate-payment.ts';
+import { ADJUSTMENT_KINDS, PAYMENT_KINDS } from './events.ts';
+import type { EventKind } from './events.ts';
+import { CAUSE_EXPLANATIONS } from './likely-causes.ts';
+
+/** What an event has brought about. */
+export const EVENT_OUTCOMES = ['earned', 'reversed', 'nothing', 'waiting', 'sandbox'] as const;
+export type EventOutcome = (typeof EVENT_OUTCOMES)[number];
+
+/** Causes that end without anybody's action at the app or the provider. */
+export const WAITING_CAUSES = [
+  'processing',
+  'missing_exchange_rate',
+] as const satisfies readonly LikelyCause[];
+
+export const WAITING_FOR_PAYMENT =
+  'The payment of this refund or dispute is not known yet. The event is stored and counts when the payment arrives.';
+export const EARNED_BY_ANOTHER_EVENT =
+  'The payment earned its commission through another event. This event changes nothing.';
+export const MOVES_NO_MONEY = 'The event moves no money.';
+export const NOTHING_DUE = 'No commission is due for this event.';
+
+/** Returns why an event has its outcome, a sentence for people. Null if a commission says it. */
+export function explainOutcome(event: {
+  readonly outcome: EventOutcome;
+  readonly kind: EventKind;
+  readonly likelyCause: LikelyCause | null;
+  /** Whether the payment that the event reports has a commission. */
+  readonly hasEarned: boolean;
+}): string | null {
+  switch (event.outcome) {
+    case 'earned':
+    case 'reversed':
+      return null;
+    case 'sandbox':
+      return 'A sandbox event never earns a commission.';
+    case 'waiting':
+      return event.likelyCause === null ? WAITING_FOR_PAYMENT : CAUSE_EXPLANATIONS[event.likelyCause];
+    case 'nothing':
+      if (event.likelyCause !== null) return CAUSE_EXPLANATIONS[event.likelyCause];
+      if (!PAYMENT_KINDS.has(event.kind) && !ADJUSTMENT_KINDS.has(event.kind)) return MOVES_NO_MONEY;
+      return event.hasEarned && PAYMENT_KINDS.has(event.kind) ? EARNED_BY_ANOTHER_EVENT : NOTHING_DUE;
+  }
+}
