@@ -23,6 +23,22 @@ export function formatAgo(epochMs: number, now = Date.now()): string {
     : relative.format(Math.round(distance / size), unit);
 }
 
+/** Returns whole minor units of a currency as a decimal number, without a step through fractions that are not exact. */
+function decimalText(minor: number, digits: number): string {
+  const text = String(Math.abs(minor)).padStart(digits + 1, '0');
+  const sign = minor < 0 ? '-' : '';
+  return digits === 0 ? sign + text : `${sign}${text.slice(0, -digits)}.${text.slice(-digits)}`;
+}
+
+/** Returns an amount in whole minor units of a currency: "$9.99", "¥500", "KWD 1.250". */
+export function formatMoney(minor: number, currency = 'USD'): string {
+  const format = new Intl.NumberFormat(undefined, { style: 'currency', currency });
+  // The type knows only numbers; every browser that runs the console formats decimal text exactly.
+  return format.format(
+    decimalText(minor, format.resolvedOptions().maximumFractionDigits ?? 2) as unknown as number,
+  );
+}
+
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
   [/Edg\//, 'Edge'],
   [/Firefox\//, 'Firefox'],

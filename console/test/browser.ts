@@ -84,3 +84,9 @@ export async function overflowOf(page: Page): Promise<number> {
     () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
   );
 }
+
+/** Writes a picture of a page into the folder that CONSOLE_SHOTS names, for people to look at. */
+export async function shoot(page: Page, name: string): Promise<void> {
+  const folder = process.env['CONSOLE_SHOTS'];
+  if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+}

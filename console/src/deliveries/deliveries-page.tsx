@@ -1,5 +1,142 @@
-import { PageHead } from '../parts.tsx';
+import { Button, Text } from '@mantine/core';
+import { Link, useParams } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { formatAgo, formatInstant } from '../format.ts';
+import { NoPermission, PageHead } from '../parts.tsx';
+import { Tag } from '../parts/badges.tsx';
+import {
+  FilterBar,
+  oneOf,
+  RANGE_FILTERS,
+  RangeFilter,
+  SelectFilter,
+  useFilters,
+  useRange,
+} from '../parts/filters.tsx';
+import { ListView, useList } from '../parts/list.tsx';
+import { usePermission } from '../session.ts';
+import { DELIVERY_STATUSES, PROVIDERS } from '../words.ts';
+
+type Delivery = Schemas['Delivery'];
+type Status = Delivery['processingStatus'];
+
+const TONES: Readonly<Record<Status, 'good' | 'bad' | 'wait' | 'plain'>> = {
+  received: 'wait',
+  processing: 'wait',
+  processed: 'good',
+  duplicate: 'plain',
+  ignored: 'plain',
+  failed: 'bad',
+  rejected: 'bad',
+};
+
+function DeliveryRow({ row, appId }: { readonly row: Delivery; readonly appId: string }) {
+  return (
+    <tr>
+      <td>
+        <Text size="sm" title={formatInstant(row.receivedAt)}>
+          {formatAgo(row.receivedAt)}
+        </Text>
+      </td>
+      <td>
+        {PROVIDERS[row.source]}
+        {row.selfTest && (
+          <Text size="xs" className="quiet">
+            Self-test
+          </Text>
+        )}
+      </td>
+      <td>
+        <Tag tone={TONES[row.processingStatus]}>{DELIVERY_STATUSES[row.processingStatus]}</Tag>
+      </td>
+      <td>
+        {row.eventId === null || row.eventCount === 0 ? null : (
+          <Link to={`/apps/${appId}/events/${row.eventId}`}>{row.sourceEventId ?? row.eventId}</Link>
+        )}
+        {row.lastError !== null && <Text size="sm">{row.lastError}</Text>}
+      </td>
+    </tr>
+  );
+}
+
+function Deliveries({ appId }: { readonly appId: string }) {
+  const filters = useFilters('status', 'source', ...RANGE_FILTERS);
+  const range = useRange(filters);
+  const processingStatus = oneOf(Object.keys(DELIVERY_STATUSES) as Status[], filters.get('status'));
+  const source = oneOf(Object.keys(PROVIDERS) as Delivery['source'][], filters.get('source'));
+  const query = {
+    ...range,
+    ...(processingStatus === undefined ? {} : { processingStatus }),
+    ...(source === undefined ? {} : { source }),
+  };
+  const list = useList(
+    ['deliveries', appId, query],
+    async (cursor) =>
+      await read(
+        api.GET('/apps/{appId}/diagnostics/webhooks', {
+          params: { path: { appId }, query: { ...query, ...cursor } },
+        }),
+      ),
+    { idOf: ({ id }) => id, isLive: true },
+  );
+  return (
+    <>
+      <FilterBar>
+        <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
+        <SelectFilter filters={filters} name="status" label="Outcome" options={DELIVERY_STATUSES} />
+        <RangeFilter filters={filters} />
+        {!filters.isEmpty && (
+          <Button variant="subtle" size="xs" onClick={filters.clear}>
+            Clear the filters
+          </Button>
+        )}
+      </FilterBar>
+      <ListView
+        list={list}
+        what="deliveries"
+        isFiltered={!filters.isEmpty}
+        onClearFilters={filters.clear}
+        nothingYet={
+          <>
+            A delivery appears here within seconds of a webhook of your billing provider.{' '}
+            <Link to={`/apps/${appId}/setup`}>Set the webhook up</Link>
+          </>
+        }
+      >
+        {(rows) => (
+          <table className="rows">
+            <thead>
+              <tr>
+                <th scope="col">Received</th>
+                <th scope="col">Provider</th>
+                <th scope="col">Outcome</th>
+                <th scope="col">Event</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <DeliveryRow key={row.id} row={row} appId={appId} />
+              ))}
+            </tbody>
+          </table>
+        )}
+      </ListView>
+    </>
+  );
+}
 
 export default function DeliveriesPage() {
-  return <PageHead title="Deliveries">The webhooks of your billing providers.</PageHead>;
+  const { appId = '' } = useParams();
+  const canRead = usePermission('read');
+  return (
+    <>
+      <PageHead title="Deliveries">The webhooks of your billing providers, and what became of each.</PageHead>
+      {canRead ? (
+        <Deliveries key={appId} appId={appId} />
+      ) : (
+        <NoPermission permission="read" what="the deliveries" />
+      )}
+    </>
+  );
 }

@@ -1,0 +1,159 @@
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { LIVE_MS } from '../api/queries.ts';
+import { ErrorBox, Waiting } from '../parts.tsx';
+
+/** One page of a list of the API. */
+interface ListPage<T> {
+  readonly items: readonly T[];
+  readonly nextCursor: string | null;
+}
+
+/** A list that is read page by page, with the rows that arrived since. */
+export interface List<T> {
+  readonly query: UseInfiniteQueryResult<InfiniteData<ListPage<T>>>;
+  readonly rows: readonly T[];
+  /** How many rows arrived since the list was read. */
+  readonly newRows: number;
+  readonly showNew: () => void;
+}
+
+/** How many pages are read at most until one has rows: a page of some filters has few, even none, of many rows examined. */
+const MOST_PAGES = 5;
+
+/**
+ * Reads a list page by page. `name` has everything that chooses its rows. With `isLive` its first page is read again every
+ * few seconds while the page is visible: rows that are shown change, and new ones wait until they are asked for.
+ */
+export function useList<T>(
+  name: readonly unknown[],
+  readPage: (cursor: { readonly cursor?: string }) => Promise<ListPage<T>>,
+  { idOf, isLive = false }: { readonly idOf: (row: T) => string; readonly isLive?: boolean },
+): List<T> {
+  const client = useQueryClient();
+  const query = useInfiniteQuery({
+    queryKey: [...name, 'pages'],
+    initialPageParam: undefined as string | undefined,
+    queryFn: async ({ pageParam }) => {
+      let page: ListPage<T> = await readPage(pageParam === undefined ? {} : { cursor: pageParam });
+      for (
+        let turn = 1;
+        turn < MOST_PAGES && page.items.length === 0 && page.nextCursor !== null;
+        turn += 1
+      ) {
+        page = await readPage({ cursor: page.nextCursor });
+      }
+      return page;
+    },
+    getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
+    // Pages that were read stay as they are, so that nothing moves while somebody reads.
+    staleTime: isLive ? Infinity : 5_000,
+    refetchOnWindowFocus: false,
+  });
+  const head = useQuery({
+    queryKey: [...name, 'head'],
+    queryFn: async () => await readPage({}),
+    enabled: isLive && query.data !== undefined,
+    refetchInterval: LIVE_MS,
+    staleTime: 0,
+  });
+  const shown = query.data?.pages.flatMap(({ items }) => items) ?? [];
+  const latest = isLive ? (head.data?.items ?? []) : [];
+  const known = new Set(shown.map((row) => idOf(row)));
+  const isNew = (row: T) => !known.has(idOf(row));
+  // Rows above the first one that is shown; a row below it appeared by another change, such as of a filter's field.
+  const first = latest.findIndex((row) => !isNew(row));
+  const fresh = first === -1 ? latest : latest.slice(0, first);
+  const current = new Map(latest.map((row) => [idOf(row), row]));
+  return {
+    query,
+    rows: shown.length === 0 ? latest : shown.map((row) => current.get(idOf(row)) ?? row),
+    newRows: shown.length === 0 ? 0 : fresh.length,
+    showNew: () => void client.resetQueries({ queryKey: [...name] }),
+  };
+}
+
+/** A list with its states: loading, an error, nothing yet, nothing that matches, rows, and more rows. */
+export function ListView<T>({
+  list,
+  what,
+  isFiltered,
+  nothingYet,
+  onClearFilters,
+  children,
+}: {
+  readonly list: List<T>;
+  /** The rows in the plural: "events". */
+  readonly what: string;
+  readonly isFiltered: boolean;
+  /** What to do to get a first row. */
+  readonly nothingYet: ReactNode;
+  readonly onClearFilters: () => void;
+  readonly children: (rows: readonly T[]) => ReactNode;
+}) {
+  const { query, rows, newRows, showNew } = list;
+  if (query.data === undefined) {
+    return query.error === null ? (
+      <Waiting what={what} />
+    ) : (
+      <ErrorBox error={query.error} retry={() => void query.refetch()} />
+    );
+  }
+  const more = query.hasNextPage && (
+    <Group justify="center" p="md">
+      <Button
+        variant="default"
+        size="compact-sm"
+        loading={query.isFetchingNextPage}
+        onClick={() => void query.fetchNextPage()}
+      >
+        {rows.length === 0 ? 'Search further back' : 'Show more'}
+      </Button>
+    </Group>
+  );
+  return (
+    <Stack gap="sm">
+      {/* Always there, so that screen readers announce its changes. */}
+      <div role="status">
+        {newRows > 0 && (
+          <Group justify="center">
+            <Button size="compact-sm" onClick={showNew}>
+              {newRows} new
+            </Button>
+          </Group>
+        )}
+      </div>
+      <div className="surface">
+        {rows.length === 0 ? (
+          <Stack gap="xs" p="xl" align="flex-start">
+            {isFiltered ? (
+              <>
+                <Text fw={600}>
+                  {query.hasNextPage ? `No ${what} found so far` : `No ${what} match these filters`}
+                </Text>
+                <Button variant="default" size="compact-sm" onClick={onClearFilters}>
+                  Clear the filters
+                </Button>
+              </>
+            ) : (
+              <>
+                <Text fw={600}>No {what} yet</Text>
+                <Text size="sm" className="quiet">
+                  {nothingYet}
+                </Text>
+              </>
+            )}
+          </Stack>
+        ) : (
+          children(rows)
+        )}
+        {more}
+      </div>
+      {query.isFetchNextPageError && (
+        <ErrorBox error={query.error} retry={() => void query.fetchNextPage()} />
+      )}
+    </Stack>
+  );
+}

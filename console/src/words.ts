@@ -1,0 +1,62 @@
+import type { Schemas } from './api/client.ts';
+
+/** The words of the API as the pages show them. */
+
+export const PROVIDERS: Readonly<Record<Schemas['Event']['source'], string>> = {
+  revenuecat: 'RevenueCat',
+  stripe: 'Stripe',
+  paddle: 'Paddle',
+  adapty: 'Adapty',
+  superwall: 'Superwall',
+};
+
+export const EVENT_KINDS: Readonly<Record<Schemas['Event']['kind'], string>> = {
+  purchase: 'Purchase',
+  renewal: 'Renewal',
+  trial_started: 'Trial started',
+  trial_converted: 'Trial converted',
+  product_change: 'Product change',
+  cancellation: 'Cancellation',
+  expiration: 'Expiration',
+  refund: 'Refund',
+  refund_reversed: 'Refund reversed',
+  chargeback: 'Chargeback',
+  chargeback_reversed: 'Chargeback reversed',
+  transfer: 'Transfer',
+  test: 'Test event',
+  other: 'Other event',
+};
+
+export const OUTCOMES: Readonly<Record<Schemas['Event']['outcome'], string>> = {
+  earned: 'Earned',
+  reversed: 'Taken back',
+  nothing: 'Nothing',
+  waiting: 'Waiting',
+  sandbox: 'Sandbox',
+};
+
+export const CAUSES: Readonly<Record<Schemas['UnattributedEvent']['likelyCause'], string>> = {
+  missing_user_id: 'No user id in the event',
+  anonymous_user_id: 'Only ids that an SDK generated',
+  user_never_identified: 'The app never reported the user',
+  user_id_mismatch: 'The app spells the user id differently',
+  user_not_attributed: 'The user came through no creator',
+  outside_attribution_window: 'Paid outside the attribution window',
+  affiliate_paused: 'The creator was paused',
+  affiliate_removed: 'The creator was removed',
+  rate_zero: 'The commission was zero',
+  missing_exchange_rate: 'No exchange rate for the day',
+  price_unknown: 'The provider reported no amount',
+  processing: 'Still being processed',
+  test_key_only: 'Only a test SDK key reported the user',
+};
+
+export const DELIVERY_STATUSES: Readonly<Record<Schemas['Delivery']['processingStatus'], string>> = {
+  received: 'Received',
+  processing: 'In progress',
+  processed: 'Processed',
+  duplicate: 'Duplicate',
+  ignored: 'Ignored',
+  failed: 'Failed',
+  rejected: 'Refused',
+};

@@ -1,0 +1,138 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { bodyOf, revenuecatEvent } from '../../test/support/provider-fixtures.ts';
+import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
+import type { Founder } from '../../test/support/founder.ts';
+import { startTestService } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+
+const DAY_MS = 86_400_000;
+
+const suite = hasBrowser() ? describe : describe.skip;
+
+suite('events, unattributed payments and deliveries in a browser', () => {
+  let service: TestService;
+  let browser: Browser;
+  let founder: Founder;
+  const open: GuardedPage[] = [];
+
+  beforeAll(async () => {
+    service = await startTestService();
+    browser = await launch();
+    founder = await setUpFounder(service, { name: 'Lantern Notes' });
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
+  });
+
+  /** Opens a page that is signed in with a key. */
+  const signedIn = async (key = founder.key, options = {}): Promise<GuardedPage> => {
+    const guarded = await openPage(browser, service.url, options);
+    open.push(guarded);
+    await guarded.page.goto(`${service.url}/console/`);
+    await guarded.page.getByLabel('Account key').fill(key);
+    await guarded.page.getByRole('button', { name: 'Sign in' }).click();
+    await guarded.page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
+    return guarded;
+  };
+  const title = async (page: Page, name: string) =>
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+  const row = (page: Page, name: string | RegExp) => page.getByRole('row', { name });
+
+  test('the feed shows what each event earned, or why nothing, and new events wait until they are asked for', async () => {
+    const own = await setUpApp(founder, { name: 'Feed' });
+    const user = await own.customer();
+    await own.purchase(user, 9.99, { transactionId: `paid-${user}` });
+    await own.refund(user, 4.99, `paid-${user}`);
+    await own.purchase('a stranger', 20);
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/events`);
+    await row(page, /Purchase.*\$9\.99.*Earned \$2\.00.*Test creator/).waitFor();
+    await row(page, /Refund.*\$4\.99.*Taken back -\$1\.00/).waitFor();
+    await row(page, /a stranger.*Nothing.*The app never reported the user/).waitFor();
+    await own.purchase(user, 30);
+    await button(page, '1 new').click();
+    await row(page, /\$30\.00.*Earned/).waitFor();
+    expect(await page.getByRole('row').count()).toBe(5);
+
+    // Filters live in the address.
+    await page.getByLabel('Outcome').selectOption('nothing');
+    await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
+    await page.reload();
+    await row(page, /a stranger/).waitFor();
+    expect(await page.getByRole('row').count()).toBe(2);
+    await page.getByLabel('User id').fill('nobody');
+    await page.keyboard.press('Enter');
+    await page.getByText('No events match these filters').waitFor();
+    await button(page, 'Clear the filters').first().click();
+    await row(page, /\$30\.00.*Earned/).waitFor();
+    expect(new URL(page.url()).search).toBe('');
+    expect(problems()).toEqual([]);
+  });
+
+  test('deliveries show their outcome and error, and change while the page is open', async () => {
+    const own = await setUpApp(founder, { name: 'Deliveries' });
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/deliveries`);
+    await page.getByText('No deliveries yet').waitFor();
+    await own.revenuecat('{"event": 7}');
+    await own.call('POST', `/webhooks/stripe/${own.app.id}`, { key: null, body: {} });
+    await row(page, /RevenueCat.*Failed/).waitFor();
+    await row(page, /Stripe.*Refused/).waitFor();
+    const event = bodyOf(revenuecatEvent({ userId: 'someone', usd: 5, occurredAt: Date.now() - DAY_MS }));
+    await own.revenuecat(event);
+    await page.getByLabel('Outcome').selectOption('processed');
+    await row(page, /Processed/).waitFor();
+    await page.getByRole('link', { name: /^[0-9A-F-]{36}$/i }).click();
+    await title(page, 'Event');
+    expect(problems()).toEqual([]);
+  });
+
+  describe.each([
+    ['light', 1280],
+    ['light', 360],
+    ['dark', 1280],
+    ['dark', 360],
+  ] as const)('in %s at %d px', (colorScheme, width) => {
+    test('no feed has a violation of WCAG 2.2 AA, an error or a sideways scroll, empty or full', async () => {
+      const empty = (await setUpApp(founder, { name: 'Empty' })).app.id;
+      const own = await setUpApp(founder, { name: 'Full' });
+      const user = await own.customer();
+      await own.purchase(user, 9.99, { transactionId: `axe-${user}` });
+      await own.refund(user, 4.99, `axe-${user}`);
+      await own.purchase('a stranger', 20);
+      await own.revenuecat('{"event": 7}');
+      await own.call('POST', `/webhooks/stripe/${own.app.id}`, { key: null, body: {} });
+      const { page, problems } = await signedIn(founder.key, {
+        colorScheme,
+        viewport: { width, height: 900 },
+      });
+      for (const appId of [empty, own.app.id]) {
+        for (const path of ['events', 'deliveries']) {
+          await page.goto(`${service.url}/console/apps/${appId}/${path}`);
+          await (appId === empty ? page.getByText(' yet', { exact: false }) : page.locator('tbody tr'))
+            .first()
+            .waitFor();
+          // Colours are measured after the transitions.
+          await page.waitForTimeout(300);
+          const state = appId === empty ? 'empty' : 'full';
+          await shoot(page, `${path}-${state}-${colorScheme}-${width}`);
+          expect({
+            path,
+            state,
+            violations: await violationsOf(page),
+            overflow: await overflowOf(page),
+          }).toEqual({ path, state, violations: [], overflow: 0 });
+        }
+      }
+      expect(problems()).toEqual([]);
+    });
+  });
+});
