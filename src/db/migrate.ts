@@ -46,7 +46,8 @@ const LOADERS: NonNullable<RunnerOption['migrationLoaderStrategies']> = [
                 if (isOutside) pgm.noTransaction();
                 // Nobody waits behind a statement outside of a transaction: it may wait for old transactions to end.
                 else pgm.sql(`set local lock_timeout = ${LOCK_TIMEOUT_MS}`);
-                pgm.sql(text);
+                // Several statements sent as one would be a transaction.
+                for (const statement of isOutside ? text.split(/;$/m) : [text]) pgm.sql(statement);
               },
               down: false,
             },

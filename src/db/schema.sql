@@ -404,6 +404,7 @@ create table deliveries (
 CREATE INDEX deliveries_by_received ON deliveries USING btree (app_id, received_at DESC, id DESC);
 CREATE INDEX deliveries_by_status ON deliveries USING btree (app_id, processing_status, received_at DESC, id DESC) WHERE (processing_status <> 'processed'::text);
 CREATE INDEX deliveries_latest_accepted ON deliveries USING btree (app_id, provider, received_at DESC) WHERE (signature_valid AND (NOT is_self_test));
+CREATE INDEX deliveries_latest_real ON deliveries USING btree (app_id, provider, received_at DESC NULLS LAST) WHERE (signature_valid AND (NOT is_self_test) AND ((proof ->> 'kind'::text) IS DISTINCT FROM 'reconciliation'::text));
 CREATE UNIQUE INDEX deliveries_refused ON deliveries USING btree (app_id, provider, refused_hour) WHERE (refused_hour IS NOT NULL);
 CREATE INDEX deliveries_refused_by_age ON deliveries USING btree (refused_hour) WHERE (refused_hour IS NOT NULL);
 CREATE INDEX deliveries_unfinished ON deliveries USING btree (COALESCE(relayed_at, received_at)) WHERE (completed_at IS NULL);

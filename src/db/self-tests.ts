@@ -139,7 +139,7 @@ export async function findRealDeliveries(sql: Sql, appId: AppId, provider: strin
         select received_at, processing_status, last_error from deliveries
          where app_id = ${appId} and provider = ${provider} and signature_valid and not is_self_test
            and proof->>'kind' is distinct from 'reconciliation'
-         order by received_at desc limit 1) a on true
+         order by received_at desc nulls last limit 1) a on true
       left join lateral (
         select received_at, last_error, refused_count from deliveries
          where app_id = ${appId} and provider = ${provider} and refused_hour is not null

@@ -97,7 +97,7 @@ export async function listWebhookStates(
           from ((select received_at, signature_valid, processing_status from deliveries
                   where app_id = ${appId} and provider = p.name and signature_valid and not is_self_test
                     and proof->>'kind' is distinct from 'reconciliation'
-                  order by received_at desc limit 1)
+                  order by received_at desc nulls last limit 1)
                 union all
                 (select received_at, signature_valid, processing_status from deliveries
                   where app_id = ${appId} and provider = p.name and refused_hour is not null
