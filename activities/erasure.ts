@@ -3,6 +3,7 @@ import type { SecretBox } from '../src/config/secret-box.ts';
 import {
   addSubjectKeys,
   eraseDeliveries,
+  eraseReprocessNames,
   eraseRows,
   findErasedTexts,
   findOpenErasure,
@@ -117,6 +118,11 @@ export function createErasureActivities(deps: ErasureActivityDeps): ErasureActiv
         : page.deliveries.filter(({ body }) => body !== null && namesOneOf(body, identifiers));
       const { lastAt, lastId } = page;
       if (lastAt !== null && lastId !== null) {
+        if (page.hasRuns) {
+          // The page itself may have added keys.
+          const searching = current.byHash ? ((await findOpenErasure(deps, erasureId)) ?? current) : current;
+          await eraseReprocessNames(deps, searching, { from: current.scannedAt ?? 0, to: lastAt });
+        }
         const all = new Set(named);
         const found = page.deliveries.filter((delivery) => delivery.isCertain || all.has(delivery));
         await eraseAll(current, found, { at: lastAt, id: lastId });

@@ -241,9 +241,6 @@ async function findIdentifiers(
                     where l.app_id = ${appId} and l.user_key = ${user} and l.customer_user_id <> all(${users}::text[])) as is_key_of_others`;
 }
 
-/** The text that a reprocess run stores for a name (activities/reprocess-delivery.ts). */
-const reprocessName = (name: string) => createHash('sha256').update(name).digest('base64url');
-
 /**
  * Replaces or removes the user's identifiers in all rows that an index leads to, by one statement after the identifiers were
  * marked as erased. The rows that no index leads to follow with the search of deliveries. Running it again changes only what
@@ -273,20 +270,65 @@ export async function eraseRows(deps: ErasureDeps, erasure: OpenErasure): Promis
       from jsonb_to_recordset(${sql.json(marks)}) m (kind text, hash text, pseudonym text)
     on conflict do nothing`;
   const known = await findPseudonyms(sql, secretBox, appId, { users: [], keys: [...texts] });
-  const replaced = all.flatMap(({ source, userKey }) => {
-    const replacement = known.keys.get(userKey);
+  const replaced = withReplacements(all, known.keys);
+  await retryAfterDeadlock(async () => {
+    await replaceInRows(sql, { id, appId, user, pseudonym, keys: replaced });
+  });
+}
+
+/** Returns the keys that have a pseudonym, with it. */
+function withReplacements(
+  keys: readonly SubjectKey[],
+  pseudonyms: ReadonlyMap<string, string>,
+): (SubjectKey & { readonly replacement: string })[] {
+  return keys.flatMap(({ source, userKey }) => {
+    const replacement = pseudonyms.get(userKey);
     return replacement === undefined ? [] : [{ source, userKey, replacement }];
+  });
+}
+
+/** The text that a reprocess run stores for a name (activities/reprocess-delivery.ts). */
+const reprocessName = (name: string) => createHash('sha256').update(name).digest('base64url');
+
+/**
+ * Replaces the person's names in the plans of reprocess runs, for deliveries of a time range: epoch ms, both ends included.
+ * Running it again changes nothing.
+ */
+export async function eraseReprocessNames(
+  { sql, secretBox }: ErasureDeps,
+  { id, appId, pseudonym, subject }: Pick<OpenErasure, 'id' | 'appId' | 'pseudonym' | 'subject'>,
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<void> {
+  const { customerUserId: user, keys } = subject;
+  const known = await findPseudonyms(sql, secretBox, appId, {
+    users: [],
+    keys: keys.map(({ userKey }) => userKey),
   });
   const names = [
     ...(user === null ? [] : [{ from: `user ${user}`, to: `user ${pseudonym}` }]),
-    ...replaced.map(({ source, userKey, replacement }) => ({
+    ...withReplacements(keys, known.keys).map(({ source, userKey, replacement }) => ({
       from: `key ${source} ${userKey}`,
       to: `key ${source} ${replacement}`,
     })),
-  ].map(({ from, to }) => ({ from: reprocessName(from), to: reprocessName(to) }));
-  await retryAfterDeadlock(async () => {
-    await replaceInRows(sql, { id, appId, user, pseudonym, keys: replaced, names });
-  });
+  ].map((name) => ({ from: reprocessName(name.from), to: reprocessName(name.to) }));
+  await sql.within(LONG_STATEMENT_MS)`
+    with planned as materialized (
+      select c.reprocess_run_id, c.delivery_id
+        from reprocess_runs run
+       cross join lateral (
+         select * from reprocess_changes c
+          where c.reprocess_run_id = run.id
+            and c.received_at >= ${instant(from)} and c.received_at < ${instant(to)}::timestamptz + interval '1 millisecond'
+         offset 0) c
+       where run.app_id = ${appId}
+    ), names as (
+      update reprocess_names n set name = r."to"
+        from planned p, jsonb_to_recordset(${sql.json(names)}) r ("from" text, "to" text)
+       where n.reprocess_run_id = p.reprocess_run_id and n.delivery_id = p.delivery_id and n.name = r."from"
+      returning 1
+    )
+    update erasures s set counts = ${addedCounts(sql, [['reprocessNames', sql.fragment`names`]])}
+     where s.id = ${id} and exists (select from names)`;
 }
 
 /** Runs a statement again when it and another one have waited for each other. */
@@ -308,7 +350,6 @@ interface Replacements {
   readonly user: string | null;
   readonly pseudonym: string;
   readonly keys: readonly (SubjectKey & { readonly replacement: string })[];
-  readonly names: readonly { readonly from: string; readonly to: string }[];
 }
 
 /**
@@ -320,10 +361,7 @@ interface Replacements {
  * - `devices` are those that reported no other user. A device that others use keeps its id;
  * - rows that another row with the pseudonym makes superfluous are deleted, all others get the pseudonym.
  */
-async function replaceInRows(
-  sql: Sql,
-  { id, appId, user, pseudonym, keys, names }: Replacements,
-): Promise<void> {
+async function replaceInRows(sql: Sql, { id, appId, user, pseudonym, keys }: Replacements): Promise<void> {
   const users = usersOf(user, pseudonym);
   await sql.within(LONG_STATEMENT_MS)`
     with k as materialized (
@@ -442,11 +480,6 @@ async function replaceInRows(
        where e.id = any(array(select held.event_id::text from held union select transfers.event_id from transfers))
          and e.customer_user_id = ${user}
       returning 1
-    ), names as (
-      update reprocess_names n set name = r."to"
-        from reprocess_runs run, jsonb_to_recordset(${sql.json(names)}) r ("from" text, "to" text)
-       where run.app_id = ${appId} and n.reprocess_run_id = run.id and n.name = r."from"
-      returning 1
     )
     update erasures s set counts = ${addedCounts(sql, [
       ['bindings', sql.fragment`bound`],
@@ -463,7 +496,6 @@ async function replaceInRows(
       ['clicks', sql.fragment`cleared`],
       ['identities', sql.fragment`seen`],
       ['testReports', sql.fragment`(select from seen_in_test union all select from test_installs) x`],
-      ['reprocessNames', sql.fragment`names`],
     ])}
      where s.id = ${id}`;
 }
@@ -499,6 +531,8 @@ export interface SearchedPage {
   /** The last delivery of the page. Null at the end. */
   readonly lastAt: number | null;
   readonly lastId: DeliveryId | null;
+  /** Whether the app has reprocess runs, whose plans may have names of the person. */
+  readonly hasRuns: boolean;
 }
 
 /**
@@ -549,7 +583,8 @@ export async function searchDeliveries(
               where is_certain
                  or ${parts === null} or exists (select from unnest(${[...(parts ?? [])]}::text[]) n where position(convert_to(n, 'UTF8') in body) > 0)), '[]') as deliveries,
            (select epoch_ms(received_at) from page order by received_at desc, id desc limit 1) as last_at,
-           (select id from page order by received_at desc, id desc limit 1) as last_id`;
+           (select id from page order by received_at desc, id desc limit 1) as last_id,
+           exists (select from reprocess_runs r where r.app_id = ${appId}) as has_runs`;
   const decoded = deliveries.map(({ body, ...delivery }) => ({
     ...delivery,
     body: body === null ? null : Buffer.from(body, 'base64'),

@@ -3,6 +3,7 @@ import pg from 'pg';
 import * as z from 'zod';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { eraseUser } from '../../src/db/erasures.ts';
 import { findWaitingPayments } from '../../src/db/payments.ts';
 import { readAffiliateTotals } from '../../src/db/overviews.ts';
 import {
@@ -24,11 +25,13 @@ import {
 import { connect, INDEX_PLANS } from '../../src/db/sql.ts';
 import type { SentStatement, Sql } from '../../src/db/sql.ts';
 import type { AccountId, AffiliateId, AppId, IdKind } from '../../src/domain/ids.ts';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { listWebhookStates } from '../../src/db/webhook-secrets.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { Route } from '../../src/http/route.ts';
 import { routes } from '../../src/http/routes.ts';
-import { startTestApi } from '../support/api.ts';
+import { startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
 import { signInCreator } from '../support/sessions.ts';
 import { BIG, createBigDatabase, LARGE_TABLES } from '../support/big-database.ts';
@@ -307,6 +310,35 @@ test('the self-test reads no more rows than its result needs', async () => {
   expect(await faultsOf({ request: '', status: 200, returned: 20, statements: sent })).toEqual([]);
 });
 
+// @promise latest-real-delivery
+test('the latest delivery of a provider is found without reading those that were fed back after it', async () => {
+  await client.query('set session_replication_role = replica');
+  try {
+    const { rows } = await client.query<{ id: string; provider: string; proof: object }>(
+      `with latest as (
+         select * from deliveries where app_id = $1 and signature_valid and provider = 'stripe' order by received_at desc limit 20000
+       )
+       update deliveries d set proof = '{"kind":"reconciliation"}' from latest where d.id = latest.id
+       returning d.id, latest.proof`,
+      [appId],
+    );
+    expect(rows).toHaveLength(20_000);
+    await client.query('vacuum analyze deliveries');
+    sent = [];
+    await findRealDeliveries(sql, appId as AppId, 'stripe');
+    await listWebhookStates(sql, appId as AppId, ['stripe']);
+    expect(sent).toHaveLength(2);
+    expect(await faultsOf({ request: '', status: 200, returned: 1, statements: sent })).toEqual([]);
+    await client.query(
+      'update deliveries d set proof = r.proof from jsonb_to_recordset($1) r (id text, proof jsonb) where d.id = r.id',
+      [JSON.stringify(rows)],
+    );
+  } finally {
+    await client.query('set session_replication_role = origin');
+    await client.query('vacuum analyze deliveries');
+  }
+});
+
 test('the overview of a creator does not read what is overdue for the other creators of the app', async () => {
   const [first = '', last = ''] = await idsOf('affiliate');
   await client.query('begin');
@@ -396,6 +428,29 @@ test('a page of the payments that wait for a user reads no more rows than a page
   const second = await findWaitingPayments(sql, id, user, first.at(-1) ?? null, 50);
   expect([first.length, new Set([...first, ...second]).size]).toEqual([50, 100]);
   expect(await faultsOf({ request: '', status: 200, returned: 50, statements: sent })).toEqual([]);
+});
+
+// @promise erased-quickly
+test('the request of an erasure reads the rows of its person only, also beside the plans of reprocess runs', async () => {
+  const { user } = await sql.one<{ user: string }>`
+    select customer_user_id as user from bindings where app_id = ${appId} order by id limit 1`;
+  const deps = { sql, secretBox: createSecretBox([TEST_KEY]) };
+  sent = [];
+  const { counts } = await eraseUser(deps, { appId: appId as AppId, customerUserId: user, keyId: null });
+  expect(counts).toMatchObject({ bindings: 1 });
+  const statements = sent.filter(({ text }) => /^\s*(with|select|insert|update)/.test(text));
+  expect(statements.length).toBeGreaterThan(5);
+  const { n } = await sql.one<{ n: number }>`select count(*)::int as n from reprocess_names`;
+  expect(n).toBeGreaterThan(10_000);
+  const faults: string[] = [];
+  for (const statement of statements) {
+    await client.query('begin');
+    faults.push(...(await faultsOf({ request: '', status: 200, returned: 20, statements: [statement] })));
+    await client.query('rollback');
+    await client.query('vacuum erasures');
+  }
+  // The row of the erasure counts what the other parts of its statement have read.
+  expect(faults.filter((fault) => !fault.includes('erasures_pkey'))).toEqual([]);
 });
 
 describe('the check of query plans', () => {

@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -11,7 +11,8 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { pseudonymize } from '../../src/db/erased-identifiers.ts';
 import { eraseDeliveries, eraseUser, findOpenErasure, finishErasure } from '../../src/db/erasures.ts';
 import type { Erasure } from '../../src/db/erasures.ts';
-import { raiseOutcome } from '../../src/db/reprocess.ts';
+import { newId } from '../../src/db/new-id.ts';
+import { raiseOutcome, requestReprocessing } from '../../src/db/reprocess.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, ErasureId } from '../../src/domain/ids.ts';
@@ -329,6 +330,31 @@ describe('the steps of an erasure', () => {
       subject: former.subject,
     });
     await complete({ id });
+  });
+
+  test('names in the plans of reprocess runs become those of the pseudonym with the search, not with the request', async () => {
+    const { userId } = await newPerson();
+    await purchase(userId, `tx-${randomUUID()}`);
+    const id = newId('reprocessRun');
+    const all = { dryRun: true, deliveryId: null, from: null, to: null };
+    await requestReprocessing(api.sql, { id, appId: app.appId as AppId, ...all });
+    const sha256 = (text: string) => createHash('sha256').update(text).digest('base64url');
+    const names = async () => await api.sql`select name from reprocess_names where reprocess_run_id = ${id}`;
+    await api.sql`
+      with planned as (
+        insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends)
+        select d.app_id, ${id}, d.id, d.received_at, '[{}]', true
+          from deliveries d join events e on e.delivery_id = d.id where e.customer_user_id = ${userId}
+        returning delivery_id
+      )
+      insert into reprocess_names (reprocess_run_id, delivery_id, name, provides)
+      select ${id}, delivery_id, ${sha256(`user ${userId}`)}, true from planned`;
+    const erasure = await eraseUser({ sql: api.sql, secretBox }, request(userId));
+    expect(await names()).toEqual([{ name: sha256(`user ${userId}`) }]);
+    await complete(erasure);
+    expect(await names()).toEqual([{ name: sha256(`user ${erasure.pseudonym}`) }]);
+    const { counts } = await eraseUser({ sql: api.sql, secretBox }, request(userId));
+    expect(counts.reprocessNames).toBe(1);
   });
 
   test('a user whose id is the reference of an erased payment is identified, and can be erased', async () => {

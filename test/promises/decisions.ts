@@ -592,6 +592,10 @@ const OPERATION: readonly PromiseSection[] = [
         'the same request after an erasure erases what was stored since, also under keys that only a body names',
       'erased-user-and-key':
         'a text that is a user id and an erased key has a pseudonym as each, and the money of both goes on',
+      'erased-quickly':
+        'the request of an erasure reads the rows of its person only, and leaves the plans of reprocess runs to the workflow',
+      'latest-real-delivery':
+        'the latest delivery of a provider is found without reading those that were fed back after it',
       'erased-beside-others':
         'facts that arrive during an erasure leave no trace of the person and no wrong cent',
       'erased-only-pseudonym':
