@@ -154,6 +154,61 @@ const withStatus = (sql: Sql, status: AffiliateStatus | null) =>
 const withExternalId = (sql: Sql, externalId: string | null) =>
   externalId === null ? sql.fragment`` : sql.fragment`and a.external_id = ${externalId}`;
 
+/** Returns an affiliate with its totals. Undefined for an unknown one and for one of another app. */
+export async function findListedAffiliate(
+  sql: Sql,
+  appId: AppId,
+  id: AffiliateId,
+): Promise<AffiliateListRow | undefined> {
+  return await sql.maybe<AffiliateListRow>`
+    select ${listColumns(sql)}
+      from (select * from affiliates where app_id = ${appId} and id = ${id}) p ${totals(sql, appId)}`;
+}
+
+/** Number of affiliates whose names a search reads for the text inside of them. Of more, it finds names that begin with it. */
+const SEARCHED_NAMES = 4_000;
+
+/**
+ * Returns affiliates whose name, e-mail address or external id begins with a text, or whose id it is, and those that have it
+ * inside their name. Ignores case, except in external ids. By name; at most `limit` of each.
+ */
+export async function searchAffiliates(
+  sql: Sql,
+  appId: AppId,
+  text: string,
+  limit: number,
+): Promise<AffiliateListRow[]> {
+  const from = sql.fragment`lower(${text}::text) collate "C"`;
+  // The last character of all.
+  const to = sql.fragment`lower(${text}::text) collate "C" || chr(1114111)`;
+  return await sql<AffiliateListRow>`
+    with named as materialized (
+      select id from affiliates
+       where app_id = ${appId} and lower(name) collate "C" >= ${from} and lower(name) collate "C" < ${to}
+       order by lower(name) collate "C", id limit ${limit}
+    ), within as materialized (
+      select id from (select id, name from affiliates where app_id = ${appId}
+                       order by lower(name) collate "C", id limit ${SEARCHED_NAMES}) w
+       where strpos(lower(name), lower(${text}::text)) > 0 limit ${limit}
+    ), mailed as materialized (
+      select id from affiliates
+       where app_id = ${appId} and lower(email) collate "C" >= ${from} and lower(email) collate "C" < ${to}
+       order by lower(email) collate "C", created_at, id limit ${limit}
+    ), numbered as materialized (
+      select id from affiliates
+       where app_id = ${appId} and external_id >= ${text} and external_id < ${text}::text collate "C" || chr(1114111)
+       order by external_id limit ${limit}
+    ), found as (
+      select id from named union select id from within union select id from mailed union select id from numbered
+      union select id from affiliates where app_id = ${appId} and id = ${text}
+    ), p as (
+      -- One index lookup per row: with a generic plan, a join would read all affiliates.
+      select a.* from found cross join lateral (select * from affiliates a where a.id = found.id offset 0) a
+       order by lower(a.name) collate "C", a.id limit ${limit}
+    )
+    select ${listColumns(sql)} from p ${totals(sql, appId)} order by lower(p.name) collate "C", p.id`;
+}
+
 /** Returns a page of an app's affiliates, oldest first. */
 export async function listAffiliatesByCreated(
   sql: Sql,

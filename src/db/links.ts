@@ -204,6 +204,40 @@ export async function listLinks(
 }
 
 /**
+ * Returns links whose slug or external id begins with a text, or whose id it is, by slug. Ignores case, except in external ids.
+ */
+export async function searchLinks(
+  sql: Sql,
+  appId: AppId,
+  text: string,
+  limit: number,
+): Promise<LinkListRow[]> {
+  return await sql<LinkListRow>`
+    with slugged as materialized (
+      select id from links
+       where app_id = ${appId} and lower(slug) collate "C" >= lower(${text}::text) collate "C"
+         and lower(slug) collate "C" < lower(${text}::text) collate "C" || chr(1114111)
+       order by lower(slug) collate "C" limit ${limit}
+    ), numbered as materialized (
+      select id from links
+       where app_id = ${appId} and external_id >= ${text} and external_id < ${text}::text collate "C" || chr(1114111)
+       order by external_id limit ${limit}
+    ), found as (
+      select id from slugged union select id from numbered
+      union select id from links where app_id = ${appId} and id = ${text}
+    ), p as (
+      select l.* from found cross join lateral (select * from links l where l.id = found.id offset 0) l
+       order by lower(l.slug) collate "C" limit ${limit}
+    )
+    select ${listColumns(sql)}, coalesce(t.clicks, 0) as clicks
+      from p
+      left join lateral (
+        select sum(clicks)::bigint as clicks from rollup_totals
+         where app_id = ${appId} and scope = 'link' and scope_id = p.id) t on true
+     order by lower(p.slug) collate "C"`;
+}
+
+/**
  * Returns the links with the most clicks, of an app or of one affiliate. Links without clicks follow, the oldest first.
  *
  * The parts of the statement: `tail` is what the tail adds, `leaders` the first rows of the index. The tail never lowers

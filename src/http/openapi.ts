@@ -9,6 +9,7 @@ import type { ErrorCode } from './errors.ts';
 import * as enums from './enum-fields.ts';
 import { exampleId, inputId, textField } from './fields.ts';
 import { idempotencyKey } from './idempotency.ts';
+import { CSV_TYPE } from './list-csv.ts';
 import type { Route, RouteGroup } from './route.ts';
 import { sessionCookieName } from './session-cookie.ts';
 
@@ -155,7 +156,10 @@ function successResponse(route: Route): ZodOpenApiResponseObject {
       ]),
       ...Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, header(text)])),
     },
-    content: { [contentType]: { schema: schema ?? z.string() } },
+    content: {
+      [contentType]: { schema: schema ?? z.string() },
+      ...(route.response.asCsv === true ? { [CSV_TYPE]: { schema: z.string() } } : {}),
+    },
   };
 }
 

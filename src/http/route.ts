@@ -21,6 +21,7 @@ import {
   requirePermission,
 } from './authenticate.ts';
 import type { Caller } from './authenticate.ts';
+import { CSV_LIST_HEADERS, CSV_TYPE, csvOfList } from './list-csv.ts';
 import { readInput } from './read-input.ts';
 import { addressCaller, limitRate } from './rate-limits.ts';
 import type { RateLimitName } from './rate-limits.ts';
@@ -166,6 +167,8 @@ export interface Route extends Declaration {
     readonly status: number;
     readonly schema: z.ZodType | null;
     readonly contentType: string;
+    /** Whether the list is also returned as CSV. */
+    readonly asCsv?: boolean;
     readonly headers?: Readonly<Record<string, string>>;
   };
   /** Checks a request in the order that the contract promises, and responds to it. */
@@ -215,13 +218,23 @@ export function appRoute<
     Input<I, Q, B> &
     NeedsPermission &
     JsonResponse<R> &
-    Handler<AppCall<I, Q, B> & CreatesIds, z.input<R>>,
+    Handler<AppCall<I, Q, B> & CreatesIds, z.input<R>> & {
+      /** For a list: whether `Accept: text/csv` gets its rows as CSV. */
+      readonly asCsv?: boolean;
+    },
 ): Route {
   return {
     ...describeAccountRoute(spec),
-    ...describeJson(spec, { storesResponses: spec.method === 'POST' }),
+    ...describeJson(spec, { storesResponses: spec.method === 'POST', asCsv: spec.asCsv === true }),
     run: async (ctx, deps, params) => {
       const call = await checkApp(spec, ctx, deps, params);
+      if (spec.asCsv === true) {
+        ctx.vary('Accept');
+        if (ctx.accepts('application/json', CSV_TYPE) === CSV_TYPE) {
+          await sendCsv(spec, call);
+          return;
+        }
+      }
       await sendAccountJson(spec, call, (ids) => spec.handler({ ...call, ...ids }));
     },
   };
@@ -478,9 +491,41 @@ function describeCreatorRoute<I extends Ids, Q extends z.ZodType>(
 
 function describeJson<R extends z.ZodType>(
   { response }: JsonResponse<R>,
-  { storesResponses } = { storesResponses: false },
+  { storesResponses, asCsv = false }: { readonly storesResponses: boolean; readonly asCsv?: boolean } = {
+    storesResponses: false,
+  },
 ) {
-  return { storesResponses, response: { ...response, contentType: 'application/json' } };
+  const described = { ...response, contentType: 'application/json' };
+  return {
+    storesResponses,
+    response: asCsv
+      ? { ...described, asCsv, headers: { ...response.headers, ...CSV_LIST_HEADERS } }
+      : described,
+  };
+}
+
+/** Sends the rows of a list as CSV. Its handler reads each page as for a caller who asks for JSON. */
+async function sendCsv<R extends z.ZodType, I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
+  spec: Declaration & JsonResponse<R> & Handler<AppCall<I, Q, B> & CreatesIds, z.input<R>>,
+  call: AppCall<I, Q, B>,
+): Promise<void> {
+  const { status, schema } = spec.response;
+  const query = call.query as Readonly<Record<string, unknown>>;
+  const name = spec.path.split('/').at(-1) ?? 'list';
+  const reply = await csvOfList(
+    schema,
+    name,
+    query['cursor'] as string | undefined,
+    async (limit, cursor) => {
+      const page = await spec.handler({
+        ...call,
+        query: { ...query, limit, cursor } as z.output<Q>,
+        idGenerator: createIdGenerator(call.now),
+      });
+      return page as Awaited<ReturnType<Parameters<typeof csvOfList>[3]>>;
+    },
+  );
+  sendReply(call.ctx, { status, ...reply });
 }
 
 function describeRaw({ response }: RawResponse) {

@@ -19,6 +19,7 @@ import { overviewRoutes } from './resources/overviews.ts';
 import { payoutRoutes } from './resources/payouts.ts';
 import { redirectRoutes } from './resources/redirect.ts';
 import { sdkRoutes } from './resources/sdk.ts';
+import { searchRoutes } from './resources/search.ts';
 import { selfTestRoutes } from './resources/self-test.ts';
 import { sessionRoutes } from './resources/sessions.ts';
 import { setupRoutes } from './resources/setup.ts';
@@ -48,7 +49,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Affiliates',
     description: 'Creators who share links and earn commissions.',
-    routes: [...affiliateRoutes, ...creatorLinkRoutes],
+    routes: [...affiliateRoutes, ...creatorLinkRoutes, ...searchRoutes],
   },
   { name: 'Links', description: "Affiliates' tracked links.", routes: linkRoutes },
   { name: 'Commissions', description: 'The ledger of earnings and reversals.', routes: commissionRoutes },

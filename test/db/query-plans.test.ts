@@ -106,6 +106,7 @@ const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   'listEvents outcome': async () => ['earned', 'waiting'],
   'listEvents source': async () => ['paddle'],
   'listEvents affiliateId': async () => (await idsOf('affiliate')).slice(0, 1),
+  q: async () => ['creator', '%', 'nobody', '1'],
   timezone: async () => ['America/New_York'],
 };
 

@@ -469,23 +469,6 @@ describe('the payout preview', () => {
     });
   });
 
-  // @promise get-payout
-  test('a payout names the key that paid it, alone and in the list', async () => {
-    const own = await newApp(api);
-    const affiliateId = await newAffiliate(api, own);
-    const occurredAt = api.clock.now - DAY_MS;
-    await insertEarning(api, own, { affiliateId, amountCents: 100, occurredAt, dueAt: 1_000 });
-    const payoutId = await payOut(api, own, affiliateId);
-    const { status, body } = await api.call('GET', `/apps/${own.appId}/payouts/${payoutId}`, {
-      key: own.key,
-    });
-    expect(status).toBe(200);
-    const [key] =
-      await api.sql`select id, label, display from account_keys where account_id = ${own.accountId}`;
-    expect(body).toMatchObject({ id: payoutId, affiliateId, totalCents: 100, createdBy: key });
-    expect((await list('/payouts', own)).body).toMatchObject({ items: [body] });
-  });
-
   // @promise payout-preview-writes-nothing, preview-positive-only
   test('the payout preview leaves out affiliates with a net of zero or less, and writes nothing', async () => {
     const own = await newApp(api);

@@ -127,6 +127,16 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-affiliates': '201 with the new affiliate' },
   },
   {
+    route: 'GET /apps/:appId/affiliates/:affiliateId',
+    caller: 'account read',
+    promises: { 'get-affiliate': 'returns the affiliate with its totals' },
+  },
+  {
+    route: 'GET /apps/:appId/search',
+    caller: 'account read',
+    promises: { search: 'returns affiliates and links that match a text' },
+  },
+  {
     route: 'POST /apps/:appId/affiliates/bulk',
     caller: 'account write',
     promises: { 'post-affiliates-bulk': 'creates up to 100 at once' },

@@ -11,7 +11,7 @@ export const consoleUrl = new URL(document.baseURI);
 export const serviceUrl = new URL('..', consoleUrl);
 
 /** The typed client of the API. The header shows that a page of the service calls, where browsers send nothing else. */
-export const api = createClient<paths>({
+export const api = createClient<paths, 'application/json' | 'application/problem+json'>({
   baseUrl: serviceUrl.href.replace(/\/$/, ''),
   headers: { 'Tributary-Console': '1' },
 });

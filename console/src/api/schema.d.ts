@@ -299,7 +299,7 @@ export interface paths {
         };
         /**
          * Lists affiliates with their clicks, installs and commissions.
-         * @description `sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`.
+         * @description `sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -316,6 +316,32 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/affiliates/{affiliateId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Retrieves an affiliate with its clicks, installs and commissions.
+         * @description Requires an account key with the permission `read`.
+         */
+        get: operations["getAffiliate"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Updates an affiliate.
+         * @description Existing commissions do not change.
+         *
+         *     Requires an account key with the permission `write`.
+         */
+        patch: operations["updateAffiliate"];
         trace?: never;
     };
     "/apps/{appId}/affiliates/bulk": {
@@ -338,28 +364,6 @@ export interface paths {
         options?: never;
         head?: never;
         patch?: never;
-        trace?: never;
-    };
-    "/apps/{appId}/affiliates/{affiliateId}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        /**
-         * Updates an affiliate.
-         * @description Existing commissions do not change.
-         *
-         *     Requires an account key with the permission `write`.
-         */
-        patch: operations["updateAffiliate"];
         trace?: never;
     };
     "/apps/{appId}/affiliates/{affiliateId}/sign-in-links": {
@@ -404,6 +408,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Finds affiliates and links by a text.
+         * @description Affiliates match by the beginning of the e-mail address or `externalId`, by the id, and by any part of the name; in an app with more than 4,000 affiliates, some match only by the beginning of the name. Links match by the beginning of the slug or `externalId`, and by the id. Case does not matter, except in an `externalId`.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/links": {
         parameters: {
             query?: never;
@@ -413,7 +439,9 @@ export interface paths {
         };
         /**
          * Lists links with their clicks, oldest first.
-         * @description Requires an account key with the permission `read`.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
          */
         get: operations["listLinks"];
         put?: never;
@@ -483,7 +511,7 @@ export interface paths {
         };
         /**
          * Lists commissions, reversals and corrections, latest purchase first.
-         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -527,7 +555,9 @@ export interface paths {
         };
         /**
          * Lists payouts, latest first.
-         * @description Requires an account key with the permission `read`.
+         * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
+         *
+         *     Requires an account key with the permission `read`.
          */
         get: operations["listPayouts"];
         put?: never;
@@ -2374,6 +2404,35 @@ export interface components {
                 message: string;
             }[];
         };
+        /** @description A creator who shares links and earns commissions. */
+        Affiliate: {
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The name of the creator, as in the CSV of a payout.
+             * @example First creator
+             */
+            name: string;
+            /** @description The creator's e-mail address. Null if none was given. */
+            email: string | null;
+            /**
+             * @description Only an `active` affiliate earns from new payments. Links of a `paused` one still count clicks; those of a `removed` one only redirect.
+             * @enum {string}
+             */
+            status: "active" | "paused" | "removed";
+            /** @description The affiliate's own commission rate. Basis points: 2000 is 20 %. Null: the app's rate applies. */
+            defaultCommissionRateBps: number | null;
+            /** @description Your own id, unique within the app. Null if none was given. */
+            externalId: string | null;
+            /**
+             * @description When the affiliate was created. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+        };
         /** @description What became of each row. */
         CreatedAffiliates: {
             /** @description What was created, in the order of the rows. */
@@ -2407,35 +2466,6 @@ export interface components {
                 message: string;
             }[];
         };
-        /** @description A creator who shares links and earns commissions. */
-        Affiliate: {
-            /**
-             * @description The id of the affiliate.
-             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
-             */
-            id: string;
-            /**
-             * @description The name of the creator, as in the CSV of a payout.
-             * @example First creator
-             */
-            name: string;
-            /** @description The creator's e-mail address. Null if none was given. */
-            email: string | null;
-            /**
-             * @description Only an `active` affiliate earns from new payments. Links of a `paused` one still count clicks; those of a `removed` one only redirect.
-             * @enum {string}
-             */
-            status: "active" | "paused" | "removed";
-            /** @description The affiliate's own commission rate. Basis points: 2000 is 20 %. Null: the app's rate applies. */
-            defaultCommissionRateBps: number | null;
-            /** @description Your own id, unique within the app. Null if none was given. */
-            externalId: string | null;
-            /**
-             * @description When the affiliate was created. Epoch milliseconds.
-             * @example 1781524800000
-             */
-            createdAt: number;
-        };
         /** @description A link that signs a creator in. */
         CreatorSignInLink: {
             /**
@@ -2467,15 +2497,12 @@ export interface components {
              */
             endedSessions: number;
         };
-        /** @description One page of the list. */
-        ListedLinkPage: {
-            /** @description The rows of the page. */
-            items: components["schemas"]["ListedLink"][];
-            /**
-             * @description Pass it as `cursor` to get the next page. Null on the last page.
-             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
-             */
-            nextCursor: string | null;
+        /** @description The affiliates and links that match a text. */
+        Found: {
+            /** @description At most twenty, by name. */
+            affiliates: components["schemas"]["ListedAffiliate"][];
+            /** @description At most twenty, by slug. */
+            links: components["schemas"]["ListedLink"][];
         };
         /** @description A link with its clicks. */
         ListedLink: {
@@ -2537,6 +2564,16 @@ export interface components {
              * @example 42
              */
             clicks: number;
+        };
+        /** @description One page of the list. */
+        ListedLinkPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["ListedLink"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
         };
         /** @description A tracked link of an affiliate. */
         Link: {
@@ -6811,10 +6848,13 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ListedAffiliatePage"];
+                    "text/csv": string;
                 };
             };
             /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
@@ -7098,38 +7138,30 @@ export interface operations {
             };
         };
     };
-    createAffiliates: {
+    getAffiliate: {
         parameters: {
             query?: never;
-            header?: {
-                "Idempotency-Key"?: string;
-            };
+            header?: never;
             path: {
                 /** @description The id of an app. */
                 appId: string;
+                /** @description The id of an affiliate. */
+                affiliateId: string;
             };
             cookie?: never;
         };
-        requestBody: {
-            content: {
-                "application/json": {
-                    /** @description The rows to create, at most 100. */
-                    rows: components["schemas"]["NewAffiliate"][];
-                };
-            };
-        };
+        requestBody?: never;
         responses: {
-            /** @description What became of each row. */
+            /** @description An affiliate with its totals. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
-                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["CreatedAffiliates"];
+                    "application/json": components["schemas"]["ListedAffiliate"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */
@@ -7194,54 +7226,6 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
-                    };
-                };
-            };
-            /** @description `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
-            409: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"] & {
-                        /**
-                         * @description The code of the error. Stable.
-                         * @enum {string}
-                         */
-                        code: "idempotency_key_reused" | "idempotency_key_in_use";
-                    };
-                };
-            };
-            /** @description `payload_too_large`: The body is too large. */
-            413: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"] & {
-                        /**
-                         * @description The code of the error. Stable.
-                         * @enum {string}
-                         */
-                        code: "payload_too_large";
-                    };
-                };
-            };
-            /** @description `unsupported_media_type`: The body is not plain JSON. */
-            415: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"] & {
-                        /**
-                         * @description The code of the error. Stable.
-                         * @enum {string}
-                         */
-                        code: "unsupported_media_type";
                     };
                 };
             };
@@ -7389,6 +7373,189 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "external_id_taken";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    createAffiliates: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    /** @description The rows to create, at most 100. */
+                    rows: components["schemas"]["NewAffiliate"][];
+                };
+            };
+        };
+        responses: {
+            /** @description What became of each row. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedAffiliates"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "idempotency_key_reused" | "idempotency_key_in_use";
                     };
                 };
             };
@@ -7752,6 +7919,134 @@ export interface operations {
             };
         };
     };
+    search: {
+        parameters: {
+            query: {
+                /** @description The text. */
+                q: string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The affiliates and links that match a text. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Found"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
     listLinks: {
         parameters: {
             query?: {
@@ -7775,10 +8070,13 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ListedLinkPage"];
+                    "text/csv": string;
                 };
             };
             /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
@@ -8437,10 +8735,13 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["CommissionPage"];
+                    "text/csv": string;
                 };
             };
             /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
@@ -8696,10 +8997,13 @@ export interface operations {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PayoutPage"];
+                    "text/csv": string;
                 };
             };
             /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */

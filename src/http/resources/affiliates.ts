@@ -1,6 +1,7 @@
 import * as z from 'zod';
 import {
   createAffiliates,
+  findListedAffiliate,
   listAffiliatesByCreated,
   listAffiliatesByEmail,
   listAffiliatesByName,
@@ -24,6 +25,7 @@ import {
   textField,
 } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
+import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, nameKey, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
@@ -147,7 +149,10 @@ export const affiliateRoutes = [
     permission: 'read',
     operationId: 'listAffiliates',
     summary: 'Lists affiliates with their clicks, installs and commissions.',
-    description: '`sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`.',
+    description:
+      '`sort=earnings` returns one page with the top `limit` affiliates and takes no `cursor`.' +
+      ` ${CSV_LIST}`,
+    asCsv: true,
     query: affiliatesQuery,
     response: { status: 200, schema: pageOf(affiliateRow) },
     handler: async ({ deps, app, query }) => {
@@ -187,6 +192,18 @@ export const affiliateRoutes = [
         }
       }
     },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/affiliates/:affiliateId',
+    permission: 'read',
+    operationId: 'getAffiliate',
+    summary: 'Retrieves an affiliate with its clicks, installs and commissions.',
+    ids: { affiliateId: 'affiliate' },
+    response: { status: 200, schema: affiliateRow },
+    handler: async ({ deps, app, ids }) =>
+      presentAffiliateRow(foundOrThrow(await findListedAffiliate(deps.sql, app.id, ids.affiliateId))),
   }),
 
   appRoute({

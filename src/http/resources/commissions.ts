@@ -16,6 +16,7 @@ import {
   rateBps,
 } from '../fields.ts';
 import { fromTo } from '../instants.ts';
+import { CSV_LIST } from '../list-csv.ts';
 import {
   decodeCursor,
   EMPTY_PAGE,
@@ -116,7 +117,8 @@ export const commissionRoutes = [
     permission: 'read',
     operationId: 'listCommissions',
     summary: 'Lists commissions, reversals and corrections, latest purchase first.',
-    description: MAY_BE_SHORT,
+    description: `${MAY_BE_SHORT} ${CSV_LIST}`,
+    asCsv: true,
     query: commissionsQuery,
     response: { status: 200, schema: pageOf(commission) },
     handler: async ({ deps, app, query }) => {

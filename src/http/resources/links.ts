@@ -28,6 +28,7 @@ import {
   textField,
 } from '../fields.ts';
 import type { IdGenerator } from '../id-generator.ts';
+import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
@@ -240,6 +241,8 @@ export const linkRoutes = [
     permission: 'read',
     operationId: 'listLinks',
     summary: 'Lists links with their clicks, oldest first.',
+    description: CSV_LIST,
+    asCsv: true,
     query: linksQuery,
     response: { status: 200, schema: pageOf(linkRow) },
     handler: async ({ deps, app, query }) => {

@@ -26,6 +26,7 @@ import {
 } from '../fields.ts';
 import { instantInQuery } from '../instants.ts';
 import { readIdempotencyKey } from '../idempotency.ts';
+import { CSV_LIST } from '../list-csv.ts';
 import { decodeCursor, EMPTY_PAGE, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
 import { appRoute, rawAppRoute } from '../route.ts';
 import type { RawReply } from '../route.ts';
@@ -178,6 +179,8 @@ export const payoutRoutes = [
     permission: 'read',
     operationId: 'listPayouts',
     summary: 'Lists payouts, latest first.',
+    description: CSV_LIST,
+    asCsv: true,
     query: z.object({ ...pageQuery, affiliateId: inputId('affiliate').optional() }),
     response: { status: 200, schema: pageOf(payout) },
     handler: async ({ deps, app, query }) => {

@@ -1,0 +1,99 @@
+import { string } from '@json2csv/formatters';
+import { Parser } from '@json2csv/plainjs';
+import * as z from 'zod';
+import { EOL, neutralizeFormula } from '../db/payout-csv.ts';
+import type { RawReply } from './route.ts';
+
+/** The content type that a caller asks for to get a list as CSV. */
+export const CSV_TYPE = 'text/csv';
+
+/** Number of rows that one response has at most, and number that are read and rendered at a time. */
+export const CSV_ROWS = 10_000;
+const CSV_PAGE = 1_000;
+
+/** The headers of a list as CSV, with their descriptions. */
+export const CSV_LIST_HEADERS = {
+  'X-Next-Cursor': `With \`${CSV_TYPE}\`: pass it as \`cursor\` to get the rows after these ${CSV_ROWS}. Absent after the last row.`,
+};
+
+/** Describes lists that are also returned as CSV. */
+export const CSV_LIST =
+  `With \`Accept: ${CSV_TYPE}\`, the response has up to ${CSV_ROWS} rows from \`cursor\` on, whatever \`limit\` is. Its columns are ` +
+  'the fields of the rows, with instants in ISO 8601.';
+
+interface PageOfRows {
+  readonly items: readonly Readonly<Record<string, unknown>>[];
+  readonly nextCursor: string | null;
+}
+
+/** Returns the columns of a list: the fields of its items, those of an object inside by its name and a dot. */
+function columnsOf(item: z.ZodObject, prefix = ''): string[] {
+  return Object.entries(item.shape).flatMap(([name, field]) => {
+    const inner = field instanceof z.ZodNullable ? field.unwrap() : field;
+    return inner instanceof z.ZodObject ? columnsOf(inner, `${prefix}${name}.`) : [prefix + name];
+  });
+}
+
+function cellsOf(row: Readonly<Record<string, unknown>>, prefix = ''): [string, unknown][] {
+  return Object.entries(row).flatMap(([name, value]) => {
+    if (typeof value === 'object' && value !== null)
+      return cellsOf(value as Readonly<Record<string, unknown>>, `${prefix}${name}.`);
+    const isInstant = typeof value === 'number' && name.endsWith('At');
+    return [[prefix + name, isInstant ? new Date(value).toISOString() : value]];
+  });
+}
+
+const quoted = string();
+
+/** Returns the item schema of a list. */
+function itemOf(list: z.ZodType): z.ZodObject {
+  const items = list instanceof z.ZodObject ? list.shape['items'] : undefined;
+  const item = items instanceof z.ZodArray ? items.element : undefined;
+  if (!(item instanceof z.ZodObject)) throw new Error('only a list of objects has a CSV');
+  return item;
+}
+
+/** Reads a list page by page and returns it as CSV. `readPage` gets the number of rows and the cursor. */
+export async function csvOfList(
+  list: z.ZodType,
+  name: string,
+  cursor: string | undefined,
+  readPage: (limit: number, cursor: string | undefined) => Promise<PageOfRows>,
+): Promise<RawReply> {
+  const fields = columnsOf(itemOf(list));
+  const parser = new Parser({
+    fields: fields.map((column) => ({
+      label: column,
+      value: (row: Readonly<Record<string, unknown>>) => row[column],
+    })),
+    header: false,
+    eol: EOL,
+    formatters: {
+      string: (text: string) => {
+        const safe = neutralizeFormula(text);
+        return /[",\r\n]/.test(safe) ? quoted(safe) : safe;
+      },
+    },
+  });
+  const parts = [fields.join(',') + EOL];
+  let next = cursor ?? null;
+  let rows = 0;
+  let reads = 0;
+  do {
+    const page = await readPage(CSV_PAGE, next ?? undefined);
+    if (page.items.length > 0)
+      parts.push(parser.parse(page.items.map((row) => Object.fromEntries(cellsOf(row)))) + EOL);
+    next = page.nextCursor;
+    rows += page.items.length;
+    reads += 1;
+    // A page of a filter without an index may have few rows.
+  } while (next !== null && rows + CSV_PAGE <= CSV_ROWS && reads < CSV_ROWS / CSV_PAGE);
+  return {
+    headers: {
+      'Content-Type': `${CSV_TYPE}; charset=utf-8`,
+      'Content-Disposition': `attachment; filename="${name}.csv"`,
+      ...(next === null ? {} : { 'X-Next-Cursor': next }),
+    },
+    body: parts.join(''),
+  };
+}

@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { recordsOf } from '../../src/db/payout-csv.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
+
+// Single reads, search and CSV of lists: what pages for founders need beyond the lists.
+
+let api: TestApi;
+let app: TestApp;
+
+beforeAll(async () => {
+  api = await startTestApi();
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const get = async <T = Record<string, unknown>>(path: string, owner = app, headers = {}) =>
+  await api.call<T>('GET', `/apps/${owner.appId}${path}`, { key: owner.key, headers });
+
+describe('single reads', () => {
+  // @promise get-affiliate
+  test('an affiliate alone has the same fields as in the list', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own, { name: 'Ada', email: 'ada@example.com' });
+    await insertEarning(api, own, { affiliateId, amountCents: 321, occurredAt: 1_000, dueAt: 1_000 });
+    const { status, body } = await get(`/affiliates/${affiliateId}`, own);
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ id: affiliateId, name: 'Ada', commissionCents: 321 });
+    expect((await get('/affiliates', own)).body).toMatchObject({ items: [body] });
+  });
+
+  // @promise get-payout
+  test('a payout names the key that paid it, alone and in the list', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own);
+    const occurredAt = api.clock.now - DAY_MS;
+    await insertEarning(api, own, { affiliateId, amountCents: 100, occurredAt, dueAt: 1_000 });
+    const payoutId = await payOut(api, own, affiliateId);
+    const { status, body } = await get(`/payouts/${payoutId}`, own);
+    expect(status).toBe(200);
+    const [key] =
+      await api.sql`select id, label, display from account_keys where account_id = ${own.accountId}`;
+    expect(body).toMatchObject({ id: payoutId, affiliateId, totalCents: 100, createdBy: key });
+    expect((await get('/payouts', own)).body).toMatchObject({ items: [body] });
+  });
+});
+
+describe('search', () => {
+  interface Found {
+    readonly affiliates: readonly { readonly id: string; readonly name: string }[];
+    readonly links: readonly { readonly slug: string }[];
+  }
+
+  // @promise search
+  test('a text finds affiliates and links by their beginnings, and affiliates by any part of the name', async () => {
+    const own = await newApp(api);
+    const ada = await newAffiliate(api, own, {
+      name: 'Ada Lovelace',
+      email: 'Countess@example.com',
+      externalId: 'crm-1',
+    });
+    const grace = await newAffiliate(api, own, { name: 'Grace 100% Hopper', email: 'grace@example.com' });
+    const link = await newLink(api, own, ada, { slug: 'Spring_Sale', externalId: 'ad-7' });
+    const other = await newApp(api);
+    await newAffiliate(api, other, { name: 'Ada Lovelace', email: 'countess@example.com' });
+    const idsOf = async (q: string) => {
+      const { status, body } = await get<Found>(`/search?q=${encodeURIComponent(q)}`, own);
+      expect(status).toBe(200);
+      return [...body.affiliates.map(({ id }) => id), ...body.links.map(({ slug }) => slug)];
+    };
+    for (const q of ['ada', 'LOVE', 'countess@', 'crm-', ada, 'a love'])
+      expect([q, await idsOf(q)]).toEqual([q, [ada]]);
+    for (const q of ['100%', 'grace']) expect([q, await idsOf(q)]).toEqual([q, [grace]]);
+    for (const q of ['spring', 'SPRING_SALE', 'ad-7', link.id])
+      expect([q, await idsOf(q)]).toEqual([q, ['Spring_Sale']]);
+    // The characters of patterns mean themselves.
+    for (const q of ['%', '_', 'example.com', 'sale'])
+      expect([q, await idsOf(q)]).toEqual([q, q === '%' ? [grace] : []]);
+    expect(await idsOf('a')).toEqual([ada, grace, 'Spring_Sale']);
+    expect((await get('/search', own)).status).toBe(400);
+  });
+});
+
+describe('lists as CSV', () => {
+  const csv = async (path: string, owner: TestApp) => await get(path, owner, { accept: 'text/csv' });
+
+  // @promise lists-as-csv
+  test('commissions as CSV have the fields and rows of the list, whatever the limit is', async () => {
+    const own = await newApp(api);
+    const affiliateId = await newAffiliate(api, own, { name: '=cmd(), "Ada"' });
+    const occurredAt = api.clock.now - DAY_MS;
+    const earningId = await insertEarning(api, own, {
+      affiliateId,
+      amountCents: 500,
+      occurredAt,
+      dueAt: occurredAt,
+    });
+    await insertReversal(api, earningId, { amountCents: 120, occurredAt: api.clock.now });
+    const { status, headers, text } = await csv('/commissions?limit=1', own);
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toBe('text/csv; charset=utf-8');
+    expect(headers.get('x-next-cursor')).toBeNull();
+    expect(headers.get('vary')).toContain('Accept');
+    const { items } = (await get<{ items: Record<string, unknown>[] }>('/commissions', own)).body;
+    const [head = ''] = text.split('\r\n');
+    expect(head.split(',')).toEqual(Object.keys(items[0] ?? {}));
+    const records = [...recordsOf(text)];
+    expect(records.map((record) => [record['amountCents'], record['kind'], record['occurredAt']])).toEqual([
+      ['-120', 'reversal', new Date(api.clock.now).toISOString()],
+      ['500', 'earning', new Date(occurredAt).toISOString()],
+    ]);
+    // A spreadsheet shows a formula as text.
+    expect(records[0]?.['affiliateName']).toBe('\'=cmd(), "Ada"');
+    const filtered = await csv('/commissions?kind=reversal', own);
+    expect([...recordsOf(filtered.text)].map((record) => record['reversesCommissionId'])).toEqual([
+      earningId,
+    ]);
+  });
+
+  test.each([['affiliates'], ['links'], ['payouts'], ['commissions']])(
+    'an empty list of %s as CSV has its header line only',
+    async (name) => {
+      const own = await newApp(api);
+      const { status, text } = await csv(`/${name}`, own);
+      expect(status).toBe(200);
+      expect(text).toMatch(/^id,[A-Za-z\d.,]+\r\n$/);
+    },
+  );
+
+  test('a caller that accepts anything gets JSON, and a wrong filter is a 400 for both', async () => {
+    const both = await get('/commissions', app, { accept: '*/*' });
+    expect(both.headers.get('content-type')).toContain('application/json');
+    expect((await csv('/commissions?status=none', app)).status).toBe(400);
+    const browser = await get('/links', app, { accept: 'text/csv, */*;q=0.1' });
+    expect(browser.headers.get('content-type')).toContain('text/csv');
+  });
+});
