@@ -24,19 +24,17 @@ export function formatAgo(epochMs: number, now = Date.now()): string {
 }
 
 /** Returns whole minor units of a currency as a decimal number, without a step through fractions that are not exact. */
-function decimalText(minor: number, digits: number): string {
+function decimalText(minor: number, digits: number): `${number}` {
   const text = String(Math.abs(minor)).padStart(digits + 1, '0');
   const sign = minor < 0 ? '-' : '';
-  return digits === 0 ? sign + text : `${sign}${text.slice(0, -digits)}.${text.slice(-digits)}`;
+  const decimal = digits === 0 ? text : `${text.slice(0, -digits)}.${text.slice(-digits)}`;
+  return `${sign}${decimal}` as `${number}`;
 }
 
 /** Returns an amount in whole minor units of a currency: "$9.99", "¥500", "KWD 1.250". */
 export function formatMoney(minor: number, currency = 'USD'): string {
   const format = new Intl.NumberFormat(undefined, { style: 'currency', currency });
-  // The type knows only numbers; every browser that runs the console formats decimal text exactly.
-  return format.format(
-    decimalText(minor, format.resolvedOptions().maximumFractionDigits ?? 2) as unknown as number,
-  );
+  return format.format(decimalText(minor, format.resolvedOptions().maximumFractionDigits ?? 2));
 }
 
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
@@ -60,17 +58,6 @@ export function formatBrowser(userAgent: string | null): string {
   const [, system] = SYSTEMS.find(([pattern]) => pattern.test(userAgent)) ?? [];
   return system === undefined ? browser : `${browser} on ${system}`;
 }
-
-/** Returns cents as an exact decimal text of dollars: 1234567 is `12345.67`. */
-function decimalOf(cents: number): `${number}` {
-  const digits = String(Math.abs(cents)).padStart(3, '0');
-  return `${cents < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}` as `${number}`;
-}
-
-const money = new Intl.NumberFormat(undefined, { style: 'currency', currency: 'USD' });
-
-/** Returns an amount of US cents as money, exact to the cent. */
-export const formatMoney = (cents: number): string => money.format(decimalOf(cents));
 
 const whole = new Intl.NumberFormat();
 
