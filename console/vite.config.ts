@@ -33,6 +33,9 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     modulePreload: { polyfill: false },
+    rollupOptions: {
+      input: ['index.html', 'creator.html'].map((name) => path.join(import.meta.dirname, name)),
+    },
     reportCompressedSize: false,
     chunkSizeWarningLimit: 800,
   },

@@ -32,7 +32,8 @@ import { NewAppPage } from './new-app.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageHead, Waiting } from './parts.tsx';
 import { SessionContext } from './session.ts';
-import { openedLink, SignInPage, takeLink } from './sign-in.tsx';
+import { openedLink, takeLink } from './sign-in-link.ts';
+import { SignInPage } from './sign-in.tsx';
 
 /** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */
 async function signOut(): Promise<void> {

@@ -1,10 +1,14 @@
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
+const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
 
 /** The time zone of all times on the pages. */
 export const timeZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export const formatInstant = (epochMs: number): string => dateTime.format(epochMs);
+
+/** Returns the date of an instant in the time zone of the pages. */
+export const formatDate = (epochMs: number): string => day.format(epochMs);
 
 const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
   ['day', 86_400_000],

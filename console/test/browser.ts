@@ -15,8 +15,8 @@ export function hasBrowser(): boolean {
   return false;
 }
 
-export async function launch(): Promise<Browser> {
-  return await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] });
+export async function launch(args: readonly string[] = []): Promise<Browser> {
+  return await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', ...args] });
 }
 
 /** A page that collects what must never happen: an error in the console, a call of another host, a 5xx. */

@@ -27,17 +27,22 @@ interface Asset {
   readonly encoded: ReadonlyMap<string, Buffer>;
 }
 
+/** The pages, by the first part of their paths under `/console/`. Every other path is of the founder's page. */
+const PAGES = { '': 'index.html', creator: 'creator.html' } as const;
+
+type PageName = keyof typeof PAGES;
+
 interface ConsoleFiles {
-  /** The page, with a place for the nonce and the base. */
-  readonly page: string;
+  /** The pages, with places for the nonce and the base. */
+  readonly pages: Readonly<Record<PageName, string>>;
   /** By name. */
   readonly assets: ReadonlyMap<string, Asset>;
 }
 
 /** Reads the built pages. Returns null if they were not built. */
 function readFiles(folder: string): ConsoleFiles | null {
-  const index = path.join(folder, 'index.html');
-  if (!existsSync(index)) return null;
+  const pageFile = (name: PageName) => path.join(folder, PAGES[name]);
+  if (!existsSync(pageFile('')) || !existsSync(pageFile('creator'))) return null;
   const assets = new Map<string, Asset>();
   for (const name of readdirSync(path.join(folder, 'assets'))) {
     const contentType = CONTENT_TYPES[path.extname(name)];
@@ -48,7 +53,8 @@ function readFiles(folder: string): ConsoleFiles | null {
     );
     assets.set(name, { contentType, plain: read(name), encoded: new Map(encoded) });
   }
-  return { page: readFileSync(index, 'utf8'), assets };
+  const readPage = (name: PageName) => readFileSync(pageFile(name), 'utf8');
+  return { pages: { '': readPage(''), creator: readPage('creator') }, assets };
 }
 
 const policy = (nonce: string) =>
@@ -70,7 +76,9 @@ function sendAsset(ctx: HttpContext, asset: Asset): void {
   ctx.body = encoded ?? asset.plain;
 }
 
-function sendPage(ctx: HttpContext, { page }: ConsoleFiles): void {
+function sendPage(ctx: HttpContext, { pages }: ConsoleFiles): void {
+  const isCreator = /^\/console\/creator(\/|$)/.test(ctx.path);
+  const page = pages[isCreator ? 'creator' : ''];
   const nonce = randomBytes(16).toString('base64url');
   ctx.set({
     'Content-Type': 'text/html; charset=utf-8',

@@ -41,6 +41,7 @@ beforeAll(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'tributary-console-'));
   await mkdir(path.join(folder, 'assets'));
   await writeFile(path.join(folder, 'index.html'), PAGE);
+  await writeFile(path.join(folder, 'creator.html'), `${PAGE}creator`);
   await writeFile(path.join(folder, 'assets/index-1.js'), SCRIPT);
   await writeFile(path.join(folder, 'assets/index-1.js.gz'), gzipSync(SCRIPT));
   await writeFile(path.join(folder, 'assets/index-1.js.br'), brotliCompressSync(SCRIPT));
@@ -66,6 +67,17 @@ describe('the pages of the console', () => {
     expect(new URL(base, `https://x.example/prefix${at}`).href).toBe('https://x.example/prefix/console/');
     expect(await response.text()).toContain(`<base href="${base}">`);
     expect(response.headers.get('cache-control')).toBe('no-cache');
+  });
+
+  // @promise console-page
+  test.each([
+    ['/console/creator', './', true],
+    ['/console/creator/', '../', true],
+    ['/console/creator/payouts/pay_1', '../../', true],
+    ['/console/creators', './', false],
+  ])("%s has the base %s and is the creator's page: %s", async (at, base, isCreator) => {
+    const text = await (await get(at)).text();
+    expect([text.includes(`<base href="${base}">`), text.endsWith('creator')]).toEqual([true, isCreator]);
   });
 
   // @promise console-policy

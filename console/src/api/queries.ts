@@ -1,10 +1,12 @@
-import { QueryCache, QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
+import type { QueryClient } from '@tanstack/react-query';
 import { forgetSdkKeys } from '../setup/sdk-key.ts';
-import { api, Problem, read } from './client.ts';
+import { api, read } from './client.ts';
+import { createQueryClient, SESSION_KEY } from './query-client.ts';
 
 /** The names under which answers are kept. */
 export const KEYS = {
-  session: ['session'],
+  session: SESSION_KEY,
   apps: ['apps'],
   keys: ['keys'],
   sessions: ['sessions'],
@@ -16,23 +18,7 @@ export const KEYS = {
 /** How often a page asks again while it waits for something to happen, ms. */
 export const LIVE_MS = 3_000;
 
-const isTemporary = (error: unknown) =>
-  error instanceof Problem && (error.status === 0 || error.status >= 500);
-
-export const queryClient: QueryClient = new QueryClient({
-  queryCache: new QueryCache({
-    onError: (error) => {
-      // The session has ended, so the page asks for a new one.
-      if (error instanceof Problem && error.status === 401) {
-        void queryClient.invalidateQueries({ queryKey: KEYS.session });
-      }
-    },
-  }),
-  defaultOptions: {
-    queries: { retry: (count, error) => count < 2 && isTemporary(error), staleTime: 5_000 },
-    mutations: { retry: false },
-  },
-});
+export const queryClient: QueryClient = createQueryClient();
 
 let currentSessionId: string | null = null;
 
@@ -60,13 +46,4 @@ export const useSession = () =>
 export const useApps = () =>
   useQuery({ queryKey: KEYS.apps, queryFn: async () => await read(api.GET('/apps')), staleTime: 60_000 });
 
-/** Returns a mutation that makes some answers stale. */
-export function useChange<I, O>(change: (input: I) => Promise<O>, ...stale: readonly (readonly string[])[]) {
-  const client = useQueryClient();
-  return useMutation<O, Error, I>({
-    mutationFn: change,
-    onSuccess: async () => {
-      await Promise.all(stale.map(async (queryKey) => await client.invalidateQueries({ queryKey })));
-    },
-  });
-}
+export { useChange } from './query-client.ts';

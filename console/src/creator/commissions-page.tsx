@@ -1,0 +1,65 @@
+import { Group, NativeSelect } from '@mantine/core';
+import { useSearchParams } from 'react-router';
+import { api, read } from '../api/client.ts';
+import { ListSurface, Nothing, useList } from '../lists.tsx';
+import { PageHead } from '../parts.tsx';
+import { CommissionTable } from './commission-table.tsx';
+
+const STATUSES = { pending: 'Held', matured: 'Due', paid: 'Paid' } as const;
+
+export function CommissionsPage() {
+  const [search, setSearch] = useSearchParams();
+  const asked = search.get('status') ?? '';
+  const status = asked in STATUSES ? (asked as keyof typeof STATUSES) : null;
+  const list = useList(
+    ['commissions', status],
+    async (cursor) =>
+      await read(
+        api.GET('/creator/commissions', {
+          params: {
+            query: { ...(status === null ? {} : { status }), ...(cursor === undefined ? {} : { cursor }) },
+          },
+        }),
+      ),
+  );
+  return (
+    <>
+      <PageHead
+        title="Commissions"
+        aside={
+          <Group gap="xs">
+            <NativeSelect
+              aria-label="Status"
+              value={status ?? ''}
+              onChange={({ currentTarget: { value } }) => setSearch(value === '' ? {} : { status: value })}
+            >
+              <option value="">All</option>
+              {Object.entries(STATUSES).map(([value, name]) => (
+                <option key={value} value={value}>
+                  {name}
+                </option>
+              ))}
+            </NativeSelect>
+          </Group>
+        }
+      >
+        Each purchase that counted for you, and what was taken back.
+      </PageHead>
+      <ListSurface
+        list={list}
+        what="your commissions"
+        nothing={
+          status === null ? (
+            <Nothing title="No commission yet">
+              The first one appears when a user who came by your link or code buys something.
+            </Nothing>
+          ) : (
+            <Nothing title="Nothing matches">No commission has this status.</Nothing>
+          )
+        }
+      >
+        {(rows) => <CommissionTable rows={rows} />}
+      </ListSurface>
+    </>
+  );
+}

@@ -1,0 +1,154 @@
+import { Button, Group, Text } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import type { ReactNode } from 'react';
+import { Link, NavLink, Route, Routes } from 'react-router';
+import { api } from '../api/client.ts';
+import { timeZone } from '../format.ts';
+import { ErrorBox, Logo, PageHead, Waiting } from '../parts.tsx';
+import { openedLink, takeLink } from '../sign-in-link.ts';
+import { CommissionsPage } from './commissions-page.tsx';
+import { CreatorSignInPage } from './creator-sign-in.tsx';
+import { EarningsPage } from './earnings-page.tsx';
+import { LinksPage } from './links-page.tsx';
+import { PayoutsPage } from './payouts-page.tsx';
+import { queryClient, useCreator, useCreatorSession } from './queries.ts';
+import type { Creator } from './queries.ts';
+import { SessionsPage } from './sessions-page.tsx';
+import { StatementPage } from './statement-page.tsx';
+
+/** Forgets every answer, so that nothing of the last session remains. */
+async function signOut(): Promise<void> {
+  await api.POST('/creator/session/end', {}).catch(() => {});
+  location.assign('creator/');
+}
+
+const PAGES = [
+  ['/', 'Earnings'],
+  ['/links', 'Links'],
+  ['/commissions', 'Commissions'],
+  ['/payouts', 'Payouts'],
+  ['/sessions', 'Devices'],
+] as const;
+
+const STATUS: Readonly<Record<Creator['status'], string | null>> = {
+  active: null,
+  paused: 'Your links are paused: new purchases earn nothing for now. What you earned stays yours.',
+  removed: 'You no longer earn from new purchases. What you earned stays yours.',
+};
+
+function Shell({ creator, children }: { readonly creator: Creator; readonly children: ReactNode }) {
+  const notice = STATUS[creator.status];
+  return (
+    <>
+      <header className="creator-head no-print">
+        <Group justify="space-between" gap="sm" wrap="nowrap">
+          <div className="brand">
+            <Logo />
+            <span>
+              {creator.appName}
+              <Text component="span" size="sm" className="quiet" display="block" fw={400}>
+                {creator.name}
+              </Text>
+            </span>
+          </div>
+          <Button
+            variant="default"
+            size="compact-sm"
+            style={{ flexShrink: 0 }}
+            onClick={() => void signOut()}
+          >
+            Sign out
+          </Button>
+        </Group>
+        <nav aria-label="Pages" className="tabs">
+          {PAGES.map(([to, title]) => (
+            <NavLink key={to} className="nav" to={to} end={to === '/'}>
+              {title}
+            </NavLink>
+          ))}
+        </nav>
+      </header>
+      <main className="creator-main">
+        {notice !== null && (
+          <Text size="sm" mb="lg" p="sm" className="surface" role="status">
+            {notice}
+          </Text>
+        )}
+        {children}
+      </main>
+      <footer className="creator-foot quiet no-print">Times are in {timeZone}.</footer>
+    </>
+  );
+}
+
+function NotFound() {
+  return (
+    <PageHead title="There is no such page">
+      The address may be mistyped. <Link to="/">Go to your earnings</Link>
+    </PageHead>
+  );
+}
+
+function Pages() {
+  const creator = useCreator();
+  if (creator.data === undefined) {
+    return (
+      <main className="creator-main">
+        {creator.error === null ? (
+          <Waiting what="your page" />
+        ) : (
+          <ErrorBox error={creator.error} retry={() => void creator.refetch()} />
+        )}
+      </main>
+    );
+  }
+  return (
+    <Shell creator={creator.data}>
+      <Routes>
+        <Route index element={<EarningsPage creator={creator.data} />} />
+        <Route path="links" element={<LinksPage creator={creator.data} />} />
+        <Route path="commissions" element={<CommissionsPage />} />
+        <Route path="payouts" element={<PayoutsPage />} />
+        <Route path="payouts/:id" element={<StatementPage />} />
+        <Route path="sessions" element={<SessionsPage />} />
+        <Route path="*" element={<NotFound />} />
+      </Routes>
+    </Shell>
+  );
+}
+
+export function CreatorApp() {
+  const [link, setLink] = useState(openedLink);
+  // A link that is pasted where the page is shown already only changes the fragment: the page is not loaded again.
+  useEffect(() => {
+    const take = () => {
+      const pasted = takeLink();
+      if (pasted !== null) setLink(pasted);
+    };
+    addEventListener('hashchange', take);
+    return () => removeEventListener('hashchange', take);
+  }, []);
+  const current = useCreatorSession();
+  if (current.data === undefined) {
+    return (
+      <main className="creator-main">
+        {current.error === null ? (
+          <Waiting what="your page" />
+        ) : (
+          <ErrorBox error={current.error} retry={() => void queryClient.refetchQueries()} />
+        )}
+      </main>
+    );
+  }
+  const { session } = current.data;
+  if (session === null || link !== null)
+    return (
+      <CreatorSignInPage
+        hasSession={session !== null}
+        token={link?.token ?? null}
+        onLinkClosed={() => setLink(null)}
+      />
+    );
+  // A page of another session begins anew.
+  return <Pages key={session.id} />;
+}

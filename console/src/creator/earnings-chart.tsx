@@ -1,0 +1,116 @@
+import { Group, NativeSelect } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { lazy, Suspense } from 'react';
+import { useSearchParams } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { formatCount, formatMoney, timeZone } from '../format.ts';
+import { Nothing, Section } from '../lists.tsx';
+import { ErrorBox, Waiting } from '../parts.tsx';
+import { OVERVIEW_MS } from './queries.ts';
+
+const Chart = lazy(async () => await import('../chart.tsx'));
+
+type Point = Schemas['CreatorTimeseries']['points'][number];
+
+const DAY_MS = 86_400_000;
+
+const RANGES = {
+  '30d': { name: 'Last 30 days', days: 30, interval: 'day' },
+  '90d': { name: 'Last 90 days', days: 90, interval: 'week' },
+  '12m': { name: 'Last 12 months', days: 365, interval: 'month' },
+} as const;
+
+const MEASURES = {
+  earned: { name: 'Earned', of: (point: Point) => point.commissionCents, format: formatMoney },
+  clicks: { name: 'Clicks', of: (point: Point) => point.clicks, format: formatCount },
+  installs: { name: 'Installs', of: (point: Point) => point.installs, format: formatCount },
+} as const;
+
+const shortDate = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
+const monthName = new Intl.DateTimeFormat(undefined, { month: 'short', year: 'numeric' });
+
+/** A select whose value lives in the address. */
+function Choice<T extends Readonly<Record<string, { readonly name: string }>>>({
+  label,
+  options,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  readonly options: T;
+  readonly value: keyof T & string;
+  readonly onChange: (value: string) => void;
+}) {
+  return (
+    <NativeSelect
+      size="xs"
+      aria-label={label}
+      value={value}
+      onChange={(event) => onChange(event.currentTarget.value)}
+    >
+      {Object.entries(options).map(([key, { name }]) => (
+        <option key={key} value={key}>
+          {name}
+        </option>
+      ))}
+    </NativeSelect>
+  );
+}
+
+/** Returns the value of a query parameter if it is one of these names. */
+function chosen<T extends object>(names: T, value: string | null, otherwise: keyof T & string) {
+  return value !== null && Object.hasOwn(names, value) ? (value as keyof T & string) : otherwise;
+}
+
+export function EarningsChart() {
+  const [search, setSearch] = useSearchParams();
+  const range = chosen(RANGES, search.get('range'), '30d');
+  const measure = chosen(MEASURES, search.get('measure'), 'earned');
+  const choose = (name: string) => (value: string) =>
+    setSearch((before) => ({ ...Object.fromEntries(before), [name]: value }), { replace: true });
+  const { days, interval } = RANGES[range];
+  const series = useQuery({
+    queryKey: ['timeseries', range],
+    queryFn: async () => {
+      const to = Date.now();
+      const query = { from: to - days * DAY_MS, to, interval, timezone: timeZone };
+      return await read(api.GET('/creator/timeseries', { params: { query } }));
+    },
+    placeholderData: keepPreviousData,
+    refetchInterval: OVERVIEW_MS,
+  });
+  const { name, of, format } = MEASURES[measure];
+  const dates = series.data?.interval === 'month' ? monthName : shortDate;
+  const points = (series.data?.points ?? []).map((point) => ({
+    name: dates.format(point.at),
+    value: of(point),
+  }));
+  return (
+    <Section
+      id="chart"
+      title="Over time"
+      aside={
+        <Group gap="xs">
+          <Choice label="Measure" options={MEASURES} value={measure} onChange={choose('measure')} />
+          <Choice label="Range" options={RANGES} value={range} onChange={choose('range')} />
+        </Group>
+      }
+    >
+      <div className="surface chart-surface">
+        {series.error !== null && <ErrorBox error={series.error} retry={() => void series.refetch()} />}
+        {series.data === undefined && series.error === null && <Waiting what="the chart" />}
+        {series.data !== undefined &&
+          (points.every(({ value }) => value === 0) ? (
+            <Nothing title="Nothing in this range">
+              Share a link or a code: what it brings appears here within a minute.
+            </Nothing>
+          ) : (
+            <Suspense fallback={<Waiting what="the chart" />}>
+              <Chart points={points} measure={name} format={format} />
+            </Suspense>
+          ))}
+      </div>
+    </Section>
+  );
+}

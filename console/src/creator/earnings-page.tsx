@@ -1,0 +1,112 @@
+import { Stack } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { formatCount, formatDate, formatMoney } from '../format.ts';
+import { Section } from '../lists.tsx';
+import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
+import { EarningsChart } from './earnings-chart.tsx';
+import { KEYS, OVERVIEW_MS } from './queries.ts';
+import type { Creator } from './queries.ts';
+
+function Tile({
+  name,
+  value,
+  children,
+}: {
+  readonly name: string;
+  readonly value: string;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <div className="surface tile">
+      <dt className="quiet">{name}</dt>
+      <dd>
+        <span className="tile-value">{value}</span>
+        <span className="tile-note quiet">{children}</span>
+      </dd>
+    </div>
+  );
+}
+
+function Sums({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
+  const { earnings, funnel, nextDueAt, heldUntil, carriedBalanceCents } = overview;
+  return (
+    <>
+      <dl className="tiles">
+        <Tile name="Earned" value={formatMoney(earnings.lifetime)}>
+          Of all time, net of refunds
+        </Tile>
+        <Tile name="Held" value={formatMoney(earnings.pending)}>
+          {heldUntil !== null && `Until ${formatDate(heldUntil)} at the latest`}
+        </Tile>
+        <Tile name="Due" value={formatMoney(earnings.matured)}>
+          {carriedBalanceCents < 0
+            ? `${formatMoney(-carriedBalanceCents)} is deducted from the next payout`
+            : nextDueAt !== null
+              ? `More becomes due on ${formatDate(nextDueAt)}`
+              : ''}
+        </Tile>
+        <Tile name="Paid" value={formatMoney(earnings.paid)}>
+          In your payouts
+        </Tile>
+      </dl>
+      <dl className="tiles tiles-small" aria-label="From click to purchase">
+        <Tile name="Clicks" value={formatCount(funnel.clicks)} />
+        <Tile name="Installs" value={formatCount(funnel.installs)} />
+        <Tile name="Buyers" value={formatCount(funnel.paid)} />
+      </dl>
+    </>
+  );
+}
+
+function Rules({ rules }: { readonly rules: Creator['rules'] }) {
+  return (
+    <Section id="rules" title="How you earn">
+      <div className="surface" style={{ padding: '16px 20px' }}>
+        <dl className="facts">
+          <dt>Your share</dt>
+          <dd>{rules.rateBps / 100} % of each purchase from now on</dd>
+          <dt>Window</dt>
+          <dd>
+            The app has to be opened for the first time within {formatCount(rules.windowDays)}{' '}
+            {rules.windowDays === 1 ? 'day' : 'days'} of the click
+          </dd>
+          <dt>Hold</dt>
+          <dd>
+            {rules.holdDays === 0
+              ? 'A commission is due at once'
+              : `A commission is held for ${formatCount(rules.holdDays)} ${rules.holdDays === 1 ? 'day' : 'days'}, then it is due`}
+          </dd>
+          <dt>Refunds</dt>
+          <dd>{rules.refunds}</dd>
+        </dl>
+      </div>
+    </Section>
+  );
+}
+
+export function EarningsPage({ creator }: { readonly creator: Creator }) {
+  const overview = useQuery({
+    queryKey: KEYS.overview,
+    queryFn: async () => await read(api.GET('/creator/overview')),
+    refetchInterval: OVERVIEW_MS,
+  });
+  return (
+    <>
+      <PageHead title="Your earnings">What your links and codes earned with {creator.appName}.</PageHead>
+      <Stack gap="xl">
+        <div>
+          {overview.error !== null && (
+            <ErrorBox error={overview.error} retry={() => void overview.refetch()} />
+          )}
+          {overview.data === undefined && overview.error === null && <Waiting what="your earnings" />}
+          {overview.data !== undefined && <Sums overview={overview.data} />}
+        </div>
+        <EarningsChart />
+        <Rules rules={creator.rules} />
+      </Stack>
+    </>
+  );
+}

@@ -1,0 +1,99 @@
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { lazy, Suspense, useState } from 'react';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { formatCount } from '../format.ts';
+import { ListSurface, Nothing, useList } from '../lists.tsx';
+import { CopyLine, PageHead, Waiting } from '../parts.tsx';
+import { KEYS } from './queries.ts';
+import type { Creator } from './queries.ts';
+
+const QrCode = lazy(async () => ({ default: (await import('../setup/qr.tsx')).QrCode }));
+
+/** Whether the browser has a dialog to share. It has none over http and on most desktops. */
+const canShare = typeof navigator.share === 'function';
+
+function LinkRow({ link, appName }: { readonly link: Schemas['CreatorLink']; readonly appName: string }) {
+  const [showsQr, setShowsQr] = useState(false);
+  const { slug, url, directUrl } = link;
+  return (
+    <li className="link-row">
+      <Stack gap="xs" style={{ minWidth: 0 }}>
+        <CopyLine text={url} what={`the link ${slug}`} />
+        <Group gap="xs">
+          <Text size="sm">
+            Code <b className="code-text">{slug}</b>
+          </Text>
+          <Text size="sm" className="quiet">
+            {formatCount(link.clicks)} {link.clicks === 1 ? 'click' : 'clicks'}
+            {!link.active && ' · inactive: it earns nothing'}
+          </Text>
+        </Group>
+        <Text size="sm" className="quiet">
+          Leads to {link.destinationUrl}. Users can also enter the code in the app.
+        </Text>
+        <Group gap="xs">
+          {canShare && (
+            <Button
+              size="compact-sm"
+              onClick={() => void navigator.share({ title: appName, url }).catch(() => {})}
+            >
+              Share
+            </Button>
+          )}
+          <Button
+            variant="default"
+            size="compact-sm"
+            aria-expanded={showsQr}
+            aria-label={`QR code of ${slug}`}
+            onClick={() => setShowsQr(!showsQr)}
+          >
+            QR code
+          </Button>
+        </Group>
+        {showsQr && (
+          <Suspense fallback={<Waiting what="the QR code" />}>
+            <QrCode url={url} name={slug} />
+          </Suspense>
+        )}
+        <details>
+          <summary>For people who have the app already</summary>
+          <Stack gap={6} mt={6}>
+            <Text size="sm" className="quiet">
+              This form of the link can open the app directly. The click is then not counted, but the code is.
+            </Text>
+            <CopyLine text={directUrl} what={`the direct link ${slug}`} />
+          </Stack>
+        </details>
+      </Stack>
+    </li>
+  );
+}
+
+export function LinksPage({ creator }: { readonly creator: Creator }) {
+  const links = useList(
+    KEYS.links,
+    async (cursor) =>
+      await read(api.GET('/creator/links', { params: { query: cursor === undefined ? {} : { cursor } } })),
+  );
+  return (
+    <>
+      <PageHead title="Links and codes">
+        Share a link, show its QR code, or say the code. All three count for you.
+      </PageHead>
+      <ListSurface
+        list={links}
+        what="your links"
+        nothing={<Nothing title="No link yet">You get one from the people who invited you.</Nothing>}
+      >
+        {(rows) => (
+          <ul className="steps">
+            {rows.map((link) => (
+              <LinkRow key={link.id} link={link} appName={creator.appName} />
+            ))}
+          </ul>
+        )}
+      </ListSurface>
+    </>
+  );
+}

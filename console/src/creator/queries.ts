@@ -1,0 +1,50 @@
+import { useQuery } from '@tanstack/react-query';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { createQueryClient, SESSION_KEY } from '../api/query-client.ts';
+
+/** The names under which answers are kept. */
+export const KEYS = {
+  session: SESSION_KEY,
+  creator: ['creator'],
+  overview: ['overview'],
+  links: ['links'],
+  sessions: ['sessions'],
+  payouts: ['payouts'],
+} as const;
+
+/** How often sums are read again while the page is shown, ms. */
+export const OVERVIEW_MS = 15_000;
+
+export type Creator = Schemas['Creator'];
+
+export const queryClient = createQueryClient();
+
+let currentSessionId: string | null = null;
+
+/** Forgets what an earlier session saw: it may belong to another creator. */
+function forgetOtherThan(sessionId: string | null): void {
+  if (sessionId === currentSessionId) return;
+  currentSessionId = sessionId;
+  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION_KEY[0] });
+}
+
+export const useCreatorSession = () =>
+  useQuery({
+    queryKey: KEYS.session,
+    queryFn: async () => {
+      const { session } = await read(api.GET('/creator/session'));
+      forgetOtherThan(session?.id ?? null);
+      return { session };
+    },
+    staleTime: 60_000,
+    // Another tab may have signed in as another creator.
+    refetchOnWindowFocus: 'always',
+  });
+
+export const useCreator = () =>
+  useQuery({
+    queryKey: KEYS.creator,
+    queryFn: async () => await read(api.GET('/creator')),
+    staleTime: 60_000,
+  });

@@ -1,0 +1,95 @@
+import { Badge, Button, Group, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { api, read } from '../api/client.ts';
+import { useChange } from '../api/query-client.ts';
+import { formatAgo, formatBrowser, formatInstant } from '../format.ts';
+import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
+import { KEYS } from './queries.ts';
+
+export function SessionsPage() {
+  const sessions = useQuery({
+    queryKey: KEYS.sessions,
+    queryFn: async () => await read(api.GET('/creator/sessions')),
+  });
+  const end = useChange(
+    async (id: string) => await read(api.POST('/creator/sessions/{id}/end', { params: { path: { id } } })),
+    KEYS.sessions,
+  );
+  const endOthers = useChange(async () => await read(api.POST('/creator/sessions/end-all')), KEYS.sessions);
+  const rows = sessions.data?.sessions ?? [];
+  return (
+    <>
+      <PageHead
+        title="Devices"
+        aside={
+          rows.length > 1 && (
+            <Button
+              variant="default"
+              loading={endOthers.isPending}
+              onClick={() => endOthers.mutate(undefined)}
+            >
+              Sign all others out
+            </Button>
+          )
+        }
+      >
+        Browsers that are signed in to your page. Sign out what you do not know. A browser is signed out after
+        90 days without use.
+      </PageHead>
+      {(end.error ?? endOthers.error) !== null && (
+        <ErrorBox error={(end.error ?? endOthers.error) as Error} />
+      )}
+      <div className="surface">
+        {sessions.error !== null && <ErrorBox error={sessions.error} retry={() => void sessions.refetch()} />}
+        {sessions.data === undefined && sessions.error === null && <Waiting what="your devices" />}
+        {sessions.data !== undefined && (
+          <table className="rows">
+            <thead>
+              <tr>
+                <th scope="col">Browser</th>
+                <th scope="col">Last used</th>
+                <th scope="col">
+                  <span className="spoken">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <tr key={row.id}>
+                  <td>
+                    <Group gap={8}>
+                      <Text component="span" size="sm" fw={500}>
+                        {formatBrowser(row.userAgent)}
+                      </Text>
+                      {row.isCurrent && (
+                        <Badge size="sm" radius="sm" variant="light" tt="none">
+                          this one
+                        </Badge>
+                      )}
+                    </Group>
+                    <Text size="xs" className="quiet">
+                      Since {formatInstant(row.createdAt)}
+                    </Text>
+                  </td>
+                  <td className="quiet">{formatAgo(row.lastUsedAt)}</td>
+                  <td className="files">
+                    {!row.isCurrent && (
+                      <Button
+                        variant="default"
+                        size="compact-sm"
+                        aria-label={`Sign out ${formatBrowser(row.userAgent)} since ${formatInstant(row.createdAt)}`}
+                        onClick={() => end.mutate(row.id)}
+                      >
+                        Sign out
+                      </Button>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </div>
+    </>
+  );
+}

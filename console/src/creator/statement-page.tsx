@@ -1,0 +1,113 @@
+import { Anchor, Button, Group, Stack } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { formatCount, formatDate, formatInstant, formatMoney } from '../format.ts';
+import { ListSurface, Nothing, useList } from '../lists.tsx';
+import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
+import { CommissionTable } from './commission-table.tsx';
+import { csvUrl } from './payouts-page.tsx';
+
+function Facts({ statement }: { readonly statement: Schemas['CreatorStatement'] }) {
+  return (
+    <div className="surface" style={{ padding: '16px 20px' }}>
+      <dl className="facts">
+        <dt>Creator</dt>
+        <dd>{statement.creatorName}</dd>
+        <dt>App</dt>
+        <dd>{statement.appName}</dd>
+        <dt>Payout</dt>
+        <dd className="code-text">{statement.id}</dd>
+        <dt>Date</dt>
+        <dd>{formatInstant(statement.createdAt)}</dd>
+        <dt>Purchases</dt>
+        <dd>
+          {formatDate(statement.from)} to {formatDate(statement.to)}
+        </dd>
+        <dt>Earned</dt>
+        <dd>
+          {formatMoney(statement.earnedCents)} in {formatCount(statement.earnedCount)}{' '}
+          {statement.earnedCount === 1 ? 'commission' : 'commissions'}
+        </dd>
+        {statement.takenBackCount > 0 && (
+          <>
+            <dt>Taken back</dt>
+            <dd>
+              {formatMoney(statement.takenBackCents)} by {formatCount(statement.takenBackCount)}{' '}
+              {statement.takenBackCount === 1 ? 'refund or dispute' : 'refunds and disputes'}
+            </dd>
+          </>
+        )}
+        <dt>Paid</dt>
+        <dd>
+          <b>{formatMoney(statement.totalCents)}</b>
+        </dd>
+      </dl>
+    </div>
+  );
+}
+
+/** The statement of a payout, to read, to print and to save as CSV. */
+export function StatementPage() {
+  const { id = '' } = useParams();
+  const statement = useQuery({
+    queryKey: ['statement', id],
+    queryFn: async () => await read(api.GET('/creator/payouts/{id}/statement', { params: { path: { id } } })),
+  });
+  const rows = useList(
+    ['statement-rows', id],
+    async (cursor) =>
+      await read(
+        api.GET('/creator/commissions', {
+          params: { query: { payoutId: id, limit: 100, ...(cursor === undefined ? {} : { cursor }) } },
+        }),
+      ),
+    { enabled: statement.data !== undefined },
+  );
+  if (statement.error !== null) {
+    return (
+      <>
+        <PageHead title="Statement">
+          <Anchor component={Link} to="/payouts" size="sm">
+            All payouts
+          </Anchor>
+        </PageHead>
+        <ErrorBox error={statement.error} retry={() => void statement.refetch()} />
+      </>
+    );
+  }
+  if (statement.data === undefined) return <Waiting what="the statement" />;
+  return (
+    <>
+      <PageHead
+        title={`Statement of ${formatDate(statement.data.createdAt)}`}
+        aside={
+          <Group gap="xs" className="no-print">
+            <Button variant="default" onClick={() => print()}>
+              Print
+            </Button>
+            <Button variant="default" component="a" href={csvUrl(id)} download>
+              CSV
+            </Button>
+          </Group>
+        }
+      >
+        <Anchor component={Link} to="/payouts" size="sm" className="no-print">
+          All payouts
+        </Anchor>
+      </PageHead>
+      <Stack gap="lg">
+        <Facts statement={statement.data} />
+        <ListSurface list={rows} what="the rows" nothing={<Nothing title="The payout has no rows" />}>
+          {(shown) => <CommissionTable rows={shown} />}
+        </ListSurface>
+        {rows.hasMore && (
+          <p className="quiet" style={{ margin: 0, fontSize: 14 }}>
+            Printing contains the rows that are loaded; the CSV contains all.
+          </p>
+        )}
+      </Stack>
+    </>
+  );
+}

@@ -1,0 +1,35 @@
+import '@mantine/core/styles.css';
+import './styles.css';
+import { MantineProvider } from '@mantine/core';
+import type { MantineThemeOverride } from '@mantine/core';
+import { QueryClientProvider } from '@tanstack/react-query';
+import type { QueryClient } from '@tanstack/react-query';
+import { StrictMode } from 'react';
+import type { ReactNode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { BrowserRouter } from 'react-router';
+
+/** The nonce of this page, with which the policy allows the styles that the components add. */
+const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? '';
+// The name under which the package for locked scrolling looks for it.
+Reflect.set(globalThis, '__webpack_nonce__', nonce);
+
+/** Shows a page. `basename` is its path, without a slash at the end. */
+export function mount(
+  page: ReactNode,
+  {
+    basename,
+    client,
+    theme,
+  }: { readonly basename: string; readonly client: QueryClient; readonly theme: MantineThemeOverride },
+): void {
+  createRoot(document.querySelector('#root') as HTMLElement).render(
+    <StrictMode>
+      <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
+        <QueryClientProvider client={client}>
+          <BrowserRouter basename={basename}>{page}</BrowserRouter>
+        </QueryClientProvider>
+      </MantineProvider>
+    </StrictMode>,
+  );
+}

@@ -1,0 +1,390 @@
+import { readFileSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { projectRoot } from '../../src/config/project-root.ts';
+import { createAccount } from '../../src/db/accounts.ts';
+import { generateAccountKey } from '../../src/db/account-keys.ts';
+import type { AccountId, AppId } from '../../src/domain/ids.ts';
+import { PERMISSIONS } from '../../src/domain/keys.ts';
+import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
+import { startTestService } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { hasBrowser, launch, openPage, overflowOf, violationsOf } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+
+const DAY_MS = 86_400_000;
+const KIB = 1024;
+/** What the first load and the chart may have, gzip. */
+const FIRST_LOAD = 160 * KIB;
+const CHART = 120 * KIB;
+
+const suite = hasBrowser() ? describe : describe.skip;
+
+suite("the creator's page in a browser", () => {
+  let service: TestService;
+  let browser: Browser;
+  const open: GuardedPage[] = [];
+
+  beforeAll(async () => {
+    service = await startTestService();
+    // A host that is not this machine by its name, as in a network: http to it is no secure context.
+    browser = await launch(['--host-resolver-rules=MAP lan.test 127.0.0.1']);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
+  });
+
+  interface Founder {
+    readonly accountId: AccountId;
+    readonly appId: AppId;
+    readonly key: string;
+  }
+
+  const call = async <T>(at: string, key: string, body: object = {}): Promise<T> => {
+    const response = await fetch(service.url + at, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`POST ${at}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  };
+
+  const newFounder = async (): Promise<Founder> => {
+    const { id: accountId } = await createAccount(service.sql, 'Lantern Ltd');
+    const key = (await generateAccountKey(service.sql, accountId, PERMISSIONS, 'Ann'))?.key ?? '';
+    const app = await call<{ id: AppId }>('/apps', key, { name: 'Lantern Notes' });
+    return { accountId, appId: app.id, key };
+  };
+
+  /** Creates a creator. With money, one that was paid, has something due and something held, and had a refund. */
+  const newCreator = async (founder: Founder, name: string, hasMoney: boolean) => {
+    const { id: affiliateId } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      name,
+    });
+    if (!hasMoney) return affiliateId;
+    const link = await call<{ id: string }>(`/apps/${founder.appId}/links`, founder.key, {
+      affiliateId,
+      destinationUrl: 'https://example.com/a/page/with/a/long/address/that/has/to/wrap/somewhere',
+      slug: name.toLowerCase(),
+      campaign: 'internal name',
+    });
+    const at = Date.now() - 40 * DAY_MS;
+    const row = { affiliateId, linkId: link.id };
+    const earn = async (amountCents: number, days: number, dueDays: number, matured: boolean) =>
+      await insertEarning(service, founder, {
+        ...row,
+        amountCents,
+        occurredAt: at + days * DAY_MS,
+        dueAt: at + dueDays * DAY_MS,
+        matured,
+      });
+    const refunded = await earn(1250, 1, 10, true);
+    await earn(4999, 2, 10, true);
+    await insertReversal(service, refunded, { amountCents: 250, occurredAt: at + 5 * DAY_MS });
+    await payOut(service, founder, affiliateId);
+    await earn(800, 15, 20, true);
+    await earn(1999, 30, 60, false);
+    await earn(2400, 36, 66, false);
+    return affiliateId;
+  };
+
+  const invite = async (founder: Founder, affiliateId: string): Promise<string> =>
+    (
+      await call<{ url: string }>(
+        `/apps/${founder.appId}/affiliates/${affiliateId}/sign-in-links`,
+        founder.key,
+      )
+    ).url;
+
+  const newPage = async (options = {}, url = service.url): Promise<GuardedPage> => {
+    const guarded = await openPage(browser, url, options);
+    open.push(guarded);
+    return guarded;
+  };
+
+  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+  const title = async (page: Page, name: string) =>
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+  const goTo = async (page: Page, name: string) =>
+    await page.getByRole('navigation').getByRole('link', { name }).click();
+
+  const signIn = async (guarded: GuardedPage, url: string): Promise<Page> => {
+    await guarded.page.goto(url);
+    await button(guarded.page, 'Show my earnings').click();
+    await title(guarded.page, 'Your earnings');
+    await guarded.page.getByText('Of all time').waitFor();
+    return guarded.page;
+  };
+
+  test('a creator follows the link, sees what is earned, held, due and paid, and saves a statement', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder, 'Ada', true);
+    await newCreator(founder, 'Grace', true);
+    const guarded = await newPage();
+    const page = await signIn(guarded, await invite(founder, ada));
+    expect(page.url()).toBe(`${service.url}/console/creator/`);
+    expect(await page.locator('.tiles').first().innerText()).toMatch(
+      /Earned\s+\$111\.98[^]*Held\s+\$43\.99[^]*Due\s+\$8\.00[^]*Paid\s+\$59\.99/,
+    );
+    await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
+    await page.getByText('As a table').click();
+    await page.getByRole('row', { name: /\$19\.99/ }).waitFor();
+    await page.getByText('20 % of each purchase').waitFor();
+
+    await goTo(page, 'Links');
+    await button(page, 'QR code of ada').click();
+    await page.getByRole('img', { name: /^QR code of .*\/ada$/ }).waitFor();
+    expect(await page.content()).not.toContain('internal name');
+
+    await goTo(page, 'Commissions');
+    await page.getByLabel('Status').selectOption('Held');
+    await page.waitForURL(/status=pending/);
+    await page.getByRole('row', { name: /\$24\.00/ }).waitFor();
+    await page.getByText('$8.00').waitFor({ state: 'detached' });
+    await page.reload();
+    await page.getByRole('row', { name: /\$24\.00/ }).waitFor();
+
+    await goTo(page, 'Payouts');
+    const download = page.waitForEvent('download');
+    await page.getByRole('link', { name: /^CSV of/ }).click();
+    const csv = await readFile(await (await download).path(), 'utf8');
+    expect(csv).toContain('total,,59.99,USD');
+    await page.getByRole('link', { name: /^Statement of/ }).click();
+    await page.getByText('in 2 commissions').waitFor();
+    await page.getByRole('row', { name: /refunded.*-\$2\.50/ }).waitFor();
+    // A deep link works after a reload, and in print only the statement remains.
+    await page.reload();
+    await page.getByText('in 2 commissions').waitFor();
+    await page.emulateMedia({ media: 'print' });
+    expect(await button(page, 'Print').isVisible()).toBe(false);
+    expect(await page.getByText('in 2 commissions').isVisible()).toBe(true);
+    expect(guarded.problems()).toEqual([]);
+  });
+
+  test('a link is spent by the button alone, works five times, and says what to do afterwards', async () => {
+    const founder = await newFounder();
+    const link = await invite(founder, await newCreator(founder, 'Ada', false));
+    const first = await newPage();
+    await first.page.goto(link);
+    await button(first.page, 'Show my earnings').waitFor();
+    expect(first.page.url()).not.toContain('token');
+    for (let nth = 0; nth < 5; nth += 1) await signIn(await newPage(), link);
+    await button(first.page, 'Show my earnings').click();
+    await first.page.getByText('The link was used too often').waitFor();
+    expect(first.problems(/status of 401/)).toEqual([]);
+  });
+
+  test('revoking the link signs the open page out', async () => {
+    const founder = await newFounder();
+    const ada = await newCreator(founder, 'Ada', false);
+    const guarded = await newPage();
+    const page = await signIn(guarded, await invite(founder, ada));
+    await call(`/apps/${founder.appId}/affiliates/${ada}/sign-in-links/revoke`, founder.key);
+    await goTo(page, 'Payouts');
+    await page.getByText('You are not signed in').waitFor();
+    expect(guarded.problems(/status of 401/)).toEqual([]);
+  });
+
+  test('the devices are listed, and signing out one of them ends its session', async () => {
+    const founder = await newFounder();
+    const link = await invite(founder, await newCreator(founder, 'Ada', false));
+    const [mine, other] = [await newPage(), await newPage()];
+    await signIn(mine, link);
+    await signIn(other, link);
+    await goTo(mine.page, 'Devices');
+    await button(mine.page, /^Sign out Chrome/).click();
+    await mine.page.getByRole('row', { name: /this one/ }).waitFor();
+    await button(mine.page, /^Sign out Chrome/).waitFor({ state: 'detached' });
+    await goTo(other.page, 'Links');
+    await other.page.getByText('You are not signed in').waitFor();
+    await button(mine.page, 'Sign out').click();
+    await mine.page.getByText('You are not signed in').waitFor();
+    expect(await mine.page.context().cookies()).toEqual([]);
+    expect(mine.problems()).toEqual([]);
+    expect(other.problems(/status of 401/)).toEqual([]);
+  });
+
+  test('another creator in the same browser sees nothing of the first one', async () => {
+    const founder = await newFounder();
+    const [ada, grace] = [await newCreator(founder, 'Ada', true), await newCreator(founder, 'Grace', false)];
+    const guarded = await newPage();
+    const page = await signIn(guarded, await invite(founder, ada));
+    await goTo(page, 'Payouts');
+    await page.getByText('$59.99').waitFor();
+    // The same document, since only the fragment differs.
+    await page.goto(`${page.url()}#${(await invite(founder, grace)).split('#')[1] ?? ''}`);
+    await button(page, 'Show my earnings').click();
+    await page.getByText('No payout yet').waitFor();
+    expect(await page.content()).not.toContain('59.99');
+    expect(guarded.problems()).toEqual([]);
+  });
+
+  test("neither the page's session nor another page of the host reaches more than the creator's routes", async () => {
+    const founder = await newFounder();
+    const [ada, grace] = [await newCreator(founder, 'Ada', true), await newCreator(founder, 'Grace', true)];
+    const guarded = await newPage();
+    const page = await signIn(guarded, await invite(founder, ada));
+    const { id: foreign } = await service.sql.one<{ id: string }>`
+      select id from payouts where affiliate_id = ${grace}`;
+    const statusesOf = async (tab: Page, paths: readonly string[]) =>
+      await tab.evaluate(
+        async ({ at, all }) =>
+          await Promise.all(
+            all.map(async (one) => {
+              const response = await fetch(at + one, { credentials: 'include' }).catch(() => null);
+              return response?.status ?? 0;
+            }),
+          ),
+        { at: service.url, all: paths },
+      );
+    const { appId } = founder;
+    expect(
+      await statusesOf(page, [
+        '/creator',
+        '/apps',
+        `/apps/${appId}/overview`,
+        `/apps/${appId}/affiliates/${ada}/overview`,
+        '/sessions',
+        `/creator/payouts/${foreign}/statement`,
+        `/creator/payouts/${foreign}/csv`,
+      ]),
+    ).toEqual([200, 401, 401, 401, 401, 404, 404]);
+
+    const evil = createServer((_, response) => response.end('<!doctype html><title>x</title>'));
+    await new Promise<void>((resolve) => {
+      evil.listen(0, '127.0.0.1', resolve);
+    });
+    const tab = await page.context().newPage();
+    await tab.goto(`http://127.0.0.1:${(evil.address() as AddressInfo).port}`);
+    const seen: number[] = [];
+    tab.on('response', (response) => seen.push(response.status()));
+    await tab.evaluate(async (at) => {
+      for (const [one, method] of [
+        ['/creator/overview', 'GET'],
+        ['/creator/session', 'GET'],
+        ['/creator/session/end', 'POST'],
+      ] as const)
+        await fetch(at + one, { method, credentials: 'include', mode: 'no-cors' }).catch(() => {});
+    }, service.url);
+    // Without the cookie, which SameSite did not keep back, the first would be 401.
+    expect(seen).toEqual([403, 403, 403]);
+    await page.reload();
+    await title(page, 'Your earnings');
+    evil.close();
+    evil.closeAllConnections();
+    expect(guarded.problems(/status of 40[14]/)).toEqual([]);
+  });
+
+  test('it works over plain http in a network, where the browser has no clipboard', async () => {
+    const founder = await newFounder();
+    const link = await invite(founder, await newCreator(founder, 'Ada', true));
+    const lan = service.url.replace('127.0.0.1', 'lan.test');
+    const guarded = await newPage({}, lan);
+    const page = await signIn(guarded, link.replace(/^http:\/\/[^/]+/, lan));
+    expect(await page.evaluate(() => [isSecureContext, navigator.clipboard])).toEqual([false, undefined]);
+    await goTo(page, 'Links');
+    await button(page, 'Copy the link ada').click();
+    await page.getByText('Copied').waitFor();
+    await goTo(page, 'Devices');
+    await page.getByText('this one').waitFor();
+    await button(page, 'Sign out').click();
+    await page.getByText('You are not signed in').waitFor();
+    // Chromium says that it ignores the header here.
+    expect(guarded.problems(/Cross-Origin-Opener-Policy/)).toEqual([]);
+  });
+
+  describe.each([
+    ['light', 1280],
+    ['light', 360],
+    ['dark', 1280],
+    ['dark', 360],
+  ] as const)('in %s at %d px', (colorScheme, width) => {
+    test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll, empty or full', async () => {
+      const founder = await newFounder();
+      for (const hasMoney of [false, true]) {
+        const guarded = await newPage({ colorScheme, viewport: { width, height: 800 } });
+        const { page } = guarded;
+        const check = async (state: string) => {
+          await page
+            .getByText(/^Loading/)
+            .first()
+            .waitFor({ state: 'detached' });
+          // Colours are measured after the transitions.
+          await page.waitForTimeout(250);
+          const shots = process.env['CREATOR_SHOTS'];
+          if (shots !== undefined)
+            await page.screenshot({ path: `${shots}/${colorScheme}-${width}-${state}.png`, fullPage: true });
+          expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
+            state,
+            violations: [],
+            overflow: 0,
+          });
+        };
+        const state = hasMoney ? 'full' : 'empty';
+        const link = await invite(founder, await newCreator(founder, hasMoney ? 'Ada' : 'Bob', hasMoney));
+        if (!hasMoney) {
+          await page.goto(`${service.url}/console/creator/`);
+          await page.getByText('You are not signed in').waitFor();
+          await check('no-session');
+        }
+        await page.goto('about:blank');
+        await page.goto(link);
+        await button(page, 'Show my earnings').waitFor();
+        if (!hasMoney) await check('link');
+        await button(page, 'Show my earnings').click();
+        await page.getByText('Of all time').waitFor();
+        if (hasMoney) {
+          await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
+          await page.getByText('As a table').click();
+        }
+        await check(`earnings-${state}`);
+        for (const name of ['Links', 'Commissions', 'Payouts', 'Devices']) {
+          await goTo(page, name);
+          await page.locator('.surface').first().waitFor();
+          if (name === 'Links' && hasMoney) await button(page, 'QR code of ada').click();
+          await check(`${name.toLowerCase()}-${state}`);
+        }
+        if (hasMoney) {
+          await goTo(page, 'Payouts');
+          await page.getByRole('link', { name: /^Statement of/ }).click();
+          await page.getByText('in 2 commissions').waitFor();
+          await check('statement');
+          await goTo(page, 'Commissions');
+          await page.goto(`${service.url}/console/creator/payouts/pay_unknown`);
+          await page.getByRole('alert').waitFor();
+          await check('statement-unknown');
+          await page.goto(`${service.url}/console/creator/nowhere`);
+          await title(page, 'There is no such page');
+          await check('nowhere');
+        }
+        expect(guarded.problems(/status of 404/)).toEqual([]);
+      }
+    });
+  });
+
+  test('the first load and the chart stay within their budgets', () => {
+    const folder = path.join(projectRoot, 'dist/console');
+    const names = readFileSync(path.join(folder, 'creator.html'), 'utf8').match(/assets\/[^"]+\.js/g) ?? [];
+    const sizeOf = (name: string) => statSync(path.join(folder, `${name}.gz`)).size;
+    const first = names.reduce((sum, name) => sum + sizeOf(name), 0);
+    const all = names.flatMap(
+      (name) => readFileSync(path.join(folder, name), 'utf8').match(/chart-[\w-]+\.js/g) ?? [],
+    );
+    const chart = sizeOf(`assets/${all[0] ?? ''}`);
+    process.stdout.write(
+      `creator: ${(first / KIB).toFixed(1)} of ${FIRST_LOAD / KIB} KiB gzip, chart: ${(chart / KIB).toFixed(1)} of ${CHART / KIB}\n`,
+    );
+    expect(first).toBeGreaterThan(0);
+    expect(first).toBeLessThan(FIRST_LOAD);
+    expect(chart).toBeLessThan(CHART);
+  });
+});
