@@ -5,9 +5,13 @@ import path from 'node:path';
 import { readConfig } from '../src/config/config.ts';
 import { createAccountKey } from '../src/db/account-keys.ts';
 import { createAccount } from '../src/db/accounts.ts';
+import { createSignInLink } from '../src/db/sessions.ts';
+import { FIRST_LINK_MS, signInUrl } from '../src/domain/sessions.ts';
+import type { AccountId } from '../src/domain/ids.ts';
 import { DAY_MS } from '../src/domain/time.ts';
 import { exitWith, runServer, stopOnSignal } from '../src/server.ts';
 import type { RunningServer } from '../src/server.ts';
+import { addHistory } from './demo-history.ts';
 import {
   bodyOf,
   revenuecatEvent,
@@ -65,6 +69,7 @@ type Client = ReturnType<typeof createClient>;
 
 /** The demo's app with its keys and webhook secrets. */
 interface DemoApp {
+  readonly accountId: AccountId;
   readonly key: string;
   readonly sdkKey: string;
   readonly appId: string;
@@ -72,7 +77,7 @@ interface DemoApp {
   readonly stripeSecret: string;
 }
 
-async function setUpApp({ call }: Client, key: string): Promise<DemoApp> {
+async function setUpApp({ call }: Client, accountId: AccountId, key: string): Promise<DemoApp> {
   title('The founder sets up the app and the webhooks of two billing providers');
   const app = await call('POST', '/apps', {
     key,
@@ -89,7 +94,7 @@ async function setUpApp({ call }: Client, key: string): Promise<DemoApp> {
   fact('RevenueCat', revenuecat['url']);
   fact('Stripe', stripe['url']);
   const revenuecatToken = String(revenuecat['secret']);
-  return { key, sdkKey: String(app['sdkKey']), appId, revenuecatToken, stripeSecret };
+  return { accountId, key, sdkKey: String(app['sdkKey']), appId, revenuecatToken, stripeSecret };
 }
 
 /** Adds a creator with the link `spring-video`. Returns the affiliate's id. */
@@ -207,6 +212,22 @@ async function pay(client: Client, app: DemoApp, affiliateId: string): Promise<v
   }
 }
 
+/** Adds ninety days of data, and prints a link that opens the console. */
+async function addNinetyDays({ service }: RunningServer, app: DemoApp): Promise<void> {
+  title('Ninety days of data for the console');
+  const base = service.url ?? '';
+  const history = await addHistory({ base, ...app }, (line) => print(`   ${line} …`));
+  for (const [name, count] of Object.entries(history)) fact(name, count);
+  const token = await createSignInLink(service.sql, app.accountId, {
+    now: Date.now(),
+    validMs: FIRST_LINK_MS,
+  });
+  print();
+  print('To open the console, within 30 minutes:');
+  print(`   ${signInUrl(base, token, { isNew: false })}`);
+  print();
+}
+
 /** Runs the whole flow over HTTP, as a founder, an app and two billing providers do. */
 async function runStory({ service }: RunningServer): Promise<DemoApp> {
   const client = createClient(service.url ?? '');
@@ -216,7 +237,7 @@ async function runStory({ service }: RunningServer): Promise<DemoApp> {
   fact('account', account.id);
   fact('key', `${key.slice(0, 15)}…`);
 
-  const app = await setUpApp(client, key);
+  const app = await setUpApp(client, account.id, key);
   const affiliateId = await addCreator(client, app);
   const userId = await attributeUser(client, app);
   await postPurchases(client, app, userId);
@@ -228,7 +249,7 @@ async function runStory({ service }: RunningServer): Promise<DemoApp> {
 const stay = process.argv.includes('--stay');
 if (process.argv.includes('--help')) {
   print(
-    'Usage: npm run demo [-- --stay]\nRuns a click, an install, purchases and a payout on temporary servers. --stay keeps the servers running.',
+    'Usage: npm run demo [-- --stay]\nRuns a click, an install, purchases and a payout on temporary servers. --stay adds ninety days of data for the console and keeps the servers running.',
   );
   process.exit(0);
 }
@@ -248,12 +269,18 @@ try {
     DATA_DIR: dataDir,
     PORT: process.env['PORT'] ?? '0',
     RATES_URL: 'off',
+    // All requests come from one address.
+    RATE_LIMIT_ADDRESS: '0',
+    RATE_LIMIT_SDK: '0',
+    RATE_LIMIT_IDENTIFY: '0',
   };
   starting = runServer(readConfig(env), signal);
   const server = await starting;
   await server.service.whenReady(60_000);
-  const { key, sdkKey, appId } = await runStory(server);
+  const app = await runStory(server);
   if (stay) {
+    const { key, sdkKey, appId } = app;
+    await addNinetyDays(server, app);
     print('The servers run until you press Ctrl-C.');
     fact('API', server.service.url);
     fact('API docs', `${server.service.url}/docs`);
