@@ -1,6 +1,7 @@
 import type { LikelyCause } from '../domain/evaluate-payment.ts';
 import type { EventKind } from '../domain/events.ts';
 import type { AffiliateId, AppId, DeliveryId, EventId } from '../domain/ids.ts';
+import { LIKELY_CAUSES } from '../domain/likely-causes.ts';
 import type { ProviderName } from '../providers/index.ts';
 import type { ProcessingStatus } from './deliveries.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined } from './page.ts';
@@ -236,6 +237,119 @@ export async function listUnattributedEvents(
       from p
      order by examined`;
   return isIndexed ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+}
+
+/** How many rows of each kind a summary counts at most. Then its numbers are lower bounds. */
+const SUMMARY_COUNTS = 4_000;
+
+/** The unattributed events of one cause in a range. */
+export interface CauseSummary {
+  readonly likelyCause: LikelyCause;
+  readonly count: number;
+  /** The sum of the known amounts. */
+  readonly amountCents: number;
+  /** Whether there may be more, because as many as are counted at most were found. */
+  readonly truncated: boolean;
+  readonly latestAt: number;
+}
+
+/**
+ * Returns how many payments of a range earned nothing and their money, by cause, the most money first. Reads at most `most`
+ * rows per cause, the latest, from an index that contains their amounts, so the cost does not grow with the table.
+ */
+export async function summarizeUnattributed(
+  sql: Sql,
+  appId: AppId,
+  range: { readonly from: number | null; readonly to: number | null },
+  most = SUMMARY_COUNTS,
+): Promise<CauseSummary[]> {
+  const branches = LIKELY_CAUSES.map(
+    (cause) => sql.fragment`
+      select ${cause}::text as likely_cause, count(*) as count, coalesce(sum(e.amount_cents), 0)::bigint as amount_cents,
+             max(e.occurred_at) as latest_at
+        from (select amount_cents, occurred_at from events
+               where app_id = ${appId} and likely_cause is not null and likely_cause = ${cause} ${inRange(sql, 'occurred_at', range)}
+               order by occurred_at desc, id desc limit ${most}) e`,
+  );
+  const causes = branches.reduce((all, branch) => sql.fragment`${all} union all ${branch}`);
+  return await sql<CauseSummary>`
+    select likely_cause, count, amount_cents, count = ${most} as truncated, latest_at
+      from (${causes}) c where count > 0 order by amount_cents desc, count desc, likely_cause`;
+}
+
+/** How well the webhooks of one provider arrive. Instants are epoch ms. */
+export interface ProviderHealth {
+  readonly provider: ProviderName;
+  /** Whether a secret is set, so that webhooks can be accepted. */
+  readonly isConfigured: boolean;
+  /** The latest webhook that was accepted, not counting the self-test. */
+  readonly lastAcceptedAt: number | null;
+  readonly lastRefusedAt: number | null;
+  /** Numbers since the beginning of the summary. */
+  readonly accepted: number;
+  readonly failed: number;
+  readonly refused: number;
+  /** Deliveries that have no outcome yet, whenever they were received. */
+  readonly unfinished: number;
+  readonly oldestUnfinishedAt: number | null;
+  /** Whether a number may be higher, because as many as are counted at most were found. */
+  readonly truncated: boolean;
+}
+
+/**
+ * Returns the health of the webhooks of each of `providers` since an instant, in the same order. Each count reads at most `most` rows from an index,
+ * and refused webhooks are counters of full hours.
+ */
+export async function summarizeDeliveries(
+  sql: Sql,
+  appId: AppId,
+  providers: readonly string[],
+  since: number,
+  most = SUMMARY_COUNTS,
+): Promise<ProviderHealth[]> {
+  const ofStatus = (status: ProcessingStatus, columns: ReturnType<Sql['fragment']>) => sql.fragment`
+    select ${columns} from deliveries
+     where app_id = ${appId} and processing_status = ${status} and processing_status <> 'processed'`;
+  return await sql<ProviderHealth>`
+    with failed as materialized (
+      select provider, count(*) as count, sum(count(*)) over () >= ${most} as truncated
+        from (${ofStatus('failed', sql.fragment`provider`)} and received_at >= ${instant(since)}
+               order by received_at desc, id desc limit ${most}) f group by 1
+    ), unfinished as materialized (
+      select provider, count(*) as count, min(received_at) as oldest_at, sum(count(*)) over () >= ${most} as truncated
+        from ((${ofStatus('received', sql.fragment`provider, received_at`)} order by received_at, id limit ${most})
+              union all
+              (${ofStatus('processing', sql.fragment`provider, received_at`)} order by received_at, id limit ${most})) u group by 1
+    )
+    select p.provider, s.found is not null as is_configured, last.received_at as last_accepted_at,
+           (select d.received_at from deliveries d
+             where d.app_id = ${appId} and d.provider = p.provider and d.refused_hour is not null
+             order by d.refused_hour desc limit 1) as last_refused_at, accepted.count as accepted, coalesce(f.count, 0) as failed,
+           refused.count as refused, coalesce(u.count, 0) as unfinished, u.oldest_at as oldest_unfinished_at,
+           accepted.count = ${most} or coalesce(f.truncated, false) or coalesce(u.truncated, false) as truncated
+      from unnest(${providers}::text[]) with ordinality p (provider, position)
+     cross join lateral (
+       select (select true from webhook_secrets w
+                where w.app_id = ${appId} and w.provider = p.provider and w.expires_at is null limit 1) as found) s
+     cross join lateral (
+       select (select d.received_at from deliveries d
+                where d.app_id = ${appId} and d.provider = p.provider and d.signature_valid and not d.is_self_test
+                and d.proof->>'kind' is distinct from 'reconciliation'
+                order by d.received_at desc limit 1) as received_at) last
+     cross join lateral (
+       select count(*) as count
+         from (select from deliveries d
+                where d.app_id = ${appId} and d.provider = p.provider and d.signature_valid and not d.is_self_test
+                  and d.received_at >= ${instant(since)}
+                order by d.received_at desc limit ${most}) x) accepted
+     cross join lateral (
+       select coalesce(sum(d.refused_count), 0)::bigint as count
+         from deliveries d
+        where d.app_id = ${appId} and d.provider = p.provider and d.refused_hour is not null
+          and d.refused_hour >= date_trunc('hour', ${instant(since)}::timestamptz, 'UTC')) refused
+      left join failed f on f.provider = p.provider
+      left join unfinished u on u.provider = p.provider
+     order by p.position`;
 }
 
 export interface WebhookDelivery {

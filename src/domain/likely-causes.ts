@@ -30,5 +30,28 @@ export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
     'This event is still being processed. No action is needed: check again in a moment. If it does not finish, the webhooks diagnostic shows the error.',
 };
 
+/**
+ * Whether a payment can still earn: when the cause is removed, without anybody's action at the app or the provider, or not,
+ * because it was decided.
+ */
+export const HEALING = ['when_fixed', 'automatically', 'never'] as const;
+export type Healing = (typeof HEALING)[number];
+
+export const CAUSE_HEALING: Readonly<Record<LikelyCause, Healing>> = {
+  missing_user_id: 'when_fixed',
+  anonymous_user_id: 'when_fixed',
+  user_never_identified: 'when_fixed',
+  user_id_mismatch: 'when_fixed',
+  user_not_attributed: 'when_fixed',
+  outside_attribution_window: 'when_fixed',
+  affiliate_paused: 'never',
+  affiliate_removed: 'never',
+  rate_zero: 'never',
+  missing_exchange_rate: 'automatically',
+  price_unknown: 'never',
+  processing: 'automatically',
+  test_key_only: 'when_fixed',
+};
+
 /** All causes. */
 export const LIKELY_CAUSES = Object.keys(CAUSE_EXPLANATIONS) as readonly LikelyCause[];

@@ -1,12 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { listUnattributedEvents, listWebhookDeliveries } from '../../src/db/diagnostics.ts';
+import {
+  listUnattributedEvents,
+  listWebhookDeliveries,
+  summarizeDeliveries,
+  summarizeUnattributed,
+} from '../../src/db/diagnostics.ts';
 import type { UnattributedFilter } from '../../src/db/diagnostics.ts';
 import { newId } from '../../src/db/new-id.ts';
 import type { Page as DbPage, Position } from '../../src/db/page.ts';
 import { instant } from '../../src/db/sql.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { LIKELY_CAUSES } from '../../src/domain/likely-causes.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { PROVIDER_NAMES } from '../../src/providers/index.ts';
 import { newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import type { ApiResponse } from '../support/http-client.ts';
@@ -371,6 +378,106 @@ describe('GET diagnostics/unattributed', () => {
       await insertEvents(own, [{ likelyCause: 'rate_zero', occurredAt: at + 9 }]);
     } while (cursor !== null);
     expect(seen.toSorted()).toEqual(before.toSorted());
+  });
+});
+
+describe('GET diagnostics/unattributed/summary', () => {
+  // @promise unattributed-summary
+  test('payments are counted by cause in the range, the most money first, with what heals them', async () => {
+    const own = await newApp(api);
+    const at = api.clock.now;
+    await insertEvents(own, [
+      { likelyCause: 'rate_zero', occurredAt: at - 3 * DAY_MS },
+      { likelyCause: 'user_never_identified', occurredAt: at - 2 * DAY_MS },
+      { likelyCause: 'user_never_identified', occurredAt: at - DAY_MS },
+      { likelyCause: 'user_never_identified', occurredAt: at - 31 * DAY_MS },
+      { occurredAt: at - DAY_MS },
+    ]);
+    const summary = async (query = '') =>
+      (await get<{ from: number; to: number; causes: object[] }>(`unattributed/summary${query}`, own)).body;
+    expect(await summary()).toEqual({
+      from: at - 30 * DAY_MS,
+      to: at,
+      causes: [
+        {
+          likelyCause: 'user_never_identified',
+          count: 2,
+          amountCents: 1_998,
+          truncated: false,
+          latestAt: at - DAY_MS,
+          explanation: expect.stringMatching(/identify\(userId\)/),
+          heals: 'when_fixed',
+        },
+        expect.objectContaining({ likelyCause: 'rate_zero', count: 1, amountCents: 999, heals: 'never' }),
+      ],
+    });
+    expect((await summary(`?from=${at - 40 * DAY_MS}&to=${at - 30 * DAY_MS}`)).causes).toMatchObject([
+      { likelyCause: 'user_never_identified', count: 1 },
+    ]);
+    const range = { from: 0, to: null };
+    expect(await summarizeUnattributed(api.sql, own.appId as AppId, range, 2)).toMatchObject([
+      { likelyCause: 'user_never_identified', count: 2, truncated: true },
+      { likelyCause: 'rate_zero', count: 1, truncated: false },
+    ]);
+  });
+});
+
+describe('GET diagnostics/webhooks/summary', () => {
+  // @promise deliveries-summary
+  test('each provider has its last webhook, and the numbers of the last 24 hours', async () => {
+    const own = await newApp(api);
+    const at = api.clock.now;
+    const ids = await insertEvents(own, [{}, {}, {}, {}, {}]);
+    const states = [
+      ['processed', 1],
+      ['failed', 2],
+      ['failed', 25],
+      ['processing', 30],
+      ['received', 3],
+    ] as const;
+    for (const [n, [status, hours]] of states.entries()) {
+      await api.sql`
+        update deliveries set received_at = ${instant(at - hours * 3_600_000)}, processing_status = ${status},
+                              completed_at = ${['processing', 'received'].includes(status) ? null : instant(at)}::timestamptz
+         where event_id = ${ids[n] ?? ''}`;
+    }
+    for (const provider of ['stripe', 'stripe', 'paddle'])
+      await api.call('POST', `/webhooks/${provider}/${own.appId}`, { body: {} });
+    const { status, body } = await get<{ since: number; providers: object[] }>('webhooks/summary', own);
+    expect([status, body.since]).toEqual([200, at - DAY_MS]);
+    const nothing = {
+      configured: false,
+      lastAcceptedAt: null,
+      lastRefusedAt: null,
+      accepted: 0,
+      failed: 0,
+      refused: 0,
+      unfinished: 0,
+      oldestUnfinishedAt: null,
+      truncated: false,
+    };
+    const expected: Record<string, object> = {
+      stripe: {
+        ...nothing,
+        lastAcceptedAt: at - 3_600_000,
+        lastRefusedAt: at,
+        accepted: 3,
+        failed: 1,
+        refused: 2,
+        unfinished: 2,
+        oldestUnfinishedAt: at - 30 * 3_600_000,
+      },
+      paddle: { ...nothing, lastRefusedAt: at, refused: 1 },
+    };
+    expect(body.providers).toEqual(
+      PROVIDER_NAMES.map((provider) => ({
+        provider,
+        title: expect.any(String),
+        ...(expected[provider] ?? nothing),
+      })),
+    );
+    const few = await summarizeDeliveries(api.sql, own.appId as AppId, ['stripe'], at - DAY_MS, 2);
+    expect(few).toMatchObject([{ accepted: 2, truncated: true }]);
   });
 });
 

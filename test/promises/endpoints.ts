@@ -225,6 +225,22 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     },
   },
   {
+    route: 'GET /apps/:appId/diagnostics/unattributed/summary',
+    caller: 'account read',
+    promises: {
+      'unattributed-summary':
+        'counts the unattributed payments of a range and their money by cause, of each cause at most the latest 4,000',
+    },
+  },
+  {
+    route: 'GET /apps/:appId/diagnostics/webhooks/summary',
+    caller: 'account read',
+    promises: {
+      'deliveries-summary':
+        'reports for each provider the last webhook, and how many failed, were refused or wait',
+    },
+  },
+  {
     route: 'GET /apps/:appId/diagnostics/webhooks',
     caller: 'account read',
     promises: {

@@ -892,6 +892,50 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/diagnostics/unattributed/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Counts the paid events without a commission of a range, and their money, by cause.
+         * @description `from` is 30 days before `to` by default, and `to` is now. Counts the latest 4,000 payments of each cause.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["summarizeUnattributedEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/diagnostics/webhooks/summary": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Reports for each provider when webhooks arrived, and how many failed, were refused or wait.
+         * @description Counts the last 24 hours. Of each kind it counts the latest 4,000 deliveries.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["summarizeDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/diagnostics/webhooks": {
         parameters: {
             query?: never;
@@ -3465,6 +3509,110 @@ export interface components {
              * @example No device reported this user. Call identify(userId) after sign-in.
              */
             explanation: string;
+        };
+        /** @description Paid events without a commission, by cause. */
+        UnattributedSummary: {
+            /**
+             * @description The beginning of the range, inclusive. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            from: number;
+            /**
+             * @description The end of the range, exclusive. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            to: number;
+            /** @description The causes that occur in the range, the most money first. */
+            causes: components["schemas"]["UnattributedCause"][];
+        };
+        /** @description The payments that earned nothing for one cause. */
+        UnattributedCause: {
+            /**
+             * @description Why the payment earned nothing. Stable. docs/contract.md lists the causes.
+             * @enum {string}
+             */
+            likelyCause: "missing_user_id" | "anonymous_user_id" | "user_never_identified" | "user_id_mismatch" | "user_not_attributed" | "outside_attribution_window" | "affiliate_paused" | "affiliate_removed" | "rate_zero" | "missing_exchange_rate" | "price_unknown" | "test_key_only" | "processing";
+            /**
+             * @description How many payments of the range earned nothing for this cause.
+             * @example 42
+             */
+            count: number;
+            /**
+             * @description What their customers paid, as far as it is known. US cents.
+             * @example 1999
+             */
+            amountCents: number;
+            /** @description Whether more than 4,000 rows of one kind were found, of which the latest 4,000 were counted: the numbers are lower bounds. */
+            truncated: boolean;
+            /**
+             * @description When the latest of them occurred. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            latestAt: number;
+            /**
+             * @description What happened, and what to change. A sentence for people.
+             * @example No device reported this user. Call identify(userId) after sign-in.
+             */
+            explanation: string;
+            /**
+             * @description Whether these payments can still earn: `when_fixed`, once the cause is removed; `automatically`; `never`, because it was decided.
+             * @enum {string}
+             */
+            heals: "when_fixed" | "automatically" | "never";
+        };
+        /** @description How well webhooks arrive, by provider. */
+        DeliverySummary: {
+            /**
+             * @description 24 hours ago: the beginning of what is counted. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            since: number;
+            /** @description All providers that the service knows. */
+            providers: components["schemas"]["ProviderHealth"][];
+        };
+        /** @description How well the webhooks of a provider arrive. */
+        ProviderHealth: {
+            /**
+             * @description The billing provider.
+             * @example revenuecat
+             * @enum {string}
+             */
+            provider: "revenuecat" | "adapty" | "superwall" | "stripe" | "paddle";
+            /**
+             * @description The name of the provider.
+             * @example RevenueCat
+             */
+            title: string;
+            /** @description Whether a secret is set, so that webhooks can be accepted. */
+            configured: boolean;
+            /** @description When the latest webhook that was accepted arrived. Epoch milliseconds. Null if there is none. The self-test does not count. */
+            lastAcceptedAt: number | null;
+            /** @description When the latest refused request arrived. Epoch milliseconds. Null if there is none. */
+            lastRefusedAt: number | null;
+            /**
+             * @description How many webhooks were accepted.
+             * @example 42
+             */
+            accepted: number;
+            /**
+             * @description How many of them could not be read.
+             * @example 42
+             */
+            failed: number;
+            /**
+             * @description How many requests were refused, in full hours.
+             * @example 42
+             */
+            refused: number;
+            /**
+             * @description How many deliveries have no outcome yet, whenever they arrived.
+             * @example 42
+             */
+            unfinished: number;
+            /** @description When the oldest of them arrived. Epoch milliseconds. Null if there is none. */
+            oldestUnfinishedAt: number | null;
+            /** @description Whether more than 4,000 rows of one kind were found, of which the latest 4,000 were counted: the numbers are lower bounds. */
+            truncated: boolean;
         };
         /** @description One page of the list. */
         DeliveryPage: {
@@ -11036,6 +11184,259 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    summarizeUnattributedEvents: {
+        parameters: {
+            query?: {
+                from?: number | string;
+                to?: number | string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Paid events without a commission, by cause. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnattributedSummary"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    summarizeDeliveries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How well webhooks arrive, by provider. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliverySummary"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
                     };
                 };
             };

@@ -6,17 +6,23 @@ import {
   readIdentitySources,
   readSdkVersions,
   readTestUsers,
+  summarizeDeliveries,
+  summarizeUnattributed,
 } from '../../db/diagnostics.ts';
 import type {
+  CauseSummary,
   IdentityOverlap,
   IdentitySources,
+  ProviderHealth,
   SdkVersion,
   TestUser,
   UnattributedEvent,
   WebhookDelivery,
 } from '../../db/diagnostics.ts';
-import { CAUSE_EXPLANATIONS } from '../../domain/likely-causes.ts';
+import { CAUSE_EXPLANATIONS, CAUSE_HEALING, HEALING } from '../../domain/likely-causes.ts';
+import { DAY_MS } from '../../domain/time.ts';
 import { workflowIds } from '../../domain/workflow-ids.ts';
+import { PROVIDER_NAMES, providers } from '../../providers/index.ts';
 import * as enums from '../enum-fields.ts';
 import {
   cents,
@@ -36,6 +42,8 @@ import { appRoute } from '../route.ts';
 
 /** How many user ids of each side are returned at most. */
 const MAX_SAMPLES = 20;
+/** The range of a summary without `from`. */
+const SUMMARY_DAYS = 30;
 
 const identity = z
   .object({
@@ -161,6 +169,97 @@ const delivery = z
     ),
   })
   .meta({ id: 'Delivery', description: 'A webhook request of a billing provider, and its outcome.' });
+
+const LOWER_BOUNDS =
+  'Whether more than 4,000 rows of one kind were found, of which the latest 4,000 were counted: the numbers are lower bounds.';
+
+const unattributedSummary = z
+  .object({
+    from: epochMs('The beginning of the range, inclusive.'),
+    to: epochMs('The end of the range, exclusive.'),
+    causes: z
+      .array(
+        z
+          .object({
+            likelyCause: enums.likelyCause,
+            count: count('How many payments of the range earned nothing for this cause.'),
+            amountCents: cents('What their customers paid, as far as it is known.'),
+            truncated: z.boolean().describe(LOWER_BOUNDS),
+            latestAt: epochMs('When the latest of them occurred.'),
+            explanation: textField(
+              'No device reported this user. Call identify(userId) after sign-in.',
+              'What happened, and what to change. A sentence for people.',
+            ),
+            heals: z
+              .enum(HEALING)
+              .describe(
+                'Whether these payments can still earn: `when_fixed`, once the cause is removed; `automatically`; `never`, because it was decided.',
+              ),
+          })
+          .meta({ id: 'UnattributedCause', description: 'The payments that earned nothing for one cause.' }),
+      )
+      .describe('The causes that occur in the range, the most money first.'),
+  })
+  .meta({ id: 'UnattributedSummary', description: 'Paid events without a commission, by cause.' });
+
+const deliverySummary = z
+  .object({
+    since: epochMs('24 hours ago: the beginning of what is counted.'),
+    providers: z
+      .array(
+        z
+          .object({
+            provider: enums.provider,
+            title: textField('RevenueCat', 'The name of the provider.'),
+            configured: z.boolean().describe('Whether a secret is set, so that webhooks can be accepted.'),
+            lastAcceptedAt: orNull(
+              epochMs('When the latest webhook that was accepted arrived.'),
+              'Null if there is none. The self-test does not count.',
+            ),
+            lastRefusedAt: orNull(
+              epochMs('When the latest refused request arrived.'),
+              'Null if there is none.',
+            ),
+            accepted: count('How many webhooks were accepted.'),
+            failed: count('How many of them could not be read.'),
+            refused: count('How many requests were refused, in full hours.'),
+            unfinished: count('How many deliveries have no outcome yet, whenever they arrived.'),
+            oldestUnfinishedAt: orNull(epochMs('When the oldest of them arrived.'), 'Null if there is none.'),
+            truncated: z.boolean().describe(LOWER_BOUNDS),
+          })
+          .meta({ id: 'ProviderHealth', description: 'How well the webhooks of a provider arrive.' }),
+      )
+      .describe('All providers that the service knows.'),
+  })
+  .meta({ id: 'DeliverySummary', description: 'How well webhooks arrive, by provider.' });
+
+function presentCause({ likelyCause, ...row }: CauseSummary) {
+  return {
+    likelyCause,
+    count: row.count,
+    amountCents: row.amountCents,
+    truncated: row.truncated,
+    latestAt: row.latestAt,
+    explanation: CAUSE_EXPLANATIONS[likelyCause],
+    heals: CAUSE_HEALING[likelyCause],
+  };
+}
+
+function presentHealth(row: ProviderHealth) {
+  return {
+    provider: row.provider,
+    title: providers[row.provider].title,
+    configured: row.isConfigured,
+    lastAcceptedAt: row.lastAcceptedAt,
+    lastRefusedAt: row.lastRefusedAt,
+    accepted: row.accepted,
+    failed: row.failed,
+    refused: row.refused,
+    unfinished: row.unfinished,
+    oldestUnfinishedAt: row.oldestUnfinishedAt,
+    truncated: row.truncated,
+  };
+}
 
 function verdictOf({ billed, identified, overlapCount }: IdentityOverlap) {
   if (!billed || !identified) return 'no_data';
@@ -292,6 +391,42 @@ export const diagnosticsRoutes = [
       const after = decodeCursor(key, millisKey, query.cursor);
       const page = await listUnattributedEvents(deps.sql, app.id, filter, after, query.limit);
       return presentPage(key, page, presentUnattributed);
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/diagnostics/unattributed/summary',
+    permission: 'read',
+    operationId: 'summarizeUnattributedEvents',
+    summary: 'Counts the paid events without a commission of a range, and their money, by cause.',
+    description:
+      '`from` is 30 days before `to` by default, and `to` is now. Counts the latest 4,000 payments of each cause.',
+    query: z.object(fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.')),
+    response: { status: 200, schema: unattributedSummary },
+    handler: async ({ deps, app, query, now }) => {
+      const to = query.to ?? now;
+      const from = query.from ?? to - SUMMARY_DAYS * DAY_MS;
+      // A payment may have a time slightly in the future, by the clock of the store.
+      const range = { from, to: query.to ?? null };
+      const causes = await summarizeUnattributed(deps.sql, app.id, range);
+      return { from, to, causes: causes.map((row) => presentCause(row)) };
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/diagnostics/webhooks/summary',
+    permission: 'read',
+    operationId: 'summarizeDeliveries',
+    summary: 'Reports for each provider when webhooks arrived, and how many failed, were refused or wait.',
+    description: 'Counts the last 24 hours. Of each kind it counts the latest 4,000 deliveries.',
+    response: { status: 200, schema: deliverySummary },
+    handler: async ({ deps, app, now }) => {
+      const since = now - DAY_MS;
+      await deps.refusals.flush();
+      const rows = await summarizeDeliveries(deps.sql, app.id, PROVIDER_NAMES, since);
+      return { since, providers: rows.map((row) => presentHealth(row)) };
     },
   }),
 
