@@ -77,6 +77,32 @@ suite('events, unattributed payments and deliveries in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
+  test('unattributed payments are grouped by cause, with their money and what heals them', async () => {
+    const own = await setUpApp(founder, { name: 'Unattributed' });
+    await own.purchase('stranger-1', 20);
+    await own.purchase('stranger-2', 30.5);
+    await own.purchase('stranger-3', 5);
+    const device = `no-creator-${Date.now()}`;
+    await own.call('POST', '/sdk/identify', {
+      key: own.app.sdkKey,
+      body: { deviceId: device, customerUserId: 'known', identifiedAt: Date.now() },
+    });
+    await own.purchase('known', 7);
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/unattributed?range=90d`);
+    await row(page, /The app never reported the user.*Can still earn.*3.*\$55\.50/).waitFor();
+    await row(page, /came through no creator.*1.*\$7\.00/).waitFor();
+    await page
+      .getByRole('row', { name: /stranger-\d/ })
+      .nth(2)
+      .waitFor();
+    await button(page, 'Show only: The user came through no creator').click();
+    await row(page, /known.*\$7\.00/).waitFor();
+    expect(await row(page, /stranger-\d/).count()).toBe(0);
+    expect(new URL(page.url()).searchParams.get('cause')).toBe('user_not_attributed');
+    expect(problems()).toEqual([]);
+  });
+
   test('deliveries show their outcome and error, and change while the page is open', async () => {
     const own = await setUpApp(founder, { name: 'Deliveries' });
     const { page, problems } = await signedIn();
@@ -84,10 +110,14 @@ suite('events, unattributed payments and deliveries in a browser', () => {
     await page.getByText('No deliveries yet').waitFor();
     await own.revenuecat('{"event": 7}');
     await own.call('POST', `/webhooks/stripe/${own.app.id}`, { key: null, body: {} });
-    await row(page, /RevenueCat.*Failed/).waitFor();
-    await row(page, /Stripe.*Refused/).waitFor();
+    await row(page, /RevenueCat Failed/).waitFor();
+    await row(page, /Stripe Refused/).waitFor();
     const event = bodyOf(revenuecatEvent({ userId: 'someone', usd: 5, occurredAt: Date.now() - DAY_MS }));
     await own.revenuecat(event);
+    await page.reload();
+    await row(page, /^RevenueCat Some failed just now 2 .*1/).waitFor();
+    await button(page, 'Show 1 failed of RevenueCat').click();
+    await page.waitForURL(/status=failed&source=revenuecat/);
     await page.getByLabel('Outcome').selectOption('processed');
     await row(page, /Processed/).waitFor();
     await page.getByRole('link', { name: /^[0-9A-F-]{36}$/i }).click();
@@ -115,15 +145,17 @@ suite('events, unattributed payments and deliveries in a browser', () => {
         viewport: { width, height: 900 },
       });
       for (const appId of [empty, own.app.id]) {
-        for (const path of ['events', 'deliveries']) {
+        for (const path of ['events', 'unattributed?range=90d', 'deliveries']) {
           await page.goto(`${service.url}/console/apps/${appId}/${path}`);
-          await (appId === empty ? page.getByText(' yet', { exact: false }) : page.locator('tbody tr'))
+          await (
+            appId === empty ? page.getByText(/ yet|earned its commission/) : page.locator('tbody tr').last()
+          )
             .first()
             .waitFor();
           // Colours are measured after the transitions.
           await page.waitForTimeout(300);
           const state = appId === empty ? 'empty' : 'full';
-          await shoot(page, `${path}-${state}-${colorScheme}-${width}`);
+          await shoot(page, `${path.split('?')[0]}-${state}-${colorScheme}-${width}`);
           expect({
             path,
             state,

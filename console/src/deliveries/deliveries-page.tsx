@@ -16,6 +16,7 @@ import {
 } from '../parts/filters.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
+import { ProviderHealth } from './health.tsx';
 import { DELIVERY_STATUSES, PROVIDERS } from '../words.ts';
 
 type Delivery = Schemas['Delivery'];
@@ -82,6 +83,7 @@ function Deliveries({ appId }: { readonly appId: string }) {
   );
   return (
     <>
+      <ProviderHealth appId={appId} filters={filters} />
       <FilterBar>
         <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
         <SelectFilter filters={filters} name="status" label="Outcome" options={DELIVERY_STATUSES} />

@@ -43,7 +43,7 @@ function EventRow({ row, appId }: { readonly row: Event; readonly appId: string 
         )}
       </td>
       <td>{row.customerUserId}</td>
-      <td className="amount">
+      <td className="number">
         <Amount event={row} />
       </td>
       <td>
@@ -112,7 +112,7 @@ function Events({ appId }: { readonly appId: string }) {
                 <th scope="col">Received</th>
                 <th scope="col">Event</th>
                 <th scope="col">User</th>
-                <th scope="col" className="amount">
+                <th scope="col" className="number">
                   Amount
                 </th>
                 <th scope="col">Outcome</th>

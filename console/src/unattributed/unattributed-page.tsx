@@ -1,5 +1,262 @@
-import { PageHead } from '../parts.tsx';
+import { Anchor, Button, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link, useParams } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
+import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { Section } from '../lists.tsx';
+import { Tag } from '../parts/badges.tsx';
+import {
+  FilterBar,
+  oneOf,
+  RANGE_FILTERS,
+  RangeFilter,
+  SelectFilter,
+  TextFilter,
+  useFilters,
+  useRange,
+} from '../parts/filters.tsx';
+import type { Filters } from '../parts/filters.tsx';
+import { ListView, useList } from '../parts/list.tsx';
+import { usePermission } from '../session.ts';
+import { CAUSES, EVENT_KINDS, PROVIDERS } from '../words.ts';
+
+type Row = Schemas['UnattributedEvent'];
+type Cause = Schemas['UnattributedCause'];
+
+const HEALING = {
+  when_fixed: ['wait', 'Can still earn'],
+  automatically: ['good', 'Heals by itself'],
+  never: ['plain', 'Stays without'],
+} as const;
+
+const SUMMARY_MS = 15_000;
+
+/** Returns a number that may be a lower bound. */
+const atLeast = (text: string, isLowerBound: boolean) => (isLowerBound ? `${text} or more` : text);
+
+function CauseRow({ row, filters }: { readonly row: Cause; readonly filters: Filters }) {
+  const [tone, text] = HEALING[row.heals];
+  const isChosen = filters.get('cause') === row.likelyCause;
+  return (
+    <tr aria-selected={isChosen}>
+      <td>
+        <Text size="sm" fw={600}>
+          {CAUSES[row.likelyCause]}
+        </Text>
+        <Text size="sm" className="quiet" mt={2} maw={560}>
+          {row.explanation}
+        </Text>
+      </td>
+      <td>
+        <Tag tone={tone}>{text}</Tag>
+      </td>
+      <td className="number" data-name="Payments">
+        {atLeast(formatCount(row.count), row.truncated)}
+      </td>
+      <td className="number" data-name="Money">
+        {atLeast(formatMoney(row.amountCents), row.truncated)}
+      </td>
+      <td className="number">
+        <Button
+          variant={isChosen ? 'filled' : 'default'}
+          size="compact-sm"
+          aria-pressed={isChosen}
+          aria-label={`Show only: ${CAUSES[row.likelyCause]}`}
+          onClick={() => filters.set({ cause: isChosen ? '' : row.likelyCause })}
+        >
+          {isChosen ? 'Shown' : 'Show'}
+        </Button>
+      </td>
+    </tr>
+  );
+}
+
+function Causes({
+  appId,
+  filters,
+  range,
+}: {
+  readonly appId: string;
+  readonly filters: Filters;
+  readonly range: { readonly from?: number; readonly to?: number };
+}) {
+  const summary = useQuery({
+    queryKey: ['unattributed-summary', appId, range],
+    queryFn: async () =>
+      await read(
+        api.GET('/apps/{appId}/diagnostics/unattributed/summary', {
+          params: { path: { appId }, query: range },
+        }),
+      ),
+    refetchInterval: SUMMARY_MS,
+  });
+  if (summary.data === undefined) {
+    return summary.error === null ? (
+      <Waiting what="the causes" />
+    ) : (
+      <ErrorBox error={summary.error} retry={() => void summary.refetch()} />
+    );
+  }
+  const { causes } = summary.data;
+  return (
+    <div className="surface">
+      {causes.length === 0 ? (
+        <Stack gap={4} p="xl">
+          <Text fw={600}>Every payment of this range earned its commission</Text>
+          <Text size="sm" className="quiet">
+            A payment without a commission appears here with its cause, within seconds.
+          </Text>
+        </Stack>
+      ) : (
+        <table className="rows">
+          <thead>
+            <tr>
+              <th scope="col">Cause and what to do</th>
+              <th scope="col">These payments</th>
+              <th scope="col" className="number">
+                Payments
+              </th>
+              <th scope="col" className="number">
+                Money
+              </th>
+              <th scope="col">
+                <span className="spoken">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {causes.map((row) => (
+              <CauseRow key={row.likelyCause} row={row} filters={filters} />
+            ))}
+          </tbody>
+        </table>
+      )}
+    </div>
+  );
+}
+
+function PaymentRow({ row, appId }: { readonly row: Row; readonly appId: string }) {
+  return (
+    <tr>
+      <td>
+        <Text size="sm" title={formatInstant(row.occurredAt)}>
+          {formatAgo(row.occurredAt)}
+        </Text>
+        <Text size="xs" className="quiet">
+          {PROVIDERS[row.source]}
+        </Text>
+      </td>
+      <td>
+        <Anchor component={Link} to={`/apps/${appId}/events/${row.eventId}`} size="sm">
+          {EVENT_KINDS[row.kind]}
+        </Anchor>
+      </td>
+      <td>{row.customerUserId ?? <span className="quiet">none</span>}</td>
+      <td className="number" data-name="Amount">
+        {row.amountCents === null ? <span className="quiet">unknown</span> : formatMoney(row.amountCents)}
+      </td>
+      <td>{CAUSES[row.likelyCause]}</td>
+    </tr>
+  );
+}
+
+function Payments({
+  appId,
+  filters,
+  range,
+}: {
+  readonly appId: string;
+  readonly filters: Filters;
+  readonly range: { readonly from?: number; readonly to?: number };
+}) {
+  const likelyCause = oneOf(Object.keys(CAUSES) as Row['likelyCause'][], filters.get('cause'));
+  const source = oneOf(Object.keys(PROVIDERS) as Row['source'][], filters.get('source'));
+  const customerUserId = filters.get('user');
+  const query = {
+    ...range,
+    ...(likelyCause === undefined ? {} : { likelyCause }),
+    ...(source === undefined ? {} : { source }),
+    ...(customerUserId === undefined ? {} : { customerUserId }),
+  };
+  const list = useList(
+    ['unattributed', appId, query],
+    async (cursor) =>
+      await read(
+        api.GET('/apps/{appId}/diagnostics/unattributed', {
+          params: { path: { appId }, query: { ...query, ...cursor } },
+        }),
+      ),
+    { idOf: ({ eventId }) => eventId },
+  );
+  return (
+    <ListView list={list} what="payments" isFiltered onClearFilters={filters.clear} nothingYet="">
+      {(rows) => (
+        <table className="rows">
+          <thead>
+            <tr>
+              <th scope="col">Paid</th>
+              <th scope="col">Event</th>
+              <th scope="col">User</th>
+              <th scope="col" className="number">
+                Amount
+              </th>
+              <th scope="col">Cause</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <PaymentRow key={row.eventId} row={row} appId={appId} />
+            ))}
+          </tbody>
+        </table>
+      )}
+    </ListView>
+  );
+}
+
+function Unattributed({ appId }: { readonly appId: string }) {
+  const filters = useFilters('cause', 'source', 'user', ...RANGE_FILTERS);
+  const range = useRange(filters, '30d');
+  return (
+    <Stack gap="xl">
+      <div>
+        <FilterBar>
+          <RangeFilter filters={filters} label="Paid" without="30d" />
+          <SelectFilter filters={filters} name="cause" label="Cause" options={CAUSES} />
+          <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
+          <TextFilter filters={filters} name="user" label="User id" placeholder="exactly as reported" />
+          {!filters.isEmpty && (
+            <Button variant="subtle" size="xs" onClick={filters.clear}>
+              Clear the filters
+            </Button>
+          )}
+        </FilterBar>
+        <Section id="causes" title="By cause" hint="All payments of the range, of any provider and user.">
+          <Causes appId={appId} filters={filters} range={range} />
+        </Section>
+      </div>
+      <Section id="payments" title="Payments">
+        <Payments appId={appId} filters={filters} range={range} />
+      </Section>
+    </Stack>
+  );
+}
 
 export default function UnattributedPage() {
-  return <PageHead title="Unattributed">Payments without a commission, and why.</PageHead>;
+  const { appId = '' } = useParams();
+  const canRead = usePermission('read');
+  return (
+    <>
+      <PageHead title="Unattributed">
+        Payments that earned no creator anything, why, and what to change so that they do.
+      </PageHead>
+      {canRead ? (
+        <Unattributed key={appId} appId={appId} />
+      ) : (
+        <NoPermission permission="read" what="payments" />
+      )}
+    </>
+  );
 }
