@@ -41,7 +41,7 @@ export default function Chart({
               axisLine={false}
               width="auto"
               allowDecimals={false}
-              tickFormatter={format}
+              tickFormatter={(value: number) => format(value)}
             />
             <Tooltip
               isAnimationActive={false}

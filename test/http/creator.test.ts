@@ -3,6 +3,7 @@ import {
   createCreatorLink,
   deleteExpiredCreatorSessions,
   revokeCreatorAccess,
+  spendCreatorLink,
 } from '../../src/db/creator-sessions.ts';
 import { newToken } from '../../src/db/sessions.ts';
 import type { AffiliateId, AppId } from '../../src/domain/ids.ts';
@@ -88,6 +89,20 @@ describe('the sign-in link of a creator', () => {
     const again = await spend(token);
     expect(again).toMatchObject({ status: 401, body: { code: 'invalid_sign_in_link' } });
     expect(again.headers.get('set-cookie')).toBeNull();
+  });
+
+  test('a statement whose answer was lost is sent again and uses the link once', async () => {
+    const link = newToken();
+    await createCreatorLink(api.sql, scope(), link, api.clock.now);
+    const made = { token: newToken(), userAgent: null, now: api.clock.now };
+    const [first, again] = [
+      await spendCreatorLink(api.sql, link, made),
+      await spendCreatorLink(api.sql, link, made),
+    ];
+    expect(again).toEqual(first);
+    const { usesLeft } = await api.sql.one<{ usesLeft: number }>`
+      select uses_left from creator_sign_in_links where affiliate_id = ${creator}`;
+    expect({ isSignedIn: first !== undefined, usesLeft }).toEqual({ isSignedIn: true, usesLeft: 4 });
   });
 
   // @promise creator-link-five-uses
