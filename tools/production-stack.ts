@@ -2,7 +2,7 @@ import { execFile, execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chmod, cp, mkdir, mkdtemp, open, readFile, rename, rm } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, open, readFile, rename } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
 import { connect as connectTo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -22,6 +22,7 @@ import { environmentOf, readCompose } from './compose.ts';
 import { startNameServer } from './name-server.ts';
 import { bodyOf, revenuecatEvent } from './provider-payloads.ts';
 import { buildTemporalServer, runScript, startTemporalServer } from './temporal-server.ts';
+import { failingChecks, runTool, say } from './run-tool.ts';
 
 /*
  * `npm run test:production-stack -- [--clients N]`: runs the topology of docker-compose.yml without containers, with the
@@ -32,7 +33,6 @@ import { buildTemporalServer, runScript, startTemporalServer } from './temporal-
  */
 
 const run = promisify(execFile);
-const say = (line: string) => void process.stderr.write(`${line}\n`);
 /** The user of the image. */
 const IMAGE_USER = 1000;
 const PROCESS_ADDRESSES = ['127.0.0.2', '127.0.0.3'] as const;
@@ -175,7 +175,7 @@ const password = () => randomBytes(24).toString('hex');
 /** Whether every check of the readiness at an address succeeds. */
 const isReady = async (base: string) =>
   await send(base, 'GET', '/readyz').then(
-    ({ status, text }) => status === 200 && text.includes('"ok"'),
+    ({ status, text }) => status === 200 && failingChecks(text)?.length === 0,
     () => false,
   );
 
@@ -549,19 +549,16 @@ async function main(): Promise<void> {
   say('Nothing was lost or doubled, and every 5xx was a 503 with Retry-After.');
 }
 
-let failed = false;
-try {
-  await main();
-} catch (error) {
-  failed = true;
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-  for (const name of ['temporal.log', 'balancer.log']) {
-    const text = await readFile(path.join(folder, name), 'utf8').catch(() => '');
-    say(`--- ${name} ---\n${text.slice(-3_000)}`);
-  }
-} finally {
+stops.push(async () => {
   agent.destroy();
-  for (const stop of stops.toReversed()) await stop();
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+});
+await runTool(main, {
+  stops,
+  folder,
+  onFailure: async () => {
+    for (const name of ['temporal.log', 'balancer.log']) {
+      const text = await readFile(path.join(folder, name), 'utf8').catch(() => '');
+      say(`--- ${name} ---\n${text.slice(-3_000)}`);
+    }
+  },
+});

@@ -1,6 +1,6 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { chmod, chown, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,6 +24,7 @@ import { runOn } from '../test/support/postgres-admin.ts';
 import { runAdminIn } from '../test/support/run-admin.ts';
 import { readBlocks } from '../test/support/runnable-page.ts';
 import { TEST_SECRETS_KEY } from '../test/support/service.ts';
+import { failingChecks, runTool, say } from './run-tool.ts';
 
 /*
  * `npm run test:restore`: runs the commands of docs/backup.md on a Postgres of Debian that the service uses: a base backup with an
@@ -33,7 +34,6 @@ import { TEST_SECRETS_KEY } from '../test/support/service.ts';
  */
 
 const run = promisify(execFile);
-const say = (line: string) => void process.stderr.write(`${line}\n`);
 
 /** Returns the folder of the newest installed programs of Postgres. */
 async function findPrograms(): Promise<string> {
@@ -49,6 +49,11 @@ const linesOf = (csv: string) => csv.trimEnd().split('\r\n').slice(1);
 
 const folder = await mkdtemp(path.join(tmpdir(), 'tributary-restore-'));
 const stops: (() => Promise<unknown>)[] = [];
+
+function expect(what: string, isTrue: boolean): void {
+  if (!isTrue) throw new Error(`this is not so: ${what}`);
+  say(`✓ ${what}`);
+}
 
 async function main(): Promise<void> {
   const programs = await findPrograms();
@@ -102,10 +107,11 @@ async function main(): Promise<void> {
   let sql: Sql = connect({ url });
   stops.push(async () => await sql.close());
   const founder = await setUpFounder({ sql, url: service.url });
-  const ready = async () =>
+  /** Waits until only these checks of the readiness fail. */
+  const ready = async (...failing: string[]) =>
     await eventually(
       'the service is ready',
-      async () => (await founder.call('GET', '/readyz')).text.includes('"ok"'),
+      async () => failingChecks((await founder.call('GET', '/readyz')).text)?.join() === failing.join(),
       60_000,
     );
   await ready();
@@ -172,7 +178,8 @@ async function main(): Promise<void> {
   sql = connect({ url });
   service = await start();
   founder.url = service.url;
-  await ready();
+  // It may have forgotten payouts.
+  await ready('payouts');
 
   // --- What the restored database knows, and what it does not ---
 
@@ -183,10 +190,6 @@ async function main(): Promise<void> {
     );
     say(`admin ${args.join(' ')}: status ${status}. ${err.trim()}`);
     return { status, text: out + err };
-  };
-  const expect = (what: string, isTrue: boolean) => {
-    if (!isTrue) throw new Error(`this is not so: ${what}`);
-    say(`✓ ${what}`);
   };
   const sums = async () =>
     await sql.one<{ commissions: number; payouts: number; paidCents: number }>`
@@ -250,15 +253,5 @@ async function main(): Promise<void> {
   );
 }
 
-let failed = false;
-try {
-  await mkdir(folder, { recursive: true });
-  await main();
-} catch (error) {
-  failed = true;
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-} finally {
-  for (const stop of stops.toReversed()) await stop().catch(() => {});
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+await mkdir(folder, { recursive: true });
+await runTool(main, { stops, folder });

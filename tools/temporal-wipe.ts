@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -20,15 +20,16 @@ import { runAdminIn } from '../test/support/run-admin.ts';
 import { TEST_SECRETS_KEY } from '../test/support/service.ts';
 import { buildTemporalServer, startTemporalServer } from './temporal-server.ts';
 import type { TemporalServer } from './temporal-server.ts';
+import { failingChecks, runTool, say } from './run-tool.ts';
 
 /*
  * `npm run test:temporal-wipe`: loses all data of the production Temporal server in the middle of a story, twice: while the
- * service processes live on, and while they are down. Deliveries, heals and a reprocess run are stuck halfway, commissions are
+ * service processes live on, and while they are down. Deliveries, heals and a reprocess run are stuck halfway, an
+ * erasure waits for its second search, commissions are
  * pending with hold timers, and a payout is in flight. An empty server comes back at the same address and nothing else is touched.
  * Fails unless everything is finished, nothing is doubled, and the ledger is consistent.
  */
 
-const say = (line: string) => void process.stderr.write(`${line}\n`);
 /** How long a hold timer of the story lasts: a shorter one would have no timer. */
 const HOLD_MS = 125_000;
 /** After a minute of failed polls, the SDK gives up a worker when the server returns without its namespace. */
@@ -86,15 +87,15 @@ async function main(): Promise<void> {
   let [api, worker] = [await startApi(), await startWorker()];
   stops.push(async () => await Promise.all([api.kill(), worker.kill()]));
   const founder = await setUpFounder({ sql, url: api.url });
-  const isReady = async (url: string) =>
-    (await founder.call('GET', '/readyz')).text.includes('"ok"') && url !== '';
-  await eventually('the service is ready', async () => await isReady(api.url), 60_000);
+  const isReady = async () => failingChecks((await founder.call('GET', '/readyz')).text)?.length === 0;
+  await eventually('the service is ready', isReady, 60_000);
 
   const unfinished = async () => {
     const { n } = await sql.one<{ n: number }>`
       select (select count(*) from deliveries where completed_at is null)::int
              + (select count(*) from bindings where healed_at is null)::int
              + (select count(*) from reprocess_runs where finished_at is null)::int
+             + (select count(*) from erasures where finished_at is null)::int
              + (select count(*) from payments where recheck_since is not null)::int as n`;
     return n;
   };
@@ -135,7 +136,14 @@ async function main(): Promise<void> {
         select count(*)::int as n from reprocess_runs where finished_at is null and relayed_at is null`;
       return n === 0;
     });
-    await eventually('eleven pieces of work are open', async () => (await unfinished()) >= 11);
+    const erased = await founder.customer(slug);
+    await founder.ok('DELETE', `/apps/${founder.app.id}/users/${erased}`);
+    await eventually('the erasure has begun', async () => {
+      const { n } = await sql.one<{ n: number }>`
+        select count(*)::int as n from erasures where finished_at is null and settles_at is null`;
+      return n === 0;
+    });
+    await eventually('twelve pieces of work are open', async () => (await unfinished()) >= 12);
     // The worker stands still, so that the signal of the payout waits in Temporal.
     worker.process.kill('SIGSTOP');
     const headers = { 'idempotency-key': randomUUID() };
@@ -160,7 +168,7 @@ async function main(): Promise<void> {
       async (error) => {
         say(
           JSON.stringify(
-            await sql`select 'delivery' as kind, id, last_error from deliveries where completed_at is null union all select 'binding', id, null from bindings where healed_at is null union all select 'run', id, last_error from reprocess_runs where finished_at is null`,
+            await sql`select 'delivery' as kind, id, last_error from deliveries where completed_at is null union all select 'binding', id, null from bindings where healed_at is null union all select 'run', id, last_error from reprocess_runs where finished_at is null union all select 'erasure', id, null from erasures where finished_at is null`,
           ),
         );
         throw error;
@@ -260,14 +268,4 @@ async function main(): Promise<void> {
   say('The ledger is consistent.');
 }
 
-let failed = false;
-try {
-  await main();
-} catch (error) {
-  failed = true;
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-} finally {
-  for (const stop of stops.toReversed()) await stop();
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+await runTool(main, { stops, folder });

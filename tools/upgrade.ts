@@ -1,7 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rename, rm, symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, rename, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -23,6 +23,7 @@ import { Founder, setUpApp } from '../test/support/founder.ts';
 import { createDatabase, inDatabase } from '../test/support/postgres-admin.ts';
 import { bodyOf, revenuecatEvent } from '../test/support/provider-fixtures.ts';
 import { TEST_SECRETS_KEY } from '../test/support/service.ts';
+import { runTool, say } from './run-tool.ts';
 
 /*
  * `npm run test:upgrade -- [--rows N]`: starts the build of the baseline on a database with a million rows, migrates the database with
@@ -40,7 +41,6 @@ const SIDE_BY_SIDE_MS = 12_000;
 const CLIENTS = 3;
 
 const run = promisify(execFile);
-const say = (line: string) => void process.stderr.write(`${line}\n`);
 
 /** Builds the baseline from the history of the repository, once. Returns its folder. */
 async function buildBaseline(): Promise<string> {
@@ -305,14 +305,4 @@ async function main(): Promise<void> {
   say('Nothing was lost, doubled or refused, and the ledger is consistent.');
 }
 
-let failed = false;
-try {
-  await main();
-} catch (error) {
-  failed = true;
-  say(error instanceof Error ? (error.stack ?? error.message) : String(error));
-} finally {
-  for (const stop of stops.toReversed()) await stop().catch(() => {});
-  await rm(folder, { recursive: true, force: true });
-}
-process.exit(failed ? 1 : 0);
+await runTool(main, { stops, folder });

@@ -16,6 +16,7 @@ import { putWebhookSecret, secretContext } from '../../src/db/webhook-secrets.ts
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { postmasterOf, processorTimeMs } from './processor-time.ts';
 import { ratio, report } from './report.ts';
+import { insertApp } from './insert-app.ts';
 import { median } from './support.ts';
 import { NO_CALLBACKS } from '../no-callbacks.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../provider-payloads.ts';
@@ -62,14 +63,8 @@ await client.query('create extension pg_stat_statements');
 const secretBox = createSecretBox([randomBytes(32)]);
 const stripeSecret = `whsec_bench_${randomBytes(8).toString('hex')}`;
 const { id: accountId } = await createAccount(sql, 'Bench');
-const appId = newId('app');
+const appId = await insertApp(client, accountId);
 const secretId = newId('secret');
-await client.query(
-  `insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
-                     deferred_window_minutes, link_subdomain)
-   values ($1, $2, 'Bench', 2000, 30, 30, 60, 'bench')`,
-  [appId, accountId],
-);
 await putWebhookSecret(sql, {
   appId,
   provider: PROVIDER,

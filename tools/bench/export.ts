@@ -17,6 +17,7 @@ import { storePayoutCsv } from '../../src/db/payout-csv.ts';
 import { connect } from '../../src/db/sql.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import { ratio, report } from './report.ts';
+import { insertApp } from './insert-app.ts';
 import { median } from './support.ts';
 import { insertDueCommissions } from './due-commissions.ts';
 
@@ -43,13 +44,7 @@ const sql = connect({ url: server.url, max: 2, statementTimeoutMs: 0, patienceMs
 
 const { id: accountId } = await createAccount(sql, 'Bench');
 const { id: keyId } = await createAccountKey(sql, accountId, ['payout']);
-const appId = newId('app');
-await client.query(
-  `insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
-                     deferred_window_minutes, link_subdomain)
-   values ($1, $2, 'Bench', 2000, 30, 30, 60, 'bench')`,
-  [appId, accountId],
-);
+const appId = await insertApp(client, accountId);
 await client.query(
   `insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, live_slot)
    values ($1, $2, 'stripe', 'production', 'never opened', 'bench', 1)`,
