@@ -9,6 +9,8 @@ export interface OpenWork {
   /** Users whose earlier payments have not been evaluated. */
   readonly bindings: number;
   readonly reprocessRuns: number;
+  /** Erasures of persons whose search is not complete. */
+  readonly erasures: number;
   /** Payments that are marked for another evaluation. */
   readonly payments: number;
 }
@@ -53,6 +55,8 @@ export async function countOpenWork(sql: Sql, since: number | null = null): Prom
              where healed_at is null and ${unclaimed(sql.fragment`coalesce(relayed_at, created_at)`)}) as bindings,
            (select count(*)::int from reprocess_runs
              where finished_at is null and ${unclaimed(sql.fragment`coalesce(relayed_at, '-infinity')`)}) as reprocess_runs,
+           (select count(*)::int from erasures
+             where finished_at is null and ${unclaimed(sql.fragment`coalesce(relayed_at, '-infinity')`)}) as erasures,
            (select count(*)::int from payments where recheck_since is not null) as payments`;
 }
 

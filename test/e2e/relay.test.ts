@@ -33,7 +33,9 @@ let service: TestService;
 let founder: Founder;
 
 beforeAll(async () => {
-  service = await startTestService({ settings: { relay: { overdueMs: 300, pauseMs: DAY_MS } } });
+  service = await startTestService({
+    settings: { relay: { overdueMs: 300, pauseMs: DAY_MS }, erasureSettleMs: 100 },
+  });
   founder = await setUpFounder(service);
 });
 afterAll(async () => {
@@ -79,17 +81,30 @@ describe('the outbox relay', () => {
       bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000, occurredAt: Date.now() - 40 * DAY_MS })),
       Date.now(),
     );
+    const erasure = await founder.ok<{ erasureId: string }>(
+      'DELETE',
+      `/apps/${founder.app.id}/users/${await founder.customer()}`,
+    );
     await sql`update deliveries set relayed_at = now() where id = ${deliveryId}`;
+    await sql`update erasures set relayed_at = now() where id = ${erasure.erasureId}`;
     const recover = async () => {
       const { status, out } = await runAdminIn({ DATABASE_URL: service.database.url }, 'recover', '--json');
       return {
         status,
-        ...(JSON.parse(out) as { open: { deliveries: number }; left: { deliveries: number } }),
+        ...(JSON.parse(out) as { open: object; left: object }),
       };
     };
-    expect(await recover()).toMatchObject({ status: 0, open: { deliveries: 1 }, left: { deliveries: 0 } });
+    const none = { deliveries: 0, erasures: 0 };
+    expect(await recover()).toMatchObject({ status: 0, open: { deliveries: 1, erasures: 1 }, left: none });
     await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
-    expect(await recover()).toMatchObject({ status: 0, open: { deliveries: 0 }, left: { deliveries: 0 } });
+    await eventually('the erasure is complete', async () => {
+      const { status } = await founder.ok<{ status: string }>(
+        'GET',
+        `/apps/${founder.app.id}/erasures/${erasure.erasureId}`,
+      );
+      return status === 'complete';
+    });
+    expect(await recover()).toMatchObject({ status: 0, open: none, left: none });
     expect(await amountsOf(affiliateId)).toEqual([200]);
   });
 

@@ -45,13 +45,23 @@ describe('an outage of Temporal', () => {
   test('work that was started on a server that lost its data is started again within seconds, however patient the relay is', async () => {
     const patient = await startTestService({
       temporalAddress: server.address,
-      settings: { relay: { overdueMs: DAY_MS, pauseMs: 200 } },
+      settings: { relay: { overdueMs: DAY_MS, pauseMs: 200 }, erasureSettleMs: 5_000 },
     });
     await patient.whenReady(20_000);
     const other = await setUpFounder(patient);
     const user = await other.customer();
     // The process has seen the namespace of the first server.
     await sleep(2_500);
+    const erasurePath = `/apps/${other.app.id}/erasures/`;
+    const { erasureId } = await other.ok<{ erasureId: string }>(
+      'DELETE',
+      `/apps/${other.app.id}/users/${await other.customer()}`,
+    );
+    await eventually('the erasure waits for its second search', async () => {
+      const { n } = await patient.sql.one<{ n: number }>`
+        select count(*)::int as n from erasures where id = ${erasureId} and relayed_at is not null and settles_at is not null`;
+      return n === 1;
+    });
     await server.stop();
     const { body } = await other.stripe(bodyOf(stripeInvoicePaid({ userId: user, amount: 2_000 })));
     expect(body).toMatchObject({ pending: true });
@@ -60,6 +70,10 @@ describe('an outage of Temporal', () => {
       const row = await patient.sql.one<{ commissionId: string | null }>`
         select commission_id from deliveries where event_id = ${body.eventId}`;
       return row.commissionId !== null;
+    });
+    await eventually('the erasure is complete', async () => {
+      const { status } = await other.ok<{ status: string }>('GET', erasurePath + erasureId);
+      return status === 'complete';
     });
     await patient.close();
   }, 60_000);
