@@ -33,6 +33,14 @@ async function checkPayouts(sql: Sql): Promise<ReadinessCheck | null> {
   }
 }
 
+/** Returns the check of the encryption keys, of which `problem` says what is missing. */
+const secretsCheck = (problem: string | null): ReadinessCheck => ({
+  name: 'secrets',
+  ok: problem === null,
+  detail: problem,
+  optional: true,
+});
+
 /** How long a result is used again, so that anybody may ask as often as they like. */
 const REUSE_MS = 250;
 
@@ -46,7 +54,9 @@ function reused<T>(check: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Returns the check of what a process needs to serve. The check of the secrets is listed only when it fails. */
+/**
+ * Returns the check of what a process needs to serve. What only the database can say is not listed while it is away.
+ */
 export function createReadiness({
   sql,
   connection,
@@ -57,14 +67,14 @@ export function createReadiness({
   return reused(async () => {
     const { problem, setUpProblem } = connection;
     const database = await checkDatabase(sql);
-    const missingKeys = database.ok ? await checkSecrets() : null;
+    const secrets = database.ok ? [secretsCheck(await checkSecrets())] : [];
     const payouts = database.ok ? await checkPayouts(sql) : null;
     if (payouts !== null) {
       if (couldPay && !payouts.ok) logger.warn({ msg: PAYOUTS_STOPPED });
       couldPay = payouts.ok;
     }
     return [
-      ...(missingKeys === null ? [] : [{ name: 'secrets', ok: false, detail: missingKeys, optional: true }]),
+      ...secrets,
       database,
       ...(payouts === null ? [] : [payouts]),
       // Without Temporal webhooks are stored and processed later. What its set-up lacks delays nothing.

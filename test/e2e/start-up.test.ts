@@ -140,6 +140,12 @@ test('a service that lacks the encryption key of a stored secret reports it in t
     settings: { databaseUrl: service.database.url, secretBox: other },
   });
   try {
+    expect(await service.ready()).toContainEqual({
+      name: 'secrets',
+      ok: true,
+      optional: true,
+      detail: null,
+    });
     const { body: ready } = await sendRequest(second.url, 'GET', '/readyz');
     expect(ready.status).toBe('degraded');
     expect(ready.checks).toContainEqual(expect.objectContaining({ name: 'secrets', ok: false }));

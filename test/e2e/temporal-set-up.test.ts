@@ -51,6 +51,7 @@ describe('a Temporal server that refuses the search attribute', () => {
     const body = (await response.json()) as { status: string; checks: unknown };
     expect([response.status, body.status]).toEqual([200, 'degraded']);
     expect(body.checks).toEqual([
+      { name: 'secrets', ok: true, detail: null },
       { name: 'database', ok: true, detail: null },
       { name: 'payouts', ok: true, detail: null },
       { name: 'temporal', ok: true, detail: null },
