@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import path from 'node:path';
 import { DefaultLogger, makeTelemetryFilterString, Runtime } from '@temporalio/worker';
@@ -30,6 +31,27 @@ const read = async (name: string) =>
 
 /** Reads a history of the newest folder by the name of its branch. */
 const readNewest = async (branch: string) => await read(path.join(newest, `${branch}.json`));
+
+/** The histories of each release with the SHA-256 of their names and bytes. A release is added here, and never changed. */
+const FROZEN: Readonly<Record<string, string>> = {
+  '0.1.0': 'a6ce0eda9b1bc28c0e46272db00eb15f1245d6c1eafa7522188da7e86231d3f0',
+};
+
+// @promise histories-frozen
+test.each(Object.entries(FROZEN))(
+  'the recorded histories of release %s are unchanged',
+  async (release, sha256) => {
+    const hash = createHash('sha256');
+    for (const name of (await filesOf(release)).toSorted()) {
+      hash.update(`${path.basename(name)}\n`).update(await readFile(path.join(folder, name)));
+    }
+    expect(hash.digest('hex')).toBe(sha256);
+  },
+);
+
+test('every folder of histories but the one of the next release is frozen', () => {
+  expect(releases.filter((release) => release !== 'next')).toEqual(Object.keys(FROZEN));
+});
 
 /** Every workflow and branch that must have a recorded history. */
 const BRANCHES = [

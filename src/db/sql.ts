@@ -295,7 +295,8 @@ export function connect(options: SqlOptions): Sql {
         onRetry?.(error);
         const pause = Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), MAX_PAUSE_MS);
         if (attempt >= ATTEMPTS || performance.now() + pause > startedAt + patienceMs) {
-          throw new DatabaseUnavailable(`the database did not respond in ${attempt} attempts`, {
+          const attempts = attempt === 1 ? '1 attempt' : `${attempt} attempts`;
+          throw new DatabaseUnavailable(`the database did not respond in ${attempts}`, {
             cause: error,
           });
         }

@@ -67,6 +67,14 @@ describe('a database that does not respond', () => {
     expect(performance.now() - begin).toBeLessThan(3_000);
   });
 
+  test('a statement that was sent once says so', async () => {
+    open({ max: 1, patienceMs: 0 });
+    await sql`select 1`;
+    proxy.cut();
+    expect(String(await outcomeOf(sql`select 1`))).toContain('the database did not respond in 1 attempt');
+    expect(String(await outcomeOf(sql`select 1`))).not.toContain('1 attempts');
+  });
+
   test('a longer time limit holds for its statement only', async () => {
     open({ max: 1, patienceMs: 100 });
     expect(await outcomeOf(sql.within(2_000)`select pg_sleep(0.3)`)).toBe('done');

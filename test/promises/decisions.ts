@@ -597,6 +597,7 @@ const OPERATION: readonly PromiseSection[] = [
         'the request of an erasure reads the rows of its person only, and leaves the plans of reprocess runs to the workflow',
       'latest-real-delivery':
         'the latest delivery of a provider is found without reading those that were fed back after it',
+      'histories-frozen': 'the recorded histories of a release are never edited',
       'erased-beside-others':
         'facts that arrive during an erasure leave no trace of the person and no wrong cent',
       'erased-only-pseudonym':
