@@ -47,3 +47,14 @@ export async function read<T>(call: Promise<Answer<T>>): Promise<T> {
   if (data !== undefined) return data;
   throw new Problem(response.status, typeof error === 'object' && error !== null ? error : {});
 }
+
+/** Asks a list for CSV instead of JSON. */
+export const AS_CSV = { headers: { Accept: 'text/csv' }, parseAs: 'text' } as const;
+
+/** Returns a part of a list as CSV. Throws like `read`. */
+export async function readCsv(
+  call: Promise<Answer<string>>,
+): Promise<{ readonly text: string; readonly nextCursor: string | null }> {
+  const text = await read(call);
+  return { text, nextCursor: (await call).response.headers.get('X-Next-Cursor') };
+}

@@ -1,5 +1,125 @@
-import { PageHead } from '../parts.tsx';
+import { Button, Group, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useParams } from 'react-router';
+import { api, AS_CSV, read, readCsv } from '../api/client.ts';
+import { formatMoney } from '../format.ts';
+import { NoPermission, PageHead } from '../parts.tsx';
+import { CsvButton } from '../parts/csv-button.tsx';
+import {
+  FilterBar,
+  oneOf,
+  RANGE_FILTERS,
+  RangeFilter,
+  SelectFilter,
+  useFilters,
+  useRange,
+} from '../parts/filters.tsx';
+import { usePermission } from '../session.ts';
+import { PROVIDERS } from '../words.ts';
+import { CommissionTable, KINDS, STATUSES, useCommissions } from './commission-table.tsx';
+import type { CommissionQuery } from './commission-table.tsx';
+
+const keysOf = <K extends string>(texts: Readonly<Record<K, string>>) => Object.keys(texts) as K[];
+
+/** Shows the sum of what is listed. Stored sums exist by creator, link and time only. */
+function Sum({ appId, query }: { readonly appId: string; readonly query: CommissionQuery }) {
+  const { status, kind, source, payoutId, ...summed } = query;
+  const hasSum = status === undefined && kind === undefined && source === undefined && payoutId === undefined;
+  const totals = useQuery({
+    queryKey: ['commission-totals', appId, summed],
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/commissions/totals', { params: { path: { appId }, query: summed } })),
+    enabled: hasSum,
+  });
+  return (
+    <Text size="sm" className="quiet">
+      {hasSum
+        ? totals.data !== undefined && (
+            <>
+              Sum: <b>{formatMoney(totals.data.totalCents)}</b>, net of reversals
+            </>
+          )
+        : 'The sum is shown for the filters creator, link and time.'}
+    </Text>
+  );
+}
+
+function Commissions({ appId }: { readonly appId: string }) {
+  const filters = useFilters('status', 'kind', 'source', 'creator', 'link', 'payout', ...RANGE_FILTERS);
+  const range = useRange(filters);
+  const status = oneOf(keysOf(STATUSES), filters.get('status'));
+  const kind = oneOf(keysOf(KINDS), filters.get('kind'));
+  const source = oneOf(keysOf(PROVIDERS), filters.get('source'));
+  const [affiliateId, linkId, payoutId] = [
+    filters.get('creator'),
+    filters.get('link'),
+    filters.get('payout'),
+  ];
+  const query: CommissionQuery = {
+    ...range,
+    ...(status === undefined ? {} : { status }),
+    ...(kind === undefined ? {} : { kind }),
+    ...(source === undefined ? {} : { source }),
+    ...(affiliateId === undefined ? {} : { affiliateId }),
+    ...(linkId === undefined ? {} : { linkId }),
+    ...(payoutId === undefined ? {} : { payoutId }),
+  };
+  const list = useCommissions(appId, query);
+  const isOf = (['creator', 'link', 'payout'] as const).filter((name) => filters.get(name) !== undefined);
+  return (
+    <>
+      <FilterBar>
+        <SelectFilter filters={filters} name="status" label="Status" options={STATUSES} />
+        <SelectFilter filters={filters} name="kind" label="Kind" options={KINDS} />
+        <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
+        <RangeFilter filters={filters} label="Purchased" />
+        {!filters.isEmpty && (
+          <Button variant="subtle" size="xs" onClick={filters.clear}>
+            Clear the filters
+          </Button>
+        )}
+      </FilterBar>
+      <Group justify="space-between" mb="xs" gap="sm">
+        <div>
+          {isOf.length > 0 && <Text size="sm">Only of one {isOf.join(' and one ')}.</Text>}
+          <Sum appId={appId} query={query} />
+        </div>
+        <CsvButton
+          name="commissions"
+          readPart={async (cursor) =>
+            await readCsv(
+              api.GET('/apps/{appId}/commissions', {
+                params: { path: { appId }, query: { ...query, ...cursor } },
+                ...AS_CSV,
+              }),
+            )
+          }
+        />
+      </Group>
+      <CommissionTable
+        appId={appId}
+        list={list}
+        hasCreator
+        isFiltered={!filters.isEmpty}
+        onClearFilters={filters.clear}
+      />
+    </>
+  );
+}
 
 export default function CommissionsPage() {
-  return <PageHead title="Commissions" />;
+  const { appId = '' } = useParams();
+  const canRead = usePermission('read');
+  return (
+    <>
+      <PageHead title="Commissions">
+        The ledger: what creators earned, and what refunds took back. Rows are only added, never edited.
+      </PageHead>
+      {canRead ? (
+        <Commissions key={appId} appId={appId} />
+      ) : (
+        <NoPermission permission="read" what="commissions" />
+      )}
+    </>
+  );
 }

@@ -1,5 +1,305 @@
-import { PageHead } from '../parts.tsx';
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { Link, useParams } from 'react-router';
+import { api, Problem, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { useChange } from '../api/queries.ts';
+import { CommissionTable, formatRate, useCommissions } from '../commissions/commission-table.tsx';
+import { Dialog } from '../dialog.tsx';
+import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
+import { LinkTable } from '../links/link-table.tsx';
+import { NewLinkDialog } from '../links/new-link.tsx';
+import { ErrorBox, NoPermission, PageHead, Secret, Waiting } from '../parts.tsx';
+import { Tag } from '../parts/badges.tsx';
+import { Figures } from '../parts/figures.tsx';
+import { Section } from '../lists.tsx';
+import { PayoutHistory } from '../payouts/payouts-page.tsx';
+import { usePermission } from '../session.ts';
+import { CreatorForm } from './creator-form.tsx';
+import { CREATOR_STATUSES, CREATOR_TONES } from './creators-page.tsx';
+
+type Creator = Schemas['ListedAffiliate'];
+type Status = Creator['status'];
+
+/** What a change of the status means. Existing commissions never change. */
+const CHANGES: Readonly<
+  Record<Status, { readonly title: string; readonly action: string; readonly meaning: string }>
+> = {
+  paused: {
+    title: 'Pause',
+    action: 'Pause the creator',
+    meaning:
+      'The links go on leading to your app, and clicks and installs are counted. Payments from now on earn nothing, also those of users who came before. What is held or due stays and is paid. You can end the pause at any time; what was paid meanwhile stays without a commission.',
+  },
+  removed: {
+    title: 'Remove',
+    action: 'Remove the creator',
+    meaning:
+      'The links go on leading to your app, but nothing is counted, and no install is attributed to this creator. Payments from now on earn nothing. What is held or due stays and is paid. History stays, and you can bring the creator back.',
+  },
+  active: {
+    title: 'Make active',
+    action: 'Make the creator active',
+    meaning: 'Payments from now on earn commissions again. Payments that earned nothing meanwhile stay so.',
+  },
+};
+
+function StatusDialog({
+  appId,
+  creator,
+  status,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly status: Status | null;
+  readonly onClose: () => void;
+}) {
+  const change = useChange(
+    async (next: Status) =>
+      await read(
+        api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
+          params: { path: { appId, affiliateId: creator.id } },
+          body: { status: next },
+        }),
+      ),
+    ['creators', appId],
+    ['creator', appId],
+  );
+  return (
+    <Dialog
+      isOpen={status !== null}
+      onClose={onClose}
+      title={status === null ? '' : `${CHANGES[status].title}: ${creator.name}`}
+    >
+      {status !== null && (
+        <Stack>
+          <Text size="sm">{CHANGES[status].meaning}</Text>
+          {change.error !== null && <ErrorBox error={change.error} />}
+          <Group justify="flex-end">
+            <Button variant="default" data-autofocus onClick={onClose}>
+              Cancel
+            </Button>
+            <Button
+              {...(status === 'active' ? {} : { color: 'red.9' })}
+              loading={change.isPending}
+              onClick={() => change.mutate(status, { onSuccess: onClose })}
+            >
+              {CHANGES[status].action}
+            </Button>
+          </Group>
+        </Stack>
+      )}
+    </Dialog>
+  );
+}
+
+/** Creates a link that signs the creator in to their own page. */
+function InviteDialog({
+  appId,
+  creator,
+  isOpen,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  const invite = useChange(
+    async () =>
+      await read(
+        api.POST('/apps/{appId}/affiliates/{affiliateId}/sign-in-links', {
+          params: { path: { appId, affiliateId: creator.id } },
+        }),
+      ),
+  );
+  const close = () => {
+    invite.reset();
+    onClose();
+  };
+  return (
+    <Dialog isOpen={isOpen} onClose={close} title={`Invite ${creator.name}`}>
+      <Stack>
+        {invite.data === undefined ? (
+          <Text size="sm">
+            The link opens a page with the creator’s own earnings, links and payouts, and nothing else. Send
+            it to them yourself.
+          </Text>
+        ) : (
+          <Secret text={invite.data.url} what="the link">
+            It signs in up to {invite.data.uses} browsers until {formatInstant(invite.data.expiresAt)}.
+          </Secret>
+        )}
+        {invite.error !== null && <ErrorBox error={invite.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={close}>
+            {invite.data === undefined ? 'Cancel' : 'Done'}
+          </Button>
+          {invite.data === undefined && (
+            <Button loading={invite.isPending} onClick={() => invite.mutate(undefined)}>
+              Create the link
+            </Button>
+          )}
+        </Group>
+      </Stack>
+    </Dialog>
+  );
+}
+
+/** Whether an instant is in the future. An earning that is due and not paid yet has a due date in the past. */
+const isAhead = (at: number | null): at is number => at !== null && at > Date.now();
+
+function Money({ appId, affiliateId }: { readonly appId: string; readonly affiliateId: string }) {
+  const overview = useQuery({
+    queryKey: ['creator', appId, affiliateId, 'overview'],
+    queryFn: async () =>
+      await read(
+        api.GET('/apps/{appId}/affiliates/{affiliateId}/overview', {
+          params: { path: { appId, affiliateId } },
+        }),
+      ),
+  });
+  if (overview.error !== null)
+    return <ErrorBox error={overview.error} retry={() => void overview.refetch()} />;
+  if (overview.data === undefined) return <Waiting what="the sums" />;
+  const { earnings, funnel, nextPayoutAt, carriedBalanceCents } = overview.data;
+  return (
+    <Stack gap="sm">
+      <Figures
+        figures={[
+          { name: 'Earned', value: formatMoney(earnings.lifetime), hint: 'net of refunds' },
+          {
+            name: 'Held',
+            value: formatMoney(earnings.pending),
+            hint: isAhead(nextPayoutAt) ? `next due ${formatAgo(nextPayoutAt)}` : undefined,
+          },
+          {
+            name: 'Due',
+            value: formatMoney(earnings.matured),
+            hint:
+              carriedBalanceCents < 0
+                ? `${formatMoney(carriedBalanceCents)} are deducted from the next payout`
+                : undefined,
+          },
+          { name: 'Paid', value: formatMoney(earnings.paid) },
+        ]}
+      />
+      <Text size="sm" className="quiet">
+        {formatCount(funnel.clicks)} clicks, {formatCount(funnel.installs)} installs,{' '}
+        {formatCount(funnel.identified)} users, {formatCount(funnel.paid)} of them paid.
+      </Text>
+    </Stack>
+  );
+}
+
+function CreatorView({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
+  const canWrite = usePermission('write');
+  const [open, setOpen] = useState<'edit' | 'invite' | 'link' | Status | null>(null);
+  const close = () => setOpen(null);
+  const commissions = useCommissions(appId, { affiliateId: creator.id });
+  const { status } = creator;
+  return (
+    <Stack gap="xl">
+      <Group gap="xs">
+        <Tag tone={CREATOR_TONES[status]}>{CREATOR_STATUSES[status]}</Tag>
+        <Text size="sm" className="quiet">
+          {creator.email ?? 'No e-mail address'} ·{' '}
+          {creator.defaultCommissionRateBps === null
+            ? 'commission of the app'
+            : `own commission of ${formatRate(creator.defaultCommissionRateBps)}`}{' '}
+          · since {formatInstant(creator.createdAt)}
+        </Text>
+      </Group>
+      <Group gap="xs">
+        <Button variant="default" disabled={!canWrite} onClick={() => setOpen('edit')}>
+          Edit
+        </Button>
+        <Button variant="default" disabled={!canWrite} onClick={() => setOpen('invite')}>
+          Invite link
+        </Button>
+        {status !== 'active' && (
+          <Button variant="default" disabled={!canWrite} onClick={() => setOpen('active')}>
+            Make active
+          </Button>
+        )}
+        {status === 'active' && (
+          <Button variant="default" disabled={!canWrite} onClick={() => setOpen('paused')}>
+            Pause
+          </Button>
+        )}
+        {status !== 'removed' && (
+          <Button variant="default" disabled={!canWrite} onClick={() => setOpen('removed')}>
+            Remove
+          </Button>
+        )}
+        {!canWrite && (
+          <Text size="sm" className="quiet">
+            Changes need the permission “write”, which your key lacks.
+          </Text>
+        )}
+      </Group>
+      <Money appId={appId} affiliateId={creator.id} />
+      <Section
+        id="links"
+        title="Links"
+        aside={
+          <Button variant="default" size="xs" disabled={!canWrite} onClick={() => setOpen('link')}>
+            New link
+          </Button>
+        }
+      >
+        <LinkTable appId={appId} query={{ affiliateId: creator.id }} />
+      </Section>
+      <Section id="commissions" title="Commissions">
+        <CommissionTable appId={appId} list={commissions} />
+      </Section>
+      <Section id="payouts" title="Payouts">
+        <PayoutHistory appId={appId} affiliateId={creator.id} />
+      </Section>
+      <Dialog isOpen={open === 'edit'} onClose={close} title={`Edit ${creator.name}`}>
+        <CreatorForm appId={appId} creator={creator} onCancel={close} onDone={close} />
+      </Dialog>
+      <InviteDialog appId={appId} creator={creator} isOpen={open === 'invite'} onClose={close} />
+      <NewLinkDialog appId={appId} creator={creator} isOpen={open === 'link'} onClose={close} />
+      <StatusDialog
+        appId={appId}
+        creator={creator}
+        status={open === 'active' || open === 'paused' || open === 'removed' ? open : null}
+        onClose={close}
+      />
+    </Stack>
+  );
+}
 
 export default function CreatorPage() {
-  return <PageHead title="Creator" />;
+  const { appId = '', affiliateId = '' } = useParams();
+  const canRead = usePermission('read');
+  const creator = useQuery({
+    queryKey: ['creator', appId, affiliateId],
+    queryFn: async () =>
+      await read(
+        api.GET('/apps/{appId}/affiliates/{affiliateId}', { params: { path: { appId, affiliateId } } }),
+      ),
+    enabled: canRead,
+  });
+  const content = () => {
+    if (!canRead) return <NoPermission permission="read" what="creators" />;
+    if (creator.error instanceof Problem && creator.error.status === 404)
+      return <Text size="sm">There is no such creator in this app.</Text>;
+    if (creator.error !== null)
+      return <ErrorBox error={creator.error} retry={() => void creator.refetch()} />;
+    if (creator.data === undefined) return <Waiting what="the creator" />;
+    return <CreatorView key={creator.data.id} appId={appId} creator={creator.data} />;
+  };
+  return (
+    <>
+      <Text size="sm">
+        <Link to={`/apps/${appId}/creators`}>All creators</Link>
+      </Text>
+      <PageHead title={creator.data?.name ?? 'Creator'} />
+      {content()}
+    </>
+  );
 }

@@ -1,5 +1,70 @@
-import { PageHead } from '../parts.tsx';
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import { useParams } from 'react-router';
+import { api, AS_CSV, readCsv } from '../api/client.ts';
+import { NoPermission, PageHead } from '../parts.tsx';
+import { CsvButton } from '../parts/csv-button.tsx';
+import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
+import { usePermission } from '../session.ts';
+import { LinkTable } from './link-table.tsx';
+import { NewLinkDialog } from './new-link.tsx';
+
+const STATES = { active: 'Active', inactive: 'Inactive' } as const;
+
+function Links({ appId }: { readonly appId: string }) {
+  const filters = useFilters('q', 'state');
+  const state = oneOf(['active', 'inactive'], filters.get('state'));
+  const query = state === undefined ? {} : { active: state === 'active' };
+  const text = filters.get('q');
+  return (
+    <>
+      <FilterBar>
+        <TextFilter filters={filters} name="q" label="Search" placeholder="beginning of the code" />
+        {text === undefined && <SelectFilter filters={filters} name="state" label="State" options={STATES} />}
+        {!filters.isEmpty && (
+          <Button variant="subtle" size="xs" onClick={filters.clear}>
+            Clear the filters
+          </Button>
+        )}
+        {text === undefined && (
+          <CsvButton
+            name="links"
+            readPart={async (cursor) =>
+              await readCsv(
+                api.GET('/apps/{appId}/links', {
+                  params: { path: { appId }, query: { ...query, ...cursor } },
+                  ...AS_CSV,
+                }),
+              )
+            }
+          />
+        )}
+      </FilterBar>
+      <LinkTable appId={appId} query={query} text={text} onClearFilters={filters.clear} />
+    </>
+  );
+}
 
 export default function LinksPage() {
-  return <PageHead title="Links" />;
+  const { appId = '' } = useParams();
+  const canRead = usePermission('read');
+  const canWrite = usePermission('write');
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <PageHead
+        title="Links"
+        aside={
+          <Button disabled={!canWrite} onClick={() => setIsOpen(true)}>
+            New link
+          </Button>
+        }
+      >
+        Each link belongs to a creator. Its code also works without a click: users enter it in the app.{' '}
+        {!canWrite && 'Creating links needs the permission “write”, which your key lacks.'}
+      </PageHead>
+      {canRead ? <Links key={appId} appId={appId} /> : <NoPermission permission="read" what="links" />}
+      <NewLinkDialog appId={appId} isOpen={isOpen} onClose={() => setIsOpen(false)} />
+    </>
+  );
 }

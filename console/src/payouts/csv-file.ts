@@ -1,6 +1,7 @@
 import { sha256 } from '@noble/hashes/sha2.js';
 import { bytesToHex } from '@noble/hashes/utils.js';
 import { api, read } from '../api/client.ts';
+import { saveFile } from '../parts/save-file.ts';
 
 /** Returns the SHA-256 of a file, hexadecimal. `crypto.subtle` is missing over http. */
 export const sha256Of = async (file: Blob): Promise<string> =>
@@ -15,17 +16,4 @@ export async function saveCsv(appId: string, payoutId: string): Promise<void> {
     }),
   );
   saveFile(csv, `${payoutId}.csv`);
-}
-
-/** Saves a file from the page, as a click on a link to it does. */
-export function saveFile(file: Blob, name: string): void {
-  const url = URL.createObjectURL(file);
-  const anchor = document.createElement('a');
-  anchor.href = url;
-  anchor.download = name;
-  document.body.append(anchor);
-  anchor.click();
-  anchor.remove();
-  // The browser reads it after the click.
-  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }

@@ -7,7 +7,8 @@ import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatCount, formatInstant, formatMoney } from '../format.ts';
-import { ListSurface, Nothing, Section, useList } from '../lists.tsx';
+import { CommissionTable, useCommissions } from '../commissions/commission-table.tsx';
+import { Section } from '../lists.tsx';
 import { CopyLine, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { saveCsv, sha256Of } from './csv-file.ts';
@@ -87,48 +88,6 @@ function FileCheck({ expected }: { readonly expected: string }) {
   );
 }
 
-function Items({ appId, payoutId }: { readonly appId: string; readonly payoutId: string }) {
-  const list = useList(
-    ['payout-items', appId, payoutId],
-    async (cursor) =>
-      await read(
-        api.GET('/apps/{appId}/commissions', {
-          params: { path: { appId }, query: { payoutId, ...(cursor === undefined ? {} : { cursor }) } },
-        }),
-      ),
-  );
-  return (
-    <ListSurface list={list} what="commissions" nothing={<Nothing title="No rows" />}>
-      {(rows) => (
-        <table className="rows">
-          <thead>
-            <tr>
-              <th scope="col">Purchase or refund</th>
-              <th scope="col">Kind</th>
-              <th scope="col" className="number">
-                Amount
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr key={row.id}>
-                <td>
-                  <Anchor component={Link} to={`/apps/${appId}/events/${row.eventId}`} size="sm">
-                    {formatInstant(row.occurredAt)}
-                  </Anchor>
-                </td>
-                <td className="quiet">{row.kind}</td>
-                <td className="number">{formatMoney(row.amountCents)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
-    </ListSurface>
-  );
-}
-
 function Facts({ appId, payout }: { readonly appId: string; readonly payout: Schemas['Payout'] }) {
   return (
     <div className="surface" style={{ padding: 20 }}>
@@ -163,6 +122,7 @@ export default function PayoutPage() {
       await read(api.GET('/apps/{appId}/payouts/{payoutId}', { params: { path: { appId, payoutId } } })),
     enabled: canRead,
   });
+  const items = useCommissions(appId, { payoutId });
   const content = () => {
     if (!canRead) return <NoPermission permission="read" what="payouts" />;
     if (payout.error instanceof Problem && payout.error.status === 404)
@@ -194,7 +154,7 @@ export default function PayoutPage() {
           )}
         </Section>
         <Section id="items" title="Commissions in it">
-          <Items appId={appId} payoutId={payoutId} />
+          <CommissionTable appId={appId} list={items} />
         </Section>
       </Stack>
     );

@@ -5,7 +5,8 @@ import { Link, useParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatInstant, formatMoney } from '../format.ts';
-import { ListSurface, Nothing, Section, useList } from '../lists.tsx';
+import { ListView, useList } from '../parts/list.tsx';
+import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { useAttempts } from './attempts.ts';
@@ -36,10 +37,13 @@ function Due({ scope, onPay }: { readonly scope: Scope; readonly onPay: (payment
   return (
     <div className="surface">
       {rows.length === 0 ? (
-        <Nothing title="Nothing is due">
-          A commission is due when its hold period is over. A creator with a negative balance is paid once new
-          commissions outweigh it.
-        </Nothing>
+        <Stack gap="xs" p="xl" align="flex-start">
+          <Text fw={600}>Nothing is due</Text>
+          <Text size="sm" className="quiet">
+            A commission is due when its hold period is over. A creator with a negative balance is paid once
+            new commissions outweigh it.
+          </Text>
+        </Stack>
       ) : (
         <table className="rows">
           <thead>
@@ -131,20 +135,19 @@ export function PayoutHistory({
         api.GET('/apps/{appId}/payouts', {
           params: {
             path: { appId },
-            query: {
-              limit: 25,
-              ...(cursor === undefined ? {} : { cursor }),
-              ...(affiliateId === undefined ? {} : { affiliateId }),
-            },
+            query: { limit: 25, ...cursor, ...(affiliateId === undefined ? {} : { affiliateId }) },
           },
         }),
       ),
+    { idOf: ({ id }) => id },
   );
   return (
-    <ListSurface
+    <ListView
       list={list}
       what="payouts"
-      nothing={<Nothing title="No payouts yet">What you pay is listed here, with its CSV.</Nothing>}
+      isFiltered={false}
+      onClearFilters={() => {}}
+      nothingYet="What you pay is listed here, with its CSV."
     >
       {(rows) => (
         <table className="rows">
@@ -180,7 +183,7 @@ export function PayoutHistory({
           </tbody>
         </table>
       )}
-    </ListSurface>
+    </ListView>
   );
 }
 

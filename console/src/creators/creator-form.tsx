@@ -1,0 +1,93 @@
+import { Button, Group, NumberInput, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { useChange } from '../api/queries.ts';
+import { ErrorBox } from '../parts.tsx';
+
+const PERCENT_IN_BPS = 100;
+
+/** Creates a creator, or changes one. */
+export function CreatorForm({
+  appId,
+  creator,
+  onDone,
+  onCancel,
+}: {
+  readonly appId: string;
+  readonly creator?: Schemas['ListedAffiliate'];
+  readonly onDone: (id: string) => void;
+  readonly onCancel: () => void;
+}) {
+  const [name, setName] = useState(creator?.name ?? '');
+  const [email, setEmail] = useState(creator?.email ?? '');
+  const own = creator?.defaultCommissionRateBps ?? null;
+  const [rate, setRate] = useState<number | string>(own === null ? '' : own / PERCENT_IN_BPS);
+  const save = useChange(
+    async () => {
+      const body = {
+        name: name.trim(),
+        email: email.trim() === '' ? null : email.trim(),
+        defaultCommissionRateBps: rate === '' ? null : Math.round(Number(rate) * PERCENT_IN_BPS),
+      };
+      return creator === undefined
+        ? await read(api.POST('/apps/{appId}/affiliates', { params: { path: { appId } }, body }))
+        : await read(
+            api.PATCH('/apps/{appId}/affiliates/{affiliateId}', {
+              params: { path: { appId, affiliateId: creator.id } },
+              body,
+            }),
+          );
+    },
+    ['creators', appId],
+    ['creator', appId],
+  );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate(undefined, { onSuccess: ({ id }) => onDone(id) });
+      }}
+    >
+      <Stack>
+        <TextInput
+          label="Name"
+          description="As it is written in the CSV of a payout."
+          required
+          withAsterisk={false}
+          maxLength={200}
+          data-autofocus
+          value={name}
+          onChange={(event) => setName(event.currentTarget.value)}
+        />
+        <TextInput
+          label="E-mail address"
+          description="Optional. The service sends no mail."
+          type="email"
+          value={email}
+          onChange={(event) => setEmail(event.currentTarget.value)}
+        />
+        <NumberInput
+          label="Own commission"
+          description="In percent. If it is empty, the commission of the app applies. Existing commissions stay as they are."
+          min={0}
+          max={100}
+          allowNegative={false}
+          decimalScale={2}
+          suffix=" %"
+          value={rate}
+          onChange={setRate}
+        />
+        {save.error !== null && <ErrorBox error={save.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onCancel}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={save.isPending}>
+            {creator === undefined ? 'Add the creator' : 'Save'}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

@@ -1,0 +1,169 @@
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { useChange } from '../api/queries.ts';
+import { Dialog } from '../dialog.tsx';
+import { formatCount } from '../format.ts';
+import { CopyLine, ErrorBox } from '../parts.tsx';
+import { usePermission } from '../session.ts';
+import { QrCode } from '../setup/qr.tsx';
+import { shareTexts, spell } from './share.ts';
+
+type ListedLink = Schemas['ListedLink'];
+
+const orNull = (text: string) => (text.trim() === '' ? null : text.trim());
+
+function Destinations({ appId, link }: { readonly appId: string; readonly link: ListedLink }) {
+  const canWrite = usePermission('write');
+  const [url, setUrl] = useState(link.destinationUrl);
+  const [ios, setIos] = useState(link.destinations.ios ?? '');
+  const [android, setAndroid] = useState(link.destinations.android ?? '');
+  const save = useChange(
+    async () =>
+      await read(
+        api.PATCH('/apps/{appId}/links/{linkId}', {
+          params: { path: { appId, linkId: link.id } },
+          body: { destinationUrl: url.trim(), destinations: { ios: orNull(ios), android: orNull(android) } },
+        }),
+      ),
+    ['links', appId],
+  );
+  const isChanged =
+    url.trim() !== link.destinationUrl ||
+    orNull(ios) !== link.destinations.ios ||
+    orNull(android) !== link.destinations.android;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate(undefined);
+      }}
+    >
+      <Stack gap="xs">
+        <TextInput
+          label="Where it leads"
+          required
+          withAsterisk={false}
+          disabled={!canWrite}
+          value={url}
+          onChange={(event) => setUrl(event.currentTarget.value)}
+        />
+        <TextInput
+          label="On iOS instead"
+          placeholder="https://apps.apple.com/app/id1234567890"
+          disabled={!canWrite}
+          value={ios}
+          onChange={(event) => setIos(event.currentTarget.value)}
+        />
+        <TextInput
+          label="On Android instead"
+          placeholder="https://play.google.com/store/apps/details?id=com.example.app"
+          disabled={!canWrite}
+          value={android}
+          onChange={(event) => setAndroid(event.currentTarget.value)}
+        />
+        {save.error !== null && <ErrorBox error={save.error} />}
+        <Group>
+          <Button type="submit" variant="default" loading={save.isPending} disabled={!canWrite || !isChanged}>
+            Save the destinations
+          </Button>
+          <Text size="sm" className="quiet" role="status">
+            {save.isSuccess && !isChanged ? 'Saved. New clicks go there.' : ''}
+          </Text>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+function Activity({ appId, link }: { readonly appId: string; readonly link: ListedLink }) {
+  const canWrite = usePermission('write');
+  const change = useChange(
+    async () =>
+      await read(
+        api.PATCH('/apps/{appId}/links/{linkId}', {
+          params: { path: { appId, linkId: link.id } },
+          body: { active: !link.active },
+        }),
+      ),
+    ['links', appId],
+  );
+  return (
+    <Stack gap="xs">
+      <Text size="sm">
+        {link.active
+          ? 'An inactive link goes on leading to your app, but counts nothing, and its code is refused.'
+          : 'The link is inactive: it leads to your app and counts nothing.'}
+      </Text>
+      {change.error !== null && <ErrorBox error={change.error} />}
+      <Group>
+        <Button
+          variant="default"
+          disabled={!canWrite}
+          loading={change.isPending}
+          onClick={() => change.mutate(undefined)}
+        >
+          {link.active ? 'Deactivate' : 'Activate'}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function Details({ appId, link }: { readonly appId: string; readonly link: ListedLink }) {
+  return (
+    <Stack gap="md">
+      <Text size="sm" className="quiet">
+        Of {link.affiliateName}, {formatCount(link.clicks)} clicks.
+      </Text>
+      <Group align="flex-start" gap="xl">
+        <Stack gap="xs" style={{ flex: '1 1 300px' }}>
+          <Text size="sm" fw={600}>
+            To share
+          </Text>
+          <CopyLine text={link.url} what="the link" />
+          <Text size="sm" fw={600}>
+            Opens the installed app
+          </Text>
+          <CopyLine text={link.directUrl} what="the direct link" />
+          <Text size="sm" fw={600}>
+            Code to say aloud
+          </Text>
+          <CopyLine text={link.slug} what="the code" />
+          <Text size="sm" className="quiet">
+            Spelled: {spell(link.slug)}. Capital letters do not matter.
+          </Text>
+        </Stack>
+        <QrCode url={link.url} name={link.slug} />
+      </Group>
+      <Stack gap="xs">
+        <Text size="sm" fw={600}>
+          Texts to post
+        </Text>
+        {shareTexts(link.url, link.slug).map((text, index) => (
+          <CopyLine key={text} text={text} what={`text ${index + 1}`} />
+        ))}
+      </Stack>
+      <Destinations appId={appId} link={link} />
+      <Activity appId={appId} link={link} />
+    </Stack>
+  );
+}
+
+/** Everything about one link. */
+export function LinkDialog({
+  appId,
+  link,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly link: ListedLink | null;
+  readonly onClose: () => void;
+}) {
+  return (
+    <Dialog isOpen={link !== null} onClose={onClose} title={link === null ? '' : link.slug} size="lg">
+      {link !== null && <Details key={link.id} appId={appId} link={link} />}
+    </Dialog>
+  );
+}

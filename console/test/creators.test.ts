@@ -1,0 +1,357 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { createAccount } from '../../src/db/accounts.ts';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import type { AccountId, AppId } from '../../src/domain/ids.ts';
+import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
+import { startTestService } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { hasBrowser, launch, openPage, overflowOf, violationsOf } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+
+const DAY_MS = 86_400_000;
+const suite = hasBrowser() ? describe : describe.skip;
+
+suite('creators, links and commissions in a browser', () => {
+  let service: TestService;
+  let browser: Browser;
+  const open: GuardedPage[] = [];
+
+  beforeAll(async () => {
+    service = await startTestService();
+    browser = await launch();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
+  });
+
+  interface Founder {
+    readonly accountId: AccountId;
+    readonly appId: AppId;
+    readonly key: string;
+  }
+
+  const call = async <T>(at: string, key: string, body: object): Promise<T> => {
+    const response = await fetch(service.url + at, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) throw new Error(`POST ${at}: ${response.status} ${await response.text()}`);
+    return (await response.json()) as T;
+  };
+
+  const newFounder = async (): Promise<Founder> => {
+    const { id: accountId } = await createAccount(service.sql, 'Lantern Ltd');
+    const { key } = await createAccountKey(service.sql, accountId, ['read', 'write', 'setup', 'payout']);
+    const app = await call<{ id: AppId }>('/apps', key, { name: 'Lantern Notes' });
+    return { accountId, appId: app.id, key };
+  };
+
+  /** Opens a page of the app, signed in. */
+  const openApp = async (
+    founder: Founder,
+    path: string,
+    key = founder.key,
+    options = {},
+  ): Promise<GuardedPage> => {
+    const guarded = await openPage(browser, service.url, options);
+    open.push(guarded);
+    const { page } = guarded;
+    await page.goto(`${service.url}/console/`);
+    await page.getByLabel('Account key').fill(key);
+    await button(page, 'Sign in').click();
+    await page.getByLabel('Account key').waitFor({ state: 'hidden' });
+    await page.goto(`${service.url}/console/apps/${founder.appId}/${path}`);
+    return guarded;
+  };
+
+  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+  const title = async (page: Page, name: string) =>
+    await page.getByRole('heading', { level: 1, name }).waitFor();
+
+  /** Adds a creator with an earning that is held, one that is due and one that was paid and refunded in part. */
+  const withMoney = async (founder: Founder, name: string): Promise<string> => {
+    const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, { name });
+    const earn = async (amountCents: number, agoDays: number, dueInDays: number, matured: boolean) =>
+      await insertEarning(service, founder, {
+        affiliateId: id,
+        amountCents,
+        occurredAt: Date.now() - agoDays * DAY_MS,
+        dueAt: Date.now() + dueInDays * DAY_MS,
+        matured,
+      });
+    const paid = await earn(1000, 90, -60, true);
+    await payOut(service, founder, id);
+    const reversal = await insertReversal(service, paid, {
+      amountCents: 250,
+      occurredAt: Date.now() - 20 * DAY_MS,
+    });
+    await service.sql`update commissions set status = 'matured', matured_at = now() where id = ${reversal}`;
+    await earn(800, 40, -10, true);
+    await earn(600, 18, 12, false);
+    return id;
+  };
+
+  test('a founder adds a creator, gives them a link, pauses and removes them, and is told what that means', async () => {
+    const founder = await newFounder();
+    const { page, problems } = await openApp(founder, 'creators');
+    await page.getByText('No creators yet').waitFor();
+    await button(page, 'New creator').click();
+    await page.getByLabel('Name').fill('Ada Lovelace');
+    await page.getByLabel('E-mail address').fill('ada@example.com');
+    await page.getByLabel('Own commission').fill('25.5');
+    await button(page, 'Add the creator').click();
+    await title(page, 'Ada Lovelace');
+    await page.getByText('own commission of 25.5 %').waitFor();
+    await button(page, 'New link').click();
+    await page.getByLabel('Where the link leads').fill('https://example.com/get');
+    await page.getByLabel('Code', { exact: true }).fill('ada-7');
+    await button(page, 'Create the link').click();
+    await page.getByRole('row', { name: /ada-7.*Active/ }).waitFor();
+    for (const [press, meaning, action, state] of [
+      ['Pause', 'Payments from now on earn nothing', 'Pause the creator', 'Paused'],
+      ['Remove', 'no install is attributed to this creator', 'Remove the creator', 'Removed'],
+      ['Make active', 'Payments that earned nothing meanwhile stay so', 'Make the creator active', 'Active'],
+    ] as const) {
+      await page.getByRole('button', { name: press, exact: true }).click();
+      await page.getByText(meaning).waitFor();
+      await button(page, action).click();
+      await page.getByRole('dialog').waitFor({ state: 'hidden' });
+      await page.locator('.tag', { hasText: state }).first().waitFor();
+      const { status } = await service.sql.one<{ status: string }>`
+        select status from affiliates where app_id = ${founder.appId}`;
+      expect(status).toBe(state.toLowerCase());
+    }
+    await button(page, 'Edit').click();
+    await page.getByLabel('Own commission').fill('');
+    await button(page, 'Save').click();
+    await page.getByText('commission of the app').waitFor();
+    await button(page, 'Invite link').click();
+    await button(page, 'Create the link').click();
+    await page.getByRole('status').getByText('/console/creator/#token=').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('pasted lines of a spreadsheet become creators, with a result for each line', async () => {
+    const founder = await newFounder();
+    await call(`/apps/${founder.appId}/affiliates`, founder.key, { name: 'Known', externalId: 'crm-9' });
+    const { page, problems } = await openApp(founder, 'creators');
+    await button(page, 'Paste CSV').click();
+    const lines = [
+      'Name;E-mail;External id;Commission',
+      'Ada;ada@example.com;crm-1;25,5 %',
+      '"Hopper; Grace";not an address;crm-2;',
+      'Known again;;crm-9;',
+      ';nobody@example.com;;',
+      'Too much;;;250',
+      'Joan;;;',
+    ];
+    await page.getByLabel('Lines').fill(lines.join('\n'));
+    await button(page, 'Add the creators').click();
+    await page.getByText('2 of 6 added').waitFor();
+    const results = await page.getByRole('dialog').locator('tbody tr').allInnerTexts();
+    expect(results.map((text) => text.replaceAll(/\s+/g, ' ').trim())).toEqual([
+      expect.stringMatching(/^2 Added Ada/),
+      expect.stringMatching(/^3 Not added Hopper; Grace email:/),
+      expect.stringMatching(/^4 Known Known again A creator has this external id/),
+      expect.stringMatching(/^5 Not added The name is missing/),
+      expect.stringMatching(/^6 Not added The commission must be/),
+      expect.stringMatching(/^7 Added Joan/),
+    ]);
+    await button(page, 'Done').click();
+    await page.getByRole('link', { name: 'Joan' }).waitFor();
+    const rows = await service.sql<{ name: string; rate: number | null }>`
+      select name, default_commission_rate_bps as rate from affiliates where app_id = ${founder.appId} order by created_at`;
+    expect(rows).toEqual([
+      { name: 'Known', rate: null },
+      { name: 'Ada', rate: 2550 },
+      { name: 'Joan', rate: null },
+    ]);
+    expect(problems(/status of 400/)).toEqual([]);
+  });
+
+  test('the search finds a creator by a part of the name and stays in the address; a text without a match says so', async () => {
+    const founder = await newFounder();
+    for (const name of ['Ada Lovelace', 'Grace Hopper'])
+      await call(`/apps/${founder.appId}/affiliates`, founder.key, { name });
+    const { page, problems } = await openApp(founder, 'creators');
+    await page.getByRole('link', { name: 'Grace Hopper' }).waitFor();
+    await page.getByLabel('Search').fill('love');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'Grace Hopper' }).waitFor({ state: 'hidden' });
+    await page.reload();
+    await page.getByRole('link', { name: 'Ada Lovelace' }).waitFor();
+    expect(await page.getByRole('link', { name: 'Grace Hopper' }).count()).toBe(0);
+    await page.getByLabel('Search').fill('nobody');
+    await page.keyboard.press('Enter');
+    await page.getByText('No creators match these filters').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('a link shows both addresses, the spelled code, both QR files and texts; its destinations and state change', async () => {
+    const founder = await newFounder();
+    const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      name: 'Ada',
+    });
+    const link = await call<{ url: string; directUrl: string }>(`/apps/${founder.appId}/links`, founder.key, {
+      affiliateId: id,
+      destinationUrl: 'https://example.com/get',
+      slug: 'Ada_7',
+    });
+    const { page, problems } = await openApp(founder, 'links');
+    await button(page, 'Open Ada_7').click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText(link.directUrl, { exact: true }).waitFor();
+    expect(await dialog.getByText(link.url, { exact: true }).count()).toBe(1);
+    await dialog.getByText('Spelled: a, d, a, underscore, 7.').waitFor();
+    await dialog.getByRole('img', { name: `QR code of ${link.url}` }).waitFor();
+    const [svg] = await Promise.all([
+      page.waitForEvent('download'),
+      dialog.getByText('Download as SVG').click(),
+    ]);
+    expect((await readFile(await svg.path())).toString()).toMatch(/^<svg /);
+    const [png] = await Promise.all([
+      page.waitForEvent('download'),
+      dialog.getByText('Download as PNG').click(),
+    ]);
+    expect(png.suggestedFilename()).toBe('Ada_7.png');
+    expect((await readFile(await png.path())).subarray(1, 4).toString()).toBe('PNG');
+    await dialog.getByLabel('On iOS instead').fill('https://apps.apple.com/app/id1');
+    await button(page, 'Save the destinations').click();
+    await dialog.getByText('Saved. New clicks go there.').waitFor();
+    await dialog.getByRole('button', { name: 'Deactivate', exact: true }).click();
+    await dialog.getByRole('button', { name: 'Activate', exact: true }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('row', { name: /Ada_7.*Inactive/ }).waitFor();
+    const stored = await service.sql
+      .one`select ios_destination_url, active from links where app_id = ${founder.appId}`;
+    expect(stored).toEqual({ iosDestinationUrl: 'https://apps.apple.com/app/id1', active: false });
+    expect(problems()).toEqual([]);
+  });
+
+  test('commissions say when they are due and what refunds took back; filters, sum and CSV agree', async () => {
+    const founder = await newFounder();
+    const ada = await withMoney(founder, 'Ada');
+    await withMoney(founder, 'Grace');
+    const { page, problems } = await openApp(founder, `commissions?creator=${ada}`);
+    await page.getByText('Sum: $21.50').waitFor();
+    await page.getByRole('row', { name: /Held.*due in 12 days.*\$6\.00/ }).waitFor();
+    await page.getByRole('row', { name: /Reversal.*of \$10\.00 from.*-\$2\.50/ }).waitFor();
+    await page.getByRole('row', { name: /Earning.*-\$2\.50 by reversals: \$7\.50 remain.*Paid/ }).waitFor();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      button(page, 'Save as CSV').click(),
+    ]);
+    const csv = (await readFile(await download.path())).toString();
+    expect(csv.trim().split('\r\n')).toHaveLength(5);
+    await page.getByLabel('Kind').selectOption('reversal');
+    await page.getByRole('row', { name: /Reversal of an earning that is not in this list/ }).waitFor();
+    expect(await page.locator('tbody tr').count()).toBe(1);
+    expect(new URL(page.url()).searchParams.get('kind')).toBe('reversal');
+    await page.getByLabel('Kind').selectOption('correction');
+    await page.getByText('No commissions match these filters').waitFor();
+    await button(page, 'Clear the filters').first().click();
+    await page.locator('tbody tr').nth(7).waitFor();
+    await page.goto(`${service.url}/console/apps/${founder.appId}/creators/${ada}`);
+    await page.locator('.figures > div').first().waitFor();
+    for (const [name, value] of [
+      ['Earned', '$21.50'],
+      ['Held', '$6.00'],
+      ['Due', '$5.50'],
+      ['Paid', '$10.00'],
+    ] as const)
+      expect(await page.locator('.figures > div', { hasText: name }).first().innerText()).toContain(value);
+    await page
+      .getByRole('row', { name: /\$10\.00/ })
+      .last()
+      .waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('a key without “write” sees everything, and every change is disabled with the reason', async () => {
+    const founder = await newFounder();
+    const ada = await withMoney(founder, 'Ada');
+    const { key } = await createAccountKey(service.sql, founder.accountId, ['read']);
+    const { page, problems } = await openApp(founder, 'creators', key);
+    await page.getByText('needs the permission “write”').waitFor();
+    expect(await button(page, 'New creator').isDisabled()).toBe(true);
+    await page.goto(`${service.url}/console/apps/${founder.appId}/creators/${ada}`);
+    await page.getByText('Changes need the permission “write”').waitFor();
+    for (const name of ['Edit', 'Pause', 'Remove', 'New link', 'Invite link'])
+      expect([name, await page.getByRole('button', { name, exact: true }).isDisabled()]).toEqual([
+        name,
+        true,
+      ]);
+    expect(problems()).toEqual([]);
+  });
+
+  test.each([
+    ['light', 1280],
+    ['light', 360],
+    ['dark', 1280],
+    ['dark', 360],
+  ] as const)(
+    'the pages have no violation of WCAG 2.2 AA in %s at %d px, in any state',
+    async (colorScheme, width) => {
+      const founder = await newFounder();
+      const { page, problems } = await openApp(founder, 'creators', founder.key, {
+        colorScheme,
+        viewport: { width, height: 800 },
+      });
+      const check = async (state: string) => {
+        await page.waitForTimeout(400);
+        const folder = process.env['SHOTS'];
+        if (folder !== undefined)
+          await page.screenshot({ path: `${folder}/${state}-${colorScheme}-${width}.png`, fullPage: true });
+        expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
+          state,
+          violations: [],
+          overflow: 0,
+        });
+      };
+      const go = async (path: string) =>
+        await page.goto(`${service.url}/console/apps/${founder.appId}/${path}`);
+      await page.getByText('No creators yet').waitFor();
+      await check('creators-empty');
+      await go('links');
+      await page.getByText('No links yet').waitFor();
+      await go('commissions');
+      await page.getByText('No commissions yet').waitFor();
+      await check('commissions-empty');
+      const ada = await withMoney(founder, 'Ada Lovelace');
+      await call(`/apps/${founder.appId}/links`, founder.key, {
+        affiliateId: ada,
+        destinationUrl: 'https://example.com/get',
+        slug: 'ada',
+      });
+      await go('creators');
+      await page.getByRole('link', { name: 'Ada Lovelace' }).waitFor();
+      await check('creators');
+      await button(page, 'Paste CSV').click();
+      await page.getByLabel('Lines').fill('Joan\n,x@example.com');
+      await button(page, 'Add the creators').click();
+      await page.getByText('1 of 2 added').waitFor();
+      await check('creators-pasted');
+      await go(`creators/${ada}`);
+      await page.getByText('by reversals').waitFor();
+      await check('creator');
+      await page.getByRole('button', { name: 'Remove', exact: true }).click();
+      await page.getByText('no install is attributed').waitFor();
+      await check('creator-remove');
+      await go('links');
+      await button(page, 'Open ada').click();
+      await page.getByText('Texts to post').waitFor();
+      await check('link');
+      await go('commissions');
+      await page.getByText('by reversals').waitFor();
+      await check('commissions');
+      expect(problems()).toEqual([]);
+    },
+  );
+});
