@@ -153,6 +153,15 @@ suite("the creator's page in a browser", () => {
     await page.reload();
     await page.getByRole('row', { name: /\$24\.00/ }).waitFor();
 
+    await page.getByRole('link', { name: 'Statement of a month' }).click();
+    const earnedAt = new Date(Date.now() - 4 * DAY_MS);
+    const month = `${earnedAt.getFullYear()}-${String(earnedAt.getMonth() + 1).padStart(2, '0')}`;
+    await page.getByLabel('Month').selectOption(month);
+    await page.getByRole('row', { name: /\$24\.00/ }).waitFor();
+    const statement = page.waitForEvent('download');
+    await button(page, 'CSV').click();
+    expect(await readFile(await (await statement).path(), 'utf8')).toContain(',2400,USD,');
+
     await goTo(page, 'Payouts');
     const download = page.waitForEvent('download');
     await page.getByRole('link', { name: /^CSV of/ }).click();
@@ -353,6 +362,9 @@ suite("the creator's page in a browser", () => {
           if (name === 'Links' && hasMoney) await button(page, 'QR code of ada').click();
           await check(`${name.toLowerCase()}-${state}`);
         }
+        await page.goto(`${service.url}/console/creator/statement`);
+        await page.getByLabel('Month').waitFor();
+        await check(`month-${state}`);
         if (hasMoney) {
           await goTo(page, 'Payouts');
           await page.getByRole('link', { name: /^Statement of/ }).click();

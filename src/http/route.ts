@@ -228,12 +228,12 @@ export function appRoute<
     ...describeJson(spec, { storesResponses: spec.method === 'POST', asCsv: spec.asCsv === true }),
     run: async (ctx, deps, params) => {
       const call = await checkApp(spec, ctx, deps, params);
-      if (spec.asCsv === true) {
-        ctx.vary('Accept');
-        if (ctx.accepts('application/json', CSV_TYPE) === CSV_TYPE) {
-          await sendCsv(spec, call);
-          return;
-        }
+      if (spec.asCsv === true && wantsCsv(ctx)) {
+        await sendCsv(spec, call, async (query) => {
+          const idGenerator = createIdGenerator(call.now);
+          return await spec.handler({ ...call, query, idGenerator });
+        });
+        return;
       }
       await sendAccountJson(spec, call, (ids) => spec.handler({ ...call, ...ids }));
     },
@@ -305,13 +305,21 @@ export function creatorRoute<
   spec: Declaration<CreatorPath> &
     Input<I, Q, z.ZodUndefined> &
     JsonResponse<R> &
-    Handler<CreatorCall<I, Q>, z.input<R>>,
+    Handler<CreatorCall<I, Q>, z.input<R>> & {
+      /** For a list: whether `Accept: text/csv` gets its rows as CSV. */
+      readonly asCsv?: boolean;
+    },
 ): Route {
   return {
     ...describeCreatorRoute(spec),
-    ...describeJson(spec),
+    ...describeJson(spec, { storesResponses: false, asCsv: spec.asCsv === true }),
     run: async (ctx, deps, params) => {
-      const body = await spec.handler(await checkCreator(spec, ctx, deps, params));
+      const call = await checkCreator(spec, ctx, deps, params);
+      if (spec.asCsv === true && wantsCsv(ctx)) {
+        await sendCsv(spec, call, async (query) => await spec.handler({ ...call, query }));
+        return;
+      }
+      const body = await spec.handler(call);
       sendReply(ctx, jsonReply(spec.response.status, body));
     },
   };
@@ -504,10 +512,17 @@ function describeJson<R extends z.ZodType>(
   };
 }
 
-/** Sends the rows of a list as CSV. Its handler reads each page as for a caller who asks for JSON. */
-async function sendCsv<R extends z.ZodType, I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
-  spec: Declaration & JsonResponse<R> & Handler<AppCall<I, Q, B> & CreatesIds, z.input<R>>,
-  call: AppCall<I, Q, B>,
+/** Whether the caller prefers a list as CSV. */
+function wantsCsv(ctx: HttpContext): boolean {
+  ctx.vary('Accept');
+  return ctx.accepts('application/json', CSV_TYPE) === CSV_TYPE;
+}
+
+/** Sends the rows of a list as CSV. `readPage` reads each page as for a caller who asks for JSON. */
+async function sendCsv<R extends z.ZodType, Q>(
+  spec: Declaration & JsonResponse<R>,
+  call: Pick<Call, 'ctx'> & { readonly query: Q },
+  readPage: (query: Q) => Promise<unknown>,
 ): Promise<void> {
   const { status, schema } = spec.response;
   const query = call.query as Readonly<Record<string, unknown>>;
@@ -517,11 +532,7 @@ async function sendCsv<R extends z.ZodType, I extends Ids, Q extends z.ZodType, 
     name,
     query['cursor'] as string | undefined,
     async (limit, cursor) => {
-      const page = await spec.handler({
-        ...call,
-        query: { ...query, limit, cursor } as z.output<Q>,
-        idGenerator: createIdGenerator(call.now),
-      });
+      const page = await readPage({ ...query, limit, cursor } as Q);
       return page as Awaited<ReturnType<Parameters<typeof csvOfList>[3]>>;
     },
   );

@@ -379,6 +379,26 @@ describe('what a creator sees', () => {
         expect(item).not.toHaveProperty(name);
   });
 
+  // @promise get-creator-commission-totals, get-creator-commissions
+  test('a range has a sum, and its rows as CSV without ids of users and events', async () => {
+    const { paid } = await earn();
+    const headers = await signInCreator(api, app, creator);
+    const at = api.clock.now - 30 * DAY_MS;
+    const range = `from=${at}&to=${at + 3}`;
+    expect(await get(headers, `/creator/commissions/totals?${range}`)).toEqual({
+      from: at,
+      to: at + 3,
+      totalCents: 700 - 200 + 300,
+    });
+    const path = `/creator/commissions?${range}`;
+    const { text } = await api.call('GET', path, { headers: { ...headers, accept: 'text/csv' } });
+    const [names = '', ...lines] = text.trimEnd().split('\r\n');
+    const column = (name: string) => lines.map((line) => line.split(',')[names.split(',').indexOf(name)]);
+    expect(column('amountCents')).toEqual(['300', '-200', '700']);
+    expect(column('id').at(-1)).toBe(paid);
+    expect(text).not.toMatch(/evt_|aff_|customer/);
+  });
+
   // @promise get-creator-payouts, get-creator-statement, get-creator-csv
   test('a payout has a statement and a CSV with the sums that were paid', async () => {
     await earn();

@@ -164,6 +164,17 @@ describe('a session', () => {
     if (!isAllowed) expect(response.body['code']).toBe('cross_origin');
   });
 
+  // @promise session-own-origin
+  test('a page over http of the same host and port is another origin for a service with https', async () => {
+    const { cookie } = await signIn(api, app.key);
+    // The browser sends the host and the port that the request itself has.
+    const { status, body } = await api.call('POST', '/apps', {
+      headers: { cookie, origin: new URL(api.url).origin },
+      body: { name: 'x' },
+    });
+    expect({ status, code: (body as { code?: string }).code }).toEqual({ status: 403, code: 'cross_origin' });
+  });
+
   // @promise session-not-beside-key
   test('the cookie does not count beside an Authorization header, and not under /sdk', async () => {
     const headers = await signIn(api, app.key);

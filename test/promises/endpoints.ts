@@ -423,6 +423,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     },
   },
   {
+    route: 'GET /creator/commissions/totals',
+    caller: 'creator',
+    promises: { 'get-creator-commission-totals': 'returns the sum of the own commissions of a range' },
+  },
+  {
     route: 'GET /creator/payouts',
     caller: 'creator',
     promises: { 'get-creator-payouts': 'lists the own payouts' },

@@ -1,5 +1,5 @@
-import { Group, NativeSelect } from '@mantine/core';
-import { useSearchParams } from 'react-router';
+import { Anchor, Group, NativeSelect } from '@mantine/core';
+import { Link, useSearchParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { ListSurface, Nothing, useList } from '../lists.tsx';
 import { PageHead } from '../parts.tsx';
@@ -43,7 +43,10 @@ export function CommissionsPage() {
           </Group>
         }
       >
-        Each purchase that counted for you, and what was taken back.
+        Each purchase that counted for you, and what was taken back.{' '}
+        <Anchor component={Link} to="/statement" size="sm">
+          Statement of a month
+        </Anchor>
       </PageHead>
       <ListSurface
         list={list}

@@ -13,6 +13,7 @@ import { LinksPage } from './links-page.tsx';
 import { PayoutsPage } from './payouts-page.tsx';
 import { queryClient, useCreator, useCreatorSession } from './queries.ts';
 import type { Creator } from './queries.ts';
+import { RangeStatementPage } from './range-statement-page.tsx';
 import { SessionsPage } from './sessions-page.tsx';
 import { StatementPage } from './statement-page.tsx';
 
@@ -110,6 +111,7 @@ function Pages() {
         <Route path="commissions" element={<CommissionsPage />} />
         <Route path="payouts" element={<PayoutsPage />} />
         <Route path="payouts/:id" element={<StatementPage />} />
+        <Route path="statement" element={<RangeStatementPage creator={creator.data} />} />
         <Route path="sessions" element={<SessionsPage />} />
         <Route path="*" element={<NotFound />} />
       </Routes>

@@ -102,7 +102,8 @@ export function presentCommission(row: CommissionListRow) {
 
 const totalsQuery = commissionsQuery.pick({ affiliateId: true, linkId: true, from: true, to: true });
 
-const totals = z
+/** The sum of a range. */
+export const totals = z
   .object({
     from: orNull(epochMs('The beginning of the range, inclusive.'), 'Null: no beginning.'),
     to: orNull(epochMs('The end of the range, exclusive.'), 'Null: no end.'),

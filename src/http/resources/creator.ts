@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { readCommissionTotal } from '../../db/commission-totals.ts';
 import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import type { CommissionListRow } from '../../db/commissions.ts';
 import { findCreatorPayout, readStatementCsv, readStatementSums } from '../../db/creator-statements.ts';
@@ -31,7 +32,9 @@ import {
   presentPage,
   timeKey,
 } from '../pagination.ts';
+import { CSV_LIST } from '../list-csv.ts';
 import { creatorRoute, rawCreatorRoute } from '../route.ts';
+import { totals as rangeTotals } from './commissions.ts';
 import { linkPresenter, linkRow } from './links.ts';
 import { earnings, funnel, presentEarnings, presentFunnel } from './overviews.ts';
 import { CSV_HEADERS, presentCsv } from './payouts.ts';
@@ -244,7 +247,8 @@ export const creatorRoutes = [
     path: '/creator/commissions',
     operationId: 'listCreatorCommissions',
     summary: "Lists the creator's commissions, reversals and corrections, latest purchase first.",
-    description: MAY_BE_SHORT,
+    description: `${MAY_BE_SHORT} ${CSV_LIST}`,
+    asCsv: true,
     query: z.object({
       ...pageQuery,
       status: enums.commissionStatus.optional(),
@@ -267,6 +271,22 @@ export const creatorRoutes = [
       const selected = { ...ALL_COMMISSIONS, ...filter, affiliateId, payoutId };
       const page = await listCommissions(deps.sql, appId, selected, after, query.limit);
       return presentPage(key, page, presentCommission);
+    },
+  }),
+
+  creatorRoute({
+    method: 'GET',
+    path: '/creator/commissions/totals',
+    operationId: 'getCreatorCommissionTotals',
+    summary: "Adds up the creator's commissions of a range of time.",
+    description:
+      'Returns the sum of `amountCents` of the rows that `GET /creator/commissions` lists for the same range.',
+    query: z.object(fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.')),
+    response: { status: 200, schema: rangeTotals },
+    handler: async ({ deps, session: { appId, affiliateId }, query }) => {
+      const range = { from: query.from ?? null, to: query.to ?? null };
+      const totalCents = await readCommissionTotal(deps.sql, appId, { affiliateId, linkId: null, ...range });
+      return { ...range, totalCents };
     },
   }),
 
