@@ -56,6 +56,8 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       host: config.host,
       port: config.port,
       publicUrl: config.publicUrl ?? null,
+      // The UI of the built-in server listens on this machine only.
+      temporalUiUrl: config.temporalUiUrl ?? (config.publicUrl === undefined ? backends.temporalUiUrl : null),
       trustProxy: config.trustProxy,
       rateLimits: config.rateLimits,
       maxConnections: config.maxConnections,

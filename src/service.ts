@@ -58,6 +58,8 @@ export interface ServiceSettings {
   readonly port: number;
   /** Base address in URLs; built from host and port when null. */
   readonly publicUrl: string | null;
+  /** Base address of the Temporal UI; no links to workflows without it. */
+  readonly temporalUiUrl?: string | null;
   readonly trustProxy: number;
   readonly rateLimits: RateLimitSettings;
   /** The most connections to the API at one time; a default that is enough for tests if it is missing. */
@@ -427,6 +429,10 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       now: Date.now,
       publicUrl: url.replace(/\/$/, ''),
       ownUrl,
+      temporalUi:
+        settings.temporalUiUrl == null
+          ? null
+          : { url: settings.temporalUiUrl, namespace: settings.temporal.namespace },
       trustProxy: settings.trustProxy,
       secretBox,
       rateLimits: createRateLimits(settings.rateLimits),

@@ -62,6 +62,15 @@ suite('events, unattributed payments and deliveries in a browser', () => {
     await row(page, /\$30\.00.*Earned/).waitFor();
     expect(await page.getByRole('row').count()).toBe(5);
 
+    await row(page, /\$9\.99.*Earned/)
+      .getByRole('link', { name: 'Purchase' })
+      .click();
+    await title(page, 'Event');
+    await page.getByText(`The user is ${user}. The device came through Test creator`).waitFor();
+    await page.getByText('$2.00 at 20 %').first().waitFor();
+    await page.goBack();
+    await row(page, /\$30\.00.*Earned/).waitFor();
+
     // Filters live in the address.
     await page.getByLabel('Outcome').selectOption('nothing');
     await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
@@ -97,7 +106,7 @@ suite('events, unattributed payments and deliveries in a browser', () => {
       .nth(2)
       .waitFor();
     await button(page, 'Show only: The user came through no creator').click();
-    await row(page, /known.*\$7\.00/).waitFor();
+    await row(page, /RevenueCat Purchase known.*\$7\.00/).waitFor();
     expect(await row(page, /stranger-\d/).count()).toBe(0);
     expect(new URL(page.url()).searchParams.get('cause')).toBe('user_not_attributed');
     expect(problems()).toEqual([]);
@@ -122,6 +131,7 @@ suite('events, unattributed payments and deliveries in a browser', () => {
     await row(page, /Processed/).waitFor();
     await page.getByRole('link', { name: /^[0-9A-F-]{36}$/i }).click();
     await title(page, 'Event');
+    await page.getByText('The app never reported the user').first().waitFor();
     expect(problems()).toEqual([]);
   });
 
@@ -138,6 +148,7 @@ suite('events, unattributed payments and deliveries in a browser', () => {
       await own.purchase(user, 9.99, { transactionId: `axe-${user}` });
       await own.refund(user, 4.99, `axe-${user}`);
       await own.purchase('a stranger', 20);
+      const { body } = await own.purchase(user, 5);
       await own.revenuecat('{"event": 7}');
       await own.call('POST', `/webhooks/stripe/${own.app.id}`, { key: null, body: {} });
       const { page, problems } = await signedIn(founder.key, {
@@ -145,17 +156,23 @@ suite('events, unattributed payments and deliveries in a browser', () => {
         viewport: { width, height: 900 },
       });
       for (const appId of [empty, own.app.id]) {
-        for (const path of ['events', 'unattributed?range=90d', 'deliveries']) {
+        const event = appId === empty ? [] : [`events/${body.eventId ?? ''}`];
+        for (const path of ['events', 'unattributed?range=90d', 'deliveries', ...event]) {
           await page.goto(`${service.url}/console/apps/${appId}/${path}`);
           await (
-            appId === empty ? page.getByText(/ yet|earned its commission/) : page.locator('tbody tr').last()
+            appId === empty
+              ? page.getByText(/ yet|earned its commission/)
+              : page.locator('tbody tr, .timeline li').last()
           )
             .first()
             .waitFor();
           // Colours are measured after the transitions.
           await page.waitForTimeout(300);
           const state = appId === empty ? 'empty' : 'full';
-          await shoot(page, `${path.split('?')[0]}-${state}-${colorScheme}-${width}`);
+          await shoot(
+            page,
+            `${path.replace(/[?/].*/, path.includes('/') ? '-one' : '')}-${state}-${colorScheme}-${width}`,
+          );
           expect({
             path,
             state,

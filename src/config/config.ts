@@ -21,6 +21,8 @@ export interface Config {
     readonly namespace: string;
     readonly apiKey: string | undefined;
   };
+  /** Base address of the Temporal UI for links to workflows. Undefined: no links, except to the built-in server. */
+  readonly temporalUiUrl: string | undefined;
   readonly dataDir: string;
   /** 32 bytes each; the first encrypts. Empty: the key in the data folder is used, and generated if it is missing. */
   readonly secretsKeys: readonly Buffer[];
@@ -160,6 +162,14 @@ const environment = z.object({
     .optional(),
   TEMPORAL_NAMESPACE: z.string().default('default'),
   TEMPORAL_API_KEY: z.string().optional(),
+  TEMPORAL_UI_URL: z
+    .string()
+    .refine(
+      (text) => isUrl(text, ['http:', 'https:']),
+      'TEMPORAL_UI_URL must be an http or https address (https://temporal-ui.example.com).',
+    )
+    .transform((text) => text.replace(/\/+$/, ''))
+    .optional(),
   DATA_DIR: z.string().default('.data'),
   SECRETS_KEY: secretsKeys.optional(),
   TRUST_PROXY: wholeNumber('TRUST_PROXY', 0, 100).default(0),
@@ -232,6 +242,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       namespace: value.TEMPORAL_NAMESPACE,
       apiKey: value.TEMPORAL_API_KEY,
     },
+    temporalUiUrl: value.TEMPORAL_UI_URL,
     dataDir: value.DATA_DIR,
     secretsKeys: value.SECRETS_KEY ?? [],
     trustProxy: value.TRUST_PROXY,

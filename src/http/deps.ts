@@ -30,6 +30,8 @@ export interface HttpDeps extends CommandDeps {
   readonly publicUrl: string;
   /** Where this process listens, as it reaches itself, without a trailing slash. */
   readonly ownUrl: string;
+  /** Where the Temporal UI is, for links to workflows; none by default. */
+  readonly temporalUi?: { readonly url: string; readonly namespace: string } | null;
   /** How many proxies in front of the service are trusted to report the client's address. */
   readonly trustProxy: number;
   readonly rateLimits: RateLimits;

@@ -38,6 +38,7 @@ describe('the environment', () => {
       databaseConnections: 20,
       holdTimers: 'workflow',
       ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',
+      temporalUiUrl: undefined,
       tracesEndpoint: null,
       logLevel: 'info',
       metricsPort: undefined,
@@ -53,6 +54,10 @@ describe('the environment', () => {
     expect(config.secretsKeys).toEqual(keys);
     expect(config.publicUrl).toBe('https://api.example.com/base');
     expect(config.trustProxy).toBe(2);
+    expect(readConfig({ TEMPORAL_UI_URL: 'https://ui.example.com/' }).temporalUiUrl).toBe(
+      'https://ui.example.com',
+    );
+    expect(() => readConfig({ TEMPORAL_UI_URL: 'ui.example.com' })).toThrow('TEMPORAL_UI_URL must be');
   });
 
   // @promise database-verified

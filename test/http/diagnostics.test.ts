@@ -23,7 +23,9 @@ let api: TestApi;
 let app: TestApp;
 
 beforeAll(async () => {
-  api = await startTestApi();
+  api = await startTestApi({
+    temporalUi: { url: 'https://temporal.example.com/ui', namespace: 'of/us' },
+  });
   app = await newApp(api);
 });
 afterAll(async () => {
@@ -507,6 +509,7 @@ describe('GET diagnostics/webhooks', () => {
           selfTest: false,
           eventId: null,
           workflowId: null,
+          workflowUrl: null,
         },
         {
           id,
@@ -520,6 +523,7 @@ describe('GET diagnostics/webhooks', () => {
           selfTest: false,
           eventId: expect.stringMatching(/^evt_/),
           workflowId: `delivery:${id}`,
+          workflowUrl: `https://temporal.example.com/ui/namespaces/of%2Fus/workflows/delivery%3A${id}`,
         },
       ],
       nextCursor: null,

@@ -3686,6 +3686,8 @@ export interface components {
             eventId: string | null;
             /** @description The id of the Temporal workflow. Null if the request was refused and no workflow was started. */
             workflowId: string | null;
+            /** @description The page of the workflow in the Temporal UI. Null without a workflow or without `TEMPORAL_UI_URL`. */
+            workflowUrl: string | null;
         };
         /** @description What each step decided, in order. */
         Explanation: {

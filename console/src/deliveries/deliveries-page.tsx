@@ -56,6 +56,13 @@ function DeliveryRow({ row, appId }: { readonly row: Delivery; readonly appId: s
           <Link to={`/apps/${appId}/events/${row.eventId}`}>{row.sourceEventId ?? row.eventId}</Link>
         )}
         {row.lastError !== null && <Text size="sm">{row.lastError}</Text>}
+        {row.workflowUrl !== null && (
+          <Text size="xs" mt={2}>
+            <a href={row.workflowUrl} target="_blank" rel="noreferrer">
+              Temporal
+            </a>
+          </Text>
+        )}
       </td>
     </tr>
   );

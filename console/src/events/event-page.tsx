@@ -1,5 +1,298 @@
-import { PageHead } from '../parts.tsx';
+import { Anchor, Button, Group, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Link, useParams } from 'react-router';
+import { api, Problem, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { LIVE_MS } from '../api/queries.ts';
+import { formatInstant, formatMoney } from '../format.ts';
+import { CopyButton, ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { Tag } from '../parts/badges.tsx';
+import { usePermission } from '../session.ts';
+import { CAUSES, EVENT_KINDS, PROVIDERS } from '../words.ts';
+
+type Step = Schemas['Explanation']['steps'][number];
+type User = Schemas['ExplainedUser'];
+type Tone = 'good' | 'bad' | 'wait' | 'plain';
+
+const STEPS: Readonly<Record<Step['step'], string>> = {
+  verify: 'The request was checked',
+  store_raw: 'The request was stored',
+  normalize: 'The body was read',
+  dedupe: 'It was compared with earlier events',
+  attribute: 'The creator was determined',
+  write_commission: 'The commission was decided',
+};
+
+const TONES: Readonly<Record<string, Tone>> = {
+  verified: 'good',
+  stored: 'good',
+  first: 'good',
+  attributed: 'good',
+  earned: 'good',
+  reconciled: 'good',
+  rejected: 'bad',
+  failed: 'bad',
+  reversed: 'bad',
+  corrected: 'bad',
+  processing: 'wait',
+  waiting_for_payment: 'wait',
+  missing_exchange_rate: 'wait',
+};
+
+const DECISIONS: Readonly<Record<string, string>> = {
+  ...EVENT_KINDS,
+  ...CAUSES,
+  verified: 'Genuine',
+  reconciled: 'Added from an export',
+  rejected: 'Refused',
+  stored: 'Stored',
+  read: 'Read',
+  failed: 'Not readable',
+  ignored: 'Ignored',
+  first: 'New',
+  same_payment: 'Another event of the same payment',
+  duplicate: 'Duplicate',
+  attributed: 'Attributed',
+  not_needed: 'Not needed',
+  waiting_for_payment: 'Waits for the payment',
+  counted_elsewhere: 'Counted elsewhere',
+  earned: 'Earned',
+  reversed: 'Taken back',
+  corrected: 'Corrected',
+  none: 'Nothing',
+};
+
+const MATCHES = {
+  claim_token: 'a click',
+  code: 'a code',
+  deferred: 'a click from the same address',
+} as const;
+
+function Facts({ rows }: { readonly rows: readonly (readonly [string, ReactNode])[] }) {
+  const known = rows.filter(([, value]) => value !== null && value !== undefined && value !== '');
+  if (known.length === 0) return null;
+  return (
+    <dl className="facts">
+      {known.map(([name, value]) => (
+        <div key={name} style={{ display: 'contents' }}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function UserFacts({ user, appId }: { readonly user: User; readonly appId: string }) {
+  const { customerUserId, identified, similarUserIds, attribution, testAttribution } = user;
+  return (
+    <Facts
+      rows={[
+        ['User', customerUserId],
+        ['Reported by the app', identified ? 'yes' : 'no'],
+        ['Similar ids of the app', similarUserIds.join(', ')],
+        [
+          'Creator',
+          attribution === null ? null : (
+            <>
+              <Anchor component={Link} to={`/apps/${appId}/creators/${attribution.affiliateId}`} size="sm">
+                {attribution.affiliateName}
+              </Anchor>
+              {attribution.decided ? '' : ' (did not decide)'}, by {MATCHES[attribution.matchMethod]} at{' '}
+              {formatInstant(attribution.touchedAt)}
+            </>
+          ),
+        ],
+        ['First opened', attribution === null ? null : formatInstant(attribution.firstOpenAt)],
+        ['User reported', attribution === null ? null : formatInstant(attribution.boundAt)],
+        ['Later touches', attribution === null ? null : attribution.lostTouches.length || null],
+        ['By a test key', testAttribution === null ? null : testAttribution.affiliateName],
+      ]}
+    />
+  );
+}
+
+function factsOf(step: Step, appId: string): ReactNode {
+  switch (step.step) {
+    case 'verify':
+      return (
+        <Facts
+          rows={[
+            ['Received', formatInstant(step.facts.receivedAt)],
+            ['Secret set', step.facts.secretSetAt === null ? null : formatInstant(step.facts.secretSetAt)],
+            ['Environment', step.facts.secretEnvironment],
+          ]}
+        />
+      );
+    case 'store_raw':
+      return (
+        <Facts
+          rows={[
+            ['Delivery', step.facts.deliveryId],
+            ['Bytes', step.facts.bodyBytes],
+          ]}
+        />
+      );
+    case 'normalize': {
+      const { facts } = step;
+      const amount =
+        facts.amountMinor == null || facts.currency == null
+          ? null
+          : formatMoney(facts.amountMinor, facts.currency);
+      return (
+        <Facts
+          rows={[
+            ['Occurred', facts.occurredAt === undefined ? null : formatInstant(facts.occurredAt)],
+            ['Environment', facts.environment],
+            ['User', facts.customerUserId],
+            ['Amount', amount],
+            ['Product', facts.productId],
+            ['Store', facts.store],
+            ['Payment', facts.paymentRef],
+            ['Last error', facts.lastError],
+          ]}
+        />
+      );
+    }
+    case 'dedupe': {
+      const { sourceEventId, firstEventId, duplicateOfEventId } = step.facts;
+      const other = firstEventId ?? duplicateOfEventId;
+      const link =
+        other == null ? null : (
+          <Anchor component={Link} to={`/apps/${appId}/events/${other}`} size="sm">
+            {other}
+          </Anchor>
+        );
+      return (
+        <Facts
+          rows={[
+            ['Id at the provider', sourceEventId],
+            ['First event', link],
+          ]}
+        />
+      );
+    }
+    case 'attribute':
+      return (
+        <Stack gap="sm">
+          {(step.facts.users ?? []).map((user) => (
+            <UserFacts key={user.customerUserId} user={user} appId={appId} />
+          ))}
+          <Facts
+            rows={[
+              ['Paid', step.facts.paidAt === undefined ? null : formatInstant(step.facts.paidAt)],
+              [
+                'Attribution window',
+                step.facts.attributionWindowDays === undefined
+                  ? null
+                  : `${step.facts.attributionWindowDays} days`,
+              ],
+            ]}
+          />
+        </Stack>
+      );
+    case 'write_commission': {
+      const { price, commissions } = step.facts;
+      return (
+        <Facts
+          rows={[
+            ['Price in dollars', price.amountCents === null ? null : formatMoney(price.amountCents)],
+            [
+              'Exchange rate',
+              price.fxSource === null || price.currency === 'USD'
+                ? null
+                : `${price.fxUnits} ${price.currency} are ${price.fxWorthUsd} USD (${price.fxSource})`,
+            ],
+            ...commissions.map(
+              (row) =>
+                [
+                  { earning: 'Earned', reversal: 'Taken back', correction: 'Corrected' }[row.kind],
+                  `${formatMoney(row.amountCents)} at ${row.rateBps / 100} %, ${
+                    row.status === 'paid' ? 'paid' : `due ${formatInstant(row.dueAt)}`
+                  }`,
+                ] as const,
+            ),
+          ]}
+        />
+      );
+    }
+  }
+}
+
+function Timeline({ steps, appId }: { readonly steps: readonly Step[]; readonly appId: string }) {
+  return (
+    <ol className="timeline surface">
+      {steps.map((step) => (
+        <li key={step.step}>
+          <Group gap="sm">
+            <Text fw={600}>{STEPS[step.step]}</Text>
+            <Tag tone={TONES[step.decision] ?? 'plain'}>{DECISIONS[step.decision] ?? step.decision}</Tag>
+          </Group>
+          <Text size="sm" mt={4} mb="xs">
+            {step.explanation}
+          </Text>
+          {factsOf(step, appId)}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Explanation({ appId, eventId }: { readonly appId: string; readonly eventId: string }) {
+  const query = useQuery({
+    queryKey: ['explanation', appId, eventId],
+    queryFn: async () =>
+      await read(
+        api.GET('/apps/{appId}/events/{eventId}/explanation', { params: { path: { appId, eventId } } }),
+      ),
+    // What waits is asked for again, until it is decided.
+    refetchInterval: ({ state }) =>
+      state.data?.steps.some(({ decision }) => decision === 'processing') === true ? LIVE_MS : false,
+  });
+  if (query.data === undefined) {
+    if (query.error === null) return <Waiting what="the event" />;
+    const isUnknown = query.error instanceof Problem && query.error.status === 404;
+    return isUnknown ? (
+      <ErrorBox error={new Error('This app has no such event. The address may be of another app.')} />
+    ) : (
+      <ErrorBox error={query.error} retry={() => void query.refetch()} />
+    );
+  }
+  const { source, steps } = query.data;
+  return (
+    <Stack gap="md">
+      <Group gap="sm">
+        <Text size="sm" className="quiet">
+          {PROVIDERS[source]} · <span className="code-text">{eventId}</span>
+        </Text>
+        <CopyButton text={eventId} what="the id of the event" />
+      </Group>
+      <Timeline steps={steps} appId={appId} />
+    </Stack>
+  );
+}
 
 export default function EventPage() {
-  return <PageHead title="Event">How the event was processed, step by step.</PageHead>;
+  const { appId = '', eventId = '' } = useParams();
+  const canRead = usePermission('read');
+  return (
+    <>
+      <PageHead
+        title="Event"
+        aside={
+          <Button component={Link} to={`/apps/${appId}/events`} variant="default" size="compact-sm">
+            All events
+          </Button>
+        }
+      >
+        How the event was processed, step by step.
+      </PageHead>
+      {canRead ? (
+        <Explanation key={eventId} appId={appId} eventId={eventId} />
+      ) : (
+        <NoPermission permission="read" what="the event" />
+      )}
+    </>
+  );
 }

@@ -23,6 +23,7 @@ import { CAUSE_EXPLANATIONS, CAUSE_HEALING, HEALING } from '../../domain/likely-
 import { DAY_MS } from '../../domain/time.ts';
 import { workflowIds } from '../../domain/workflow-ids.ts';
 import { PROVIDER_NAMES, providers } from '../../providers/index.ts';
+import type { HttpDeps } from '../deps.ts';
 import * as enums from '../enum-fields.ts';
 import {
   cents,
@@ -166,6 +167,13 @@ const delivery = z
     workflowId: orNull(
       textField('delivery:del_01', 'The id of the Temporal workflow.'),
       'Null if the request was refused and no workflow was started.',
+    ),
+    workflowUrl: orNull(
+      textField(
+        'https://temporal-ui.example.com/namespaces/default/workflows/delivery%3Adel_01',
+        'The page of the workflow in the Temporal UI.',
+      ),
+      'Null without a workflow or without `TEMPORAL_UI_URL`.',
     ),
   })
   .meta({ id: 'Delivery', description: 'A webhook request of a billing provider, and its outcome.' });
@@ -316,7 +324,8 @@ function presentUnattributed(row: UnattributedEvent) {
   };
 }
 
-function presentDelivery(row: WebhookDelivery) {
+function presentDelivery(row: WebhookDelivery, temporalUi: HttpDeps['temporalUi']) {
+  const workflowId = row.signatureValid ? workflowIds.delivery(row.id) : null;
   return {
     id: row.id,
     source: row.source,
@@ -328,7 +337,11 @@ function presentDelivery(row: WebhookDelivery) {
     eventCount: row.eventCount,
     selfTest: row.selfTest,
     eventId: row.signatureValid ? row.eventId : null,
-    workflowId: row.signatureValid ? workflowIds.delivery(row.id) : null,
+    workflowId,
+    workflowUrl:
+      workflowId === null || temporalUi == null
+        ? null
+        : `${temporalUi.url}/namespaces/${encodeURIComponent(temporalUi.namespace)}/workflows/${encodeURIComponent(workflowId)}`,
   };
 }
 
@@ -455,7 +468,7 @@ export const diagnosticsRoutes = [
       const after = decodeCursor(key, millisKey, query.cursor);
       await deps.refusals.flush();
       const page = await listWebhookDeliveries(deps.sql, app.id, filter, after, query.limit);
-      return presentPage(key, page, presentDelivery);
+      return presentPage(key, page, (row) => presentDelivery(row, deps.temporalUi));
     },
   }),
 ];
