@@ -1,6 +1,4 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { Client, Connection } from '@temporalio/client';
@@ -11,35 +9,13 @@ import { STUCK_WORK, UI_VIEWS, viewAddress } from '../temporal/ui-views.ts';
 import { eventually } from '../test/support/eventually.ts';
 import { setUpFounder } from '../test/support/founder.ts';
 import { runOn } from '../test/support/postgres-admin.ts';
+import { openBrowser } from './open-browser.ts';
 import { bodyOf, stripeInvoicePaid } from './provider-payloads.ts';
 
 /*
  * `npm run docs:shots`: takes the screenshots of the Temporal UI in docs/images, from a real run: the service with its
- * built-in servers, and a delivery that is stuck because the role of the service lacks a right on a table. Needs Chromium, and
- * the packages of sdks/js (`npm ci` there).
+ * built-in servers, and a delivery that is stuck because the role of the service lacks a right on a table. Needs Chromium.
  */
-
-/** What this script uses of playwright-core, which is a package of sdks/js. */
-interface Page {
-  goto(url: string): Promise<unknown>;
-  getByText(text: string): Locator;
-  frames(): readonly Pick<Page, 'evaluate'>[];
-  screenshot(options: { path: string; clip?: object }): Promise<unknown>;
-  waitForTimeout(ms: number): Promise<void>;
-  evaluate<T>(script: string): Promise<T>;
-}
-interface Locator {
-  first(): Locator;
-  waitFor(options?: { timeout?: number }): Promise<void>;
-  click(): Promise<void>;
-}
-interface Browser {
-  newPage(options: object): Promise<Page>;
-  close(): Promise<void>;
-}
-interface Playwright {
-  readonly chromium: { launch(options: object): Promise<Browser> };
-}
 
 const images = path.join(projectRoot, 'docs/images');
 const WIDTH = 1_280;
@@ -54,21 +30,6 @@ const COLUMNS = JSON.stringify({
 /** Where the UI stores its saved views. */
 const SAVED_VIEWS = "localStorage.getItem('saved-workflow-queries') ?? ''";
 const say = (line: string) => void process.stderr.write(`${line}\n`);
-
-async function openBrowser(): Promise<Browser> {
-  const executablePath = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
-  if (!existsSync(executablePath))
-    throw new Error(`There is no Chromium at ${executablePath}: install it, or set CHROMIUM to its path.`);
-  const inSdks = createRequire(path.join(projectRoot, 'sdks/js/package.json'));
-  let playwright: Playwright;
-  try {
-    playwright = inSdks('playwright-core') as Playwright;
-  } catch {
-    throw new Error('The packages of sdks/js are missing: run npm ci in that folder.');
-  }
-  const args = ['--headless', '--no-sandbox', '--disable-background-networking'];
-  return await playwright.chromium.launch({ executablePath, args });
-}
 
 async function takeShots(dataDir: string): Promise<void> {
   const config = readConfig({ DATA_DIR: dataDir, PORT: '0', RATES_URL: 'off', LOG_LEVEL: 'fatal' });
