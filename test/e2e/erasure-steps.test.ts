@@ -16,7 +16,7 @@ import { raiseOutcome, requestReprocessing } from '../../src/db/reprocess.ts';
 import { findRollupDifferences } from '../../src/db/rollups.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import type { AppId, DeliveryId, ErasureId } from '../../src/domain/ids.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { providers } from '../../src/providers/index.ts';
 import { newAffiliate, newApp, newLink, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -100,13 +100,13 @@ const request = (customerUserId: string) => ({
   keyId: null,
 });
 
-const activities = (sql: Sql) =>
+const activities = (sql: Sql, settleMs = 0) =>
   createErasureActivities({
     sql,
     secretBox,
     logger: pino({ level: 'silent' }),
     deleteHistory: async () => 'absent',
-    settleMs: 0,
+    settleMs,
   });
 
 /** Runs the pages of an erasure until it is complete, and the evaluations that it has marked. */
@@ -355,6 +355,13 @@ describe('the steps of an erasure', () => {
     expect(await names()).toEqual([{ name: sha256(`user ${erasure.pseudonym}`) }]);
     const { counts } = await eraseUser({ sql: api.sql, secretBox }, request(userId));
     expect(counts.reprocessNames).toBe(1);
+  });
+
+  test('one run of the activity searches page after page until it has to wait', async () => {
+    const userId = `user-${randomUUID()}`;
+    await purchase(userId, `tx-${randomUUID()}`);
+    const { id } = await eraseUser({ sql: api.sql, secretBox }, request(userId));
+    expect(await activities(api.sql, MINUTE_MS).erasePage(id)).toEqual({ done: false, waitMs: MINUTE_MS });
   });
 
   test('a user whose id is the reference of an erased payment is identified, and can be erased', async () => {

@@ -67,6 +67,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     quick: { SCALE_ROWS: '500', SCALE_IN_FLIGHT: '1' },
   },
   reconcile: { what: 'exports of a provider, compared with a ledger', quick: { BENCH_ROWS: '500' } },
+  erasure: { what: 'the erasure of a person beside purchases', quick: { BENCH_ROWS: '500' } },
   'hot-creator': {
     what: 'purchases of one creator beside clicks on its link',
     quick: { BENCH_SECONDS: '1' },
