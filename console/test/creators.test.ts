@@ -274,6 +274,27 @@ suite('creators, links and commissions in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
+  test('the overview sums the funnel and the money, and leads to who earned most', async () => {
+    const founder = await newFounder();
+    await withMoney(founder, 'Ada');
+    const { page, problems } = await openApp(founder, 'overview');
+    const figure = (name: string) => page.locator('.figures > div', { hasText: name }).first();
+    await figure('Held').waitFor();
+    for (const [name, value] of [
+      ['Installs', '3'],
+      ['Held', '$6.00'],
+      ['Due', '$5.50'],
+      ['Paid', '$10.00'],
+    ] as const)
+      expect(await figure(name).innerText()).toContain(value);
+    await page
+      .getByRole('row', { name: /Ada.*\$21\.50/ })
+      .getByRole('link')
+      .click();
+    await title(page, 'Ada');
+    expect(problems()).toEqual([]);
+  });
+
   test('a key without “write” sees everything, and every change is disabled with the reason', async () => {
     const founder = await newFounder();
     const ada = await withMoney(founder, 'Ada');
@@ -319,6 +340,9 @@ suite('creators, links and commissions in a browser', () => {
         await page.goto(`${service.url}/console/apps/${founder.appId}/${path}`);
       await page.getByText('No creators yet').waitFor();
       await check('creators-empty');
+      await go('overview');
+      await page.getByText('Nothing was counted yet.').waitFor();
+      await check('overview-empty');
       await go('links');
       await page.getByText('No links yet').waitFor();
       await go('commissions');
