@@ -18,8 +18,11 @@ let api: TestApi;
 let app: TestApp;
 let creator: string;
 
+/** The texts of the statements that were sent. */
+let sent: string[] = [];
+
 beforeAll(async () => {
-  api = await startTestApi();
+  api = await startTestApi({}, { onStatement: ({ text }) => void sent.push(text) });
   app = await newApp(api, undefined, { name: 'Lantern', commissionRateBps: 2500, holdPeriodDays: 20 });
 });
 afterAll(async () => {
@@ -172,8 +175,8 @@ describe('the sign-in link of a creator', () => {
     const statuses = [];
     for (let nth = 0; nth < 11; nth += 1)
       statuses.push((await limited.call('POST', '/creator/session', { body: { token: 'x' } })).status);
-    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429]);
     await limited.close();
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 401), 429]);
   });
 
   test('tokens are stored as hashes only, and expired rows are deleted', async () => {
@@ -377,6 +380,20 @@ describe('what a creator sees', () => {
     for (const item of items)
       for (const name of ['eventId', 'customerUserId', 'baseCents', 'affiliateId'])
         expect(item).not.toHaveProperty(name);
+  });
+
+  // @promise creator-sees-own
+  test("the rows of another creator's payout are not even examined: short pages would show that it exists", async () => {
+    await earn();
+    const other = await signInCreator(api, app, await newAffiliate(api, app));
+    const { id } = await api.sql.one<{ id: string }>`select id from payouts where affiliate_id = ${creator}`;
+    const examinesItems = async (headers: Sent) => {
+      sent = [];
+      await get(headers, `/creator/commissions?payoutId=${id}`);
+      return sent.some((text) => text.includes('payout_items'));
+    };
+    expect(await examinesItems(other)).toBe(false);
+    expect(await examinesItems(await signInCreator(api, app, creator))).toBe(true);
   });
 
   // @promise get-creator-commission-totals, get-creator-commissions
