@@ -371,6 +371,25 @@ describe('paying with a session', () => {
   });
 });
 
+// @promise session-pays-when-raised
+test.each([
+  ['expires', { expired: true }],
+  ['loses the permission', { expired: false }],
+])(
+  'a session stops paying when the key that raised it %s, and that key raises none',
+  async (_, { expired }) => {
+    const { id, key } = await createAccountKey(api.sql, app.accountId, ['payout']);
+    const headers = await signIn(api, app.key);
+    const raise = async () => (await api.call('POST', '/session/raise', { headers, body: { key } })).status;
+    const path = `/apps/${app.appId}/payouts/pay_01kbf2z4x8e0rvq1n3m5t7w9yc/csv`;
+    expect([await raise(), await statusOf(headers, path)]).toEqual([200, 404]);
+    await (expired
+      ? api.sql`update account_keys set expires_at = ${new Date(api.clock.now)} where id = ${id}`
+      : api.sql`update account_keys set permissions = '{read}' where id = ${id}`);
+    expect([await statusOf(headers, path), await raise()]).toEqual([403, 403]);
+  },
+);
+
 describe('keys in a session', () => {
   interface Created {
     readonly id: KeyId;
