@@ -64,9 +64,7 @@ function Paid({
         }
       >
         <Stack gap={6}>
-          <Text size="sm">
-            Now transfer the money yourself, with the CSV as the statement. Then mark the payout as sent.
-          </Text>
+          <Text size="sm">Now transfer the money yourself, with the CSV as the statement.</Text>
           {payout.moreDue && (
             <Text size="sm">More is due than one payout takes: pay again until nothing remains.</Text>
           )}
