@@ -58,18 +58,20 @@ suite('payouts in a browser', () => {
     return { accountId, appId: app.id, key, ownKey: await newKey(permissions, 'Bob') };
   };
 
+  const earnMore = async (founder: Founder, affiliateId: string, amountCents: number): Promise<void> => {
+    const at = Date.now() - 40 * DAY_MS;
+    await insertEarning(service, founder, {
+      affiliateId,
+      amountCents,
+      occurredAt: at,
+      dueAt: at + 30 * DAY_MS,
+      matured: true,
+    });
+  };
+
   const earn = async (founder: Founder, name: string, ...cents: readonly number[]): Promise<string> => {
     const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, { name });
-    const at = Date.now() - 40 * DAY_MS;
-    for (const amountCents of cents) {
-      await insertEarning(service, founder, {
-        affiliateId: id,
-        amountCents,
-        occurredAt: at,
-        dueAt: at + 30 * DAY_MS,
-        matured: true,
-      });
-    }
+    for (const amountCents of cents) await earnMore(founder, id, amountCents);
     return id;
   };
 
@@ -105,6 +107,16 @@ suite('payouts in a browser', () => {
   const payoutsOf = async ({ appId }: Founder) =>
     await service.sql<{ id: string; totalCents: number; itemCount: number }>`
       select id, total_cents, item_count from payouts where app_id = ${appId} order by created_at`;
+
+  /** The service books payments and the browser never learns it. Resolves once the first answer is lost. */
+  const loseAnswers = async (page: Page): Promise<void> => {
+    const lost = page.waitForEvent('requestfailed');
+    await page.route('**/payouts/export', async (route) => {
+      await route.fetch();
+      await route.abort('connectionreset');
+    });
+    await lost;
+  };
 
   /** The idempotency keys that the browser remembers. */
   const remembered = async (page: Page) =>
@@ -229,14 +241,7 @@ suite('payouts in a browser', () => {
     await button(page, 'Pay $10.00').click();
     await booked;
     isCut = false;
-    const at = Date.now() - 40 * DAY_MS;
-    await insertEarning(service, founder, {
-      affiliateId: ada,
-      amountCents: 1000,
-      occurredAt: at,
-      dueAt: at,
-      matured: true,
-    });
+    await earnMore(founder, ada, 1000);
     await page.reload();
     await page.getByText('Payments without an answer').waitFor();
     // What is due now has the same total: only the key tells the two payments apart.
@@ -282,6 +287,64 @@ suite('payouts in a browser', () => {
       'payouts_have_their_request',
     ]);
     expect(problems(/status of 409/)).toEqual([]);
+  });
+
+  test('a payment without an answer that is sent again from the row of what is due names its own total', async () => {
+    const founder = await newFounder();
+    const ada = await earn(founder, 'Ada', 5000);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Ada');
+    const booked = loseAnswers(page);
+    await button(page, 'Pay $50.00').click();
+    await booked;
+    await button(page, 'Cancel').click();
+    await page.unroute('**/payouts/export');
+    await earnMore(founder, ada, 2000);
+    await page.reload();
+    await button(page, 'Pay Ada $20.00').click();
+    await button(page, 'Send it again').click();
+    await page.getByText('$50.00 are booked for Ada').waitFor();
+    await button(page, 'Done').click();
+    await button(page, 'Pay Ada $20.00').click();
+    await button(page, /^Pay \$20\.00$/).click();
+    await page.getByText('$20.00 are booked for Ada').waitFor();
+    expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([5000, 2000]);
+    expect(problems(/ERR_CONNECTION_RESET/)).toEqual([]);
+  });
+
+  test('a payment that another tab sent with another total is shown before it is sent again', async () => {
+    const founder = await newFounder();
+    const ada = await earn(founder, 'Ada', 7000);
+    const { page, problems } = await signIn(founder);
+    // This tab draws nothing again when the other one stores its payment, as in the moment before it learns of it.
+    await page.addInitScript(() => {
+      addEventListener('storage', (event) => event.stopImmediatePropagation());
+    });
+    await page.reload();
+    await confirm(page, founder, 'Ada');
+    const { id } = await service.sql.one<{
+      id: string;
+    }>`select id from commissions where affiliate_id = ${ada}`;
+    await insertReversal(service, id, { amountCents: 2000, occurredAt: Date.now() - DAY_MS });
+    const other = await page.context().newPage();
+    await other.goto(page.url());
+    await confirm(other, founder, 'Ada');
+    const booked = loseAnswers(other);
+    await button(other, 'Pay $50.00').click();
+    await booked;
+    let sent = 0;
+    page.on('request', (request) => {
+      if (request.url().endsWith('/payouts/export')) sent += 1;
+    });
+    await button(page, 'Pay $70.00').click();
+    await page.getByText('Nothing was sent now. $50.00 to Ada').waitFor();
+    expect(sent).toBe(0);
+    expect(await dialog(page).locator('dl').innerText()).toContain('$50.00');
+    await button(page, 'Send it again').click();
+    await page.getByText('$50.00 are booked for Ada').waitFor();
+    expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([5000]);
+    expect(await remembered(page)).toBe(0);
+    expect(problems()).toEqual([]);
   });
 
   test('a total that changed after the preview pays nothing and shows the new one', async () => {

@@ -126,6 +126,15 @@ function Confirm({
           </Text>
         </Alert>
       )}
+      {outcome?.kind === 'other_waits' && (
+        <Alert color="yellow" variant="light" role="alert" title="Another payment waits for its answer">
+          <Text size="sm">
+            Nothing was sent now. {formatMoney(outcome.attempt.expectedTotalCents)} to{' '}
+            {outcome.attempt.affiliateName} were sent before, without an answer. Finish this payment first,
+            then pay what is still due.
+          </Text>
+        </Alert>
+      )}
       {outcome?.kind === 'unknown' && (
         <Alert
           color="yellow"
@@ -206,6 +215,7 @@ function PaySteps({
     try {
       const result = await pay(scope, payment);
       setOutcome(result);
+      if (result.kind === 'other_waits') return;
       if (result.kind === 'not_raised') {
         setNeedsKey(true);
         await client.invalidateQueries({ queryKey: KEYS.session });
@@ -222,7 +232,7 @@ function PaySteps({
   };
 
   if (outcome?.kind === 'paid')
-    return <Paid payment={payment} payout={outcome.payout} appId={scope.appId} onClose={onClose} />;
+    return <Paid payment={outcome.attempt} payout={outcome.payout} appId={scope.appId} onClose={onClose} />;
   if (needsKey) {
     return (
       <RaiseForm

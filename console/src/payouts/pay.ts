@@ -10,7 +10,10 @@ export interface PaidPayout {
 }
 
 export type Outcome =
-  | { readonly kind: 'paid'; readonly payout: PaidPayout }
+  /** The payout of `attempt`, whose total is what was paid. */
+  | { readonly kind: 'paid'; readonly attempt: Attempt; readonly payout: PaidPayout }
+  /** Nothing was sent: an earlier payment of another total to this creator waits for its answer. */
+  | { readonly kind: 'other_waits'; readonly attempt: Attempt }
   /** The service has stated that nothing was paid. */
   | { readonly kind: 'not_paid'; readonly error: Problem }
   /** The session may not pay at present. An earlier request of the attempt may have paid. */
@@ -26,13 +29,15 @@ const isRefusedAtOnce = ({ status }: Problem) => status >= 400 && status < 500;
 
 /**
  * Pays what is due to a creator: the total of the row, or nothing. An attempt that waits for its answer is sent again
- * instead, with its own key and total, so however often this runs, one attempt pays at most once.
+ * instead, with its own key, so however often this runs, one attempt pays at most once. Sends nothing if that attempt has
+ * another total, because the founder has not confirmed it.
  */
 export async function pay(
   scope: Scope,
   row: Pick<Attempt, 'affiliateId' | 'affiliateName' | 'count' | 'expectedTotalCents'>,
 ): Promise<Outcome> {
   const { attempt, isNew } = openAttempt(scope, row);
+  if (attempt.expectedTotalCents !== row.expectedTotalCents) return { kind: 'other_waits', attempt };
   const close = () => closeAttempt(scope, attempt);
   const answer = await api
     .POST('/apps/{appId}/affiliates/{affiliateId}/payouts/export', {
@@ -54,6 +59,7 @@ export async function pay(
       ? { kind: 'not_paid', error: new Problem(200, { detail: 'Nothing is due. Nothing was paid.' }) }
       : {
           kind: 'paid',
+          attempt,
           payout: { payoutId, csv: data, moreDue: response.headers.get('X-Payout-More-Due') === 'true' },
         };
   }
