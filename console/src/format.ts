@@ -27,6 +27,22 @@ export function formatAgo(epochMs: number, now = Date.now()): string {
     : relative.format(Math.round(distance / size), unit);
 }
 
+/** The currencies of ISO 4217 that do not have two decimals, as in `src/domain/money.ts`, by their decimals. */
+const UNUSUAL_CURRENCIES: readonly (readonly [decimals: number, currencies: string])[] = [
+  [0, 'BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF'],
+  [3, 'BHD IQD JOD KWD LYD OMR TND'],
+  [4, 'CLF UYW'],
+];
+const CURRENCY_DECIMALS = new Map(
+  UNUSUAL_CURRENCIES.flatMap(([decimals, currencies]) =>
+    currencies.split(' ').map((currency) => [currency, decimals] as const),
+  ),
+);
+
+/** Returns the number of decimals of the amounts that the service stores in a currency. Browsers know other ones for some. */
+export const currencyDecimals = (currency: string): number =>
+  CURRENCY_DECIMALS.get(currency.toUpperCase()) ?? 2;
+
 /** Returns whole minor units of a currency as a decimal number, without a step through fractions that are not exact. */
 function decimalText(minor: number, digits: number): `${number}` {
   const text = String(Math.abs(minor)).padStart(digits + 1, '0');
@@ -37,8 +53,13 @@ function decimalText(minor: number, digits: number): `${number}` {
 
 /** Returns an amount in whole minor units of a currency: "$9.99", "¥500", "KWD 1.250". */
 export function formatMoney(minor: number, currency = 'USD'): string {
-  const format = new Intl.NumberFormat(undefined, { style: 'currency', currency });
-  return format.format(decimalText(minor, format.resolvedOptions().maximumFractionDigits ?? 2));
+  const decimals = currencyDecimals(currency);
+  return new Intl.NumberFormat(undefined, {
+    style: 'currency',
+    currency,
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  }).format(decimalText(minor, decimals));
 }
 
 const BROWSERS: readonly (readonly [RegExp, string])[] = [

@@ -1,0 +1,30 @@
+import { describe, expect, test } from '@jest/globals';
+import { CURRENCY_DECIMALS, minorDecimals } from '../../src/domain/money.ts';
+import { currencyDecimals, formatMoney } from '../src/format.ts';
+
+describe('amounts of money on the pages', () => {
+  test.each([
+    ['HUF', 123_456, 'HUF 1,234.56'],
+    ['IDR', 5_000_000, 'IDR 50,000.00'],
+    ['COP', -199_900, '-COP 1,999.00'],
+    ['PKR', 5, 'PKR 0.05'],
+    ['IQD', 1_250_500, 'IQD 1,250.500'],
+    ['JPY', 500, '¥500'],
+    ['KWD', 1_250, 'KWD 1.250'],
+    ['CLF', 12_345, 'CLF 1.2345'],
+    ['USD', 999, '$9.99'],
+    ['usd', -1, '-$0.01'],
+  ])('an amount in %s is shown with the decimals that the service stores it with', (currency, minor, text) => {
+    // A space that does not break separates a code from its number.
+    expect(formatMoney(minor, currency).replaceAll('\u00A0', ' ')).toBe(text);
+  });
+
+  test('every currency has the same decimals on the pages as in the service', () => {
+    const known = new Set([...Intl.supportedValuesOf('currency'), ...CURRENCY_DECIMALS.keys()]);
+    for (const currency of known)
+      expect({ currency, decimals: currencyDecimals(currency) }).toEqual({
+        currency,
+        decimals: minorDecimals(currency),
+      });
+  });
+});
