@@ -14,10 +14,13 @@ describe('amounts of money on the pages', () => {
     ['CLF', 12_345, 'CLF 1.2345'],
     ['USD', 999, '$9.99'],
     ['usd', -1, '-$0.01'],
-  ])('an amount in %s is shown with the decimals that the service stores it with', (currency, minor, text) => {
-    // A space that does not break separates a code from its number.
-    expect(formatMoney(minor, currency).replaceAll('\u00A0', ' ')).toBe(text);
-  });
+  ])(
+    'an amount in %s is shown with the decimals that the service stores it with',
+    (currency, minor, text) => {
+      // A space that does not break separates a code from its number.
+      expect(formatMoney(minor, currency).replaceAll('\u00A0', ' ')).toBe(text);
+    },
+  );
 
   test('every currency has the same decimals on the pages as in the service', () => {
     const known = new Set([...Intl.supportedValuesOf('currency'), ...CURRENCY_DECIMALS.keys()]);
