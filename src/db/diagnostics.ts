@@ -285,7 +285,7 @@ export interface ProviderHealth {
   /** The latest webhook that was accepted, not counting the self-test. */
   readonly lastAcceptedAt: number | null;
   readonly lastRefusedAt: number | null;
-  /** Numbers since the beginning of the summary. */
+  /** Numbers since the beginning of the summary. What was fed back from an export is not among the accepted. */
   readonly accepted: number;
   readonly failed: number;
   readonly refused: number;
@@ -335,13 +335,13 @@ export async function summarizeDeliveries(
        select (select d.received_at from deliveries d
                 where d.app_id = ${appId} and d.provider = p.provider and d.signature_valid and not d.is_self_test
                 and d.proof->>'kind' is distinct from 'reconciliation'
-                order by d.received_at desc limit 1) as received_at) last
+                order by d.received_at desc nulls last limit 1) as received_at) last
      cross join lateral (
        select count(*) as count
          from (select from deliveries d
                 where d.app_id = ${appId} and d.provider = p.provider and d.signature_valid and not d.is_self_test
-                  and d.received_at >= ${instant(since)}
-                order by d.received_at desc limit ${most}) x) accepted
+                  and d.proof->>'kind' is distinct from 'reconciliation' and d.received_at >= ${instant(since)}
+                order by d.received_at desc nulls last limit ${most}) x) accepted
      cross join lateral (
        select coalesce(sum(d.refused_count), 0)::bigint as count
          from deliveries d

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,6 +8,9 @@ import { projectRoot } from '../../src/config/project-root.ts';
 import { migrate, MigrationBlocked } from '../../src/db/migrate.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
+import { runOn } from '../support/postgres-admin.ts';
+
+const MIGRATIONS = path.join(projectRoot, 'src/db/migrations');
 
 let database: TestDatabase;
 let dir: string;
@@ -15,7 +18,7 @@ let dir: string;
 beforeAll(async () => {
   database = await createTestDatabase();
   dir = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
-  await cp(path.join(projectRoot, 'src/db/migrations'), dir, { recursive: true });
+  await cp(MIGRATIONS, dir, { recursive: true });
   await database.sql`insert into accounts (id, name) values ('acct_01h00000000000000000000000', 'Account')`;
 });
 afterAll(async () => {
@@ -88,4 +91,34 @@ test('a migration that never gets its lock gives up, and those before it stay', 
     await expect(migrate(database.url, () => {}, options)).rejects.toThrow(MigrationBlocked);
   });
   expect(await migrate(database.url, () => {}, { dir })).toEqual(['9006_column']);
+});
+
+test('an index whose build was interrupted is built anew by the next start', async () => {
+  const own = await createTestDatabase();
+  const isValid = async () =>
+    await own.sql`select indisvalid as is_valid from pg_index where indexrelid = 'deliveries_latest_real'::regclass`;
+  // An interrupted build leaves an invalid index, and its file is not recorded.
+  await runOn(
+    own.url,
+    `update pg_index set indisvalid = false where indexrelid = 'deliveries_latest_real'::regclass;
+     delete from migrations where name = '0012_latest_real_delivery'`,
+  );
+  expect(await isValid()).toEqual([{ isValid: false }]);
+  expect(await migrate(own.url, () => {}, { dir: MIGRATIONS })).toEqual(['0012_latest_real_delivery']);
+  expect(await isValid()).toEqual([{ isValid: true }]);
+  await own.drop();
+});
+
+test('every migration drops what an interrupted build left before it builds an index concurrently', async () => {
+  const built: string[] = [];
+  for (const name of await readdir(MIGRATIONS)) {
+    const text = await readFile(path.join(MIGRATIONS, name), 'utf8');
+    for (const { 1: index = '', index: at } of text.matchAll(
+      /create (?:unique )?index concurrently (\w+)/g,
+    )) {
+      built.push(index);
+      expect(text.slice(0, at)).toContain(`drop index concurrently if exists ${index};`);
+    }
+  }
+  expect(built.length).toBeGreaterThan(3);
 });

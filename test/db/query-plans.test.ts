@@ -481,7 +481,7 @@ describe('the check of query plans', () => {
     ['events_unattributed_by_user', '/diagnostics/unattributed', { customerUserId: 'guest' }],
     ['identities_by_user', '/diagnostics/identity', {}],
     ['deliveries_by_received', '/diagnostics/webhooks', {}],
-    ['deliveries_latest_accepted', '/webhooks', {}],
+    ['deliveries_latest_real', '/webhooks', {}],
   ])(
     'the check of query plans reports the missing index %s',
     async (index, path, query: Record<string, string>) => {

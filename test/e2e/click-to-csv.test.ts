@@ -112,6 +112,7 @@ describe('from a click to a payout CSV', () => {
         totalCents: 650,
         currency: 'USD',
         createdAt: expect.any(Number),
+        createdBy: { id: expect.any(String), display: expect.any(String), label: null },
         csvSha256: csv.headers.get('x-payout-sha256'),
         chainPosition: expect.any(Number),
         chainPreviousHash: null,

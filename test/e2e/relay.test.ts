@@ -76,14 +76,16 @@ describe('the outbox relay', () => {
     const { sql } = service;
     const { affiliateId, slug } = await founder.newAffiliate();
     const user = await founder.customer(slug);
+    // An app of its own: a webhook of an app with an erasure is stored only with the hashes of its texts.
+    const other = await setUpFounder(service);
     const deliveryId = await accept(
       founder,
       bodyOf(stripeInvoicePaid({ userId: user, amount: 1_000, occurredAt: Date.now() - 40 * DAY_MS })),
       Date.now(),
     );
-    const erasure = await founder.ok<{ erasureId: string }>(
+    const erasure = await other.ok<{ erasureId: string }>(
       'DELETE',
-      `/apps/${founder.app.id}/users/${await founder.customer()}`,
+      `/apps/${other.app.id}/users/${await other.customer()}`,
     );
     await sql`update deliveries set relayed_at = now() where id = ${deliveryId}`;
     await sql`update erasures set relayed_at = now() where id = ${erasure.erasureId}`;
@@ -98,9 +100,9 @@ describe('the outbox relay', () => {
     expect(await recover()).toMatchObject({ status: 0, open: { deliveries: 1, erasures: 1 }, left: none });
     await eventually('the delivery has earned', async () => (await amountsOf(affiliateId)).length === 1);
     await eventually('the erasure is complete', async () => {
-      const { status } = await founder.ok<{ status: string }>(
+      const { status } = await other.ok<{ status: string }>(
         'GET',
-        `/apps/${founder.app.id}/erasures/${erasure.erasureId}`,
+        `/apps/${other.app.id}/erasures/${erasure.erasureId}`,
       );
       return status === 'complete';
     });
