@@ -15,6 +15,9 @@ const LOCK_TIMEOUT_MS = 500;
 const PAUSE_MS = 2_000;
 /** After this time without the lock, the migration gives up, ms. */
 const GIVE_UP_AFTER_MS = 10 * 60_000;
+/** How often a process asks whether another one has ended its migrations. */
+const LOCK_POLL_MS = 100;
+
 /** The first line of a file with a statement that Postgres refuses in a transaction, such as a concurrent index. */
 const WITHOUT_TRANSACTION = '-- without transaction';
 
@@ -57,8 +60,24 @@ const LOADERS: NonNullable<RunnerOption['migrationLoaderStrategies']> = [
   },
 ];
 
-function isLockTimeout(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'code' in error && error.code === '55P03';
+/** Whether Postgres gave a lock to another transaction: a time limit, or a deadlock that it ended. */
+function isLockConflict(error: unknown): boolean {
+  if (typeof error !== 'object' || error === null || !('code' in error)) return false;
+  return error.code === '55P03' || error.code === '40P01';
+}
+
+/**
+ * Waits for the lock that only one migration holds. It asks again and again: a statement that waited for the lock would hold a
+ * snapshot, for whose end a concurrent build of an index in the other process waits.
+ */
+async function takeLock(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>(
+      `select pg_try_advisory_lock(${PG_MIGRATE_LOCK_ID}) as taken`,
+    );
+    if (rows[0]?.taken === true) return;
+    await sleep(LOCK_POLL_MS);
+  }
 }
 
 /**
@@ -97,7 +116,7 @@ export async function migrate(
       },
     });
   try {
-    await client.query(`select pg_advisory_lock(${PG_MIGRATE_LOCK_ID})`);
+    await takeLock(client);
     const names: string[] = [];
     let giveUpAt = Date.now() + giveUpAfterMs;
     for (;;) {
@@ -107,7 +126,7 @@ export async function migrate(
         names.push(migration.name);
         giveUpAt = Date.now() + giveUpAfterMs;
       } catch (error) {
-        if (!isLockTimeout(error)) throw error;
+        if (!isLockConflict(error)) throw error;
         if (Date.now() + pauseMs > giveUpAt) {
           throw new MigrationBlocked(
             'a migration did not get its lock: end the transactions that pg_stat_activity shows as the oldest, then start again',

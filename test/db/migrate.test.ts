@@ -8,7 +8,7 @@ import { projectRoot } from '../../src/config/project-root.ts';
 import { migrate, MigrationBlocked } from '../../src/db/migrate.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { runOn } from '../support/postgres-admin.ts';
+import { createDatabase, inDatabase, runOn } from '../support/postgres-admin.ts';
 
 const MIGRATIONS = path.join(projectRoot, 'src/db/migrations');
 
@@ -121,4 +121,14 @@ test('every migration drops what an interrupted build left before it builds an i
     }
   }
   expect(built.length).toBeGreaterThan(3);
+});
+
+test('two processes that migrate an empty database at once do not block each other', async () => {
+  const server = process.env['TEST_POSTGRES_URL'] ?? '';
+  await createDatabase(server, 'migrated_twice');
+  const url = inDatabase(server, 'migrated_twice');
+  const ran = await Promise.all([migrate(url), migrate(url)]);
+  expect(ran.flat()).toHaveLength((await readdir(MIGRATIONS)).length);
+  expect(ran.map((names) => names.length).toSorted((a, b) => a - b)[0]).toBe(0);
+  await runOn(server, 'drop database migrated_twice with (force)');
 });
