@@ -228,7 +228,9 @@ async function findIdentifiers(
                           where l.app_id = ${appId} and l.source = k.source and l.user_key = k.user_key
                             and l.customer_user_id <> all(${users}::text[]))
       union
-      select k.source, k.user_key from own_payments o join payment_user_keys k on k.payment_id = o.payment_id
+      -- "offset 0" keeps the look-up by payment: a join may read the keys of all payments.
+      select k.source, k.user_key from own_payments o
+       cross join lateral (select * from payment_user_keys x where x.payment_id = o.payment_id offset 0) k
        where not exists (select from user_links l
                           where l.app_id = ${appId} and l.source = k.source and l.user_key = k.user_key
                             and l.customer_user_id <> all(${users}::text[]))
