@@ -113,9 +113,10 @@ export function createErasureActivities(deps: ErasureActivityDeps): ErasureActiv
       limit: current.byHash ? PAGE_BY_HASH : PAGE,
       overlapMs: OVERLAP_MS,
     });
-    const named = current.byHash
-      ? await namedByHash(current, page.deliveries)
-      : page.deliveries.filter(({ body }) => body !== null && namesOneOf(body, identifiers));
+    const hashed = current.byHash ? await namedByHash(current, page.deliveries) : [];
+    // Hashes find whole texts only, these also what stands within a longer text.
+    const plain = page.deliveries.filter(({ body }) => body !== null && namesOneOf(body, identifiers));
+    const named = [...hashed, ...plain];
     const { lastAt, lastId } = page;
     if (lastAt !== null && lastId !== null) {
       if (page.hasRuns) {

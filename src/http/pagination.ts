@@ -85,6 +85,14 @@ export const nameKey = z.string().regex(/^[^\0]{0,1000}$/);
 
 const rowId = z.string().regex(/^[a-z]{3}_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
 
+/**
+ * Returns the filters that are set, for those that a list got after its first release: without them, a cursor of that release
+ * stays valid.
+ */
+export function givenFilters<T extends object>(filters: T): Partial<T> {
+  return Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== null)) as Partial<T>;
+}
+
 function checksum(key: ListKey, position: readonly (string | number)[]): string {
   const filters = Object.entries(key.filters).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return createHash('sha256')

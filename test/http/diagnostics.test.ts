@@ -304,6 +304,23 @@ describe('GET diagnostics/unattributed', () => {
     expect((await get('unattributed?customerUserId=', own)).status).toBe(400);
   });
 
+  test('a cursor of the first release, which had fewer filters, is still that of its list', async () => {
+    const own = await newApp(api);
+    const cause = { likelyCause: 'user_not_attributed' };
+    const ids = await insertEvents(own, [
+      { ...cause, occurredAt: 1 },
+      { ...cause, occurredAt: 2 },
+    ]);
+    const position = [2, ids[1]];
+    const sum = createHash('sha256')
+      .update(JSON.stringify(['unattributed', own.appId, [['customerUserId', null]], position]))
+      .digest('base64url')
+      .slice(0, 16);
+    const cursor = Buffer.from(JSON.stringify([...position, sum])).toString('base64url');
+    const { body } = await get(`unattributed?cursor=${cursor}`, own);
+    expect(body.items.map(({ eventId }) => eventId)).toEqual([ids[0]]);
+  });
+
   // @promise unattributed-filter
   test('cause, provider, user and range filter unattributed events, also when a page examines few rows', async () => {
     const own = await newApp(api);

@@ -38,7 +38,15 @@ import {
   textField,
 } from '../fields.ts';
 import { fromTo } from '../instants.ts';
-import { decodeCursor, MAY_BE_SHORT, millisKey, pageOf, pageQuery, presentPage } from '../pagination.ts';
+import {
+  decodeCursor,
+  givenFilters,
+  MAY_BE_SHORT,
+  millisKey,
+  pageOf,
+  pageQuery,
+  presentPage,
+} from '../pagination.ts';
 import { appRoute } from '../route.ts';
 
 /** How many user ids of each side are returned at most. */
@@ -393,14 +401,15 @@ export const diagnosticsRoutes = [
     }),
     response: { status: 200, schema: pageOf(unattributedEvent) },
     handler: async ({ deps, app, query }) => {
-      const filter = {
+      const user = { customerUserId: query.customerUserId ?? null };
+      const later = {
         likelyCause: query.likelyCause ?? null,
         source: query.source ?? null,
-        customerUserId: query.customerUserId ?? null,
         from: query.from ?? null,
         to: query.to ?? null,
       };
-      const key = { list: 'unattributed', appId: app.id, filters: filter };
+      const filter = { ...user, ...later };
+      const key = { list: 'unattributed', appId: app.id, filters: { ...user, ...givenFilters(later) } };
       const after = decodeCursor(key, millisKey, query.cursor);
       const page = await listUnattributedEvents(deps.sql, app.id, filter, after, query.limit);
       return presentPage(key, page, presentUnattributed);
@@ -458,13 +467,10 @@ export const diagnosticsRoutes = [
     }),
     response: { status: 200, schema: pageOf(delivery) },
     handler: async ({ deps, app, query }) => {
-      const filter = {
-        processingStatus: query.processingStatus ?? null,
-        source: query.source ?? null,
-        from: query.from ?? null,
-        to: query.to ?? null,
-      };
-      const key = { list: 'webhooks', appId: app.id, filters: filter };
+      const first = { processingStatus: query.processingStatus ?? null, source: query.source ?? null };
+      const range = { from: query.from ?? null, to: query.to ?? null };
+      const filter = { ...first, ...range };
+      const key = { list: 'webhooks', appId: app.id, filters: { ...first, ...givenFilters(range) } };
       const after = decodeCursor(key, millisKey, query.cursor);
       await deps.refusals.flush();
       const page = await listWebhookDeliveries(deps.sql, app.id, filter, after, query.limit);
