@@ -164,7 +164,7 @@ suite("the creator's page in a browser", () => {
 
     await goTo(page, 'Payouts');
     const download = page.waitForEvent('download');
-    await page.getByRole('link', { name: /^CSV of/ }).click();
+    await button(page, /^CSV of/).click();
     const csv = await readFile(await (await download).path(), 'utf8');
     expect(csv).toContain('total,,59.99,USD');
     await page.getByRole('link', { name: /^Statement of/ }).click();
@@ -176,6 +176,32 @@ suite("the creator's page in a browser", () => {
     await page.emulateMedia({ media: 'print' });
     expect(await button(page, 'Print').isVisible()).toBe(false);
     expect(await page.getByText('in 2 commissions').isVisible()).toBe(true);
+    expect(guarded.problems()).toEqual([]);
+  });
+
+  test('the chart begins at the start of a local day, week and month, so that its first bar is whole', async () => {
+    const founder = await newFounder();
+    const guarded = await newPage({ timezoneId: 'Asia/Kolkata' });
+    const page = await signIn(guarded, await invite(founder, await newCreator(founder, 'Ada', true)));
+    for (const [range, weekday, day] of [
+      ['90d', 1, null],
+      ['12m', null, 1],
+      ['30d', null, null],
+    ] as const) {
+      await page.goto(`${service.url}/console/creator/`);
+      const [request] = await Promise.all([
+        page.waitForRequest((sent) => sent.url().includes('/creator/timeseries')),
+        page.goto(`${service.url}/console/creator/?range=${range}`),
+      ]);
+      const from = Number(new URL(request.url()).searchParams.get('from'));
+      const start = await page.evaluate((at) => {
+        const local = new Date(at);
+        return [local.getHours(), local.getMinutes(), local.getDay(), local.getDate()] as const;
+      }, from);
+      expect({ range, time: start.slice(0, 2) }).toEqual({ range, time: [0, 0] });
+      if (weekday !== null) expect(start[2]).toBe(weekday);
+      if (day !== null) expect(start[3]).toBe(day);
+    }
     expect(guarded.problems()).toEqual([]);
   });
 
@@ -293,7 +319,7 @@ suite("the creator's page in a browser", () => {
     expect(guarded.problems(/status of 40[14]/)).toEqual([]);
   });
 
-  test('it works over plain http in a network, where the browser has no clipboard', async () => {
+  test('it works over plain http in a network, where the browser has no clipboard and names no origin', async () => {
     const founder = await newFounder();
     const link = await invite(founder, await newCreator(founder, 'Ada', true));
     const lan = service.url.replace('127.0.0.1', 'lan.test');
@@ -303,6 +329,16 @@ suite("the creator's page in a browser", () => {
     await goTo(page, 'Links');
     await button(page, 'Copy the link ada').click();
     await page.getByText('Copied').waitFor();
+    const csv = async (): Promise<string> => {
+      const download = page.waitForEvent('download');
+      await page.getByText('CSV', { exact: true }).click();
+      return await readFile(await (await download).path(), 'utf8');
+    };
+    await goTo(page, 'Payouts');
+    expect(await csv()).toContain('total,,59.99,USD');
+    await page.getByRole('link', { name: /^Statement of/ }).click();
+    await button(page, 'Print').waitFor();
+    expect(await csv()).toContain('total,,59.99,USD');
     await goTo(page, 'Devices');
     await page.getByText('this one').waitFor();
     await button(page, 'Sign out').click();

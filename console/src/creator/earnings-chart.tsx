@@ -13,12 +13,25 @@ const Chart = lazy(async () => await import('../chart.tsx'));
 
 type Point = Schemas['CreatorTimeseries']['points'][number];
 
-const DAY_MS = 86_400_000;
+const DAYS_OF_WEEK = 7;
 
+/** Returns the local midnight that begins a day, `days` before the day of `now`, epoch ms. */
+const dayBefore = (now: Date, days: number): number =>
+  new Date(now.getFullYear(), now.getMonth(), now.getDate() - days).getTime();
+
+/** Ranges of whole bars: the first one begins with its local day, week (on Monday) or month. */
 const RANGES = {
-  '30d': { name: 'Last 30 days', days: 30, interval: 'day' },
-  '90d': { name: 'Last 90 days', days: 90, interval: 'week' },
-  '12m': { name: 'Last 12 months', days: 365, interval: 'month' },
+  '30d': { name: 'Last 30 days', interval: 'day', from: (now: Date) => dayBefore(now, 29) },
+  '90d': {
+    name: 'Last 13 weeks',
+    interval: 'week',
+    from: (now: Date) => dayBefore(now, ((now.getDay() + 6) % DAYS_OF_WEEK) + 12 * DAYS_OF_WEEK),
+  },
+  '12m': {
+    name: 'Last 12 months',
+    interval: 'month',
+    from: (now: Date) => new Date(now.getFullYear(), now.getMonth() - 11, 1).getTime(),
+  },
 } as const;
 
 const MEASURES = {
@@ -69,12 +82,12 @@ export function EarningsChart() {
   const measure = chosen(MEASURES, search.get('measure'), 'earned');
   const choose = (name: string) => (value: string) =>
     setSearch((before) => ({ ...Object.fromEntries(before), [name]: value }), { replace: true });
-  const { days, interval } = RANGES[range];
+  const { from, interval } = RANGES[range];
   const series = useQuery({
     queryKey: ['timeseries', range],
     queryFn: async () => {
-      const to = Date.now();
-      const query = { from: to - days * DAY_MS, to, interval, timezone: timeZone };
+      const now = new Date();
+      const query = { from: from(now), to: now.getTime(), interval, timezone: timeZone };
       return await read(api.GET('/creator/timeseries', { params: { query } }));
     },
     placeholderData: keepPreviousData,

@@ -1,13 +1,11 @@
 import { Anchor } from '@mantine/core';
 import { Link } from 'react-router';
-import { api, read, serviceUrl } from '../api/client.ts';
+import { api, read } from '../api/client.ts';
 import { formatCount, formatDate, formatMoney } from '../format.ts';
 import { ListSurface, Nothing, useList } from '../lists.tsx';
-import { PageHead } from '../parts.tsx';
+import { ErrorBox, PageHead } from '../parts.tsx';
+import { usePayoutCsv } from './payout-csv.ts';
 import { KEYS } from './queries.ts';
-
-/** Returns the address of the CSV of a payout. */
-export const csvUrl = (id: string): string => new URL(`creator/payouts/${id}/csv`, serviceUrl).href;
 
 export function PayoutsPage() {
   const payouts = useList(
@@ -15,9 +13,11 @@ export function PayoutsPage() {
     async (cursor) =>
       await read(api.GET('/creator/payouts', { params: { query: cursor === undefined ? {} : { cursor } } })),
   );
+  const save = usePayoutCsv();
   return (
     <>
       <PageHead title="Payouts">What was paid to you, with a statement for each payout.</PageHead>
+      {save.error !== null && <ErrorBox error={save.error} />}
       <ListSurface
         list={payouts}
         what="your payouts"
@@ -59,9 +59,11 @@ export function PayoutsPage() {
                       Statement
                     </Anchor>{' '}
                     <Anchor
-                      href={csvUrl(row.id)}
+                      component="button"
+                      type="button"
                       size="sm"
-                      download
+                      disabled={save.isPending}
+                      onClick={() => save.mutate(row.id)}
                       aria-label={`CSV of ${formatDate(row.createdAt)}`}
                     >
                       CSV

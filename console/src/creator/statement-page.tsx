@@ -7,7 +7,7 @@ import { formatCount, formatDate, formatInstant, formatMoney } from '../format.t
 import { ListSurface, Nothing, useList } from '../lists.tsx';
 import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
 import { CommissionTable } from './commission-table.tsx';
-import { csvUrl } from './payouts-page.tsx';
+import { usePayoutCsv } from './payout-csv.ts';
 
 function Facts({ statement }: { readonly statement: Schemas['CreatorStatement'] }) {
   return (
@@ -65,6 +65,7 @@ export function StatementPage() {
       ),
     { enabled: statement.data !== undefined },
   );
+  const save = usePayoutCsv();
   if (statement.error !== null) {
     return (
       <>
@@ -87,7 +88,7 @@ export function StatementPage() {
             <Button variant="default" onClick={() => print()}>
               Print
             </Button>
-            <Button variant="default" component="a" href={csvUrl(id)} download>
+            <Button variant="default" loading={save.isPending} onClick={() => save.mutate(id)}>
               CSV
             </Button>
           </Group>
@@ -98,6 +99,7 @@ export function StatementPage() {
         </Anchor>
       </PageHead>
       <Stack gap="lg">
+        {save.error !== null && <ErrorBox error={save.error} />}
         <Facts statement={statement.data} />
         <ListSurface list={rows} what="the rows" nothing={<Nothing title="The payout has no rows" />}>
           {(shown) => <CommissionTable rows={shown} />}
