@@ -65,18 +65,24 @@ function statusHint(row: Commission): string {
   }
 }
 
+/** Whether a list with an earning has all reversals of it: it is the newest first, and no filter leaves one out. */
+const hasAllReversals = ({ status, kind, payoutId, to }: CommissionQuery): boolean =>
+  [status, kind, payoutId, to].every((filter) => filter === undefined);
+
 interface Relations {
+  /** Whether `takenBack` has everything that was taken back. */
+  readonly isWhole: boolean;
   /** What later rows of the list take back of an earning: cents, zero or less. */
   readonly takenBack: ReadonlyMap<string, number>;
   readonly earnings: ReadonlyMap<string, Commission>;
 }
 
-function relationsOf(rows: readonly Commission[]): Relations {
+function relationsOf(rows: readonly Commission[], query: CommissionQuery): Relations {
   const takenBack = new Map<string, number>();
   for (const { reversesCommissionId: id, amountCents } of rows) {
     if (id !== null) takenBack.set(id, (takenBack.get(id) ?? 0) + amountCents);
   }
-  return { takenBack, earnings: new Map(rows.map((row) => [row.id, row])) };
+  return { isWhole: hasAllReversals(query), takenBack, earnings: new Map(rows.map((row) => [row.id, row])) };
 }
 
 /** Says how a row belongs to another one of the list. */
@@ -86,7 +92,9 @@ function Relation({ row, relations }: { readonly row: Commission; readonly relat
   const taken = relations.takenBack.get(row.id);
   const text =
     taken !== undefined
-      ? `${formatMoney(taken)} by reversals: ${formatMoney(row.amountCents + taken)} remain`
+      ? relations.isWhole
+        ? `${formatMoney(taken)} by reversals: ${formatMoney(row.amountCents + taken)} remain`
+        : `${formatMoney(taken)} by reversals in this list`
       : earning !== undefined
         ? `of ${formatMoney(earning.amountCents)} from ${formatInstant(earning.occurredAt)}`
         : row.kind === 'earning'
@@ -148,6 +156,7 @@ function Row({
 export function CommissionTable({
   appId,
   list,
+  query,
   isFiltered = false,
   onClearFilters = () => {},
   hasCreator = false,
@@ -155,6 +164,8 @@ export function CommissionTable({
 }: {
   readonly appId: string;
   readonly list: List<Commission>;
+  /** What the list selects. */
+  readonly query: CommissionQuery;
   readonly isFiltered?: boolean;
   readonly onClearFilters?: () => void;
   readonly hasCreator?: boolean;
@@ -169,7 +180,7 @@ export function CommissionTable({
       nothingYet={nothingYet}
     >
       {(rows) => {
-        const relations = relationsOf(rows);
+        const relations = relationsOf(rows, query);
         return (
           <table className="rows">
             <thead>

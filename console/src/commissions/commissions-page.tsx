@@ -99,6 +99,7 @@ function Commissions({ appId }: { readonly appId: string }) {
       <CommissionTable
         appId={appId}
         list={list}
+        query={query}
         hasCreator
         isFiltered={!filters.isEmpty}
         onClearFilters={filters.clear}

@@ -36,7 +36,7 @@ const CHANGES: Readonly<
     title: 'Remove',
     action: 'Remove the creator',
     meaning:
-      'The links go on leading to your app, but nothing is counted, and no install is attributed to this creator. Payments from now on earn nothing. What is held or due stays and is paid. History stays, and you can bring the creator back.',
+      'The links go on leading to your app, but nothing is counted, and no install is attributed to this creator. Payments from now on earn nothing. What is held or due stays and is paid. The creator can still sign in to see what is owed. History stays, and you can bring the creator back.',
   },
   active: {
     title: 'Make active',
@@ -148,6 +148,55 @@ function InviteDialog({
   );
 }
 
+/** Ends the access of the creator to their own page, until there is a new link. */
+function RevokeDialog({
+  appId,
+  creator,
+  isOpen,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly creator: Creator;
+  readonly isOpen: boolean;
+  readonly onClose: () => void;
+}) {
+  const revoke = useChange(
+    async () =>
+      await read(
+        api.POST('/apps/{appId}/affiliates/{affiliateId}/sign-in-links/revoke', {
+          params: { path: { appId, affiliateId: creator.id } },
+        }),
+      ),
+  );
+  const close = () => {
+    revoke.reset();
+    onClose();
+  };
+  return (
+    <Dialog isOpen={isOpen} onClose={close} title={`Revoke the links of ${creator.name}`}>
+      <Stack>
+        <Text size="sm">
+          All invite links of the creator stop working. Every browser of the creator is signed out at once.
+          The tracking links do not change. A new invite link lets the creator sign in again.
+        </Text>
+        {revoke.error !== null && <ErrorBox error={revoke.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" data-autofocus onClick={close}>
+            Cancel
+          </Button>
+          <Button
+            color="red.9"
+            loading={revoke.isPending}
+            onClick={() => revoke.mutate(undefined, { onSuccess: close })}
+          >
+            Revoke and sign out
+          </Button>
+        </Group>
+      </Stack>
+    </Dialog>
+  );
+}
+
 /** Whether an instant is in the future. An earning that is due and not paid yet has a due date in the past. */
 const isAhead = (at: number | null): at is number => at !== null && at > Date.now();
 
@@ -180,7 +229,7 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
             value: formatMoney(earnings.matured),
             hint:
               carriedBalanceCents < 0
-                ? `${formatMoney(carriedBalanceCents)} are deducted from the next payout`
+                ? `${formatMoney(-carriedBalanceCents)} are deducted from the next payout`
                 : undefined,
           },
           { name: 'Paid', value: formatMoney(earnings.paid) },
@@ -196,9 +245,11 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
 
 function CreatorView({ appId, creator }: { readonly appId: string; readonly creator: Creator }) {
   const canWrite = usePermission('write');
-  const [open, setOpen] = useState<'edit' | 'invite' | 'link' | Status | null>(null);
+  const canInvite = usePermission('setup');
+  const [open, setOpen] = useState<'edit' | 'invite' | 'revoke' | 'link' | Status | null>(null);
   const close = () => setOpen(null);
-  const commissions = useCommissions(appId, { affiliateId: creator.id });
+  const query = { affiliateId: creator.id };
+  const commissions = useCommissions(appId, query);
   const { status } = creator;
   return (
     <Stack gap="xl">
@@ -216,9 +267,6 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
         <Button variant="default" disabled={!canWrite} onClick={() => setOpen('edit')}>
           Edit
         </Button>
-        <Button variant="default" disabled={!canWrite} onClick={() => setOpen('invite')}>
-          Invite link
-        </Button>
         {status !== 'active' && (
           <Button variant="default" disabled={!canWrite} onClick={() => setOpen('active')}>
             Make active
@@ -234,9 +282,20 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
             Remove
           </Button>
         )}
+        <Button variant="default" disabled={!canInvite} onClick={() => setOpen('invite')}>
+          Invite link
+        </Button>
+        <Button variant="default" disabled={!canInvite} onClick={() => setOpen('revoke')}>
+          Revoke links and sign out
+        </Button>
         {!canWrite && (
           <Text size="sm" className="quiet">
             Changes need the permission “write”, which your key lacks.
+          </Text>
+        )}
+        {!canInvite && (
+          <Text size="sm" className="quiet">
+            Invite links need the permission “setup”, which your key lacks.
           </Text>
         )}
       </Group>
@@ -253,7 +312,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
         <LinkTable appId={appId} query={{ affiliateId: creator.id }} />
       </Section>
       <Section id="commissions" title="Commissions">
-        <CommissionTable appId={appId} list={commissions} />
+        <CommissionTable appId={appId} list={commissions} query={query} />
       </Section>
       <Section id="payouts" title="Payouts">
         <PayoutHistory appId={appId} affiliateId={creator.id} />
@@ -262,6 +321,7 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
         <CreatorForm appId={appId} creator={creator} onCancel={close} onDone={close} />
       </Dialog>
       <InviteDialog appId={appId} creator={creator} isOpen={open === 'invite'} onClose={close} />
+      <RevokeDialog appId={appId} creator={creator} isOpen={open === 'revoke'} onClose={close} />
       <NewLinkDialog appId={appId} creator={creator} isOpen={open === 'link'} onClose={close} />
       <StatusDialog
         appId={appId}

@@ -9,7 +9,7 @@ import { NoPermission, PageHead } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
-import { ListView, useList } from '../parts/list.tsx';
+import { ListEnd, ListView, MOST_FOUND, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorForm } from './creator-form.tsx';
 
@@ -23,6 +23,9 @@ export const CREATOR_STATUSES: Readonly<Record<Creator['status'], string>> = {
   removed: 'Removed',
 };
 export const CREATOR_TONES = { active: 'good', paused: 'wait', removed: 'plain' } as const;
+
+/** How many creators the order by earnings returns at most. */
+const MOST_LEADERS = 50;
 
 const SORTS = { name: 'By name', earnings: 'Earned most' } as const;
 
@@ -135,6 +138,12 @@ function Creators({ appId }: { readonly appId: string }) {
       >
         {(rows) => <CreatorTable appId={appId} rows={rows} />}
       </ListView>
+      {text !== undefined && list.rows.length >= MOST_FOUND && (
+        <ListEnd>The first {MOST_FOUND}: enter more of the name</ListEnd>
+      )}
+      {text === undefined && sort === 'earnings' && list.rows.length >= MOST_LEADERS && (
+        <ListEnd>The {MOST_LEADERS} who earned most</ListEnd>
+      )}
     </>
   );
 }

@@ -4,7 +4,7 @@ import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import { formatCount } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
-import { ListView, useList } from '../parts/list.tsx';
+import { ListEnd, ListView, MOST_FOUND, useList } from '../parts/list.tsx';
 import { LinkDialog } from './link-dialog.tsx';
 
 /** Links with their clicks; each opens with its addresses, QR code and destinations. */
@@ -100,6 +100,9 @@ export function LinkTable({
           </table>
         )}
       </ListView>
+      {text !== undefined && list.rows.length >= MOST_FOUND && (
+        <ListEnd>The first {MOST_FOUND}: enter more of the code</ListEnd>
+      )}
       <LinkDialog appId={appId} link={open} onClose={() => setOpenId(null)} />
     </>
   );

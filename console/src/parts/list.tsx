@@ -75,6 +75,18 @@ export function useList<T>(
   };
 }
 
+/** How many creators and how many links a search returns at most. */
+export const MOST_FOUND = 20;
+
+/** Says below a list that it is cut, and how to see other rows. */
+export function ListEnd({ children }: { readonly children: ReactNode }) {
+  return (
+    <Text size="sm" className="quiet" mt="xs">
+      {children}
+    </Text>
+  );
+}
+
 /** A list with its states: loading, an error, nothing yet, nothing that matches, rows, and more rows. */
 export function ListView<T>({
   list,

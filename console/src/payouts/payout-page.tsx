@@ -102,7 +102,7 @@ function Facts({ appId, payout }: { readonly appId: string; readonly payout: Sch
         <dd>
           <b>{formatMoney(payout.totalCents)}</b> in {formatCount(payout.itemCount)} rows
         </dd>
-        <dt>Booked</dt>
+        <dt>Paid</dt>
         <dd>
           {formatInstant(payout.createdAt)} by {payerOf(payout)}
         </dd>
@@ -154,7 +154,7 @@ export default function PayoutPage() {
           )}
         </Section>
         <Section id="items" title="Commissions in it">
-          <CommissionTable appId={appId} list={items} />
+          <CommissionTable appId={appId} list={items} query={{ payoutId }} />
         </Section>
       </Stack>
     );
