@@ -109,6 +109,18 @@ suite('events, unattributed payments and deliveries in a browser', () => {
     await row(page, /RevenueCat Purchase known.*\$7\.00/).waitFor();
     expect(await row(page, /stranger-\d/).count()).toBe(0);
     expect(new URL(page.url()).searchParams.get('cause')).toBe('user_not_attributed');
+
+    // Two dates apply to the causes and to the payments once the first one is there. The payments are older than 30 days.
+    const dayOf = (agoDays: number) => new Date(Date.now() - agoDays * DAY_MS).toISOString().slice(0, 10);
+    await page.goto(`${service.url}/console/apps/${own.app.id}/unattributed?range=dates&to=${dayOf(0)}`);
+    await page.getByText('No payment of this range is without a commission').waitFor();
+    await page.getByText('No payments match these filters').waitFor();
+    await page.getByLabel('First day').fill(dayOf(90));
+    await row(page, /The app never reported the user.*3.*\$55\.50/).waitFor();
+    await page
+      .getByRole('row', { name: /stranger-\d/ })
+      .nth(2)
+      .waitFor();
     expect(problems()).toEqual([]);
   });
 
@@ -126,7 +138,8 @@ suite('events, unattributed payments and deliveries in a browser', () => {
     await page.reload();
     await row(page, /^RevenueCat Some failed just now 2 .*1/).waitFor();
     await button(page, 'Show 1 failed of RevenueCat').click();
-    await page.waitForURL(/status=failed&source=revenuecat/);
+    // The count is of the last 24 hours, and so is the list.
+    await page.waitForURL(/status=failed&source=revenuecat&range=24h/);
     await page.getByLabel('Outcome').selectOption('processed');
     await row(page, /Processed/).waitFor();
     await page.getByRole('link', { name: /^[0-9A-F-]{36}$/i }).click();
@@ -161,7 +174,7 @@ suite('events, unattributed payments and deliveries in a browser', () => {
           await page.goto(`${service.url}/console/apps/${appId}/${path}`);
           await (
             appId === empty
-              ? page.getByText(/ yet|earned its commission/)
+              ? page.getByText(/ yet|without a commission/)
               : page.locator('tbody tr, .timeline li').last()
           )
             .first()

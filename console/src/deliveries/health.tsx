@@ -47,7 +47,7 @@ function HealthRow({
         variant="default"
         size="compact-xs"
         aria-label={`Show ${count(number)} ${status} of ${row.title}`}
-        onClick={() => filters.set({ status, source: row.provider })}
+        onClick={() => filters.set({ status, source: row.provider, range: '24h', from: '', to: '' })}
       >
         {count(number)}
       </Button>

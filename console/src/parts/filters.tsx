@@ -134,22 +134,22 @@ function midnight(date: string | undefined, days = 0): number | undefined {
 
 /**
  * Returns the instants of the chosen range, epoch ms; `to` is excluded. They stay the same while the page is open, because
- * a cursor belongs to its filters.
+ * a cursor belongs to its filters. Two dates count once the first one is there; before, the span `without` applies.
  */
 export function useRange(
   filters: Filters,
   without?: string,
 ): { readonly from?: number; readonly to?: number } {
-  const span = filters.get('range') ?? without;
+  const chosen = filters.get('range');
   const [openedAt] = useState(() => Date.now());
   const [first, last] = [filters.get('from'), filters.get('to')];
   return useMemo(() => {
-    const days = SPANS[span ?? ''];
-    if (days !== undefined) return { from: openedAt - days * DAY_MS };
-    if (span !== 'dates') return {};
     const [from, to] = [midnight(first), midnight(last, 1)];
-    return { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
-  }, [openedAt, span, first, last]);
+    if (chosen === 'dates' && from !== undefined) return { from, ...(to === undefined ? {} : { to }) };
+    const span = chosen === undefined || chosen === 'dates' ? without : chosen;
+    const days = SPANS[span ?? ''];
+    return days === undefined ? {} : { from: openedAt - days * DAY_MS };
+  }, [openedAt, chosen, without, first, last]);
 }
 
 /** The filter of a range: a span before now, or two dates. */

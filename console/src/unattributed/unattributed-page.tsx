@@ -27,8 +27,8 @@ type Cause = Schemas['UnattributedCause'];
 
 const HEALING = {
   when_fixed: ['wait', 'Can still earn'],
-  automatically: ['good', 'Heals by itself'],
-  never: ['plain', 'Stays without'],
+  automatically: ['good', 'Will be evaluated again'],
+  never: ['plain', 'Earns nothing'],
 } as const;
 
 const SUMMARY_MS = 15_000;
@@ -104,7 +104,7 @@ function Causes({
     <div className="surface">
       {causes.length === 0 ? (
         <Stack gap={4} p="xl">
-          <Text fw={600}>Every payment of this range earned its commission</Text>
+          <Text fw={600}>No payment of this range is without a commission</Text>
           <Text size="sm" className="quiet">
             A payment without a commission appears here with its cause, within seconds.
           </Text>
