@@ -137,7 +137,7 @@ suite('payouts in a browser', () => {
       button(page, 'Pay $12.35').click(),
     ]);
     expect(answer.request().postDataJSON()).toEqual({ expectedTotalCents: 1235 });
-    await page.getByText('$12.35 are booked for Ada').waitFor();
+    await page.getByText('$12.35 are marked as paid to Ada').waitFor();
     const [download] = await Promise.all([
       page.waitForEvent('download'),
       page.getByText('Download the CSV').click(),
@@ -187,7 +187,7 @@ suite('payouts in a browser', () => {
       element.click();
       element.click();
     });
-    await page.getByText('are booked for Ada').waitFor();
+    await page.getByText('are marked as paid to Ada').waitFor();
     expect(sent).toBe(1);
     expect(await payoutsOf(founder)).toHaveLength(1);
     expect(problems()).toEqual([]);
@@ -206,13 +206,13 @@ suite('payouts in a browser', () => {
       await (keys.length <= 2 ? route.abort('connectionreset') : route.continue());
     });
     await button(page, 'Pay $10.00').click();
-    await page.getByText('It is not known yet whether this was booked').waitFor();
+    await page.getByText('It is not known yet whether this was paid').waitFor();
     expect(await payoutsOf(founder)).toHaveLength(1);
     await button(page, 'Send it again').click();
     await page.waitForFunction(() => document.querySelectorAll('[data-loading]').length === 0);
-    await page.getByText('It is not known yet whether this was booked').waitFor();
+    await page.getByText('It is not known yet whether this was paid').waitFor();
     await button(page, 'Send it again').click();
-    await page.getByText('are booked for Ada').waitFor();
+    await page.getByText('are marked as paid to Ada').waitFor();
     const paid = await payoutsOf(founder);
     expect(paid).toHaveLength(1);
     expect(await page.getByRole('link', { name: 'Open the payout' }).getAttribute('href')).toContain(
@@ -251,7 +251,7 @@ suite('payouts in a browser', () => {
       .waitFor();
     await button(page, 'Finish the payment to Ada').click();
     await button(page, 'Send it again').click();
-    await page.getByText('are booked for Ada').waitFor();
+    await page.getByText('are marked as paid to Ada').waitFor();
     expect(await payoutsOf(founder)).toHaveLength(1);
     expect(await remembered(page)).toBe(0);
     expect(problems()).toEqual([]);
@@ -268,14 +268,14 @@ suite('payouts in a browser', () => {
     await confirm(second, founder, 'Ada');
     await Promise.all([button(page, 'Pay $10.00').click(), button(second, 'Pay $10.00').click()]);
     const known = (tab: Page) =>
-      tab.getByText('are booked for Ada').or(tab.getByText('Nothing was paid')).first();
+      tab.getByText('are marked as paid to Ada').or(tab.getByText('Nothing was paid')).first();
     await Promise.all([known(page).waitFor(), known(second).waitFor()]);
     expect(await payoutsOf(founder)).toHaveLength(1);
     await Promise.all([page.reload(), second.reload()]);
     await confirm(page, founder, 'Grace');
     await confirm(second, founder, 'Grace');
     await button(page, 'Pay $7.00').click();
-    await page.getByText('are booked for Grace').waitFor();
+    await page.getByText('are marked as paid to Grace').waitFor();
     await button(second, 'Pay $7.00').click();
     await second.getByText('The net is now 0 cents. Nothing was paid.').waitFor();
     expect(await payoutsOf(founder)).toHaveLength(2);
@@ -303,11 +303,11 @@ suite('payouts in a browser', () => {
     await page.reload();
     await button(page, 'Pay Ada $20.00').click();
     await button(page, 'Send it again').click();
-    await page.getByText('$50.00 are booked for Ada').waitFor();
+    await page.getByText('$50.00 are marked as paid to Ada').waitFor();
     await button(page, 'Done').click();
     await button(page, 'Pay Ada $20.00').click();
     await button(page, /^Pay \$20\.00$/).click();
-    await page.getByText('$20.00 are booked for Ada').waitFor();
+    await page.getByText('$20.00 are marked as paid to Ada').waitFor();
     expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([5000, 2000]);
     expect(problems(/ERR_CONNECTION_RESET/)).toEqual([]);
   });
@@ -341,7 +341,7 @@ suite('payouts in a browser', () => {
     expect(sent).toBe(0);
     expect(await dialog(page).locator('dl').innerText()).toContain('$50.00');
     await button(page, 'Send it again').click();
-    await page.getByText('$50.00 are booked for Ada').waitFor();
+    await page.getByText('$50.00 are marked as paid to Ada').waitFor();
     expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([5000]);
     expect(await remembered(page)).toBe(0);
     expect(problems()).toEqual([]);
@@ -362,7 +362,7 @@ suite('payouts in a browser', () => {
     await button(page, 'Close').click();
     await confirm(page, founder, 'Ada');
     await button(page, 'Pay $6.00').click();
-    await page.getByText('$6.00 are booked for Ada').waitFor();
+    await page.getByText('$6.00 are marked as paid to Ada').waitFor();
     expect(problems(/status of 409/)).toEqual([]);
   });
 
@@ -380,7 +380,7 @@ suite('payouts in a browser', () => {
     await page.getByLabel('Key that may pay').fill(founder.key);
     await button(page, 'Continue').click();
     await button(page, 'Pay $10.00').click();
-    await page.getByText('are booked for Ada').waitFor();
+    await page.getByText('are marked as paid to Ada').waitFor();
     expect(await payoutsOf(founder)).toHaveLength(1);
     expect(problems(/status of 403/)).toEqual([]);
   });
@@ -397,7 +397,7 @@ suite('payouts in a browser', () => {
     await page.getByText('This cannot be undone.').waitFor();
     await button(page, 'Pay $10.00').focus();
     await page.keyboard.press('Enter');
-    await page.getByText('are booked for Ada').waitFor();
+    await page.getByText('are marked as paid to Ada').waitFor();
     expect(await page.evaluate(() => document.activeElement?.getAttribute('role'))).toBe('status');
     await page.keyboard.press('Escape');
     await dialog(page).waitFor({ state: 'hidden' });
@@ -435,7 +435,7 @@ suite('payouts in a browser', () => {
       await confirm(page, founder, 'Ada');
       await check('payouts-confirm');
       await button(page, 'Pay $1,333.56').click();
-      await page.getByText('are booked for Ada').waitFor();
+      await page.getByText('are marked as paid to Ada').waitFor();
       await check('payouts-paid');
       await button(page, 'Done').click();
       await page.getByRole('row', { name: /Ann/ }).waitFor();

@@ -59,8 +59,8 @@ function Paid({
         variant="light"
         title={
           payout.moreDue
-            ? 'A first part is booked'
-            : `${formatMoney(payment.expectedTotalCents)} are booked for ${payment.affiliateName}`
+            ? 'A first part is marked as paid'
+            : `${formatMoney(payment.expectedTotalCents)} are marked as paid to ${payment.affiliateName}`
         }
       >
         <Stack gap={6}>
@@ -121,8 +121,8 @@ function Confirm({
       {isWaiting && outcome === null && !isPending && (
         <Alert color="yellow" variant="light" title="This payment was sent before, without an answer">
           <Text size="sm">
-            Sending it again books it once: if it was booked then, you get that payout. If it was not, it is
-            booked now.
+            Sending it again pays it once: if it was paid then, you get that payout. If it was not, it is paid
+            now.
           </Text>
         </Alert>
       )}
@@ -136,15 +136,10 @@ function Confirm({
         </Alert>
       )}
       {outcome?.kind === 'unknown' && (
-        <Alert
-          color="yellow"
-          variant="light"
-          role="alert"
-          title="It is not known yet whether this was booked"
-        >
+        <Alert color="yellow" variant="light" role="alert" title="It is not known yet whether this was paid">
           <Text size="sm">
-            {outcome.error.message} Send it again: it is booked at most once, and you get the payout if there
-            is one.
+            {outcome.error.message} Send it again: it is paid at most once, and you get the payout if there is
+            one.
           </Text>
         </Alert>
       )}
@@ -304,8 +299,8 @@ export function WaitingPayments({
           </Group>
         ))}
         <Text size="sm">
-          If it was booked, it is in the history below. “Finish” sends the same request again, which books it
-          at most once.
+          If it was paid, it is in the history below. “Finish” sends the same request again, which pays it at
+          most once.
         </Text>
       </Stack>
     </Alert>

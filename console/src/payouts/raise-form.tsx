@@ -35,7 +35,7 @@ export function RaiseForm({
       <Stack>
         <Text size="sm">
           Enter an account key with the permission “payout”. This browser may then pay for 15 minutes, and
-          payouts are booked on that key.
+          payouts name that key.
         </Text>
         <PasswordInput
           label="Key that may pay"
