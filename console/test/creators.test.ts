@@ -131,7 +131,7 @@ suite('creators, links and commissions in a browser', () => {
     await button(page, 'Edit').click();
     await page.getByLabel('Own commission').fill('');
     await button(page, 'Save').click();
-    await page.getByText('commission of the app').waitFor();
+    await page.getByText('· commission of the app').waitFor();
     await button(page, 'Invite link').click();
     await button(page, 'Create the link').click();
     await page.getByRole('status').getByText('/console/creator/#token=').waitFor();
