@@ -1,7 +1,6 @@
-import { string } from '@json2csv/formatters';
 import { Parser } from '@json2csv/plainjs';
 import * as z from 'zod';
-import { EOL, neutralizeFormula } from '../db/payout-csv.ts';
+import { EOL, neutralizeFormula, quoteWhereNeeded } from '../db/payout-csv.ts';
 import type { RawReply } from './route.ts';
 
 /** The content type that a caller asks for to get a list as CSV. */
@@ -43,8 +42,6 @@ function cellsOf(row: Readonly<Record<string, unknown>>, prefix = ''): [string, 
   });
 }
 
-const quoted = string();
-
 /** Returns the item schema of a list. */
 function itemOf(list: z.ZodType): z.ZodObject {
   const items = list instanceof z.ZodObject ? list.shape['items'] : undefined;
@@ -69,10 +66,7 @@ export async function csvOfList(
     header: false,
     eol: EOL,
     formatters: {
-      string: (text: string) => {
-        const safe = neutralizeFormula(text);
-        return /[",\r\n]/.test(safe) ? quoted(safe) : safe;
-      },
+      string: (text: string) => quoteWhereNeeded(neutralizeFormula(text)),
     },
   });
   const parts = [fields.join(',') + EOL];
