@@ -7,6 +7,7 @@ import { KEYS, useChange } from './api/queries.ts';
 import { formatAgo, formatBrowser, formatInstant } from './format.ts';
 import { ErrorBox, NoPermission, PageHead, PermissionBadges, Secret, Waiting } from './parts.tsx';
 import { useCurrentSession, usePermission } from './session.ts';
+import { SessionBrowser } from './session-browser.tsx';
 
 type AccountKey = Schemas['AccountKey'];
 
@@ -367,19 +368,7 @@ function Sessions() {
               {rows.map((row) => (
                 <tr key={row.id}>
                   <td>
-                    <Group gap={8}>
-                      <Text component="span" size="sm" fw={500}>
-                        {formatBrowser(row.userAgent)}
-                      </Text>
-                      {row.isCurrent && (
-                        <Badge size="sm" radius="sm" variant="light" tt="none">
-                          this one
-                        </Badge>
-                      )}
-                    </Group>
-                    <Text size="xs" className="quiet">
-                      Since {formatInstant(row.createdAt)}
-                    </Text>
+                    <SessionBrowser session={row} />
                   </td>
                   <td>{row.key.label ?? row.key.display}</td>
                   <td className="quiet">{formatAgo(row.lastUsedAt)}</td>

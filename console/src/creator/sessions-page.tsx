@@ -1,10 +1,11 @@
-import { Badge, Button, Group, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, read } from '../api/client.ts';
 import { useChange } from '../api/query-client.ts';
 import { formatAgo, formatBrowser, formatInstant } from '../format.ts';
 import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
 import { KEYS } from './queries.ts';
+import { SessionBrowser } from '../session-browser.tsx';
 
 export function SessionsPage() {
   const sessions = useQuery({
@@ -57,19 +58,7 @@ export function SessionsPage() {
               {rows.map((row) => (
                 <tr key={row.id}>
                   <td>
-                    <Group gap={8}>
-                      <Text component="span" size="sm" fw={500}>
-                        {formatBrowser(row.userAgent)}
-                      </Text>
-                      {row.isCurrent && (
-                        <Badge size="sm" radius="sm" variant="light" tt="none">
-                          this one
-                        </Badge>
-                      )}
-                    </Group>
-                    <Text size="xs" className="quiet">
-                      Since {formatInstant(row.createdAt)}
-                    </Text>
+                    <SessionBrowser session={row} />
                   </td>
                   <td className="quiet">{formatAgo(row.lastUsedAt)}</td>
                   <td className="files">
