@@ -98,7 +98,7 @@ suite('creators, links and commissions in a browser', () => {
     return id;
   };
 
-  test('a founder adds a creator, gives them a link, pauses and removes them, and is told what that means', async () => {
+  test('a founder adds a creator, gives them a link, pauses and removes them, and each dialog says what that means', async () => {
     const founder = await newFounder();
     const { page, problems } = await openApp(founder, 'creators');
     await page.getByText('No creators yet').waitFor();

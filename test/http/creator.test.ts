@@ -135,7 +135,7 @@ describe('the sign-in link of a creator', () => {
   test('revoking waits for a link that is being spent, and ends its session', async () => {
     const token = newToken();
     await createCreatorLink(api.sql, scope(), token, api.clock.now);
-    // Whoever spends the link holds its row until the session is written.
+    // The call that uses the link locks its row until the session is stored.
     await api.sql`create function pause() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return new; end $$`;
     await api.sql`create trigger pause before insert on creator_sessions for each row execute function pause()`;
     try {
