@@ -9,7 +9,7 @@ import { createAccount } from '../src/db/accounts.ts';
 import { createSignInLink } from '../src/db/sessions.ts';
 import { FIRST_LINK_MS, signInUrl } from '../src/domain/sessions.ts';
 import { runServer } from '../src/server.ts';
-import { addHistory } from './demo-history.ts';
+import { addHistory, HISTORY_SETTINGS } from './demo-history.ts';
 import { openBrowser } from './open-browser.ts';
 
 /*
@@ -46,9 +46,7 @@ const server = await runServer(
     PORT: '0',
     RATES_URL: 'off',
     LOG_LEVEL: 'fatal',
-    RATE_LIMIT_ADDRESS: '0',
-    RATE_LIMIT_SDK: '0',
-    RATE_LIMIT_IDENTIFY: '0',
+    ...HISTORY_SETTINGS,
   }),
 );
 const { service } = server;

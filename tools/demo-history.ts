@@ -16,6 +16,13 @@ import type { Payload } from './provider-payloads.ts';
  * earned nothing for each usual cause, failed and refused deliveries, and two payouts.
  */
 
+/** Settings of a service that gets the history: all of it comes from one address. */
+export const HISTORY_SETTINGS = {
+  RATE_LIMIT_ADDRESS: '0',
+  RATE_LIMIT_SDK: '0',
+  RATE_LIMIT_IDENTIFY: '0',
+};
+
 export interface HistoryTarget {
   readonly base: string;
   readonly key: string;

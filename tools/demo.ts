@@ -11,7 +11,7 @@ import type { AccountId } from '../src/domain/ids.ts';
 import { DAY_MS } from '../src/domain/time.ts';
 import { exitWith, runServer, stopOnSignal } from '../src/server.ts';
 import type { RunningServer } from '../src/server.ts';
-import { addHistory } from './demo-history.ts';
+import { addHistory, HISTORY_SETTINGS } from './demo-history.ts';
 import {
   bodyOf,
   revenuecatEvent,
@@ -269,10 +269,7 @@ try {
     DATA_DIR: dataDir,
     PORT: process.env['PORT'] ?? '0',
     RATES_URL: 'off',
-    // All requests come from one address.
-    RATE_LIMIT_ADDRESS: '0',
-    RATE_LIMIT_SDK: '0',
-    RATE_LIMIT_IDENTIFY: '0',
+    ...HISTORY_SETTINGS,
   };
   starting = runServer(readConfig(env), signal);
   const server = await starting;
