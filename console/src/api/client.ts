@@ -48,6 +48,13 @@ export async function read<T>(call: Promise<Answer<T>>): Promise<T> {
   throw new Problem(response.status, typeof error === 'object' && error !== null ? error : {});
 }
 
+/** Returns what is given of a query: without the fields that are undefined. */
+export function given<T extends object>(query: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined)) as {
+    [K in keyof T]?: Exclude<T[K], undefined>;
+  };
+}
+
 /** Asks a list for CSV instead of JSON. */
 export const AS_CSV = { headers: { Accept: 'text/csv' }, parseAs: 'text' } as const;
 

@@ -1,7 +1,7 @@
-import { Button, Group, Text } from '@mantine/core';
+import { Group, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useParams } from 'react-router';
-import { api, AS_CSV, read, readCsv } from '../api/client.ts';
+import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
 import { formatMoney } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
@@ -57,27 +57,17 @@ function Commissions({ appId }: { readonly appId: string }) {
   ];
   const query: CommissionQuery = {
     ...range,
-    ...(status === undefined ? {} : { status }),
-    ...(kind === undefined ? {} : { kind }),
-    ...(source === undefined ? {} : { source }),
-    ...(affiliateId === undefined ? {} : { affiliateId }),
-    ...(linkId === undefined ? {} : { linkId }),
-    ...(payoutId === undefined ? {} : { payoutId }),
+    ...given({ status, kind, source, affiliateId, linkId, payoutId }),
   };
   const list = useCommissions(appId, query);
   const isOf = (['creator', 'link', 'payout'] as const).filter((name) => filters.get(name) !== undefined);
   return (
     <>
-      <FilterBar>
+      <FilterBar filters={filters}>
         <SelectFilter filters={filters} name="status" label="Status" options={STATUSES} />
         <SelectFilter filters={filters} name="kind" label="Kind" options={KINDS} />
         <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
         <RangeFilter filters={filters} label="Purchased" />
-        {!filters.isEmpty && (
-          <Button variant="subtle" size="xs" onClick={filters.clear}>
-            Clear the filters
-          </Button>
-        )}
       </FilterBar>
       <Group justify="space-between" mb="xs" gap="sm">
         <div>

@@ -1,6 +1,6 @@
 import { Anchor, Group, NativeSelect } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, read, given } from '../api/client.ts';
 import { ListSurface, Nothing, useList } from '../lists.tsx';
 import { PageHead } from '../parts.tsx';
 import { CommissionTable } from './commission-table.tsx';
@@ -17,7 +17,7 @@ export function CommissionsPage() {
       await read(
         api.GET('/creator/commissions', {
           params: {
-            query: { ...(status === null ? {} : { status }), ...(cursor === undefined ? {} : { cursor }) },
+            query: given({ status: status ?? undefined, cursor }),
           },
         }),
       ),

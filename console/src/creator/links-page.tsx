@@ -1,6 +1,6 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
-import { api, read } from '../api/client.ts';
+import { api, read, given } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount } from '../format.ts';
 import { ListSurface, Nothing, useList } from '../lists.tsx';
@@ -73,8 +73,7 @@ function LinkRow({ link, appName }: { readonly link: Schemas['CreatorLink']; rea
 export function LinksPage({ creator }: { readonly creator: Creator }) {
   const links = useList(
     KEYS.links,
-    async (cursor) =>
-      await read(api.GET('/creator/links', { params: { query: cursor === undefined ? {} : { cursor } } })),
+    async (cursor) => await read(api.GET('/creator/links', { params: { query: given({ cursor }) } })),
   );
   return (
     <>

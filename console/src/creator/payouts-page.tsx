@@ -1,6 +1,6 @@
 import { Anchor } from '@mantine/core';
 import { Link } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, read, given } from '../api/client.ts';
 import { formatCount, formatDate, formatMoney } from '../format.ts';
 import { ListSurface, Nothing, useList } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
@@ -10,8 +10,7 @@ import { KEYS } from './queries.ts';
 export function PayoutsPage() {
   const payouts = useList(
     KEYS.payouts,
-    async (cursor) =>
-      await read(api.GET('/creator/payouts', { params: { query: cursor === undefined ? {} : { cursor } } })),
+    async (cursor) => await read(api.GET('/creator/payouts', { params: { query: given({ cursor }) } })),
   );
   const save = usePayoutCsv();
   return (

@@ -2,7 +2,7 @@ import { Button, Group, NativeSelect, Stack } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, read, given } from '../api/client.ts';
 import { formatDate, formatMoney, timeZone } from '../format.ts';
 import { ListSurface, Nothing, useList } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
@@ -47,7 +47,7 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
     async (cursor) =>
       await read(
         api.GET('/creator/commissions', {
-          params: { query: { from, to, limit: 100, ...(cursor === undefined ? {} : { cursor }) } },
+          params: { query: { from, to, limit: 100, ...given({ cursor }) } },
         }),
       ),
   );

@@ -1,7 +1,7 @@
 import { Anchor, Button, Group, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, read, given } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatDate, formatInstant, formatMoney } from '../format.ts';
 import { ListSurface, Nothing, useList } from '../lists.tsx';
@@ -60,7 +60,7 @@ export function StatementPage() {
     async (cursor) =>
       await read(
         api.GET('/creator/commissions', {
-          params: { query: { payoutId: id, limit: 100, ...(cursor === undefined ? {} : { cursor }) } },
+          params: { query: { payoutId: id, limit: 100, ...given({ cursor }) } },
         }),
       ),
     { enabled: statement.data !== undefined },

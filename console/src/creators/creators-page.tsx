@@ -1,7 +1,7 @@
 import { Button, Group, Text } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
 import { Link, useNavigate, useParams } from 'react-router';
-import { api, AS_CSV, read, readCsv } from '../api/client.ts';
+import { api, given, AS_CSV, read, readCsv } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatCount, formatMoney } from '../format.ts';
@@ -82,7 +82,7 @@ function Creators({ appId }: { readonly appId: string }) {
   const text = filters.get('q');
   const status = oneOf(['active', 'paused', 'removed'], filters.get('status'));
   const sort = oneOf(['name', 'earnings'], filters.get('sort'));
-  const query = { ...(status === undefined ? {} : { status }), ...(sort === undefined ? {} : { sort }) };
+  const query = given({ status, sort });
   const list = useList(
     ['creators', appId, text ?? '', query],
     async (cursor) => {
@@ -102,31 +102,31 @@ function Creators({ appId }: { readonly appId: string }) {
   );
   return (
     <>
-      <FilterBar>
+      <FilterBar
+        filters={filters}
+        aside={
+          text === undefined &&
+          sort !== 'earnings' && (
+            <CsvButton
+              name="creators"
+              readPart={async (cursor) =>
+                await readCsv(
+                  api.GET('/apps/{appId}/affiliates', {
+                    params: { path: { appId }, query: { ...query, ...cursor } },
+                    ...AS_CSV,
+                  }),
+                )
+              }
+            />
+          )
+        }
+      >
         <TextFilter filters={filters} name="q" label="Search" placeholder="name, e-mail, id" />
         {text === undefined && (
           <>
             <SelectFilter filters={filters} name="status" label="Status" options={CREATOR_STATUSES} />
             <SelectFilter filters={filters} name="sort" label="Order" all="Oldest first" options={SORTS} />
           </>
-        )}
-        {!filters.isEmpty && (
-          <Button variant="subtle" size="xs" onClick={filters.clear}>
-            Clear the filters
-          </Button>
-        )}
-        {text === undefined && sort !== 'earnings' && (
-          <CsvButton
-            name="creators"
-            readPart={async (cursor) =>
-              await readCsv(
-                api.GET('/apps/{appId}/affiliates', {
-                  params: { path: { appId }, query: { ...query, ...cursor } },
-                  ...AS_CSV,
-                }),
-              )
-            }
-          />
         )}
       </FilterBar>
       <ListView

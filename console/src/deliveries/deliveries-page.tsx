@@ -1,6 +1,6 @@
-import { Button, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { Link, useParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
@@ -75,8 +75,7 @@ function Deliveries({ appId }: { readonly appId: string }) {
   const source = oneOf(Object.keys(PROVIDERS) as Delivery['source'][], filters.get('source'));
   const query = {
     ...range,
-    ...(processingStatus === undefined ? {} : { processingStatus }),
-    ...(source === undefined ? {} : { source }),
+    ...given({ processingStatus, source }),
   };
   const list = useList(
     ['deliveries', appId, query],
@@ -91,15 +90,10 @@ function Deliveries({ appId }: { readonly appId: string }) {
   return (
     <>
       <ProviderHealth appId={appId} filters={filters} />
-      <FilterBar>
+      <FilterBar filters={filters}>
         <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
         <SelectFilter filters={filters} name="status" label="Outcome" options={DELIVERY_STATUSES} />
         <RangeFilter filters={filters} />
-        {!filters.isEmpty && (
-          <Button variant="subtle" size="xs" onClick={filters.clear}>
-            Clear the filters
-          </Button>
-        )}
       </FilterBar>
       <ListView
         list={list}

@@ -1,6 +1,6 @@
-import { Button, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { Link, useParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatInstant } from '../format.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
@@ -63,12 +63,7 @@ function Events({ appId }: { readonly appId: string }) {
   const [customerUserId, affiliateId] = [filters.get('user'), filters.get('creator')];
   const query = {
     ...range,
-    ...(kind === undefined ? {} : { kind }),
-    ...(source === undefined ? {} : { source }),
-    ...(environment === undefined ? {} : { environment }),
-    ...(outcome === undefined ? {} : { outcome }),
-    ...(customerUserId === undefined ? {} : { customerUserId }),
-    ...(affiliateId === undefined ? {} : { affiliateId }),
+    ...given({ kind, source, environment, outcome, customerUserId, affiliateId }),
   };
   const list = useList(
     ['events', appId, query],
@@ -80,18 +75,13 @@ function Events({ appId }: { readonly appId: string }) {
   );
   return (
     <>
-      <FilterBar>
+      <FilterBar filters={filters}>
         <SelectFilter filters={filters} name="outcome" label="Outcome" options={OUTCOMES} />
         <SelectFilter filters={filters} name="kind" label="Kind" options={EVENT_KINDS} />
         <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
         <SelectFilter filters={filters} name="environment" label="Environment" options={ENVIRONMENTS} />
         <TextFilter filters={filters} name="user" label="User id" placeholder="exactly as reported" />
         <RangeFilter filters={filters} />
-        {!filters.isEmpty && (
-          <Button variant="subtle" size="xs" onClick={filters.clear}>
-            Clear the filters
-          </Button>
-        )}
       </FilterBar>
       <ListView
         list={list}

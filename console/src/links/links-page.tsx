@@ -18,27 +18,26 @@ function Links({ appId }: { readonly appId: string }) {
   const text = filters.get('q');
   return (
     <>
-      <FilterBar>
+      <FilterBar
+        filters={filters}
+        aside={
+          text === undefined && (
+            <CsvButton
+              name="links"
+              readPart={async (cursor) =>
+                await readCsv(
+                  api.GET('/apps/{appId}/links', {
+                    params: { path: { appId }, query: { ...query, ...cursor } },
+                    ...AS_CSV,
+                  }),
+                )
+              }
+            />
+          )
+        }
+      >
         <TextFilter filters={filters} name="q" label="Search" placeholder="beginning of the code" />
         {text === undefined && <SelectFilter filters={filters} name="state" label="State" options={STATES} />}
-        {!filters.isEmpty && (
-          <Button variant="subtle" size="xs" onClick={filters.clear}>
-            Clear the filters
-          </Button>
-        )}
-        {text === undefined && (
-          <CsvButton
-            name="links"
-            readPart={async (cursor) =>
-              await readCsv(
-                api.GET('/apps/{appId}/links', {
-                  params: { path: { appId }, query: { ...query, ...cursor } },
-                  ...AS_CSV,
-                }),
-              )
-            }
-          />
-        )}
       </FilterBar>
       <LinkTable appId={appId} query={query} text={text} onClearFilters={filters.clear} />
     </>

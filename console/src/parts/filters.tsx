@@ -1,7 +1,8 @@
-import { Group, NativeSelect, TextInput } from '@mantine/core';
+import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import type { ReactNode } from 'react';
 import { useSearchParams } from 'react-router';
+import { given } from '../api/client.ts';
 
 /** The filters of a list. They live in the address, so that a reload, a bookmark and the back button keep them. */
 export interface Filters {
@@ -44,10 +45,25 @@ export function oneOf<const T extends string>(values: readonly T[], text: string
   return values.find((value) => value === text);
 }
 
-export function FilterBar({ children }: { readonly children: ReactNode }) {
+/** The filters of a list, and the button that clears them. `aside` stands behind the button. */
+export function FilterBar({
+  filters,
+  aside,
+  children,
+}: {
+  readonly filters: Filters;
+  readonly aside?: ReactNode;
+  readonly children: ReactNode;
+}) {
   return (
     <Group gap="sm" align="flex-end" mb="md" role="search" className="filters">
       {children}
+      {!filters.isEmpty && (
+        <Button variant="subtle" size="xs" onClick={filters.clear}>
+          Clear the filters
+        </Button>
+      )}
+      {aside}
     </Group>
   );
 }
@@ -145,7 +161,7 @@ export function useRange(
   const [first, last] = [filters.get('from'), filters.get('to')];
   return useMemo(() => {
     const [from, to] = [midnight(first), midnight(last, 1)];
-    if (chosen === 'dates' && from !== undefined) return { from, ...(to === undefined ? {} : { to }) };
+    if (chosen === 'dates' && from !== undefined) return { from, ...given({ to }) };
     const span = chosen === undefined || chosen === 'dates' ? without : chosen;
     const days = SPANS[span ?? ''];
     return days === undefined ? {} : { from: openedAt - days * DAY_MS };

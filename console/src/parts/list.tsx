@@ -2,6 +2,7 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { given } from '../api/client.ts';
 import { LIVE_MS } from '../api/queries.ts';
 import { ErrorBox, Waiting } from '../parts.tsx';
 
@@ -37,7 +38,7 @@ export function useList<T>(
     queryKey: [...name, 'pages'],
     initialPageParam: undefined as string | undefined,
     queryFn: async ({ pageParam }) => {
-      let page: ListPage<T> = await readPage(pageParam === undefined ? {} : { cursor: pageParam });
+      let page: ListPage<T> = await readPage(given({ cursor: pageParam }));
       for (
         let turn = 1;
         turn < MOST_PAGES && page.items.length === 0 && page.nextCursor !== null;

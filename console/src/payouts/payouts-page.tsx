@@ -2,7 +2,7 @@ import { Anchor, Button, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, read, given } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatInstant, formatMoney } from '../format.ts';
 import { ListView, useList } from '../parts/list.tsx';
@@ -135,7 +135,7 @@ export function PayoutHistory({
         api.GET('/apps/{appId}/payouts', {
           params: {
             path: { appId },
-            query: { limit: 25, ...cursor, ...(affiliateId === undefined ? {} : { affiliateId }) },
+            query: { limit: 25, ...cursor, ...given({ affiliateId }) },
           },
         }),
       ),

@@ -1,7 +1,7 @@
 import { Anchor, Button, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
@@ -176,9 +176,7 @@ function Payments({
   const customerUserId = filters.get('user');
   const query = {
     ...range,
-    ...(likelyCause === undefined ? {} : { likelyCause }),
-    ...(source === undefined ? {} : { source }),
-    ...(customerUserId === undefined ? {} : { customerUserId }),
+    ...given({ likelyCause, source, customerUserId }),
   };
   const list = useList(
     ['unattributed', appId, query],
@@ -222,16 +220,11 @@ function Unattributed({ appId }: { readonly appId: string }) {
   return (
     <Stack gap="xl">
       <div>
-        <FilterBar>
+        <FilterBar filters={filters}>
           <RangeFilter filters={filters} label="Paid" without="30d" />
           <SelectFilter filters={filters} name="cause" label="Cause" options={CAUSES} />
           <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
           <TextFilter filters={filters} name="user" label="User id" placeholder="exactly as reported" />
-          {!filters.isEmpty && (
-            <Button variant="subtle" size="xs" onClick={filters.clear}>
-              Clear the filters
-            </Button>
-          )}
         </FilterBar>
         <Section id="causes" title="By cause" hint="All payments of the range, of any provider and user.">
           <Causes appId={appId} filters={filters} range={range} />
