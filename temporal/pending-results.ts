@@ -14,6 +14,18 @@ interface Wait<T> {
   readonly start: () => Promise<StartedWork<T> | null>;
   /** Ends the wait when it is aborted. */
   readonly signal?: AbortSignal;
+  /** Called when started work has no result after `waitMs`. `settled` resolves when somebody reports it, or after `forMs`. */
+  readonly late?: { readonly forMs: number; readonly notice: (settled: Promise<void>) => void };
+}
+
+/** Says that the time of a wait is up. */
+const LATE = Symbol('late');
+
+/** Resolves when `result` does, and after `ms` in any case. */
+async function anyEnd(result: Promise<unknown>, ms: number): Promise<void> {
+  const timer = new AbortController();
+  await Promise.race([result, sleep(ms, undefined, { signal: timer.signal, ref: false }).catch(() => {})]);
+  timer.abort();
 }
 
 const forever = async (): Promise<never> => await new Promise<never>(() => {});
@@ -30,7 +42,7 @@ export class PendingResults<T> {
    * when neither arrives within `waitMs`, the work was not started, or the signal is aborted. Throws what the start
    * throws; a fetch that fails leaves the wait to a report. Several callers may wait for one id.
    */
-  async wait(id: string, { waitMs, start, signal: given }: Wait<T>): Promise<T | null> {
+  async wait(id: string, { waitMs, start, signal: given, late }: Wait<T>): Promise<T | null> {
     const deadline = Date.now() + waitMs;
     // Registered before the start, so that no result is missed.
     const { result, forget } = this.#expect(id);
@@ -47,12 +59,19 @@ export class PendingResults<T> {
       await sleep(work.fetchAfterMs, undefined, { signal });
       return (await work.fetch(deadline).catch(() => null)) ?? (await forever());
     };
-    const isUp = sleep(waitMs, null, { signal }).catch(() => null);
+    const isUp = sleep(waitMs, LATE, { signal }).catch(() => null);
+    let keepsWaiting = false;
     try {
-      return await Promise.race([startAndFetch(), result, isUp]);
+      const first = await Promise.race([startAndFetch(), result, isUp]);
+      if (first !== LATE) return first;
+      if (late !== undefined) {
+        keepsWaiting = true;
+        late.notice(anyEnd(result, late.forMs).finally(forget));
+      }
+      return null;
     } finally {
       ended.abort();
-      forget();
+      if (!keepsWaiting) forget();
     }
   }
 

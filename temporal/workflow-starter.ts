@@ -15,7 +15,7 @@ import type {
 import { MINUTE_MS } from '../src/domain/time.ts';
 import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
-import type { PayoutRequestKeys, WorkflowStarter } from '../src/commands/deps.ts';
+import type { KeepPlace, PayoutRequestKeys, WorkflowStarter } from '../src/commands/deps.ts';
 import type * as workflows from '../workflows/index.ts';
 import { AwaitedCalls } from './awaited-calls.ts';
 import { GRPC, grpcCode } from './grpc-errors.ts';
@@ -67,6 +67,10 @@ interface Started<Name extends StartedWorkflow> {
 const CALL_DEADLINE_MS = 2_000;
 /** After this a result that its worker should have reported is fetched from Temporal. */
 const LATE_RESULT_MS = 1_000;
+/** How long a delivery that was answered as pending keeps its place among those that are worked on, ms. */
+const LATE_DELIVERY_MS = 15_000;
+/** Workers that have finished no delivery for as long are away, ms. */
+const WORKERS_AWAY_MS = 5_000;
 /** The pause before a payout request is signalled again that the server has lost, ms. */
 const SIGNAL_PAUSE_MS = 500;
 /** The same for work that another process may have taken. */
@@ -134,6 +138,8 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
   readonly #awaited = new AwaitedCalls();
   readonly #holds: HoldQueue;
   readonly #inFlight = new Set<Promise<unknown>>();
+  /** When an outcome of any delivery was last seen, epoch ms. */
+  #lastOutcomeAt = 0;
   /** Set while commissions that are due already wait for a sweep. */
   #sweepTimer: NodeJS.Timeout | undefined;
 
@@ -156,8 +162,16 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     return this.#deps.client() !== null;
   }
 
-  async processDelivery(delivery: DeliveryKeys, waitMs: number): Promise<DeliveryOutcome | null> {
+  async processDelivery(
+    delivery: DeliveryKeys,
+    waitMs: number,
+    keepPlace?: KeepPlace,
+  ): Promise<DeliveryOutcome | null> {
     const { deliveryId } = delivery;
+    const notice = (settled: Promise<void>) => {
+      // Without workers a late delivery says nothing about the load: it is stored, and others must be stored as well.
+      if (Date.now() - this.#lastOutcomeAt < WORKERS_AWAY_MS) keepPlace?.(settled);
+    };
     try {
       const start = async () => {
         const started = await this.#startDelivery(delivery);
@@ -168,7 +182,10 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
             (await this.#deps.client()?.withDeadline(deadline, () => started.handle.result())) ?? null,
         };
       };
-      return await this.#awaited.run(() => this.#outcomes.wait(deliveryId, { waitMs, start }));
+      const late = { forMs: LATE_DELIVERY_MS, notice };
+      const outcome = await this.#awaited.run(() => this.#outcomes.wait(deliveryId, { waitMs, start, late }));
+      if (outcome !== null) this.#lastOutcomeAt = Date.now();
+      return outcome;
     } catch (error) {
       this.#deps.logger.warn({
         deliveryId,
@@ -367,9 +384,9 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
 
   /** Passes a result to the requests that wait for it here. Returns whether there was one. */
   receiveResult(result: SharedResult): boolean {
-    return 'outcome' in result
-      ? this.#outcomes.settle(result.deliveryId, result.outcome)
-      : this.#settledRequests.settle(result.payoutRequestId, true);
+    if (!('outcome' in result)) return this.#settledRequests.settle(result.payoutRequestId, true);
+    this.#lastOutcomeAt = Date.now();
+    return this.#outcomes.settle(result.deliveryId, result.outcome);
   }
 
   #report(result: SharedResult): void {

@@ -14,13 +14,23 @@ export interface PayoutRequestKeys {
   readonly affiliateId: AffiliateId;
 }
 
+/**
+ * Keeps the place of a call among those that are worked on, after its answer, until `ended` is settled. `ended` never
+ * rejects.
+ */
+export type KeepPlace = (ended: Promise<unknown>) => void;
+
 /** Starts workflows, which outlive the request. `temporal/workflow-starter.ts` implements it. */
 export interface WorkflowStarter {
   /**
    * Runs the delivery's workflow. Returns null if it has not finished after `waitMs`; it then continues in the
-   * background. Never throws.
+   * background, and `keepPlace` is called with its end as far as it is worth waiting for. Never throws.
    */
-  processDelivery(delivery: DeliveryKeys, waitMs: number): Promise<DeliveryOutcome | null>;
+  processDelivery(
+    delivery: DeliveryKeys,
+    waitMs: number,
+    keepPlace?: KeepPlace,
+  ): Promise<DeliveryOutcome | null>;
   /** Re-evaluates the user's earlier payments in the background. Never throws. */
   healBinding(bindingId: BindingId, appId: AppId): void;
   /** Passes an open payout request to the affiliate's payout workflow and waits at most `waitMs`. Never throws. */

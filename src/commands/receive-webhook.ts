@@ -13,7 +13,7 @@ import { providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { proofOf, SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
 import type { Provider, SignedRequest } from '../providers/provider.ts';
-import type { CommandDeps } from './deps.ts';
+import type { CommandDeps, KeepPlace } from './deps.ts';
 
 /** A webhook whose body has not been read. */
 export interface IncomingWebhook extends Omit<SignedRequest, 'body'> {
@@ -83,7 +83,7 @@ async function bearerReason(
 
 interface WebhookDeps extends Pick<CommandDeps, 'sql' | 'secretBox' | 'workflows' | 'inbox' | 'refusals'> {
   /** Runs the work on a verified webhook when there is room for it, or throws. */
-  readonly admit: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly admit: <T>(work: (keepPlace: KeepPlace) => Promise<T>) => Promise<T>;
 }
 
 /** How often a request is verified again because the secrets change meanwhile. */
@@ -136,7 +136,9 @@ export async function receiveWebhook(
     if (verifying !== undefined) {
       const known = secrets;
       // Refused webhooks take no place from others.
-      const result = await admit(async () => await storeAndProcess(deps, request, row, verifying, known));
+      const result = await admit(
+        async (keepPlace) => await storeAndProcess(deps, request, row, verifying, known, keepPlace),
+      );
       if (result !== 'secrets_changed') return result;
     } else if (areRead) {
       const reason = await refusalReason(providers[providerName], request, secrets.map(open));
@@ -218,6 +220,7 @@ async function storeAndProcess(
   },
   verifying: WebhookSecretRow,
   secrets: readonly WebhookSecretRow[],
+  keepPlace: KeepPlace,
 ): Promise<WebhookResult | 'secrets_changed'> {
   const { body, receivedAt } = request;
   const proof = proofOf(providers[row.provider], request, secretBox);
@@ -270,7 +273,8 @@ async function storeAndProcess(
           secret: verifying,
         };
   const outcome = await inbox.keeping(stored, async () => {
-    return await workflows.processDelivery(row, Math.max(0, receivedAt + RESPOND_WITHIN_MS - Date.now()));
+    const waitMs = Math.max(0, receivedAt + RESPOND_WITHIN_MS - Date.now());
+    return await workflows.processDelivery(row, waitMs, keepPlace);
   });
   if (outcome === null) return { kind: 'pending', eventId: row.eventId };
   return outcome.status === 'duplicate'

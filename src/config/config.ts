@@ -180,7 +180,7 @@ const environment = z.object({
   RATE_LIMIT_IDENTIFY: wholeNumber('RATE_LIMIT_IDENTIFY', 0, 1_000_000).default(60),
   RATE_LIMIT_REFUSALS: wholeNumber('RATE_LIMIT_REFUSALS', 0, 1_000_000).default(600),
   RATE_LIMIT_SIGN_IN: wholeNumber('RATE_LIMIT_SIGN_IN', 0, 1_000_000).default(10),
-  WEBHOOKS_IN_FLIGHT: wholeNumber('WEBHOOKS_IN_FLIGHT', 0, 10_000).default(64),
+  WEBHOOKS_IN_FLIGHT: wholeNumber('WEBHOOKS_IN_FLIGHT', 0, 10_000).default(32),
   OPEN_CALLS_IN_FLIGHT: wholeNumber('OPEN_CALLS_IN_FLIGHT', 0, 10_000).default(128),
   DATABASE_CONNECTIONS: wholeNumber('DATABASE_CONNECTIONS', 4, 1_000).default(20),
   MAX_CONNECTIONS: wholeNumber('MAX_CONNECTIONS', 10, 100_000).default(2_000),

@@ -3,6 +3,7 @@ import type { ClickRecorder } from '../commands/click-recorder.ts';
 import { createSharedAssociations } from '../commands/shared-associations.ts';
 import type { SharedAssociations, SharedHostApps } from '../commands/shared-associations.ts';
 import type { Sql } from '../db/sql.ts';
+import type { KeepPlace } from '../commands/deps.ts';
 import { ApiError } from './errors.ts';
 
 /** How many calls a process works on at one time. 0 means no limit. */
@@ -35,13 +36,19 @@ export class Admission {
     this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
   }
 
-  /** Runs `work` when there is room. Throws 503 if there is none within a second. */
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  /**
+   * Runs `work` when there is room. Throws 503 if there is none within a second. The place is free again when the work has
+   * ended, and also what it passed to `keepPlace`.
+   */
+  async run<T>(work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
     await this.#enter();
+    let kept: Promise<unknown> = Promise.resolve();
     try {
-      return await work();
+      return await work((ended) => {
+        kept = ended;
+      });
     } finally {
-      this.#leave();
+      void kept.finally(() => this.#leave());
     }
   }
 

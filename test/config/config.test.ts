@@ -34,7 +34,7 @@ describe('the environment', () => {
       maxConnections: 2_000,
       sharedHostApps: 'all',
       drainSeconds: 0,
-      admission: { webhooks: 64, openCalls: 128 },
+      admission: { webhooks: 32, openCalls: 128 },
       databaseConnections: 20,
       holdTimers: 'workflow',
       ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',

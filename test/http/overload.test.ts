@@ -23,6 +23,8 @@ let app: TestApp;
 let slug: string;
 let inProgress = 0;
 let mostInProgress = 0;
+/** The end of the deliveries that are answered as pending; null while deliveries are answered at their end. */
+let pendingUntil: Promise<void> | null = null;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -31,7 +33,11 @@ beforeAll(async () => {
     sql,
     intake: createIntake(sql.share(2), { webhooks: 3, openCalls: 20 }),
     workflows: {
-      processDelivery: async () => {
+      processDelivery: async (_delivery, _waitMs, keepPlace) => {
+        if (pendingUntil !== null) {
+          keepPlace?.(pendingUntil);
+          return null;
+        }
         inProgress += 1;
         mostInProgress = Math.max(mostInProgress, inProgress);
         await sleep(DELIVERY_MS);
@@ -90,6 +96,27 @@ describe('a flood of webhooks', () => {
     expect(refused.map(({ headers }) => headers.get('retry-after'))).toEqual(refused.map(() => '5'));
     // The places are free again.
     expect((await webhook()).status).toBe(200);
+  });
+});
+
+describe('webhooks that are answered as pending', () => {
+  // @promise overload-pending
+  test('keep their places until their deliveries have ended, so that no more workflows run than are finished', async () => {
+    let endAll = () => {};
+    pendingUntil = new Promise((resolve) => {
+      endAll = resolve;
+    });
+    const pending = await Promise.all([webhook(), webhook(), webhook()]);
+    expect(pending.map(({ status, body }) => [status, body])).toEqual(
+      pending.map(() => [200, expect.objectContaining({ pending: true })]),
+    );
+    const begin = performance.now();
+    expect((await webhook()).status).toBe(503);
+    expect(performance.now() - begin).toBeGreaterThan(900);
+    const waiting = webhook();
+    endAll();
+    expect((await waiting).status).toBe(200);
+    pendingUntil = null;
   });
 });
 

@@ -243,6 +243,8 @@ const MONEY: readonly PromiseSection[] = [
       'webhook-without-temporal':
         'a delivery is stored and its response is `pending` while Temporal is unavailable',
       'webhook-503': '503 with `Retry-After` when nothing was stored',
+      'overload-pending':
+        'a webhook that is answered as pending keeps its place until its delivery has ended',
       'overload-503': '503 with `Retry-After` beyond what can be finished in time',
       'overload-reads':
         'a flood of webhooks and clicks leaves connections for reads, exports and health checks',

@@ -67,6 +67,33 @@ test('a wait returns null when the work was not started, and when its time is up
   expect(await pending.wait('id', { waitMs: 1, start: async () => work(never) })).toBeNull();
 });
 
+test('a late result is noticed when somebody reports it, and after a time in any case', async () => {
+  const pending = new PendingResults<string>();
+  const late: Promise<void>[] = [];
+  const wait = async (id: string, forMs: number) =>
+    await pending.wait(id, {
+      waitMs: 5,
+      start: async () => work(never),
+      late: { forMs, notice: (settled) => void late.push(settled) },
+    });
+  expect([await wait('reported', LONG), await wait('lost', 5)]).toEqual([null, null]);
+  pending.settle('reported', 'done');
+  expect(await Promise.all(late)).toHaveLength(2);
+  // Nobody waits any more.
+  expect([pending.settle('reported', 'again'), pending.settle('lost', 'again')]).toEqual([false, false]);
+});
+
+test('work that was not started, and a result in time, are not noticed as late', async () => {
+  const pending = new PendingResults<string>();
+  const notice = () => {
+    throw new Error('noticed');
+  };
+  const late = { forMs: LONG, notice };
+  expect(await pending.wait('a', { waitMs: 5, start: async () => null, late })).toBeNull();
+  const fetched = work(async () => 'done');
+  expect(await pending.wait('b', { waitMs: LONG, start: async () => fetched, late })).toBe('done');
+});
+
 test('a wait throws the error of a start that fails', async () => {
   const pending = new PendingResults<string>();
   const start = async () => {

@@ -291,6 +291,21 @@ test('a result that is lost on the way is fetched from Temporal after a second, 
   }
 });
 
+// @promise overload-pending
+test('a late delivery keeps its place until its outcome while workers finish others, and gives it back when they do not', async () => {
+  for (const areWorking of [true, false]) {
+    const { starter } = recordingStarter({ isListening: () => true });
+    const outcome = { status: 'duplicate' } as const;
+    if (areWorking) starter.receiveResult({ deliveryId: newId('delivery'), outcome });
+    const delivery = newDelivery();
+    const kept: Promise<unknown>[] = [];
+    expect(await starter.processDelivery(delivery, 5, (ended) => void kept.push(ended))).toBeNull();
+    expect(kept).toHaveLength(areWorking ? 1 : 0);
+    starter.reportOutcome(delivery.deliveryId, outcome);
+    await Promise.all(kept);
+  }
+});
+
 // @promise delivery-summary
 test('the summary of a delivery names its provider, its app and its event', async () => {
   const { starter, starts } = recordingStarter();

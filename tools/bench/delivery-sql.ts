@@ -5,6 +5,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { createDeliveryActivities } from '../../activities/delivery.ts';
 import { Inbox } from '../../src/commands/inbox.ts';
+import type { KeepPlace } from '../../src/commands/deps.ts';
 import { receiveWebhook } from '../../src/commands/receive-webhook.ts';
 import { createLogger } from '../../src/config/logger.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
@@ -128,7 +129,7 @@ const deps = {
   secretBox,
   inbox,
   refusals: { count: () => {}, flush: async () => {} },
-  admit: async <T>(work: () => Promise<T>) => await work(),
+  admit: async <T>(work: (keepPlace: KeepPlace) => Promise<T>) => await work(() => {}),
   workflows: {
     processDelivery: async ({ deliveryId }: { readonly deliveryId: string }) =>
       await activities.processDelivery(deliveryId),
