@@ -27,6 +27,7 @@ create domain rate_bps as integer CHECK (((VALUE >= 0) AND (VALUE <= 10000)));
 create domain reprocess_run_id as text collate "C" CHECK ((VALUE ~ '^rpr_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain secret_id as text collate "C" CHECK ((VALUE ~ '^sec_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain session_id as text collate "C" CHECK ((VALUE ~ '^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain transfer_id as text collate "C" CHECK ((VALUE ~ '^trf_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 
 -- Types
 
@@ -811,6 +812,41 @@ create table payout_requests (
 CREATE UNIQUE INDEX payout_requests_idempotency ON payout_requests USING btree (account_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX payout_requests_open ON payout_requests USING btree (expires_at) WHERE (status = 'open'::text);
 CREATE UNIQUE INDEX payout_requests_payout ON payout_requests USING btree (payout_id) WHERE (payout_id IS NOT NULL);
+
+create table payout_transfers (
+  id transfer_id not null,
+  app_id app_id not null,
+  payout_id payout_id not null,
+  "position" integer not null,
+  state text collate "C" not null,
+  previous_position integer,
+  previous_state text collate "C",
+  method text,
+  reference text,
+  note text,
+  account_id account_id not null,
+  key_id key_id not null,
+  created_at timestamp with time zone not null default now(),
+  constraint payout_transfers_pkey PRIMARY KEY (payout_id, "position"),
+  constraint payout_transfers_id_key UNIQUE (id),
+  constraint payout_transfers_payout_id_position_state_key UNIQUE (payout_id, "position", state),
+  constraint payout_transfers_account_id_key_id_fkey FOREIGN KEY (account_id, key_id) REFERENCES account_keys(account_id, id),
+  constraint payout_transfers_app_id_payout_id_fkey FOREIGN KEY (app_id, payout_id) REFERENCES payouts(app_id, id),
+  constraint payout_transfers_payout_id_previous_position_previous_stat_fkey FOREIGN KEY (payout_id, previous_position, previous_state) REFERENCES payout_transfers(payout_id, "position", state),
+  constraint payout_transfers_check CHECK ((previous_position = ("position" - 1))),
+  constraint payout_transfers_method_check CHECK (((length(method) >= 1) AND (length(method) <= 200))),
+  constraint payout_transfers_note_check CHECK (((length(note) >= 1) AND (length(note) <= 1000))),
+  constraint payout_transfers_position_check CHECK ((("position" >= 1) AND ("position" <= 100))),
+  constraint payout_transfers_reference_check CHECK (((length(reference) >= 1) AND (length(reference) <= 200))),
+  constraint payout_transfers_state_check CHECK ((state = ANY (ARRAY['sent'::text, 'returned'::text, 'withdrawn'::text]))),
+  constraint transfer_follows_the_one_before CHECK (((("position" = 1) = (previous_position IS NULL)) AND (("position" = 1) = (previous_state IS NULL)))),
+  constraint transfer_state_is_possible CHECK (
+CASE state
+    WHEN 'sent'::text THEN (COALESCE(previous_state, 'withdrawn'::text) = ANY (ARRAY['returned'::text, 'withdrawn'::text]))
+    ELSE (COALESCE(previous_state, ''::text) = 'sent'::text)
+END)
+);
+CREATE TRIGGER payout_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table payouts (
   id payout_id not null,

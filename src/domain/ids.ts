@@ -13,6 +13,7 @@ export const ID_PREFIXES = {
   delivery: 'del',
   commission: 'com',
   payout: 'pay',
+  transfer: 'trf',
   key: 'key',
   session: 'ses',
   /** Internal: these ids never leave the service. */
@@ -41,6 +42,7 @@ export type EventId = Id<'event'>;
 export type DeliveryId = Id<'delivery'>;
 export type CommissionId = Id<'commission'>;
 export type PayoutId = Id<'payout'>;
+export type TransferId = Id<'transfer'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
 export type SecretId = Id<'secret'>;

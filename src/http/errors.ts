@@ -105,6 +105,11 @@ export const ERRORS = {
     'The app has no identity secret',
     'Create it with `POST /apps/:appId/identity-secret/rotate`, then turn on `identityVerification`.',
   ],
+  transfer_not_possible: [
+    409,
+    'The transfer cannot be stated now',
+    'Read the payout again. `sent` follows no statement, `returned` or `withdrawn`; `returned` and `withdrawn` follow `sent`.',
+  ],
   total_changed: [409, 'The total has changed', 'Nothing was paid. Check the preview, then export again.'],
   idempotency_key_reused: [
     409,

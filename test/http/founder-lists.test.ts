@@ -45,7 +45,112 @@ describe('single reads', () => {
     const [key] =
       await api.sql`select id, label, display from account_keys where account_id = ${own.accountId}`;
     expect(body).toMatchObject({ id: payoutId, affiliateId, totalCents: 100, createdBy: key });
-    expect((await get('/payouts', own)).body).toMatchObject({ items: [body] });
+    const { transfers, ...listed } = body;
+    expect(transfers).toEqual([]);
+    expect((await get('/payouts', own)).body).toMatchObject({ items: [listed] });
+  });
+});
+
+describe('transfers', () => {
+  interface Transfer {
+    readonly id: string;
+    readonly state: string;
+  }
+
+  const paid = async (own: TestApp): Promise<string> => {
+    const affiliateId = await newAffiliate(api, own);
+    await insertEarning(api, own, { affiliateId, amountCents: 100, occurredAt: 1_000, dueAt: 1_000 });
+    return (await payOut(api, own, affiliateId)) ?? '';
+  };
+  const state = async (own: TestApp, payoutId: string, body: object, headers = {}) =>
+    await api.call<Transfer>('POST', `/apps/${own.appId}/payouts/${payoutId}/transfers`, {
+      key: own.key,
+      body,
+      headers,
+    });
+
+  // @promise post-transfer
+  test('statements about the money of a payout are appended, in a possible order only', async () => {
+    const own = await newApp(api);
+    const payoutId = await paid(own);
+    for (const early of ['returned', 'withdrawn']) {
+      const refused = await state(own, payoutId, { state: early });
+      expect([refused.status, refused.body]).toEqual([
+        409,
+        expect.objectContaining({ code: 'transfer_not_possible' }),
+      ]);
+    }
+    const sent = await state(own, payoutId, {
+      state: 'sent',
+      method: 'bank transfer',
+      reference: '17',
+      note: 'May',
+    });
+    expect(sent.status).toBe(201);
+    expect((await state(own, payoutId, { state: 'sent' })).status).toBe(409);
+    for (const next of ['returned', 'sent', 'withdrawn', 'sent'])
+      expect((await state(own, payoutId, { state: next })).status).toBe(201);
+    const { body } = await get<{ totalCents: number; transfers: readonly Transfer[] }>(
+      `/payouts/${payoutId}`,
+      own,
+    );
+    expect(body.transfers.map((row) => row.state)).toEqual(['sent', 'withdrawn', 'sent', 'returned', 'sent']);
+    expect(body.transfers.at(-1)).toEqual(sent.body);
+    expect(sent.body).toMatchObject({ method: 'bank transfer', reference: '17', note: 'May' });
+    const [key] =
+      await api.sql`select id, label, display from account_keys where account_id = ${own.accountId}`;
+    expect(sent.body).toMatchObject({ createdBy: key });
+    expect((await state(own, payoutId, { state: 'lost' })).status).toBe(400);
+  });
+
+  test('of ten calls at once one states that the money was sent, and a call that is repeated returns its statement', async () => {
+    const own = await newApp(api);
+    const payoutId = await paid(own);
+    const calls = await Promise.all(
+      Array.from({ length: 10 }, async () => await state(own, payoutId, { state: 'sent' })),
+    );
+    expect(calls.map(({ status }) => status).toSorted()).toEqual([
+      201,
+      ...Array.from({ length: 9 }, () => 409),
+    ]);
+    const again = { 'idempotency-key': 'once' };
+    const first = await state(own, payoutId, { state: 'returned' }, again);
+    const second = await state(own, payoutId, { state: 'returned' }, again);
+    expect([first.status, second.body]).toEqual([201, first.body]);
+    const rows =
+      await api.sql`select position from payout_transfers where payout_id = ${payoutId} order by 1`;
+    expect(rows).toEqual([{ position: 1 }, { position: 2 }]);
+  });
+
+  // @promise transfers-append-only
+  test('the database refuses to change a statement, to delete it, and to add one that cannot follow', async () => {
+    const own = await newApp(api);
+    const payoutId = await paid(own);
+    await state(own, payoutId, { state: 'sent' });
+    const refused: readonly (readonly [string, Promise<unknown>])[] = [
+      ['update', api.sql`update payout_transfers set state = 'returned' where payout_id = ${payoutId}`],
+      ['delete', api.sql`delete from payout_transfers where payout_id = ${payoutId}`],
+      ...(['sent', 'returned'] as const).map(
+        (next, index) =>
+          [
+            `${next} at position ${index + 2} after ${index === 0 ? 'sent' : 'a wrong state'}`,
+            api.sql`
+              insert into payout_transfers (id, app_id, payout_id, position, state, previous_position, previous_state, account_id, key_id)
+              select 'trf_01kbf2z4x8e0rvq1n3m5t7w9yc', app_id, payout_id, 2, ${next}, 1, ${index === 0 ? 'sent' : 'returned'}, account_id, key_id
+                from payout_transfers where payout_id = ${payoutId}`,
+          ] as const,
+      ),
+    ];
+    for (const [what, statement] of refused)
+      expect([
+        what,
+        await statement.then(
+          () => 'accepted',
+          () => 'refused',
+        ),
+      ]).toEqual([what, 'refused']);
+    const rows = await api.sql`select position, state from payout_transfers where payout_id = ${payoutId}`;
+    expect(rows).toEqual([{ position: 1, state: 'sent' }]);
   });
 });
 

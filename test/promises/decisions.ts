@@ -358,6 +358,7 @@ const MONEY: readonly PromiseSection[] = [
       'sums-beyond-2-53': 'sums beyond 2^53 cents make no dashboard and no export fail',
       'payout-csv-again': 'the id of the payout returns the same bytes again',
       'payout-fields': 'a payout has its documented fields',
+      'transfers-append-only': 'statements about the money of a payout are only appended',
       'lists-as-csv': '`Accept: text/csv` gets the rows of a list as CSV',
       'preview-as-of': '`asOf` is ISO 8601 in UTC',
       'preview-positive-only': 'the preview has rows only where the net is positive',

@@ -175,6 +175,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-payout': 'returns the payout with the key that paid it' },
   },
   {
+    route: 'POST /apps/:appId/payouts/:payoutId/transfers',
+    caller: 'account payout',
+    promises: { 'post-transfer': 'appends what somebody states about the money of a payout' },
+  },
+  {
     route: 'POST /apps/:appId/affiliates/:affiliateId/payouts/export',
     caller: 'account payout',
     promises: {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createAccountKey } from '../../src/db/account-keys.ts';
+import { newId } from '../../src/db/new-id.ts';
 import type { IdKind } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink } from './api.ts';
@@ -51,6 +52,7 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       delivery: deliveryId,
       commission: commissionId,
       payout: payoutId,
+      transfer: newId('transfer'),
       key: keyId,
       session: sessionId,
     });

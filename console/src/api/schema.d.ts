@@ -612,6 +612,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/payouts/{payoutId}/transfers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * States that the money of a payout was sent or came back.
+         * @description The service moves no money. Statements are appended, at most a hundred of a payout, and change nothing else.
+         *
+         *     Requires an account key with the permission `payout`.
+         */
+        post: operations["addPayoutTransfer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/affiliates/{affiliateId}/payouts/export": {
         parameters: {
             query?: never;
@@ -1953,6 +1975,29 @@ export interface components {
             /** @description An inactive link redirects and records nothing. */
             active?: boolean;
         };
+        /** @description A statement about the money of a payout. */
+        NewPayoutTransfer: {
+            /**
+             * @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake.
+             * @enum {string}
+             */
+            state: "sent" | "returned" | "withdrawn";
+            /**
+             * @description How the money was sent.
+             * @example bank transfer
+             */
+            method?: string;
+            /**
+             * @description The reference of the bank or the payment service.
+             * @example 2026-06-15/17
+             */
+            reference?: string;
+            /**
+             * @description Anything else.
+             * @example Sent with the payouts of May.
+             */
+            note?: string;
+        };
         /** @description The condition of an export. */
         PayoutExport: {
             /** @description The total that is due, as in the preview. The export fails with `total_changed` if it differs. US cents. */
@@ -2956,6 +3001,81 @@ export interface components {
              * @example 1999
              */
             totalCents: number;
+        };
+        /** @description A payout, and what was stated about its money. */
+        PayoutWithTransfers: {
+            /**
+             * @description The id of the payout.
+             * @example pay_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
+             * @description The current name of the affiliate.
+             * @example First creator
+             */
+            affiliateName: string;
+            /**
+             * @description The number of commissions, reversals and corrections in its CSV.
+             * @example 42
+             */
+            itemCount: number;
+            /**
+             * @description The amount to transfer to the creator. US cents.
+             * @example 1999
+             */
+            totalCents: number;
+            /**
+             * @description The currency, ISO 4217.
+             * @constant
+             */
+            currency: "USD";
+            /**
+             * @description When the payout was exported. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            /** @description An account key, without its text. It paid the payout. Null for one that was recorded from its CSV. */
+            createdBy: components["schemas"]["HeldKey"] | null;
+            /** @description The SHA-256 of its CSV, hexadecimal. Null for a moment until the CSV is stored. */
+            csvSha256: string | null;
+            /** @description Its place in the hash chain of the payouts of the app, from 1. Null for a moment until the CSV is stored. */
+            chainPosition: number | null;
+            /** @description The `chainHash` of the payout at the place before. Null for the first payout of an app, and for a moment until the CSV is stored. */
+            chainPreviousHash: string | null;
+            /** @description Proves this payout and all before it. Keep it outside of the service. Null for a moment until the CSV is stored. */
+            chainHash: string | null;
+            /** @description What was stated about its money, the latest first. */
+            transfers: components["schemas"]["PayoutTransfer"][];
+        };
+        /** @description What somebody stated about the money of a payout outside of the service. Never changed. */
+        PayoutTransfer: {
+            /**
+             * @description The id of the transfer.
+             * @example trf_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake.
+             * @enum {string}
+             */
+            state: "sent" | "returned" | "withdrawn";
+            /** @description How the money was sent. Null if it was not said. */
+            method: string | null;
+            /** @description The reference of the bank or the payment service. Null if it was not said. */
+            reference: string | null;
+            /** @description Anything else. Null if there is none. */
+            note: string | null;
+            /**
+             * @description When it was stated. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            createdBy: components["schemas"]["HeldKey"];
         };
         /** @description An app's totals, top affiliates, top links and latest commissions. */
         AppOverview: {
@@ -4959,7 +5079,7 @@ export interface components {
              * @description The code of the error. Stable.
              * @enum {string}
              */
-            code: "invalid_request" | "invalid_cursor" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
+            code: "invalid_request" | "invalid_cursor" | "unauthorized" | "forbidden" | "cross_origin" | "invalid_sign_in_link" | "session_not_raised" | "key_not_rotatable" | "signature_required" | "invalid_signature" | "not_found" | "no_attributable_click" | "no_attribution" | "method_not_allowed" | "request_timeout" | "slug_taken" | "external_id_taken" | "subdomain_taken" | "too_many_subdomains" | "ambiguous_match" | "too_many_users" | "identity_secret_missing" | "transfer_not_possible" | "total_changed" | "idempotency_key_reused" | "idempotency_key_in_use" | "payload_too_large" | "unsupported_media_type" | "headers_too_large" | "rate_limited" | "internal_error" | "unavailable" | "not_ready" | "payout_not_settled" | "payouts_stopped";
             /**
              * @description The id of the request, also in the log.
              * @example 6e1c9f0a-2b7d-4c55-9a3e-1f2d3c4b5a69
@@ -9420,7 +9540,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A payment of commissions to an affiliate. */
+            /** @description A payout, and what was stated about its money. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -9429,7 +9549,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Payout"];
+                    "application/json": components["schemas"]["PayoutWithTransfers"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */
@@ -9494,6 +9614,188 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    addPayoutTransfer: {
+        parameters: {
+            query?: never;
+            header?: {
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a payout. */
+                payoutId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewPayoutTransfer"];
+            };
+        };
+        responses: {
+            /** @description What somebody stated about the money of a payout outside of the service. Never changed. */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "Idempotency-Replayed": components["headers"]["Idempotency-Replayed"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PayoutTransfer"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. `session_not_raised`: The session may not pay. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden" | "session_not_raised";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `transfer_not_possible`: The transfer cannot be stated now. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "transfer_not_possible" | "idempotency_key_reused" | "idempotency_key_in_use";
+                    };
+                };
+            };
+            /** @description `payload_too_large`: The body is too large. */
+            413: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "payload_too_large";
+                    };
+                };
+            };
+            /** @description `unsupported_media_type`: The body is not plain JSON. */
+            415: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unsupported_media_type";
                     };
                 };
             };

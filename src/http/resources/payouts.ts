@@ -1,5 +1,7 @@
 import * as z from 'zod';
 import { exportPayout } from '../../commands/export-payout.ts';
+import { appendTransfer, listTransfers, TRANSFER_STATES } from '../../db/payout-transfers.ts';
+import type { PayoutTransfer } from '../../db/payout-transfers.ts';
 import { PAYOUT_EARNINGS_LIMIT } from '../../db/ledger.ts';
 import { readExtendedPayoutCsv } from '../../db/extended-payout-csv.ts';
 import { readPayoutCsv } from '../../db/payout-csv.ts';
@@ -66,6 +68,50 @@ const payout = z
   })
   .meta({ id: 'Payout', description: 'A payment of commissions to an affiliate.' });
 
+const transferText = (example: string, description: string, length: number) =>
+  z
+    .string()
+    .trim()
+    .min(1)
+    .max(length)
+    .meta({ description, examples: [example] });
+const transferState = z
+  .enum(TRANSFER_STATES)
+  .describe(
+    '`sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake.',
+  );
+const METHOD = 'How the money was sent.';
+const REFERENCE = 'The reference of the bank or the payment service.';
+const NOTE = 'Anything else.';
+
+const transfer = z
+  .object({
+    id: idOf('transfer'),
+    state: transferState,
+    method: orNull(textField('bank transfer', METHOD), 'Null if it was not said.'),
+    reference: orNull(textField('2026-06-15/17', REFERENCE), 'Null if it was not said.'),
+    note: orNull(textField('Sent with the payouts of May.', NOTE), 'Null if there is none.'),
+    createdAt: epochMs('When it was stated.'),
+    createdBy: heldKey,
+  })
+  .meta({
+    id: 'PayoutTransfer',
+    description: 'What somebody stated about the money of a payout outside of the service. Never changed.',
+  });
+
+const newTransfer = z
+  .strictObject({
+    state: transferState,
+    method: transferText('bank transfer', METHOD, 200).optional(),
+    reference: transferText('2026-06-15/17', REFERENCE, 200).optional(),
+    note: transferText('Sent with the payouts of May.', NOTE, 1_000).optional(),
+  })
+  .meta({ id: 'NewPayoutTransfer', description: 'A statement about the money of a payout.' });
+
+const payoutWithTransfers = payout
+  .extend({ transfers: z.array(transfer).describe('What was stated about its money, the latest first.') })
+  .meta({ id: 'PayoutWithTransfers', description: 'A payout, and what was stated about its money.' });
+
 const preview = z
   .object({
     asOf: textField('2026-06-15T12:00:00.000Z', 'The instant of the preview. ISO 8601, UTC.'),
@@ -119,6 +165,12 @@ function presentPayout(row: PayoutListRow) {
     createdBy:
       row.keyId === null ? null : { id: row.keyId, label: row.keyLabel, display: row.keyDisplay ?? '' },
   };
+}
+
+function presentTransfer(row: PayoutTransfer) {
+  const { id, state, method, reference, note, createdAt } = row;
+  const createdBy = { id: row.keyId, label: row.keyLabel, display: row.keyDisplay };
+  return { id, state, method, reference, note, createdAt, createdBy };
 }
 
 function presentPreview(asOf: number, rows: readonly PreviewRow[]) {
@@ -229,9 +281,43 @@ export const payoutRoutes = [
     summary: 'Retrieves a payout.',
     description: 'Its commissions are those that `GET /apps/:appId/commissions` lists for its `payoutId`.',
     ids: { payoutId: 'payout' },
-    response: { status: 200, schema: payout },
-    handler: async ({ deps, app, ids }) =>
-      presentPayout(foundOrThrow(await findListedPayout(deps.sql, app.id, ids.payoutId))),
+    response: { status: 200, schema: payoutWithTransfers },
+    handler: async ({ deps, app, ids }) => {
+      const [found, transfers] = await Promise.all([
+        findListedPayout(deps.sql, app.id, ids.payoutId),
+        listTransfers(deps.sql, app.id, ids.payoutId),
+      ]);
+      return { ...presentPayout(foundOrThrow(found)), transfers: transfers.map(presentTransfer) };
+    },
+  }),
+
+  appRoute({
+    method: 'POST',
+    path: '/apps/:appId/payouts/:payoutId/transfers',
+    permission: 'payout',
+    operationId: 'addPayoutTransfer',
+    summary: 'States that the money of a payout was sent or came back.',
+    description:
+      'The service moves no money. Statements are appended, at most a hundred of a payout, and change nothing else.',
+    ids: { payoutId: 'payout' },
+    body: newTransfer,
+    response: { status: 201, schema: transfer },
+    errors: ['transfer_not_possible'],
+    handler: async ({ deps, caller, app, ids, body, idGenerator }) => {
+      const added = await appendTransfer(deps.sql, {
+        id: idGenerator.id('transfer'),
+        appId: app.id,
+        payoutId: ids.payoutId,
+        accountId: caller.accountId,
+        keyId: caller.keyId,
+        state: body.state,
+        method: body.method ?? null,
+        reference: body.reference ?? null,
+        note: body.note ?? null,
+      });
+      if (added === null) throw new ApiError('transfer_not_possible');
+      return presentTransfer(foundOrThrow(added));
+    },
   }),
 
   rawAppRoute({

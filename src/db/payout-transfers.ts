@@ -1,0 +1,69 @@
+import type { AccountId, AppId, KeyId, PayoutId, TransferId } from '../domain/ids.ts';
+import type { Sql } from './sql.ts';
+
+export const TRANSFER_STATES = ['sent', 'returned', 'withdrawn'] as const;
+export type TransferState = (typeof TRANSFER_STATES)[number];
+
+/** What somebody stated about the money of a payout outside of the service. */
+export interface PayoutTransfer {
+  readonly id: TransferId;
+  readonly state: TransferState;
+  readonly method: string | null;
+  readonly reference: string | null;
+  readonly note: string | null;
+  readonly createdAt: number;
+  readonly keyId: KeyId;
+  readonly keyLabel: string | null;
+  readonly keyDisplay: string;
+}
+
+const selectTransfers = (sql: Sql, appId: AppId, payoutId: PayoutId) => sql.fragment`
+  select t.id, t.state, t.method, t.reference, t.note, t.created_at, k.id as key_id, k.label as key_label, k.display as key_display
+    from payout_transfers t cross join lateral (select * from account_keys x where x.id = t.key_id offset 0) k
+   where t.payout_id = ${payoutId} and t.app_id = ${appId}`;
+
+/** Returns what was stated about a payout, the latest first. At most a hundred: the database takes no more. */
+export async function listTransfers(
+  sql: Sql,
+  appId: AppId,
+  payoutId: PayoutId,
+): Promise<readonly PayoutTransfer[]> {
+  return await sql<PayoutTransfer>`${selectTransfers(sql, appId, payoutId)} order by t.position desc`;
+}
+
+/**
+ * Appends a statement to a payout. Returns it; null if it cannot follow the latest one, or if another call has just
+ * appended one; undefined for an unknown payout. A second run with the same id changes nothing and returns the same.
+ */
+export async function appendTransfer(
+  sql: Sql,
+  transfer: {
+    readonly id: TransferId;
+    readonly appId: AppId;
+    readonly payoutId: PayoutId;
+    readonly accountId: AccountId;
+    readonly keyId: KeyId;
+    readonly state: TransferState;
+    readonly method: string | null;
+    readonly reference: string | null;
+    readonly note: string | null;
+  },
+): Promise<PayoutTransfer | null | undefined> {
+  const { id, appId, payoutId, accountId, keyId, state, method, reference, note } = transfer;
+  const allowed = state === 'sent' ? ['none', 'returned', 'withdrawn'] : ['sent'];
+  await sql`
+    insert into payout_transfers (id, app_id, payout_id, position, state, previous_position, previous_state, method, reference,
+                                  note, account_id, key_id)
+    select ${id}::text, p.app_id, p.id, coalesce(l.position, 0) + 1, ${state}::text, l.position, l.state, ${method}::text,
+           ${reference}::text, ${note}::text, ${accountId}::text, ${keyId}::text
+      from payouts p
+      left join lateral (select position, state from payout_transfers where payout_id = p.id order by position desc limit 1) l
+             on true
+     where p.app_id = ${appId} and p.id = ${payoutId} and coalesce(l.state, 'none') = any(${allowed}::text[])
+       and coalesce(l.position, 0) < 100
+    on conflict do nothing`;
+  const [stored] = await sql<PayoutTransfer>`${selectTransfers(sql, appId, payoutId)} and t.id = ${id}`;
+  if (stored !== undefined) return stored;
+  const payout = await sql.maybe`select from payouts where app_id = ${appId} and id = ${payoutId}`;
+  return payout === undefined ? undefined : null;
+}
