@@ -385,6 +385,44 @@ suite('payouts in a browser', () => {
     expect(problems(/status of 403/)).toEqual([]);
   });
 
+  test('marks about the money of a payout are appended, and one whose answer is lost is stored once', async () => {
+    const founder = await newFounder(['read']);
+    await earn(founder, 'Ada', 1000);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Ada');
+    await button(page, 'Pay $10.00').click();
+    await page.getByRole('link', { name: 'Open the payout' }).click();
+    await page.getByText('Nobody has marked the money as sent').waitFor();
+    await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
+    await page.reload();
+    await button(page, 'Mark as sent …').click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    await page.getByLabel('Method').fill('bank transfer');
+    await page.getByLabel('Reference').fill('2026-06/17');
+    const keys: string[] = [];
+    await page.route('**/transfers', async (route) => {
+      keys.push((await route.request().allHeaders())['idempotency-key'] ?? '');
+      if (keys.length === 1) await route.fetch();
+      await (keys.length === 1 ? route.abort('connectionreset') : route.continue());
+    });
+    await button(page, 'Mark as sent').last().click();
+    await dialog(page).getByText('The service did not respond').waitFor();
+    await button(page, 'Mark as sent').last().click();
+    await page.getByRole('row', { name: /Sent bank transfer, 2026-06\/17.*Ann/ }).waitFor();
+    expect([keys.length, new Set(keys).size]).toEqual([2, 1]);
+    expect(await button(page, 'Mark as sent …').count()).toBe(0);
+    await button(page, 'Mark as returned …').click();
+    await page.getByLabel('Note').fill('Account closed');
+    await button(page, 'Mark as returned').last().click();
+    await page.getByRole('row', { name: /Came back.*Account closed.*Ann/ }).waitFor();
+    await button(page, 'Mark as sent …').waitFor();
+    const rows = await service.sql<{ state: string }>`
+      select state from payout_transfers t join payouts p on p.id = t.payout_id where p.app_id = ${founder.appId} order by position`;
+    expect(rows.map(({ state }) => state)).toEqual(['sent', 'returned']);
+    expect(problems(/ERR_CONNECTION_RESET/)).toEqual([]);
+  });
+
   test('a payment is operable by keyboard alone', async () => {
     const founder = await newFounder();
     await earn(founder, 'Ada', 1000);
@@ -448,6 +486,12 @@ suite('payouts in a browser', () => {
         .setInputFiles({ name: 'other.csv', mimeType: 'text/csv', buffer: Buffer.from('x') });
       await page.getByText('It is not the CSV').waitFor();
       await check('payout');
+      await button(page, 'Mark as sent …').click();
+      await page.getByLabel('Method').fill('bank transfer');
+      await check('payout-mark');
+      await button(page, 'Mark as sent').last().click();
+      await page.getByRole('row', { name: /Sent bank transfer/ }).waitFor();
+      await check('payout-marked');
       expect(problems()).toEqual([]);
     },
   );

@@ -479,7 +479,16 @@ const LEDGER_CHECKS: readonly LedgerCheck[] = [
        where x.app_id = ${appId}
          and (f.app_id is distinct from x.app_id or x.account_id <> apps.account_id
               or k.account_id is distinct from apps.account_id
-              or (x.payout_id is not null and o.app_id is distinct from x.app_id))`,
+              or (x.payout_id is not null and o.app_id is distinct from x.app_id))
+      union all
+      select x.id::text
+        from payout_transfers x
+        left join payouts o on o.id = x.payout_id
+        left join account_keys k on k.id = x.key_id
+        join apps on apps.id = x.app_id
+       where x.app_id = ${appId}
+         and (o.app_id is distinct from x.app_id or x.account_id <> apps.account_id
+              or k.account_id is distinct from apps.account_id)`,
   ),
 ];
 

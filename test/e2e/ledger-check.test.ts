@@ -613,6 +613,26 @@ const DAMAGES: readonly (readonly [check: string, title: string, statements: rea
   ],
   ...(
     [
+      ['payout_id', ofOther('payouts'), 'k.account_id', 'k.id'],
+      ['account_id', aPayout, '(select account_id from apps where id = {other})', 'k.id'],
+      [
+        'key_id',
+        aPayout,
+        'k.account_id',
+        '(select o.id from account_keys o join apps b on b.account_id = o.account_id where b.id = {other} limit 1)',
+      ],
+    ] as const
+  ).map(([column, payout, account, key]): [string, string, readonly string[]] => [
+    'no_row_of_another_app',
+    `payout_transfers.${column}`,
+    [
+      `insert into payout_transfers (id, app_id, payout_id, position, state, account_id, key_id)
+         select 'trf_01kbf2z4x8e0rvq1n3m5t7w9yc', a.id, ${payout}, 1, 'sent', ${account}, ${key}
+           from apps a join account_keys k on k.account_id = a.account_id where a.id = {mine} limit 1 returning id`,
+    ],
+  ]),
+  ...(
+    [
       ['payment_users', 'payment_id', ofOther('payments')],
       ['payment_user_keys', 'payment_id', ofOther('payments')],
       ['revenue_entries', 'affiliate_id', ofOther('affiliates')],

@@ -61,6 +61,8 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payments: { none: 'store currency likely_cause', reference: 'ref' },
   payout_chain: { none: 'csv_sha256 previous_hash hash' },
   payout_requests: { none: 'idempotency_key status' },
+  // What founders state about the money of a creator.
+  payout_transfers: { none: 'state previous_state method reference note' },
   // The CSV has ids of commissions and events, and nothing of a user.
   payouts: { none: 'affiliate_name csv_gzip csv_sha256' },
   reprocess_changes: { none: 'refusal', reference: 'changes' },

@@ -24,7 +24,7 @@ const PREFIX = 'tributary:payout:';
 const prefixOf = ({ accountId, appId }: Scope) => `${PREFIX}${accountId}:${appId}:`;
 
 /** Creates a key. `crypto.randomUUID` is missing over http. */
-function newIdempotencyKey(): string {
+export function newIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `console-${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }

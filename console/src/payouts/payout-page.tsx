@@ -14,6 +14,7 @@ import { useCurrentSession, usePermission } from '../session.ts';
 import { saveCsv, sha256Of } from './csv-file.ts';
 import { payerOf, PAYOUT_KEYS } from './payouts-page.tsx';
 import { isRaised, RaiseForm } from './raise-form.tsx';
+import { MoneyTag, Transfers } from './transfers.tsx';
 
 /** Saves the CSV, after it has asked for a key that may see it. */
 function CsvButton({ appId, payoutId }: { readonly appId: string; readonly payoutId: string }) {
@@ -88,7 +89,7 @@ function FileCheck({ expected }: { readonly expected: string }) {
   );
 }
 
-function Facts({ appId, payout }: { readonly appId: string; readonly payout: Schemas['Payout'] }) {
+function Facts({ appId, payout }: { readonly appId: string; readonly payout: Schemas['PayoutWithTransfers'] }) {
   return (
     <div className="surface" style={{ padding: 20 }}>
       <dl className="facts">
@@ -105,6 +106,10 @@ function Facts({ appId, payout }: { readonly appId: string; readonly payout: Sch
         <dt>Paid</dt>
         <dd>
           {formatInstant(payout.createdAt)} by {payerOf(payout)}
+        </dd>
+        <dt>Money</dt>
+        <dd>
+          <MoneyTag transfers={payout.transfers} />
         </dd>
         <dt>Number</dt>
         <dd className="code-text">{payout.id}</dd>
@@ -133,6 +138,7 @@ export default function PayoutPage() {
     return (
       <Stack gap="xl">
         <Facts appId={appId} payout={payout.data} />
+        <Transfers appId={appId} payout={payout.data} />
         <Section
           id="proof"
           title="CSV and proof"

@@ -1,0 +1,217 @@
+import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { useMemo, useState } from 'react';
+import { api, given, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { useChange } from '../api/queries.ts';
+import { Dialog } from '../dialog.tsx';
+import { formatInstant, formatMoney } from '../format.ts';
+import { Section } from '../lists.tsx';
+import { ErrorBox } from '../parts.tsx';
+import { Tag } from '../parts/badges.tsx';
+import { useCurrentSession } from '../session.ts';
+import { newIdempotencyKey } from './attempts.ts';
+import { isRaised, RaiseForm } from './raise-form.tsx';
+
+type Transfer = Schemas['PayoutTransfer'];
+type State = Transfer['state'];
+
+const STATES: Readonly<Record<State, string>> = {
+  sent: 'Sent',
+  returned: 'Came back',
+  withdrawn: 'Mark withdrawn',
+};
+const TONES = { sent: 'good', returned: 'bad', withdrawn: 'plain' } as const;
+
+/** What each mark means, and the button that makes it. */
+const MARKS: Readonly<Record<State, { readonly action: string; readonly meaning: string }>> = {
+  sent: { action: 'Mark as sent', meaning: 'You transferred the money to the creator.' },
+  returned: {
+    action: 'Mark as returned',
+    meaning:
+      'The transfer came back. The commissions stay paid here: transfer the money again, then mark it as sent.',
+  },
+  withdrawn: {
+    action: 'Withdraw the mark',
+    meaning: 'The mark before was a mistake: the money was not sent. Both marks stay visible.',
+  },
+};
+
+/** The marks that can follow the latest one, as the service accepts them. */
+const nextMarks = (latest: Transfer | undefined): readonly State[] =>
+  latest?.state === 'sent' ? ['returned', 'withdrawn'] : ['sent'];
+
+/** Says what became of the money of a payout. */
+export function MoneyTag({ transfers: [latest] }: { readonly transfers: readonly Transfer[] }) {
+  if (latest === undefined || latest.state === 'withdrawn') return <Tag tone="wait">Not marked as sent</Tag>;
+  return (
+    <>
+      <Tag tone={TONES[latest.state]}>{STATES[latest.state]}</Tag> {formatInstant(latest.createdAt)}
+    </>
+  );
+}
+
+const filled = (text: string) => (text.trim() === '' ? undefined : text.trim());
+
+function MarkForm({
+  appId,
+  payout,
+  state,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly payout: Schemas['PayoutWithTransfers'];
+  readonly state: State;
+  readonly onClose: () => void;
+}) {
+  const [method, setMethod] = useState('');
+  const [reference, setReference] = useState('');
+  const [note, setNote] = useState('');
+  const body = {
+    state,
+    ...given({ method: filled(method), reference: filled(reference), note: filled(note) }),
+  };
+  const text = JSON.stringify(body);
+  // One key for one mark: sent again after a lost answer, it is stored once.
+  const key = useMemo(() => ({ text, key: newIdempotencyKey() }), [text]).key;
+  const mark = useChange(
+    async () =>
+      await read(
+        api.POST('/apps/{appId}/payouts/{payoutId}/transfers', {
+          params: { path: { appId, payoutId: payout.id }, header: { 'Idempotency-Key': key } },
+          body,
+        }),
+      ),
+    ['payout', appId],
+  );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        mark.mutate(undefined, { onSuccess: onClose });
+      }}
+    >
+      <Stack>
+        <Text size="sm">
+          {MARKS[state].meaning} It is about {formatMoney(payout.totalCents)} to {payout.affiliateName}. The
+          mark names the key that you entered and cannot be edited.
+        </Text>
+        {state !== 'withdrawn' && (
+          <>
+            <TextInput
+              label="Method"
+              placeholder="bank transfer"
+              maxLength={200}
+              value={method}
+              onChange={(event) => setMethod(event.currentTarget.value)}
+            />
+            <TextInput
+              label="Reference"
+              description="Of the bank or the payment service."
+              maxLength={200}
+              value={reference}
+              onChange={(event) => setReference(event.currentTarget.value)}
+            />
+          </>
+        )}
+        <Textarea
+          label="Note"
+          maxLength={1000}
+          autosize
+          minRows={2}
+          value={note}
+          onChange={(event) => setNote(event.currentTarget.value)}
+        />
+        {mark.error !== null && <ErrorBox error={mark.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={mark.isPending}>
+            {MARKS[state].action}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}
+
+/** Asks for a key that may pay, then for the mark. */
+function MarkSteps(props: Parameters<typeof MarkForm>[0]) {
+  const session = useCurrentSession();
+  const [needsKey, setNeedsKey] = useState(() => !isRaised(session));
+  return needsKey ? (
+    <RaiseForm onRaised={() => setNeedsKey(false)} onCancel={props.onClose} />
+  ) : (
+    <MarkForm {...props} />
+  );
+}
+
+/** What was stated about the money of a payout, and the buttons that state more. */
+export function Transfers({
+  appId,
+  payout,
+}: {
+  readonly appId: string;
+  readonly payout: Schemas['PayoutWithTransfers'];
+}) {
+  const [state, setState] = useState<State | null>(null);
+  const { transfers } = payout;
+  return (
+    <Section
+      id="transfers"
+      title="Transfer of the money"
+      hint="The service moves no money. Mark here what you did, so that everybody knows."
+      aside={
+        <Group gap="xs">
+          {nextMarks(transfers[0]).map((next) => (
+            <Button key={next} variant="default" onClick={() => setState(next)}>
+              {MARKS[next].action} …
+            </Button>
+          ))}
+        </Group>
+      }
+    >
+      <div className="surface">
+        {transfers.length === 0 ? (
+          <Text size="sm" className="quiet" p="lg">
+            Nobody has marked the money as sent.
+          </Text>
+        ) : (
+          <table className="rows">
+            <thead>
+              <tr>
+                <th scope="col">When</th>
+                <th scope="col">Mark</th>
+                <th scope="col">Method and reference</th>
+                <th scope="col">Note</th>
+                <th scope="col">By</th>
+              </tr>
+            </thead>
+            <tbody>
+              {transfers.map((row) => (
+                <tr key={row.id}>
+                  <td>{formatInstant(row.createdAt)}</td>
+                  <td>
+                    <Tag tone={TONES[row.state]}>{STATES[row.state]}</Tag>
+                  </td>
+                  <td>{[row.method, row.reference].filter((part) => part !== null).join(', ')}</td>
+                  <td style={{ overflowWrap: 'anywhere' }}>{row.note}</td>
+                  <td className="quiet">{row.createdBy.label ?? row.createdBy.display}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </div>
+      <Dialog
+        isOpen={state !== null}
+        onClose={() => setState(null)}
+        title={state === null ? '' : MARKS[state].action}
+      >
+        {state !== null && (
+          <MarkSteps appId={appId} payout={payout} state={state} onClose={() => setState(null)} />
+        )}
+      </Dialog>
+    </Section>
+  );
+}
