@@ -89,7 +89,13 @@ function FileCheck({ expected }: { readonly expected: string }) {
   );
 }
 
-function Facts({ appId, payout }: { readonly appId: string; readonly payout: Schemas['PayoutWithTransfers'] }) {
+function Facts({
+  appId,
+  payout,
+}: {
+  readonly appId: string;
+  readonly payout: Schemas['PayoutWithTransfers'];
+}) {
   return (
     <div className="surface" style={{ padding: 20 }}>
       <dl className="facts">
