@@ -61,8 +61,7 @@ export async function attributeInstall(
 
 /**
  * Finds or creates the attribution. A token or a code takes precedence; a deferred match is the last resort. A statement
- * may lose against another install of the device or with the same click, so each is followed by another read, which
- * decides.
+ * that loses against another install of the device or with the same click is followed by another read, which decides.
  */
 async function attribute(
   deps: Pick<CommandDeps, 'sql' | 'addressHasher'>,
@@ -82,17 +81,20 @@ async function attribute(
       return { kind: 'attributed', attribution, touch: touchOutcome(attribution, touch, isDeferred) };
     }
     if (touch !== null) {
-      await attributeDevice(sql, { appId, deviceId, firstOpenAt, sdk, rememberedUsers }, touch);
-      return undefined;
+      const attributed = { appId, deviceId, firstOpenAt, sdk, rememberedUsers };
+      const added = await attributeDevice(sql, attributed, touch);
+      return added === null ? undefined : { kind: 'attributed', attribution: added, touch: 'won' };
     }
     const match = await matchDeferred(deps, install, candidates.deferredWindowMinutes, rememberedUsers);
     switch (match) {
-      case 'claimed':
+      case 'lost':
         return undefined;
       case 'ambiguous':
         return { kind: 'ambiguous' };
       case 'none':
         return { kind: 'no_touch' };
+      default:
+        return { kind: 'attributed', attribution: match, touch: 'won' };
     }
   }, ATTEMPTS);
 }
@@ -103,7 +105,7 @@ async function matchDeferred(
   { appId, deviceId, firstOpenAt, sdk, deferred }: Install,
   windowMinutes: number,
   rememberedUsers: readonly RememberedUser[],
-): Promise<'claimed' | 'ambiguous' | 'none'> {
+): Promise<Attribution | 'lost' | 'ambiguous' | 'none'> {
   if (deferred === null || windowMinutes === 0) return 'none';
   const { address, now } = deferred;
   const hashes = await addressHasher.hashesOfInstall(appId, address, now, windowMinutes);
@@ -112,6 +114,5 @@ async function matchDeferred(
   if (match === null) return 'none';
   if (match === 'ambiguous') return 'ambiguous';
   const attributed = { appId, deviceId, firstOpenAt, sdk, rememberedUsers };
-  await attributeDeferred(sql, attributed, match, now - windowMinutes * MINUTE_MS);
-  return 'claimed';
+  return (await attributeDeferred(sql, attributed, match, now - windowMinutes * MINUTE_MS)) ?? 'lost';
 }

@@ -144,7 +144,7 @@ export async function findInstallCandidates(
 }
 
 /**
- * The end of a statement that inserts a device's attribution (`added`): binds the remembered users in the same
+ * A part of a statement that inserts a device's attribution (`added`): binds the remembered users in the same
  * statement, so that a process that dies leaves both or neither.
  */
 function bindUsersOfAdded(sql: Sql, appId: AppId, users: readonly RememberedUser[]) {
@@ -168,18 +168,18 @@ export interface AttributedInstall {
 }
 
 /**
- * Inserts a device's attribution, claims the click for the device, and binds the device's remembered users. Does
- * nothing if the device has an attribution or another device has claimed the click. The caller reads the candidates
- * again to see the result.
+ * Inserts a device's attribution, claims the click for the device, and binds the device's remembered users. Does nothing
+ * and returns null if the device has an attribution or another device has claimed the click; the caller then reads the
+ * candidates again.
  */
 export async function attributeDevice(
   sql: Sql,
   { appId, deviceId, firstOpenAt, sdk, rememberedUsers }: AttributedInstall,
   touch: Touch,
-): Promise<void> {
+): Promise<Attribution | null> {
   const id = newId('attribution');
   const { affiliateId, linkId, clickId, matchMethod, touchedAt } = touch;
-  await sql`
+  const [added] = await sql`
     with claimed as (
       update clicks set claimed_by_device = ${deviceId}
        where app_id = ${appId} and id = ${clickId} and (claimed_by_device is null or claimed_by_device = ${deviceId})
@@ -191,8 +191,9 @@ export async function attributeDevice(
        where ${clickId}::text is null or exists (select from claimed)
       on conflict (app_id, device_id) do nothing
       returning id
-    )
-    ${bindUsersOfAdded(sql, appId, rememberedUsers)}`;
+    ), bound as (${bindUsersOfAdded(sql, appId, rememberedUsers)})
+    select id from added`;
+  return added === undefined ? null : { attributionId: id, affiliateId, linkId, clickId, matchMethod };
 }
 
 /** Records a touch that came after the device had an attribution, and claims its click for the device. */
@@ -249,17 +250,18 @@ export async function findDeferredClicks(
 /**
  * Attributes a device to the newest unclaimed click of its address on the link of `match` since `since` (epoch ms), and
  * binds its remembered users. Concurrent installs get different clicks or none: one waits for the claim of the other.
- * Does nothing if no click is left or the device has an attribution. The caller reads the candidates again to see the
- * result.
+ * Does nothing and returns null if no click is left or the device has an attribution; the caller then reads the
+ * candidates again.
  */
 export async function attributeDeferred(
   sql: Sql,
   { appId, deviceId, firstOpenAt, sdk, rememberedUsers }: AttributedInstall,
   match: DeferredClick,
   since: number,
-): Promise<void> {
+): Promise<Attribution | null> {
   const id = newId('attribution');
-  await sql`
+  const { affiliateId, linkId } = match;
+  const [added] = await sql<{ clickId: ClickId }>`
     with click as (
       select c.id, c.affiliate_id, c.link_id, c.clicked_at
         from deferred_clicks d join clicks c on c.id = d.click_id
@@ -276,6 +278,9 @@ export async function attributeDeferred(
       returning id, click_id
     ), claimed as (
       update clicks set claimed_by_device = ${deviceId} where id in (select click_id from added)
-    )
-    ${bindUsersOfAdded(sql, appId, rememberedUsers)}`;
+    ), bound as (${bindUsersOfAdded(sql, appId, rememberedUsers)})
+    select click_id from added`;
+  return added === undefined
+    ? null
+    : { attributionId: id, affiliateId, linkId, clickId: added.clickId, matchMethod: 'deferred' };
 }
