@@ -17,6 +17,8 @@ import type { ReprocessActivities, ReprocessActivityDeps } from './reprocess.ts'
 
 import { createRetentionActivities } from './retention.ts';
 import type { RetentionActivities, RetentionActivityDeps } from './retention.ts';
+import { createWebhookActivities } from './webhooks.ts';
+import type { WebhookActivities, WebhookActivityDeps } from './webhooks.ts';
 
 export type ActivityDeps = DeliveryActivityDeps &
   LedgerActivityDeps &
@@ -25,7 +27,8 @@ export type ActivityDeps = DeliveryActivityDeps &
   RatesActivityDeps &
   ErasureActivityDeps &
   ReprocessActivityDeps &
-  RetentionActivityDeps;
+  RetentionActivityDeps &
+  WebhookActivityDeps;
 export type Activities = DeliveryActivities &
   LedgerActivities &
   HealingActivities &
@@ -33,7 +36,8 @@ export type Activities = DeliveryActivities &
   RatesActivities &
   ErasureActivities &
   ReprocessActivities &
-  RetentionActivities;
+  RetentionActivities &
+  WebhookActivities;
 
 /**
  * Creates the activities: all side effects of workflows. Deliveries use `intakeSql`, the same part of the pool as the
@@ -50,5 +54,6 @@ export function createActivities(deps: ActivityDeps & { readonly intakeSql?: Sql
     ...createErasureActivities(deps),
     ...createReprocessActivities(deps),
     ...createRetentionActivities(deps),
+    ...createWebhookActivities(deps),
   });
 }

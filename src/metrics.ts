@@ -9,6 +9,8 @@ import type { Backlog } from './db/backlog.ts';
 import { readRetentionProgress } from './db/retention.ts';
 import { measureRollupTail } from './db/rollups.ts';
 import type { Sql } from './db/sql.ts';
+import { ATTEMPT_RESULTS } from './domain/outgoing-webhooks.ts';
+import type { AttemptResult } from './domain/outgoing-webhooks.ts';
 import type { ReadinessCheck, RequestObserver } from './http/deps.ts';
 import { listen } from './lib/listen.ts';
 
@@ -24,6 +26,8 @@ export interface Metrics {
   readonly observeRequest: RequestObserver;
   readonly observeDelivery: DeliveryObserver;
   readonly observeExport: ExportObserver;
+  /** Receives the result of each attempt at a message. */
+  readonly observeWebhook: (result: AttemptResult) => void;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   /** Returns the metrics in the text format of Prometheus. */
   readonly text: () => Promise<string>;
@@ -90,6 +94,14 @@ export function createMetrics(deps: {
       'tributary_oldest_unhealed_binding_seconds',
       'Age of the oldest binding whose earlier payments wait for their evaluation; 0 when there is none.',
     ),
+    dueWebhooks: gauge(
+      'tributary_due_webhooks',
+      'Messages to endpoints whose next attempt is due, counted up to 10000.',
+    ),
+    oldestDueWebhookSeconds: gauge(
+      'tributary_oldest_due_webhook_seconds',
+      'How long ago the oldest attempt at a message was due that was not made; 0 when there is none.',
+    ),
   };
   const deliveries = new Histogram({
     name: 'tributary_delivery_duration_seconds',
@@ -119,6 +131,13 @@ export function createMetrics(deps: {
   });
   // An increase can be computed only from a value before it.
   for (const result of EXPORT_RESULTS) exported.inc({ result }, 0);
+  const sent = new Counter({
+    name: 'tributary_webhook_attempts_total',
+    help: 'Attempts at messages to endpoints by their result (delivered, retried, failed).',
+    labelNames: ['result'] as const,
+    registers: [registry],
+  });
+  for (const result of ATTEMPT_RESULTS) sent.inc({ result }, 0);
   const connections = new Gauge({
     name: 'tributary_database_connections',
     help: 'Database connections of the process, by state (busy, idle, max).',
@@ -186,6 +205,7 @@ export function createMetrics(deps: {
       outcome: ({ provider, outcome, seconds }) => deliveries.observe({ provider, outcome }, seconds),
     },
     observeExport: (result) => exported.inc({ result }),
+    observeWebhook: (result) => sent.inc({ result }),
     text: async () => {
       await updateGauges();
       return (await registry.metrics()) + (await readSdkMetrics(deps.sdkMetricsAddress));

@@ -75,6 +75,7 @@ export async function runServer(config: Config, signal?: AbortSignal): Promise<R
       ratesUrl: config.ratesUrl,
       maxPaymentCents: config.maxPaymentCents,
       retention: config.retention,
+      webhookTargets: config.webhookTargets,
       ...(config.holdTimers === 'sweep' ? { shortestHoldMs: Infinity } : {}),
       tracing,
       workflowBundle: async () => await loadWorkflowBundle(tracing === null ? 'plain' : 'tracing'),

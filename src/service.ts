@@ -31,6 +31,7 @@ import type { Sql } from './db/sql.ts';
 import { withRollback } from './db/with-rollback.ts';
 import { DEFAULT_LIMITS } from './domain/evaluate-payment.ts';
 import type { EvaluationLimits } from './domain/evaluate-payment.ts';
+import type { WebhookTargets } from './domain/outgoing-webhooks.ts';
 import { DEFAULT_RETENTION } from './domain/retention.ts';
 import type { RetentionSettings } from './domain/retention.ts';
 import { startHousekeeping, startStatistics } from './housekeeping.ts';
@@ -93,6 +94,10 @@ export interface ServiceSettings {
   readonly relay?: { readonly overdueMs: number; readonly pauseMs: number };
   /** How long the second search of an erasure waits; a minute by default. */
   readonly erasureSettleMs?: number;
+  /** Which addresses endpoints of outgoing webhooks may have; only public ones by default. */
+  readonly webhookTargets?: WebhookTargets;
+  /** The waits between the attempts at a message, ms; ten attempts within three days by default. */
+  readonly webhookRetryMs?: readonly number[];
   /** How long a stopping API still accepts new requests; 400 ms by default. */
   readonly lingerMs?: number;
   /** Maximum number of open database connections; 20 by default. */
@@ -331,6 +336,9 @@ function startBackground(
       onOutcome: (deliveryId, outcome) => workflows.reportOutcome(deliveryId, outcome),
       onSettled: (requestId) => workflows.reportSettled(requestId),
       observe: metrics?.observeDelivery,
+      webhookTargets: settings.webhookTargets,
+      webhookRetryMs: settings.webhookRetryMs,
+      observeWebhook: metrics?.observeWebhook,
       onCommissions: (commissions) => workflows.startHolds(commissions),
       onBindings: (bindings, appId) =>
         bindings.forEach((bindingId) => workflows.healBinding(bindingId, appId)),
@@ -444,6 +452,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       addressHasher: createAddressHasher({ sql, secretBox, logger }),
       workflows,
       inbox,
+      ...(settings.webhookTargets === undefined ? {} : { webhookTargets: settings.webhookTargets }),
       readiness,
       ...(metrics === null
         ? {}

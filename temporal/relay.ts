@@ -7,10 +7,12 @@ import { claimUnfinishedDeliveries } from '../src/db/deliveries.ts';
 import { findPaymentsToRecheck } from '../src/db/payments.ts';
 import { findConvertiblePayments } from '../src/db/rates.ts';
 import { claimErasures } from '../src/db/erasures.ts';
+import { claimWebhookMessages } from '../src/db/webhook-messages.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { AppId, BindingId } from '../src/domain/ids.ts';
+import type { WebhookMessageKeys } from '../src/domain/outgoing-webhooks.ts';
 import { BACKGROUND_CONCURRENCY } from './worker.ts';
 import type { RelayedStart, TemporalWorkflowStarter } from './workflow-starter.ts';
 
@@ -24,6 +26,11 @@ const CLAIM = 50;
 export const RELAY_IN_FLIGHT = 8;
 /** A pass over the deliveries ends after this, so that other stored work gets its turn. */
 const PASS_MS = 5_000;
+
+/** The pause between two looks at the outbox of messages, ms: nothing else starts their workflows. */
+const WEBHOOK_PAUSE_MS = 1_000;
+/** Starts of messages' workflows that are in flight at once. */
+const WEBHOOK_STARTS = 4;
 
 /** Heals of the relay that run at once: as many as a process has activities of background work. */
 export const HEALS_IN_FLIGHT = BACKGROUND_CONCURRENCY;
@@ -81,7 +88,13 @@ export interface RelaySettings {
   readonly sql: Sql;
   readonly workflows: Pick<
     TemporalWorkflowStarter,
-    'isReachable' | 'runDelivery' | 'runHeal' | 'startConvert' | 'startReprocess' | 'startErasure'
+    | 'isReachable'
+    | 'runDelivery'
+    | 'runHeal'
+    | 'runWebhook'
+    | 'startConvert'
+    | 'startReprocess'
+    | 'startErasure'
   >;
   readonly logger: Logger;
   readonly overdueMs?: number;
@@ -124,6 +137,19 @@ export function startRelay({
     claimSize: CLAIM,
     inFlight: HEALS_IN_FLIGHT,
   };
+
+  const webhookBacklog: Backlog<WebhookMessageKeys> = {
+    claim: (limit) => claimWebhookMessages(sql, overdueMs, limit),
+    run: (message) => workflows.runWebhook(message),
+    claimSize: CLAIM,
+    inFlight: WEBHOOK_STARTS,
+  };
+
+  /** Starts the workflows of messages that were written. */
+  async function sendMessages(signal?: AbortSignal): Promise<boolean> {
+    if (!workflows.isReachable()) return false;
+    return (await runOverdue(webhookBacklog, signal)).more;
+  }
 
   /**
    * Starts `convert` when a missing rate has arrived, or when a marked payment has waited for its evaluation. A payment
@@ -171,6 +197,7 @@ export function startRelay({
     nextConvertAt = 0;
     recheckAfterMs = 0;
     await round();
+    await sendMessages();
   }
 
   const { stop } = startBackgroundLoop(round, {
@@ -179,6 +206,12 @@ export function startRelay({
     onError: (error) =>
       logger.warn({ err: error, msg: 'a round of the relay failed; the next one does its work' }),
   });
+  const messages = startBackgroundLoop(sendMessages, {
+    pauseMs: Math.min(pauseMs, WEBHOOK_PAUSE_MS),
+    hasMore: (more) => more,
+    onError: (error) =>
+      logger.warn({ err: error, msg: 'messages were not passed to their workflows; the next round does it' }),
+  });
   return {
     round,
     hurry,
@@ -186,6 +219,8 @@ export function startRelay({
       await makeOverdue(sql, overdueMs);
       await hurry();
     },
-    stop,
+    stop: async () => {
+      await Promise.all([stop(), messages.stop()]);
+    },
   };
 }

@@ -3,7 +3,7 @@ import { Context } from '@temporalio/activity';
 import { NativeConnection, Worker } from '@temporalio/worker';
 import type { ActivityInboundCallsInterceptor, WorkerOptions, WorkflowBundle } from '@temporalio/worker';
 import type { Activities } from '../activities/index.ts';
-import { backgroundQueue } from './names.ts';
+import { backgroundQueue, webhookQueue } from './names.ts';
 import type { Tracing } from './tracing.ts';
 
 export interface WorkerSettings {
@@ -70,6 +70,17 @@ const BACKGROUND: Partial<WorkerOptions> = {
   maxConcurrentActivityTaskExecutions: BACKGROUND_CONCURRENCY,
 };
 
+/**
+ * Limits of messages to endpoints. An attempt waits for somebody else's server and costs little else. Each endpoint has a few of
+ * them at once (`activities/webhooks.ts`), so that a slow one does not take all.
+ */
+const WEBHOOKS: Partial<WorkerOptions> = {
+  maxCachedWorkflows: 100,
+  maxConcurrentWorkflowTaskExecutions: 2,
+  maxConcurrentLocalActivityExecutions: 1,
+  maxConcurrentActivityTaskExecutions: 40,
+};
+
 const FAILURE_POLL_MS = 500;
 const forever = new Promise<never>(() => {});
 
@@ -92,7 +103,7 @@ export interface Workers {
 }
 
 /**
- * Creates the workers of both task queues. Each knows all workflows and activities, so only the start of a workflow
+ * Creates the workers of the three task queues. Each knows all workflows and activities, so only the start of a workflow
  * decides its queue. Almost every task is the first one of a short workflow, hence the polling ratio and the small cache
  * (docs/temporal.md has the figures).
  */
@@ -139,6 +150,7 @@ export async function createWorkers({
   const workers = await Promise.all([
     create(taskQueue, AWAITED),
     create(backgroundQueue(taskQueue), BACKGROUND, [wait]),
+    create(webhookQueue(taskQueue), WEBHOOKS, [wait]),
   ]);
   const shutdown = () => {
     for (const worker of workers) if (worker.getState() === 'RUNNING') worker.shutdown();

@@ -12,15 +12,16 @@ import type {
   PayoutRequestId,
   ReprocessRunId,
 } from '../src/domain/ids.ts';
+import type { WebhookMessageKeys } from '../src/domain/outgoing-webhooks.ts';
 import { MINUTE_MS } from '../src/domain/time.ts';
-import { PAYOUT_REQUESTED } from '../src/domain/workflow-contracts.ts';
+import { PAYOUT_REQUESTED, SEND_NOW } from '../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
 import type { KeepPlace, PayoutRequestKeys, WorkflowStarter } from '../src/commands/deps.ts';
 import type * as workflows from '../workflows/index.ts';
 import { AwaitedCalls } from './awaited-calls.ts';
 import { GRPC, grpcCode } from './grpc-errors.ts';
 import { HoldQueue } from './hold-queue.ts';
-import { backgroundQueue } from './names.ts';
+import { backgroundQueue, webhookQueue } from './names.ts';
 import { PendingResults } from './pending-results.ts';
 import { SEARCH_ATTRIBUTE_KEYS } from './search-attributes.ts';
 import type { SearchAttribute } from './search-attributes.ts';
@@ -33,24 +34,32 @@ interface WorkflowRow<Name extends keyof Workflows> {
   readonly id: (input: Input<Name>, taskQueue: string) => string;
   /** Whether the first task goes straight to the worker of this process, without the task queue. */
   readonly eager: boolean;
-  /** Whether someone waits for the result. All other workflows run on the task queue of background work. */
-  readonly awaited: boolean;
+  /** The task queue: that of awaited work if someone waits for the result. */
+  readonly queue: 'awaited' | 'background' | 'webhooks';
 }
+
+/** The names of the task queues of an installation, from that of awaited work. */
+const QUEUES = {
+  awaited: (taskQueue: string) => taskQueue,
+  background: backgroundQueue,
+  webhooks: webhookQueue,
+} as const;
 
 /** Every workflow that the service starts by name. Schedules start the others (`schedules.ts`). */
 const WORKFLOWS = {
-  delivery: { id: ({ deliveryId }) => workflowIds.delivery(deliveryId), eager: true, awaited: true },
-  hold: { id: ({ commissionId }) => workflowIds.hold(commissionId), eager: false, awaited: false },
-  heal: { id: ({ bindingId }) => workflowIds.heal(bindingId), eager: true, awaited: false },
-  payout: { id: ({ affiliateId }) => workflowIds.payout(affiliateId), eager: false, awaited: true },
+  delivery: { id: ({ deliveryId }) => workflowIds.delivery(deliveryId), eager: true, queue: 'awaited' },
+  hold: { id: ({ commissionId }) => workflowIds.hold(commissionId), eager: false, queue: 'background' },
+  heal: { id: ({ bindingId }) => workflowIds.heal(bindingId), eager: true, queue: 'background' },
+  payout: { id: ({ affiliateId }) => workflowIds.payout(affiliateId), eager: false, queue: 'awaited' },
   reprocess: {
     id: ({ reprocessRunId }) => workflowIds.reprocess(reprocessRunId),
     eager: true,
-    awaited: false,
+    queue: 'background',
   },
-  erase: { id: ({ erasureId }) => workflowIds.erase(erasureId), eager: true, awaited: false },
-  convert: { id: (_, taskQueue) => workflowIds.convert(taskQueue), eager: true, awaited: false },
-  sweep: { id: (_, taskQueue) => workflowIds.sweepNow(taskQueue), eager: false, awaited: false },
+  erase: { id: ({ erasureId }) => workflowIds.erase(erasureId), eager: true, queue: 'background' },
+  convert: { id: (_, taskQueue) => workflowIds.convert(taskQueue), eager: true, queue: 'background' },
+  sweep: { id: (_, taskQueue) => workflowIds.sweepNow(taskQueue), eager: false, queue: 'background' },
+  webhook: { id: ({ messageId }) => workflowIds.webhook(messageId), eager: true, queue: 'webhooks' },
 } as const satisfies { readonly [Name in keyof Workflows]?: WorkflowRow<Name> };
 
 type StartedWorkflow = keyof typeof WORKFLOWS;
@@ -322,6 +331,39 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
     this.#inBackground(this.#start('erase', { erasureId }));
   }
 
+  /** Starts the workflow of a message to an endpoint. Never throws: the relay repeats it. */
+  async runWebhook({ messageId, appId }: WebhookMessageKeys): Promise<RelayedStart> {
+    try {
+      const started = await this.#start('webhook', { messageId }, { labels: { AppId: appId } });
+      if (started === undefined) return 'refused';
+      return started.isNew ? 'started' : 'running';
+    } catch (error) {
+      this.#deps.logger.warn({
+        messageId,
+        err: error,
+        msg: 'the workflow of a message did not start; the relay tries again',
+      });
+      return 'refused';
+    }
+  }
+
+  sendWebhookNow({ messageId, appId }: WebhookMessageKeys): void {
+    const temporal = this.#deps.client();
+    if (temporal === null) return;
+    this.#inBackground(
+      temporal.withDeadline(Date.now() + CALL_DEADLINE_MS, () =>
+        this.#withLabels({ AppId: appId }, async (attributes) =>
+          temporal.workflow.signalWithStart<Workflows['webhook']>('webhook', {
+            ...this.#optionsOf('webhook', { messageId }),
+            ...attributes,
+            signal: SEND_NOW,
+            signalArgs: [],
+          }),
+        ),
+      ),
+    );
+  }
+
   /**
    * Deletes the history of a closed workflow. Returns `open` for one that still runs: deleting it would end it. Throws when
    * Temporal can't be reached.
@@ -507,9 +549,9 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
 
   #optionsOf<Name extends StartedWorkflow>(name: Name, input: Input<Name>) {
     const { taskQueue } = this.#deps;
-    const { id, awaited } = WORKFLOWS[name] as WorkflowRow<Name>;
+    const { id, queue } = WORKFLOWS[name] as WorkflowRow<Name>;
     return {
-      taskQueue: awaited ? taskQueue : backgroundQueue(taskQueue),
+      taskQueue: QUEUES[queue](taskQueue),
       workflowId: id(input, taskQueue),
       workflowTaskTimeout: WORKFLOW_TASK_TIMEOUT,
       args: (input === undefined ? [] : [input]) as Parameters<Workflows[Name]>,

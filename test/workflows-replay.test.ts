@@ -72,6 +72,8 @@ const BRANCHES = [
   'convert',
   'reprocess',
   'erase',
+  'webhook-delivered',
+  'webhook-retried',
   // A delivery whose fast path fails and that ends before the last step.
   'delivery-ends-at-verify',
   'delivery-ends-at-store-raw',
@@ -83,10 +85,11 @@ const BRANCHES = [
   'convert-fallback',
   'reprocess-fallback',
   'erase-fallback',
+  'webhook-fallback',
   'heal-two-pages',
   'convert-two-pages',
   // The first run, which continues as new, and the last one.
-  ...['payout', 'heal', 'convert', 'reprocess', 'erase', 'sweep'].flatMap((name) => [
+  ...['payout', 'heal', 'convert', 'reprocess', 'erase', 'sweep', 'webhook'].flatMap((name) => [
     `${name}-continued`,
     `${name}-continued-last-run`,
   ]),

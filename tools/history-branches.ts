@@ -25,6 +25,7 @@ const DELIVERY = [{ deliveryId: 'del_recorded' }];
 const HEAL = [{ bindingId: 'bnd_recorded' }];
 const PAYOUT = [{ affiliateId: 'aff_recorded' }];
 const ERASE = [{ erasureId: 'ers_recorded' }];
+const WEBHOOK = [{ messageId: 'msg_recorded' }];
 const REPROCESS = [{ reprocessRunId: 'rpr_recorded' }];
 
 const fails = async (): Promise<never> => await Promise.reject(new Error('broken for the recording'));
@@ -43,6 +44,7 @@ function script(failures: number, ...results: readonly unknown[]) {
 
 const convertPage = (next: string | null) => ({ next, evaluated: 1, failed: 0 });
 const erasePage = (waitMs: number) => ({ done: false, waitMs });
+const progress = (state: string, waitMs = 0) => ({ state, attempts: 1, problem: null, waitMs });
 const pages = <T>(count: number, more: T): T[] => Array.from({ length: count }, () => more);
 
 /** A delivery whose fast path fails and whose step `last` ends it. */
@@ -170,6 +172,32 @@ const BRANCHES: readonly Branch[] = [
     workflow: 'erase',
     args: ERASE,
     activities: () => ({ erasePage: script(0, ...pages(3, erasePage(0)), { done: true, waitMs: 0 }) }),
+  },
+  {
+    name: 'webhook-delivered',
+    workflow: 'webhook',
+    args: WEBHOOK,
+    activities: () => ({ sendMessage: script(0, progress('delivered')) }),
+  },
+  {
+    name: 'webhook-retried',
+    workflow: 'webhook',
+    args: WEBHOOK,
+    activities: () => ({
+      sendMessage: script(0, progress('later', 50), progress('retry', 50), progress('failed')),
+    }),
+  },
+  {
+    name: 'webhook-fallback',
+    workflow: 'webhook',
+    args: WEBHOOK,
+    activities: () => ({ canMark, sendMessage: script(3, progress('delivered')) }),
+  },
+  {
+    name: 'webhook-continued',
+    workflow: 'webhook',
+    args: WEBHOOK,
+    activities: () => ({ sendMessage: script(0, ...pages(3, progress('retry', 50)), progress('delivered')) }),
   },
   {
     name: 'sweep-continued',

@@ -1,4 +1,5 @@
 import type { DeliveryOutcome, DeliveryStep } from '../src/domain/delivery.ts';
+import type { WebhookProgress } from '../src/domain/workflow-contracts.ts';
 
 /** The steps of all workflows that can be stuck. */
 export type Step =
@@ -7,7 +8,8 @@ export type Step =
   | 'healPage'
   | 'convertPage'
   | 'reprocessPage'
-  | 'erasePage';
+  | 'erasePage'
+  | 'sendMessage';
 
 /** What each step does, as the end of a sentence. */
 const STEP_WORDS: Readonly<Record<Step, string>> = {
@@ -22,6 +24,7 @@ const STEP_WORDS: Readonly<Record<Step, string>> = {
   convertPage: 'evaluate payments that waited',
   reprocessPage: 'reprocess stored deliveries',
   erasePage: 'search the stored webhooks for an erased person',
+  sendMessage: 'make an attempt at a message to an endpoint',
 };
 
 /*
@@ -51,4 +54,19 @@ export function outcomeDetails(outcome: DeliveryOutcome): string {
   return commissionId === null
     ? `Processed. No commission was booked for the event ${eventId}; \`GET /apps/:appId/events/${eventId}\` says why.`
     : `Processed. The commission ${commissionId} was booked for the event ${eventId}.`;
+}
+
+/** Describes how far a message to an endpoint has come. */
+export function messageDetails({ state, attempts, problem, waitMs }: WebhookProgress): string {
+  const failed = problem === null ? '' : ` ${problem}`;
+  switch (state) {
+    case 'delivered':
+      return `Delivered after ${attempts} attempts.`;
+    case 'failed':
+      return `Failed after ${attempts} attempts, and none follows.${failed}`;
+    case 'retry':
+      return `Attempt ${attempts} failed. The next one follows in ${Math.ceil(waitMs / 1000)} s.${failed}`;
+    case 'later':
+      return `${attempts} attempts so far. The next one is due in ${Math.ceil(waitMs / 1000)} s.${failed}`;
+  }
 }

@@ -8,3 +8,4 @@ export { rates } from './rates.ts';
 export { reprocess } from './reprocess.ts';
 export { retention } from './retention.ts';
 export { sweep } from './sweep.ts';
+export { webhook } from './webhook.ts';

@@ -1,4 +1,4 @@
-import { isCancellation, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
+import { isCancellation, patched, proxyActivities, setCurrentDetails } from '@temporalio/workflow';
 import type { RetentionActivities } from '../activities/retention.ts';
 import { RETENTION_KINDS } from '../src/domain/retention.ts';
 import type { RetentionPage } from '../src/domain/workflow-contracts.ts';
@@ -14,6 +14,7 @@ export async function retention(): Promise<{ removed: number }> {
   let removed = 0;
   let failure: unknown = null;
   for (const kind of RETENTION_KINDS) {
+    if (kind === 'webhook_messages' && !patched('webhook-messages')) continue;
     try {
       let after: string | null = '';
       for (let page = 0; page < PAGES && after !== null; page += 1) {

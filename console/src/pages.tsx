@@ -68,6 +68,11 @@ export const APP_PAGES: readonly AppPage[] = [
     title: null,
     Page: lazy(async () => await import('./payouts/payout-page.tsx')),
   },
+  {
+    path: 'webhooks',
+    title: 'Webhooks',
+    Page: lazy(async () => await import('./webhooks/webhooks-page.tsx')),
+  },
 ];
 
 /** Returns the path of the page to show when another app is chosen: the same page, if it has a place in the navigation. */

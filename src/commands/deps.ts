@@ -3,6 +3,7 @@ import type { SecretBox } from '../config/secret-box.ts';
 import type { Sql } from '../db/sql.ts';
 import type { DeliveryKeys, DeliveryOutcome } from '../domain/delivery.ts';
 import type { AffiliateId, AppId, BindingId, PayoutRequestId } from '../domain/ids.ts';
+import type { WebhookMessageKeys } from '../domain/outgoing-webhooks.ts';
 import type { AddressHasher } from './address-hasher.ts';
 import type { Inbox } from './inbox.ts';
 import type { RefusalCounter } from './refusal-counter.ts';
@@ -35,6 +36,8 @@ export interface WorkflowStarter {
   healBinding(bindingId: BindingId, appId: AppId): void;
   /** Passes an open payout request to the affiliate's payout workflow and waits at most `waitMs`. Never throws. */
   settlePayout(request: PayoutRequestKeys, waitMs: number): Promise<void>;
+  /** Makes the next attempt at a message that is due, whatever its workflow waits for. Never throws. */
+  sendWebhookNow(message: WebhookMessageKeys): void;
 }
 
 /** The results of exports in the metrics. */

@@ -49,6 +49,8 @@ export interface Config {
   readonly databaseConnections: number;
   /** Address that exchange rates are fetched from once a day; null when none are fetched. */
   readonly ratesUrl: string | null;
+  /** Which addresses endpoints of outgoing webhooks may have: public ones over HTTPS, or any. */
+  readonly webhookTargets: 'public' | 'any';
   /** Whether each commission has a hold timer, or the sweep alone matures commissions. */
   readonly holdTimers: 'workflow' | 'sweep';
   /** The largest payment that earns, US cents. */
@@ -60,6 +62,7 @@ export interface Config {
     readonly refused_counters: number;
     readonly user_agents: number;
     readonly bodies: number;
+    readonly webhook_messages: number;
   };
   /** Base address of an OpenTelemetry collector (OTLP over HTTP) that receives traces; null when none are sent. */
   readonly tracesEndpoint: string | null;
@@ -194,6 +197,7 @@ const environment = z.object({
     )
     .transform((text) => (text === OFF ? null : text))
     .default(ECB_DAILY_URL),
+  WEBHOOK_TARGETS: oneOf('WEBHOOK_TARGETS', ['public', 'any']).default('public'),
   HOLD_TIMERS: oneOf('HOLD_TIMERS', ['workflow', 'sweep']).default('workflow'),
   MAX_PAYMENT_USD: wholeNumber('MAX_PAYMENT_USD', 1, 100_000_000).default(1_000_000),
   RETAIN_IDEMPOTENCY_DAYS: wholeNumber('RETAIN_IDEMPOTENCY_DAYS', 1, 3_650).default(1),
@@ -201,6 +205,7 @@ const environment = z.object({
   RETAIN_REFUSED_DAYS: wholeNumber('RETAIN_REFUSED_DAYS', 0, 36_500).default(90),
   RETAIN_USER_AGENTS_DAYS: wholeNumber('RETAIN_USER_AGENTS_DAYS', 0, 36_500).default(90),
   RETAIN_BODIES_DAYS: wholeNumber('RETAIN_BODIES_DAYS', 0, 36_500).default(400),
+  RETAIN_MESSAGES_DAYS: wholeNumber('RETAIN_MESSAGES_DAYS', 0, 36_500).default(90),
   OTEL_EXPORTER_OTLP_ENDPOINT: z
     .string()
     .refine(
@@ -261,6 +266,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
     admission: { webhooks: value.WEBHOOKS_IN_FLIGHT, openCalls: value.OPEN_CALLS_IN_FLIGHT },
     databaseConnections: value.DATABASE_CONNECTIONS,
     ratesUrl: value.RATES_URL,
+    webhookTargets: value.WEBHOOK_TARGETS,
     holdTimers: value.HOLD_TIMERS,
     maxPaymentCents: value.MAX_PAYMENT_USD * 100,
     retention: {
@@ -269,6 +275,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>): C
       refused_counters: value.RETAIN_REFUSED_DAYS,
       user_agents: value.RETAIN_USER_AGENTS_DAYS,
       bodies: value.RETAIN_BODIES_DAYS,
+      webhook_messages: value.RETAIN_MESSAGES_DAYS,
     },
     tracesEndpoint: value.OTEL_EXPORTER_OTLP_ENDPOINT ?? null,
     logLevel: value.LOG_LEVEL,

@@ -17,6 +17,9 @@ export interface Backlog {
   /** Users whose earlier payments have not been evaluated. */
   readonly unhealedBindings: number;
   readonly oldestUnhealedSeconds: number;
+  /** Messages to endpoints whose next attempt is due. */
+  readonly dueWebhooks: number;
+  readonly oldestDueWebhookSeconds: number;
 }
 
 /** Returns the number and age of what the service has accepted and not finished. Reads from partial indexes only. */
@@ -39,5 +42,9 @@ export async function readBacklog(sql: Sql): Promise<Backlog> {
            (select count(*)::int as unhealed_bindings,
                    coalesce(extract(epoch from now() - min(created_at)), 0)::float8 as oldest_unhealed_seconds
               from (select created_at from bindings where healed_at is null
-                     order by coalesce(relayed_at, created_at) limit ${COUNT_LIMIT}) b) bindings`;
+                     order by coalesce(relayed_at, created_at) limit ${COUNT_LIMIT}) b) bindings,
+           (select count(*)::int as due_webhooks,
+                   coalesce(extract(epoch from now() - min(next_attempt_at)), 0)::float8 as oldest_due_webhook_seconds
+              from (select next_attempt_at from webhook_messages where completed_at is null and next_attempt_at <= now()
+                     order by next_attempt_at limit ${COUNT_LIMIT}) m) webhooks`;
 }

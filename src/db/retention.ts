@@ -142,6 +142,20 @@ async function removeBodies(sql: Sql, before: number, limit: number, after: stri
            (select max(delivery_id) from due) as last`;
 }
 
+/** Messages to endpoints are in the order of their ids. One that waits for an attempt is kept. Its attempts go with it. */
+async function removeMessages(sql: Sql, before: number, limit: number, after: string): Promise<BatchRow> {
+  return await sql.one<BatchRow>`
+    with due as (
+      select id, completed_at is not null as is_done from webhook_messages
+       where id > ${after} and id < ${firstIdAt('webhookMessage', before)}
+       order by id limit ${limit}
+    ), gone as (
+      delete from webhook_messages m using due d where d.is_done and m.id = d.id returning 1
+    ), counted as (${counted(sql, 'webhook_messages')})
+    select (select count(*) from due)::int as seen, (select count(*) from gone)::int as removed,
+           (select max(id) from due) as last`;
+}
+
 /**
  * Removes one batch of expired data of a kind, at most `limit` rows, by one statement. `after` is the `next` of the batch
  * before, empty for the first. It may run in several processes at once, and again after a failure.
@@ -166,6 +180,7 @@ export async function removeExpired(
     refused_counters: () => removeRefusedCounters(sql, before, limit),
     idempotency_keys: () => removeIdempotencyKeys(sql, now, limit),
     bodies: () => removeBodies(sql, before, limit, after),
+    webhook_messages: () => removeMessages(sql, before, limit, after),
   } satisfies Record<RetentionKind, () => Promise<BatchRow>>;
   const { seen, removed, last } = await remove[kind]();
   return { removed, next: seen === limit ? (last ?? '') : null };

@@ -28,6 +28,8 @@ create domain reprocess_run_id as text collate "C" CHECK ((VALUE ~ '^rpr_[0-7][0
 create domain secret_id as text collate "C" CHECK ((VALUE ~ '^sec_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain session_id as text collate "C" CHECK ((VALUE ~ '^ses_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain transfer_id as text collate "C" CHECK ((VALUE ~ '^trf_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain webhook_endpoint_id as text collate "C" CHECK ((VALUE ~ '^whe_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain webhook_message_id as text collate "C" CHECK ((VALUE ~ '^msg_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 
 -- Types
 
@@ -309,6 +311,8 @@ CREATE UNIQUE INDEX one_correction_per_earning ON commissions USING btree (rever
 CREATE UNIQUE INDEX one_earning_per_event ON commissions USING btree (event_id) WHERE (kind = 'earning'::text);
 CREATE UNIQUE INDEX one_earning_per_payment ON commissions USING btree (payment_id) WHERE (kind = 'earning'::text);
 CREATE TRIGGER commissions_add_to_payment AFTER INSERT ON commissions FOR EACH ROW EXECUTE FUNCTION add_to_payment();
+CREATE TRIGGER commissions_announce_matured AFTER UPDATE ON commissions REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announce_commissions();
+CREATE TRIGGER commissions_announce_new AFTER INSERT ON commissions REFERENCING NEW TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION announce_commissions();
 CREATE TRIGGER commissions_begin_pending BEFORE INSERT ON commissions FOR EACH ROW WHEN ((new.status <> 'pending'::text)) EXECUTE FUNCTION guard_commission_insert();
 CREATE CONSTRAINT TRIGGER commissions_check_correction AFTER INSERT ON commissions DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN ((new.kind = 'correction'::text)) EXECUTE FUNCTION check_correction();
 CREATE CONSTRAINT TRIGGER commissions_check_reversal AFTER INSERT ON commissions NOT DEFERRABLE INITIALLY IMMEDIATE FOR EACH ROW WHEN ((new.kind <> 'earning'::text)) EXECUTE FUNCTION check_reversal();
@@ -409,6 +413,7 @@ CREATE INDEX deliveries_latest_real ON deliveries USING btree (app_id, provider,
 CREATE UNIQUE INDEX deliveries_refused ON deliveries USING btree (app_id, provider, refused_hour) WHERE (refused_hour IS NOT NULL);
 CREATE INDEX deliveries_refused_by_age ON deliveries USING btree (refused_hour) WHERE (refused_hour IS NOT NULL);
 CREATE INDEX deliveries_unfinished ON deliveries USING btree (COALESCE(relayed_at, received_at)) WHERE (completed_at IS NULL);
+CREATE TRIGGER deliveries_announce_stuck AFTER UPDATE OF last_error ON deliveries FOR EACH ROW WHEN (((new.last_error IS NOT NULL) AND (new.completed_at IS NULL) AND (NOT new.is_self_test) AND (new.received_at < (now() - '00:00:30'::interval)))) EXECUTE FUNCTION announce_stuck_delivery();
 CREATE TRIGGER deliveries_mark_self_test BEFORE INSERT ON deliveries FOR EACH ROW WHEN (new.signature_valid) EXECUTE FUNCTION mark_self_test();
 CREATE TRIGGER deliveries_self_test_immutable BEFORE UPDATE OF is_self_test ON deliveries FOR EACH ROW WHEN ((old.is_self_test <> new.is_self_test)) EXECUTE FUNCTION forbid_self_test_change();
 
@@ -870,6 +875,7 @@ create table payouts (
 );
 CREATE INDEX payouts_by_affiliate ON payouts USING btree (app_id, affiliate_id, created_at DESC, id DESC);
 CREATE INDEX payouts_by_created ON payouts USING btree (app_id, created_at DESC, id DESC);
+CREATE TRIGGER payouts_announce AFTER INSERT ON payouts FOR EACH ROW WHEN ((new.recorded_at IS NULL)) EXECUTE FUNCTION announce_payout();
 CREATE TRIGGER payouts_append_to_chain AFTER UPDATE OF csv_sha256 ON payouts FOR EACH ROW WHEN (((old.csv_sha256 IS NULL) AND (new.csv_sha256 IS NOT NULL))) EXECUTE FUNCTION append_to_payout_chain();
 CREATE TRIGGER payouts_guard BEFORE UPDATE ON payouts FOR EACH ROW EXECUTE FUNCTION guard_payout_update();
 CREATE TRIGGER payouts_known_history BEFORE INSERT ON payouts FOR EACH ROW WHEN ((new.recorded_at IS NULL)) EXECUTE FUNCTION require_known_history();
@@ -939,7 +945,7 @@ create table retention_progress (
   "position" click_id,
   finished_at timestamp with time zone,
   constraint retention_progress_pkey PRIMARY KEY (kind),
-  constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text])))
+  constraint retention_progress_kind_check CHECK ((kind = ANY (ARRAY['idempotency_keys'::text, 'identities'::text, 'refused_counters'::text, 'user_agents'::text, 'bodies'::text, 'webhook_messages'::text])))
 );
 
 create table revenue_entries (
@@ -1174,6 +1180,82 @@ create table user_transfers (
   constraint user_transfers_role_check CHECK ((role = ANY (ARRAY['giver'::text, 'receiver'::text])))
 );
 CREATE INDEX user_transfers_by_event ON user_transfers USING btree (event_id, role);
+
+create table webhook_attempts (
+  message_id webhook_message_id not null,
+  number integer not null,
+  started_at timestamp with time zone not null,
+  duration_ms integer not null,
+  status_code integer,
+  problem text,
+  response text,
+  constraint webhook_attempts_pkey PRIMARY KEY (message_id, number),
+  constraint webhook_attempts_message_id_fkey FOREIGN KEY (message_id) REFERENCES webhook_messages(id) ON DELETE CASCADE,
+  constraint webhook_attempts_duration_ms_check CHECK ((duration_ms >= 0)),
+  constraint webhook_attempts_number_check CHECK ((number > 0)),
+  constraint webhook_attempts_response_check CHECK ((length(response) <= 2048))
+);
+
+create table webhook_endpoints (
+  id webhook_endpoint_id not null,
+  app_id app_id not null,
+  url text not null,
+  description text,
+  event_types text[] not null,
+  secret_id secret_id not null,
+  ciphertext bytea not null,
+  encryption_key_id text not null,
+  secret_created_at timestamp with time zone not null default now(),
+  previous_ciphertext bytea,
+  previous_encryption_key_id text,
+  previous_expires_at timestamp with time zone,
+  deactivated_at timestamp with time zone,
+  deactivated_reason text,
+  failing_since timestamp with time zone,
+  created_at timestamp with time zone not null default now(),
+  constraint webhook_endpoints_pkey PRIMARY KEY (id),
+  constraint webhook_endpoints_app_id_id_key UNIQUE (app_id, id),
+  constraint webhook_endpoints_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint webhook_endpoints_check CHECK (((deactivated_at IS NULL) = (deactivated_reason IS NULL))),
+  constraint webhook_endpoints_check1 CHECK ((((previous_ciphertext IS NULL) = (previous_encryption_key_id IS NULL)) AND ((previous_ciphertext IS NULL) = (previous_expires_at IS NULL)))),
+  constraint webhook_endpoints_deactivated_reason_check CHECK ((deactivated_reason = ANY (ARRAY['by_request'::text, 'failing'::text, 'gone'::text]))),
+  constraint webhook_endpoints_description_check CHECK (((length(description) >= 1) AND (length(description) <= 200))),
+  constraint webhook_endpoints_event_types_check CHECK ((cardinality(event_types) > 0)),
+  constraint webhook_endpoints_url_check CHECK (((length(url) >= 1) AND (length(url) <= 2000)))
+);
+CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (app_id) WHERE (deactivated_at IS NULL);
+CREATE INDEX webhook_endpoints_by_app ON webhook_endpoints USING btree (app_id, created_at, id);
+
+create table webhook_messages (
+  id webhook_message_id not null,
+  app_id app_id not null,
+  endpoint_id webhook_endpoint_id not null,
+  type text not null,
+  subject_id text collate "C",
+  data jsonb not null,
+  status text not null default 'pending'::text,
+  attempts integer not null default 0,
+  earlier_attempts integer not null default 0,
+  next_attempt_at timestamp with time zone default now(),
+  relay_at timestamp with time zone default now(),
+  last_problem text,
+  created_at timestamp with time zone not null default now(),
+  completed_at timestamp with time zone,
+  constraint webhook_messages_pkey PRIMARY KEY (id),
+  constraint webhook_messages_endpoint_id_type_subject_id_key UNIQUE (endpoint_id, type, subject_id),
+  constraint webhook_messages_app_id_endpoint_id_fkey FOREIGN KEY (app_id, endpoint_id) REFERENCES webhook_endpoints(app_id, id),
+  constraint webhook_messages_attempts_check CHECK ((attempts >= 0)),
+  constraint webhook_messages_check CHECK (((earlier_attempts >= 0) AND (earlier_attempts <= attempts))),
+  constraint webhook_messages_check1 CHECK (((status = 'pending'::text) = (completed_at IS NULL))),
+  constraint webhook_messages_check2 CHECK ((((status = 'pending'::text) = (next_attempt_at IS NOT NULL)) AND ((status = 'pending'::text) = (relay_at IS NOT NULL)))),
+  constraint webhook_messages_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'delivered'::text, 'failed'::text]))),
+  constraint webhook_messages_type_check CHECK ((type = ANY (ARRAY['commission.created'::text, 'commission.matured'::text, 'commission.reversed'::text, 'payout.created'::text, 'delivery.stuck'::text, 'webhook.test'::text])))
+);
+CREATE INDEX webhook_messages_by_created ON webhook_messages USING btree (app_id, created_at DESC, id DESC);
+CREATE INDEX webhook_messages_by_endpoint ON webhook_messages USING btree (app_id, endpoint_id, created_at DESC, id DESC);
+CREATE INDEX webhook_messages_by_status ON webhook_messages USING btree (app_id, status, created_at DESC, id DESC) WHERE (status <> 'delivered'::text);
+CREATE INDEX webhook_messages_next_attempt ON webhook_messages USING btree (next_attempt_at) WHERE (completed_at IS NULL);
+CREATE INDEX webhook_messages_to_relay ON webhook_messages USING btree (relay_at) WHERE (completed_at IS NULL);
 
 create table webhook_secrets (
   id secret_id not null,
@@ -1414,6 +1496,63 @@ begin
     execute format('analyze (skip_locked) %I', name);
   end loop;
   return grown;
+end $function$;
+
+CREATE OR REPLACE FUNCTION announce_commissions()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  if not exists (select from webhook_endpoints where deactivated_at is null) then
+    return null;
+  end if;
+  insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data)
+  select new_webhook_message_id(), c.app_id, e.id, t.type, c.id,
+         jsonb_build_object(
+           'commissionId', c.id, 'kind', c.kind, 'affiliateId', c.affiliate_id, 'linkId', c.link_id, 'eventId', c.event_id,
+           'reversesCommissionId', c.reverses_commission_id, 'amount', usd_text(c.amount_cents),
+           'amountCents', c.amount_cents, 'currency', 'USD', 'rateBps', c.rate_bps,
+           'occurredAt', epoch_ms(c.occurred_at), 'dueAt', epoch_ms(c.due_at))
+    from changed c
+   cross join lateral (
+     select case when tg_op = 'UPDATE' then 'commission.matured'
+                 when c.kind = 'earning' then 'commission.created' else 'commission.reversed' end as type) t
+    join webhook_endpoints e on e.app_id = c.app_id and e.deactivated_at is null and t.type = any(e.event_types)
+   where tg_op = 'INSERT' or c.matured_at = now()
+  on conflict (endpoint_id, type, subject_id) do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION announce_payout()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data)
+  select new_webhook_message_id(), new.app_id, e.id, 'payout.created', new.id,
+         jsonb_build_object(
+           'payoutId', new.id, 'affiliateId', new.affiliate_id, 'itemCount', new.item_count,
+           'total', usd_text(new.total_cents), 'totalCents', new.total_cents, 'currency', 'USD')
+    from webhook_endpoints e
+   where e.app_id = new.app_id and e.deactivated_at is null and 'payout.created' = any(e.event_types)
+  on conflict (endpoint_id, type, subject_id) do nothing;
+  return null;
+end $function$;
+
+CREATE OR REPLACE FUNCTION announce_stuck_delivery()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data)
+  select new_webhook_message_id(), new.app_id, e.id, 'delivery.stuck', new.id,
+         jsonb_build_object(
+           'deliveryId', new.id, 'provider', new.provider, 'eventId', new.event_id,
+           'receivedAt', epoch_ms(new.received_at), 'problem', new.last_error)
+    from webhook_endpoints e
+   where e.app_id = new.app_id and e.deactivated_at is null and 'delivery.stuck' = any(e.event_types)
+  on conflict (endpoint_id, type, subject_id) do nothing;
+  return null;
 end $function$;
 
 CREATE OR REPLACE FUNCTION append_to_payout_chain()
@@ -1772,6 +1911,21 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION new_webhook_message_id()
+ RETURNS webhook_message_id
+ LANGUAGE plpgsql
+AS $function$
+declare
+  random_hex text := replace(gen_random_uuid()::text, '-', '');
+  bits bit(128) := ('x' || lpad(to_hex(epoch_ms(clock_timestamp())), 12, '0') || '7' || substr(random_hex, 14))::bit(128);
+begin
+  -- 26 digits of five bits; the first has only the upper three.
+  return 'msg_' || (select string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz', digit + 1, 1), '' order by n)
+                      from (select n, case n when 0 then substring(bits from 1 for 3)::bit(3)::integer
+                                             else substring(bits from n * 5 - 1 for 5)::bit(5)::integer end as digit
+                              from generate_series(0, 25) n) d);
+end $function$;
+
 CREATE OR REPLACE FUNCTION payout_chain_hash(previous_hash bytea, of_app app_id, at_position integer, of_payout payout_id, total_cents cents, csv_sha256 bytea)
  RETURNS bytea
  LANGUAGE sql
@@ -1934,4 +2088,12 @@ AS $function$
         where l.app_id = of_app and l.environment = of_environment and l.store = of_store collate "default" and l.payment_ref = n.ref collate "default"
      ) other (ref))
   select names.ref from names
+$function$;
+
+CREATE OR REPLACE FUNCTION usd_text(amount cents)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select (amount::numeric / 100)::numeric(20, 2)::text
 $function$;

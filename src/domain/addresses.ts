@@ -14,7 +14,7 @@ function groupsOf(part: string): number[] {
 }
 
 /** Returns the eight groups of an IPv6 address as numbers, or null for other text. */
-function ipv6Groups(text: string): number[] | null {
+export function ipv6Groups(text: string): number[] | null {
   const address = text.replace(/%.*/, '');
   if (!/^[\da-f:.]+$/i.test(address) || !URL.canParse(`http://[${address}]/`)) return null;
   const canonical = new URL(`http://[${address}]/`).hostname.slice(1, -1);
@@ -24,6 +24,16 @@ function ipv6Groups(text: string): number[] | null {
   return [...left, ...Array.from({ length: 8 - left.length - right.length }, () => 0), ...right];
 }
 
+/** Returns the IPv4 address that `text` is or that it maps to IPv6. Null for other text. */
+export function ipv4Of(text: string): string | null {
+  if (IPV4.test(text)) return text;
+  const groups = ipv6Groups(text);
+  if (groups === null) return null;
+  const [, , , , , sixth, seventh = 0, eighth = 0] = groups;
+  if (sixth !== 0xffff || groups.slice(0, 5).some((group) => group !== 0)) return null;
+  return [seventh >> 8, seventh & 0xff, eighth >> 8, eighth & 0xff].join('.');
+}
+
 /**
  * Returns the part of a requester's address that is stable between a click and an install: an IPv4 address, or the
  * first 64 bits of an IPv6 address, since devices change the other bits automatically. IPv4-mapped IPv6 counts as IPv4.
@@ -31,13 +41,10 @@ function ipv6Groups(text: string): number[] | null {
  */
 export function addressBlock(text: string): string | null {
   const address = withoutPort(text.trim());
-  if (IPV4.test(address)) return address;
+  const ipv4 = ipv4Of(address);
+  if (ipv4 !== null) return ipv4;
   const groups = ipv6Groups(address);
   if (groups === null) return null;
-  const [, , , , , sixth, seventh = 0, eighth = 0] = groups;
-  if (sixth === 0xffff && groups.slice(0, 5).every((group) => group === 0)) {
-    return [seventh >> 8, seventh & 0xff, eighth >> 8, eighth & 0xff].join('.');
-  }
   const network = groups.slice(0, 4).map((group) => group.toString(16));
   return `${network.join(':')}::/64`;
 }

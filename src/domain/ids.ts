@@ -16,6 +16,8 @@ export const ID_PREFIXES = {
   transfer: 'trf',
   key: 'key',
   session: 'ses',
+  webhookEndpoint: 'whe',
+  webhookMessage: 'msg',
   /** Internal: these ids never leave the service. */
   secret: 'sec',
   payoutRequest: 'req',
@@ -45,6 +47,8 @@ export type PayoutId = Id<'payout'>;
 export type TransferId = Id<'transfer'>;
 export type KeyId = Id<'key'>;
 export type SessionId = Id<'session'>;
+export type WebhookEndpointId = Id<'webhookEndpoint'>;
+export type WebhookMessageId = Id<'webhookMessage'>;
 export type SecretId = Id<'secret'>;
 export type PayoutRequestId = Id<'payoutRequest'>;
 export type PaymentId = Id<'payment'>;

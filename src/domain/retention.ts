@@ -5,6 +5,7 @@ export const RETENTION_KINDS = [
   'refused_counters',
   'user_agents',
   'bodies',
+  'webhook_messages',
 ] as const;
 export type RetentionKind = (typeof RETENTION_KINDS)[number];
 
@@ -17,4 +18,5 @@ export const DEFAULT_RETENTION: RetentionSettings = {
   refused_counters: 90,
   user_agents: 90,
   bodies: 400,
+  webhook_messages: 90,
 };

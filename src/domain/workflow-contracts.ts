@@ -63,6 +63,30 @@ export interface ErasePage {
   readonly waitMs: number;
 }
 
+export interface WebhookInput {
+  readonly messageId: string;
+}
+
+/** Name of the signal that ends the wait for the next attempt at a message. */
+export const SEND_NOW = 'sendNow';
+
+/** What an attempt at a message came to. */
+export interface WebhookProgress {
+  /**
+   * - `delivered`: the endpoint has accepted the message, now or before.
+   * - `failed`: no attempt follows.
+   * - `retry`: the attempt failed, and another one follows.
+   * - `later`: no attempt was made: it is too early, or the endpoint has enough to do.
+   */
+  readonly state: 'delivered' | 'failed' | 'retry' | 'later';
+  /** The attempts at the message so far. */
+  readonly attempts: number;
+  /** Why the last attempt failed, in one sentence without parts of the response. Null if it did not. */
+  readonly problem: string | null;
+  /** How long to wait before the next attempt, ms. */
+  readonly waitMs: number;
+}
+
 /** What one page of the removal of expired data removed, in rows. */
 export interface RetentionPage {
   readonly removed: number;

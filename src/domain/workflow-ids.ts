@@ -8,6 +8,7 @@ export const workflowIds = {
   heal: (bindingId: string) => `heal:${bindingId}`,
   reprocess: (reprocessRunId: string) => `reprocess:${reprocessRunId}`,
   erase: (erasureId: string) => `erase:${erasureId}`,
+  webhook: (messageId: string) => `webhook:${messageId}`,
   /** A Schedule of an installation. Its runs have this id and their time. */
   schedule: (workflow: string, taskQueue: string) => `${workflow}:${taskQueue}`,
   /** A sweep between those of the Schedule. */

@@ -1,4 +1,5 @@
 import type { CommandDeps } from '../commands/deps.ts';
+import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
 import type { Intake } from './admission.ts';
 import type { BodyBudget } from './body-budget.ts';
 import type { KnownSenders } from './known-senders.ts';
@@ -41,6 +42,8 @@ export interface HttpDeps extends CommandDeps {
   readonly knownSenders: KnownSenders;
   /** The limits of what calls without an account key take. */
   readonly intake: Intake;
+  /** Which addresses endpoints of outgoing webhooks may have; only public ones by default. */
+  readonly webhookTargets?: WebhookTargets;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly observeRequest?: RequestObserver;
 }

@@ -110,6 +110,11 @@ export const ERRORS = {
     'The transfer cannot be stated now',
     'Read the payout again. `sent` follows no statement, `returned` or `withdrawn`; `returned` and `withdrawn` follow `sent`.',
   ],
+  too_many_endpoints: [
+    409,
+    'The app has too many endpoints',
+    'An app has at most 20 endpoints. Change one of them.',
+  ],
   total_changed: [409, 'The total has changed', 'Nothing was paid. Check the preview, then export again.'],
   idempotency_key_reused: [
     409,

@@ -25,6 +25,8 @@ import { sessionRoutes } from './resources/sessions.ts';
 import { setupRoutes } from './resources/setup.ts';
 import { timeseriesRoutes } from './resources/timeseries.ts';
 import { webhookSettingsRoutes } from './resources/webhook-settings.ts';
+import { webhookEndpointRoutes } from './resources/webhook-endpoints.ts';
+import { webhookMessageRoutes } from './resources/webhook-messages.ts';
 import { webhookRoutes } from './resources/webhooks.ts';
 import type { Route, RouteGroup } from './route.ts';
 
@@ -67,6 +69,11 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Webhook settings',
     description: 'Webhook URLs and secrets of billing providers, and how far the set-up has come.',
     routes: [...webhookSettingsRoutes, ...setupRoutes],
+  },
+  {
+    name: 'Outgoing webhooks',
+    description: 'Endpoints that receive messages about commissions, payouts and deliveries.',
+    routes: [...webhookEndpointRoutes, ...webhookMessageRoutes],
   },
   {
     name: 'Erasure',

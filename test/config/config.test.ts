@@ -21,7 +21,14 @@ describe('the environment', () => {
       secretsKeys: [],
       trustProxy: 0,
       maxPaymentCents: 100_000_000,
-      retention: { idempotency_keys: 1, identities: 90, refused_counters: 90, user_agents: 90, bodies: 400 },
+      retention: {
+        idempotency_keys: 1,
+        identities: 90,
+        refused_counters: 90,
+        user_agents: 90,
+        bodies: 400,
+        webhook_messages: 90,
+      },
       rateLimits: {
         address: 1_200,
         account: 600,
@@ -115,6 +122,11 @@ describe('the environment', () => {
     expect(readConfig({ HOLD_TIMERS: 'sweep' }).holdTimers).toBe('sweep');
   });
 
+  test('WEBHOOK_TARGETS=any permits endpoints with private addresses, which are refused by default', () => {
+    expect(readConfig({}).webhookTargets).toBe('public');
+    expect(readConfig({ WEBHOOK_TARGETS: 'any' }).webhookTargets).toBe('any');
+  });
+
   test('each retention is a number of days, and 0 keeps the data', () => {
     const environment = {
       RETAIN_IDEMPOTENCY_DAYS: '2',
@@ -122,6 +134,7 @@ describe('the environment', () => {
       RETAIN_REFUSED_DAYS: '31',
       RETAIN_USER_AGENTS_DAYS: '32',
       RETAIN_BODIES_DAYS: '0',
+      RETAIN_MESSAGES_DAYS: '33',
     };
     expect(readConfig(environment).retention).toEqual({
       idempotency_keys: 2,
@@ -129,6 +142,7 @@ describe('the environment', () => {
       refused_counters: 31,
       user_agents: 32,
       bodies: 0,
+      webhook_messages: 33,
     });
   });
 

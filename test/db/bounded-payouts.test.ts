@@ -37,6 +37,7 @@ beforeAll(async () => {
       processDelivery: async ({ deliveryId }) => await delivery.processDelivery(deliveryId),
       healBinding: () => {},
       settlePayout: async ({ id }) => await settlePayoutRequest(api.sql, id, limit),
+      sendWebhookNow: () => {},
     },
   });
   delivery = createDeliveryActivities({

@@ -74,6 +74,8 @@ const TABLES: Partial<Record<IdKind, string>> = {
   event: 'events',
   delivery: 'deliveries',
   erasure: 'erasures',
+  webhookEndpoint: 'webhook_endpoints',
+  webhookMessage: 'webhook_messages',
 };
 
 /** The first and the last id of a kind in the big app. The first affiliate has two fifths of all rows. */
@@ -105,6 +107,8 @@ const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   'listEvents kind': async () => ['purchase', 'chargeback'],
   'listEvents outcome': async () => ['earned', 'waiting'],
   'listEvents source': async () => ['paddle'],
+  'listWebhookMessages type': async () => ['commission.created', 'delivery.stuck'],
+  endpointId: () => idsOf('webhookEndpoint'),
   'listEvents affiliateId': async () => (await idsOf('affiliate')).slice(0, 1),
   q: async () => ['creator', '%', 'nobody', '1'],
   timezone: async () => ['America/New_York'],

@@ -7,7 +7,7 @@ import { TIMESERIES_INTERVALS } from '../../src/domain/timeseries.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
 import { webhookUrl } from '../../src/domain/webhook-url.ts';
-import { PAYOUT_REQUESTED } from '../../src/domain/workflow-contracts.ts';
+import { PAYOUT_REQUESTED, SEND_NOW } from '../../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../../src/domain/workflow-ids.ts';
 
 describe('values that callers and rows store', () => {
@@ -24,7 +24,7 @@ describe('values that callers and rows store', () => {
     [
       'prefixes of ids',
       Object.values(ID_PREFIXES),
-      'acct app aff lnk clk att evt del com pay key ses sec req pmt adj bnd rpr ins ers',
+      'acct app aff lnk clk att evt del com pay key ses whe msg sec req pmt adj bnd rpr ins ers',
     ],
   ])('stored values do not change: %s', (_, words, expected) => {
     expect(words).toEqual(expected.split(' '));
@@ -41,13 +41,18 @@ describe('values that callers and rows store', () => {
     expect(PAYOUT_REQUESTED).toBe('payoutRequested');
   });
 
-  test('without a setting, personal data is kept for 90 days and bodies for 400', () => {
+  test('the signal that running webhook workflows wait for keeps its name', () => {
+    expect(SEND_NOW).toBe('sendNow');
+  });
+
+  test('without a setting, personal data and messages are kept for 90 days and bodies for 400', () => {
     expect(DEFAULT_RETENTION).toEqual({
       idempotency_keys: 1,
       identities: 90,
       refused_counters: 90,
       user_agents: 90,
       bodies: 400,
+      webhook_messages: 90,
     });
   });
 
@@ -58,6 +63,7 @@ describe('values that callers and rows store', () => {
     expect(workflowIds.heal('bnd_1')).toBe('heal:bnd_1');
     expect(workflowIds.reprocess('rpr_1')).toBe('reprocess:rpr_1');
     expect(workflowIds.erase('ers_1')).toBe('erase:ers_1');
+    expect(workflowIds.webhook('msg_1')).toBe('webhook:msg_1');
     expect(workflowIds.schedule('sweep', 'tributary-ins_1')).toBe('sweep:tributary-ins_1');
     expect(workflowIds.convert('tributary')).toBe('convert:tributary');
     expect(workflowIds.sweepNow('tributary')).toBe('sweep-now:tributary');

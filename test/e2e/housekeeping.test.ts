@@ -111,7 +111,28 @@ test('the retention workflow removes what has expired, keeps what is needed, and
   const unfinished = await insertBody(long, 'received');
   const recent = await insertBody(now - DAY_MS, 'processed');
 
-  expect(await runRetention()).toBe(5);
+  const endpointId = newId('webhookEndpoint');
+  await service.sql`
+    insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id)
+    values (${endpointId}, ${founder.app.id}, 'https://example.com', '{payout.created}', ${newId('secret')}, '', 'none')`;
+  const [oldMessage, waitingMessage, newMessage] = [
+    createIdGenerator(now - DAYS_100).id('webhookMessage'),
+    createIdGenerator(now - DAYS_100).id('webhookMessage'),
+    createIdGenerator(now - DAY_MS).id('webhookMessage'),
+  ];
+  await service.sql`
+    insert into webhook_messages (id, app_id, endpoint_id, type, data, status, completed_at, next_attempt_at, relay_at)
+    select id, ${founder.app.id}, ${endpointId}, 'webhook.test', '{}', case when done then 'delivered' else 'pending' end,
+           case when done then now() end, case when not done then now() + interval '1 day' end,
+           case when not done then now() + interval '1 day' end
+      from (values (${oldMessage}::text, true), (${waitingMessage}::text, false), (${newMessage}::text, true)) m (id, done)`;
+  await service.sql`
+    insert into webhook_attempts (message_id, number, started_at, duration_ms) values (${oldMessage}, 1, now(), 1)`;
+
+  expect(await runRetention()).toBe(6);
+
+  const messages = await service.sql<{ id: string }>`select id from webhook_messages order by id`;
+  expect(messages.map(({ id }) => id).toSorted()).toEqual([waitingMessage, newMessage].toSorted());
 
   const agents = await service.sql<{ id: string; userAgent: string | null; ipHash: string | null }>`
     select id, user_agent, ip_hash from clicks where id = any(${[oldClick, newClick]}::text[]) order by id`;
@@ -133,7 +154,14 @@ test('the retention workflow removes what has expired, keeps what is needed, and
 
   expect(await runRetention()).toBe(0);
   const metrics = await (await fetch(service.metricsUrl ?? '')).text();
-  for (const kind of ['idempotency_keys', 'identities', 'refused_counters', 'user_agents', 'bodies']) {
+  for (const kind of [
+    'idempotency_keys',
+    'identities',
+    'refused_counters',
+    'user_agents',
+    'bodies',
+    'webhook_messages',
+  ]) {
     expect(metrics).toContain(`tributary_retention_removed_rows{kind="${kind}"} 1\n`);
     expect(metrics).toMatch(
       new RegExp(

@@ -24,6 +24,7 @@ import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 const NO_WORKFLOWS = {
   isReachable: () => true,
   runHeal: async () => 'running' as const,
+  runWebhook: async () => 'running' as const,
   startConvert: () => {},
   startErasure: () => {},
   startReprocess: () => {},

@@ -46,6 +46,7 @@ beforeAll(async () => {
       },
       healBinding: () => {},
       settlePayout: async () => {},
+      sendWebhookNow: () => {},
     },
     readiness: async () => {
       await sql`select 1`;

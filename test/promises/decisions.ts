@@ -699,5 +699,41 @@ const CONSOLE: readonly PromiseSection[] = [
   },
 ];
 
+const WEBHOOKS_OUT: readonly PromiseSection[] = [
+  {
+    title: 'Beyond the specification: outgoing webhooks',
+    promises: {
+      'webhooks-out-with-fact':
+        'the statement that writes a fact writes one message for each active endpoint of the app that asks for its type',
+      'webhooks-out-sent':
+        'commissions, their maturity and reversals, and payouts are announced, without the ids of users',
+      'webhooks-out-stuck':
+        'a delivery whose processing fails half a minute after its receipt is announced once',
+      'webhooks-out-signed': 'each message is signed as Standard Webhooks defines',
+      'webhooks-out-rotation': 'during the rotation of a secret each message has a signature of both secrets',
+      'webhooks-out-secret-once': 'the secret of an endpoint is returned once and stored encrypted',
+      'webhooks-out-retries':
+        'a message is attempted ten times within three to four days, with the same id and body',
+      'webhooks-out-send-again': 'a person sends a message again at any time, also one that waits',
+      'webhooks-out-deactivated':
+        'an endpoint is deactivated with a reason after three days without a success, and at once by a 410',
+      'webhooks-out-isolated': 'an endpoint that never responds delays neither others nor exports',
+      'webhooks-out-recovered': 'a message whose workflow was lost is sent all the same',
+      'webhooks-out-https': 'an endpoint has an address with https, unless the operator permits others',
+      'webhooks-out-public-addresses':
+        'nothing is sent to a private, loopback, link-local or reserved address, whatever name leads to it',
+      'webhooks-out-limits': 'an attempt has a time limit, and the first 2 KiB of a response are read',
+      'webhooks-out-endpoint-limit': '409 for more than 20 endpoints of one app',
+      'webhooks-out-lists': 'messages are listed by endpoint, status and type, page by page',
+    },
+  },
+];
+
 /** The decisions that settle what the interface specification leaves open. */
-export const DECISIONS: readonly PromiseSection[] = [...IDENTITY, ...MONEY, ...OPERATION, ...CONSOLE];
+export const DECISIONS: readonly PromiseSection[] = [
+  ...IDENTITY,
+  ...MONEY,
+  ...OPERATION,
+  ...CONSOLE,
+  ...WEBHOOKS_OUT,
+];

@@ -448,6 +448,61 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-creator-csv': 'returns the lines of a payout without ids of events' },
   },
   {
+    route: 'GET /apps/:appId/webhook-endpoints',
+    caller: 'account setup',
+    promises: { 'list-webhook-endpoints': 'returns the endpoints of the app, without secrets' },
+  },
+  {
+    route: 'POST /apps/:appId/webhook-endpoints',
+    caller: 'account setup',
+    promises: { 'create-webhook-endpoint': 'creates an endpoint, 201 with its secret' },
+  },
+  {
+    route: 'GET /apps/:appId/webhook-endpoints/:endpointId',
+    caller: 'account setup',
+    promises: { 'get-webhook-endpoint': 'returns an endpoint, without its secret' },
+  },
+  {
+    route: 'PATCH /apps/:appId/webhook-endpoints/:endpointId',
+    caller: 'account setup',
+    promises: { 'update-webhook-endpoint': 'changes, deactivates or activates an endpoint' },
+  },
+  {
+    route: 'POST /apps/:appId/webhook-endpoints/:endpointId/rotate-secret',
+    caller: 'account setup',
+    promises: {
+      'rotate-webhook-endpoint-secret':
+        'returns a new secret; the previous one also signs for the grace period',
+    },
+  },
+  {
+    route: 'POST /apps/:appId/webhook-endpoints/:endpointId/test',
+    caller: 'account setup',
+    promises: { 'test-webhook-endpoint': 'sends a test message, 201' },
+  },
+  {
+    route: 'GET /apps/:appId/webhook-messages',
+    caller: 'account read',
+    promises: { 'list-webhook-messages': 'returns the messages to endpoints, the latest first' },
+  },
+  {
+    route: 'GET /apps/:appId/webhook-messages/:messageId',
+    caller: 'account read',
+    promises: { 'get-webhook-message': 'returns a message' },
+  },
+  {
+    route: 'GET /apps/:appId/webhook-messages/:messageId/attempts',
+    caller: 'account read',
+    promises: {
+      'list-webhook-attempts': 'returns the attempts at a message with status, duration and response',
+    },
+  },
+  {
+    route: 'POST /apps/:appId/webhook-messages/:messageId/send-again',
+    caller: 'account setup',
+    promises: { 'send-webhook-message-again': 'makes the next attempt due at once' },
+  },
+  {
     route: 'GET /healthz',
     caller: 'none',
     promises: { 'get-healthz': 'reports that the process is alive' },

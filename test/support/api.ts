@@ -83,6 +83,7 @@ export async function startTestApi(
       processDelivery: async () => null,
       healBinding: (bindingId) => void healed.push(bindingId),
       settlePayout: async () => {},
+      sendWebhookNow: () => {},
     },
     inbox: new Inbox(),
     readiness: async () => [],

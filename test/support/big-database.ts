@@ -35,6 +35,8 @@ export const LARGE_TABLES = [
   'revenue_entries',
   'payouts',
   'payout_items',
+  'webhook_messages',
+  'webhook_attempts',
   'rollups',
   'rollup_blocks',
 ] as const;
@@ -184,6 +186,17 @@ const ROWS_OF_PURCHASES = [
   `insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
      select payout_id, id, app_id, affiliate_id, amount_cents, row_number() over (partition by payout_id order by id)
        from commissions where status = 'paid'`,
+  `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id)
+     select 'whe_0' || lpad(n::text, 25, '0'), ${id('app', '1 + n % 5')}, 'https://example.com/hook', '{commission.created}',
+            'sec_0' || lpad(n::text, 25, '0'), '', 'none' from generate_series(0, 9) n`,
+  `insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data, status, attempts, next_attempt_at, relay_at,
+                                   created_at, completed_at)
+     select 'msg_0' || lpad(n::text, 25, '0'), app_id, 'whe_0' || lpad((substr(app_id, 6)::int - 1 + n % 2 * 5)::text, 25, '0'),
+            case n % 4 when 0 then 'commission.matured' else 'commission.created' end, commission_id,
+            '{}', case when n % 50 = 0 then 'failed' else 'delivered' end, 1, null, null, at, at
+       from (select n, app_id, at, ${id('commission', 'n')} as commission_id from story_events where story = 'earned') m`,
+  `insert into webhook_attempts (message_id, number, started_at, duration_ms, status_code)
+     select m.id, k, m.created_at, 5, 200 from webhook_messages m cross join generate_series(1, 2) k`,
   `insert into erasures (id, app_id, user_hash, pseudonym, finished_at)
      select ${id('erasure', 'row_number() over ()')}, id, sha256(convert_to(id, 'UTF8')), 'erased:' || left(md5(id), 22), now() from apps`,
 ];

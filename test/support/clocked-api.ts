@@ -59,6 +59,7 @@ export async function startClockedApi(): Promise<ClockedApi> {
       processDelivery: ({ deliveryId }) => delivery.processDelivery(deliveryId),
       healBinding: heal,
       settlePayout: async ({ id }) => void (await ledger.settlePayoutRequest(id)),
+      sendWebhookNow: () => {},
     },
   });
   await replaceClock(api.database);

@@ -83,5 +83,11 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   test_identities: { removed: 'device_id customer_user_id' },
   user_links: { pseudonym: 'user_key customer_user_id' },
   user_transfers: { none: 'role', pseudonym: 'customer_user_id' },
+  // The endpoint's own responses. A message has no id of a user.
+  webhook_attempts: { none: 'problem response' },
+  webhook_endpoints: {
+    none: 'url description event_types ciphertext encryption_key_id previous_ciphertext previous_encryption_key_id deactivated_reason',
+  },
+  webhook_messages: { none: 'type subject_id data status last_problem' },
   webhook_secrets: { none: 'ciphertext encryption_key_id' },
 };

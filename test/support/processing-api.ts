@@ -38,6 +38,7 @@ export async function startProcessingApi({
       await processDelivery(delivery, async () => await activities.processDelivery(delivery.deliveryId)),
     healBinding: onBinding,
     settlePayout: async () => {},
+    sendWebhookNow: () => {},
   };
   const inbox = new Inbox();
   const api = await startTestApi({ workflows, inbox }, sqlOptions);

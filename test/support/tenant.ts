@@ -43,7 +43,22 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
     const { eventId, deliveryId, payoutId, attributionId } = await sql.one<Record<string, string>>`
       select c.event_id, e.delivery_id, c.payout_id, b.attribution_id
         from commissions c join events e on e.id = c.event_id join bindings b on b.id = c.binding_id where c.id = ${paid}`;
+    const endpoint = await api.call<{ id: string }>('POST', `/apps/${app.appId}/webhook-endpoints`, {
+      key: app.key,
+      body: { url: `https://example.com/${mark}/${round}`, eventTypes: ['payout.created'] },
+    });
+    const message = await api.call<{ id: string }>(
+      'POST',
+      `/apps/${app.appId}/webhook-endpoints/${endpoint.body.id}/test`,
+      { key: app.key },
+    );
+    for (const number of [1, 2]) {
+      await sql`insert into webhook_attempts (message_id, number, started_at, duration_ms, response)
+                values (${message.body.id}, ${number}, now(), 1, ${mark})`;
+    }
     Object.assign(ids, {
+      webhookEndpoint: endpoint.body.id,
+      webhookMessage: message.body.id,
       affiliate: affiliateId,
       link: link.id,
       click: click.body.clickId,

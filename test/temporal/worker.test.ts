@@ -56,6 +56,7 @@ const CANCELLED = [
   { workflow: 'heal', activity: 'healPage', args: [{ bindingId: 'bnd_test' }] },
   { workflow: 'convert', activity: 'convertPage', args: [] },
   { workflow: 'reprocess', activity: 'reprocessPage', args: [{ reprocessRunId: 'rpr_test' }] },
+  { workflow: 'webhook', activity: 'sendMessage', args: [{ messageId: 'msg_test' }] },
   { workflow: 'sweep', activity: 'sweepPage', args: [] },
   { workflow: 'rates', activity: 'fetchRates', args: [] },
   { workflow: 'retention', activity: 'removeExpired', args: [] },

@@ -104,6 +104,18 @@ const LONG = [
     activities: () => ({ reprocessPage: pages({ done: false }, { done: true }) }),
     result: { done: true },
   },
+  {
+    workflow: 'webhook',
+    args: [{ messageId: 'msg_test' }],
+    step: 'sendMessage',
+    activities: () => ({
+      sendMessage: pages(
+        { state: 'retry', attempts: 1, problem: 'no', waitMs: 10 },
+        { state: 'delivered', attempts: 2, problem: null, waitMs: 0 },
+      ),
+    }),
+    result: { state: 'delivered', attempts: 2 },
+  },
 ] as const;
 
 /** Resolves when all signals of a payout are sent. Its first request is settled after that, so that the others wait. */

@@ -135,6 +135,7 @@ const deps = {
       await activities.processDelivery(deliveryId),
     healBinding: () => {},
     settlePayout: async () => {},
+    sendWebhookNow: () => {},
   },
 };
 

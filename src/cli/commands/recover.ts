@@ -23,8 +23,8 @@ async function untilNone(changePage: (limit: number) => Promise<number>): Promis
   }
 }
 
-const isStarted = ({ deliveries, bindings, reprocessRuns, erasures }: OpenWork): boolean =>
-  deliveries + bindings + reprocessRuns + erasures === 0;
+const isStarted = ({ deliveries, bindings, reprocessRuns, erasures, messages }: OpenWork): boolean =>
+  deliveries + bindings + reprocessRuns + erasures + messages === 0;
 
 /** Waits until the running service has claimed all open work, or claims nothing more for `patienceMs`. Returns the rest. */
 async function waitUntilClaimed(sql: Sql, since: number, patienceMs: number): Promise<OpenWork> {
@@ -59,11 +59,13 @@ export function addRecoverCommand(program: Command, context: CommandContext): vo
         const left = await waitUntilClaimed(sql, now, serviceTimeoutMs);
         const { pending, nextDueAt, openPayoutRequests } = await readWaiting(sql);
         const ok = isStarted(left);
-        const work = (['deliveries', 'bindings', 'reprocessRuns', 'erasures'] as const).map((kind) => ({
-          work: NAMES[kind],
-          open: found[kind],
-          started: Math.max(0, found[kind] - left[kind]),
-        }));
+        const work = (['deliveries', 'bindings', 'reprocessRuns', 'erasures', 'messages'] as const).map(
+          (kind) => ({
+            work: NAMES[kind],
+            open: found[kind],
+            started: Math.max(0, found[kind] - left[kind]),
+          }),
+        );
         print(
           { ok, open: found, left, matured, closed, pending, nextDueAt, openPayoutRequests },
           [
@@ -91,4 +93,5 @@ const NAMES: Readonly<Record<Exclude<keyof OpenWork, 'payments'>, string>> = {
   bindings: 'users whose earlier payments wait',
   reprocessRuns: 'reprocess runs',
   erasures: 'erasures of persons',
+  messages: 'messages to endpoints of webhooks',
 };

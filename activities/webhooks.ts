@@ -1,0 +1,158 @@
+import { asyncLocalStorage } from '@temporalio/activity';
+import type { Logger } from 'pino';
+import type { SecretBox } from '../src/config/secret-box.ts';
+import { signingSecretContext } from '../src/db/webhook-endpoints.ts';
+import {
+  failUnsentMessage,
+  loadMessageToSend,
+  postponeMessage,
+  recordWebhookAttempt,
+} from '../src/db/webhook-messages.ts';
+import type { MessageToSend } from '../src/db/webhook-messages.ts';
+import type { Sql } from '../src/db/sql.ts';
+import type { WebhookEndpointId } from '../src/domain/ids.ts';
+import { retryDelayMs } from '../src/domain/outgoing-webhooks.ts';
+import type { AttemptResult, WebhookTargets } from '../src/domain/outgoing-webhooks.ts';
+import type { WebhookProgress } from '../src/domain/workflow-contracts.ts';
+import { postWebhook } from '../src/webhooks-out/post.ts';
+import { messageBody, signedHeaders } from '../src/webhooks-out/signature.ts';
+import { throwIfCancelled } from './cancellation.ts';
+import { parseId } from './parse-id.ts';
+
+export interface WebhookActivityDeps {
+  readonly sql: Sql;
+  readonly secretBox: SecretBox;
+  readonly logger: Logger;
+  /** Which addresses endpoints may have; only public ones by default. */
+  readonly webhookTargets?: WebhookTargets | undefined;
+  /** The waits between attempts, ms; those of the domain by default. */
+  readonly webhookRetryMs?: readonly number[] | undefined;
+  readonly observeWebhook?: ((result: AttemptResult) => void) | undefined;
+}
+
+export interface WebhookActivities {
+  sendMessage(messageId: string): Promise<WebhookProgress>;
+}
+
+/** Attempts of a process at one endpoint at a time. A slow endpoint then leaves the others their share. */
+const PER_ENDPOINT = 8;
+/** The same for an endpoint whose attempts fail: it may take all the time that an attempt has. */
+const PER_FAILING_ENDPOINT = 1;
+/** Database connections that attempts of a process have at a time. */
+const CONNECTIONS = 4;
+/** The wait of a message whose endpoint has enough to do, ms: longer with each message that was turned away. */
+const BUSY_MS = { least: 1_000, most: 5 * 60_000 };
+/** So many more messages that were turned away add the least wait once more. */
+const TURNED_AWAY = 32;
+/** The status with which an endpoint says that it wants no messages any more. */
+const GONE = 410;
+
+/** The activity of the webhook workflow. */
+export function createWebhookActivities({
+  sql: allSql,
+  secretBox,
+  logger,
+  webhookTargets = 'public',
+  webhookRetryMs,
+  observeWebhook,
+}: WebhookActivityDeps): WebhookActivities {
+  const sql = allSql.share(CONNECTIONS);
+  /** The attempts in flight and the messages that were turned away since the endpoint was idle. */
+  const busy = new Map<WebhookEndpointId, { inFlight: number; turnedAway: number }>();
+
+  /** Runs `attempt` if the endpoint has room for it. Returns the wait otherwise, ms. */
+  async function withRoom<T>(
+    { endpointId, isFailing }: MessageToSend,
+    attempt: () => Promise<T>,
+  ): Promise<T | { readonly busyMs: number }> {
+    const load = busy.get(endpointId) ?? { inFlight: 0, turnedAway: 0 };
+    if (load.inFlight >= (isFailing ? PER_FAILING_ENDPOINT : PER_ENDPOINT)) {
+      load.turnedAway += 1;
+      const spread = Math.min(BUSY_MS.most, BUSY_MS.least * (1 + load.turnedAway / TURNED_AWAY));
+      return { busyMs: Math.round(BUSY_MS.least + spread * Math.random()) };
+    }
+    load.inFlight += 1;
+    busy.set(endpointId, load);
+    try {
+      return await attempt();
+    } finally {
+      load.inFlight -= 1;
+      if (load.inFlight === 0) busy.delete(endpointId);
+    }
+  }
+
+  /** The secrets that sign, the current one first. */
+  function secretsOf(message: MessageToSend): string[] {
+    const context = signingSecretContext(message.endpointId);
+    const { ciphertext, encryptionKeyId, previousCiphertext, previousEncryptionKeyId } = message;
+    const current = secretBox.decrypt(Buffer.from(ciphertext), encryptionKeyId, context);
+    if (previousCiphertext === null || previousEncryptionKeyId === null) return [current];
+    return [current, secretBox.decrypt(Buffer.from(previousCiphertext), previousEncryptionKeyId, context)];
+  }
+
+  /** Sends a message once, and records the attempt. */
+  async function attemptOnce(message: MessageToSend): Promise<WebhookProgress> {
+    const { messageId, endpointId } = message;
+    const startedAt = Date.now();
+    const body = messageBody(message);
+    const signal = asyncLocalStorage.getStore()?.cancellationSignal;
+    const result = await postWebhook({
+      url: message.url,
+      headers: signedHeaders(secretsOf(message), { id: messageId, at: startedAt, body }),
+      body,
+      targets: webhookTargets,
+      ...(signal === undefined ? {} : { signal }),
+    });
+    // A shutdown has cut the request off, which says nothing about the endpoint.
+    throwIfCancelled();
+    const { problem, retryAfterMs } = result;
+    const attempts = message.attempts + 1;
+    const isGone = result.statusCode === GONE;
+    const delay = retryDelayMs(
+      attempts - message.earlierAttempts,
+      { retryAfterMs, random: Math.random() },
+      webhookRetryMs,
+    );
+    const nextInMs = problem === null || isGone ? null : delay;
+    const state = problem === null ? 'delivered' : nextInMs === null ? 'failed' : 'retry';
+    const deactivated = await recordWebhookAttempt(sql, messageId, {
+      ...result,
+      number: attempts,
+      startedAt,
+      nextInMs,
+      isGone,
+    });
+    observeWebhook?.(state === 'retry' ? 'retried' : state);
+    if (deactivated !== null) {
+      logger.warn({ endpointId, reason: deactivated, msg: 'a webhook endpoint was deactivated' });
+    }
+    return { state, attempts, problem, waitMs: nextInMs ?? 0 };
+  }
+
+  return {
+    /**
+     * Makes the next attempt at a message if it is due and its endpoint has room. A failed attempt is a result, no failure: the
+     * database holds when the next one is due.
+     */
+    sendMessage: async (id) => {
+      const messageId = parseId('webhookMessage', id);
+      const message = await loadMessageToSend(sql, messageId);
+      if (message === undefined)
+        return { state: 'failed', attempts: 0, problem: 'The message does not exist.', waitMs: 0 };
+      const { status, attempts, lastProblem: problem, dueInMs } = message;
+      if (status !== 'pending' || dueInMs === null) {
+        return { state: status === 'delivered' ? 'delivered' : 'failed', attempts, problem, waitMs: 0 };
+      }
+      if (!message.isActive) {
+        const inactive = 'The endpoint is not active.';
+        await failUnsentMessage(sql, messageId, inactive);
+        return { state: 'failed', attempts, problem: inactive, waitMs: 0 };
+      }
+      if (dueInMs > 0) return { state: 'later', attempts, problem, waitMs: dueInMs };
+      const result = await withRoom(message, async () => await attemptOnce(message));
+      if ('state' in result) return result;
+      await postponeMessage(sql, messageId, result.busyMs);
+      return { state: 'later', attempts, problem, waitMs: result.busyMs };
+    },
+  };
+}

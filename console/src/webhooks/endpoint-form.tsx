@@ -1,0 +1,108 @@
+import { Button, Checkbox, Group, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import { useChange } from '../api/queries.ts';
+import { ErrorBox, Secret } from '../parts.tsx';
+import { EVENT_TYPES, WEBHOOK_KEYS } from './words.ts';
+import type { Endpoint, EventType } from './words.ts';
+
+const ALL_TYPES = Object.keys(EVENT_TYPES) as EventType[];
+
+/** Creates an endpoint, or changes one. Shows the secret of a new one. */
+export function EndpointForm({
+  appId,
+  endpoint,
+  onClose,
+}: {
+  readonly appId: string;
+  /** The endpoint to change. Null for a new one. */
+  readonly endpoint: Endpoint | null;
+  readonly onClose: () => void;
+}) {
+  const [url, setUrl] = useState(endpoint?.url ?? '');
+  const [description, setDescription] = useState(endpoint?.description ?? '');
+  const [types, setTypes] = useState<readonly EventType[]>(endpoint?.eventTypes ?? ALL_TYPES);
+  const fields = { url: url.trim(), eventTypes: ALL_TYPES.filter((type) => types.includes(type)) };
+  const create = useChange(
+    async () =>
+      await read(
+        api.POST('/apps/{appId}/webhook-endpoints', {
+          params: { path: { appId } },
+          body: { ...fields, ...(description.trim() === '' ? {} : { description: description.trim() }) },
+        }),
+      ),
+    WEBHOOK_KEYS.endpoints(appId),
+  );
+  const change = useChange(
+    async (endpointId: string) =>
+      await read(
+        api.PATCH('/apps/{appId}/webhook-endpoints/{endpointId}', {
+          params: { path: { appId, endpointId } },
+          body: { ...fields, description: description.trim() === '' ? null : description.trim() },
+        }),
+      ),
+    WEBHOOK_KEYS.endpoints(appId),
+  );
+  if (create.data !== undefined) {
+    return (
+      <Stack>
+        <Secret text={create.data.secret} what="the signing secret">
+          Your server checks the signature of each message with it. Send a test event to see that it does.
+        </Secret>
+        <Button onClick={onClose}>Done</Button>
+      </Stack>
+    );
+  }
+  const error = create.error ?? change.error;
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (endpoint === null) create.mutate(undefined);
+        else change.mutate(endpoint.id, { onSuccess: onClose });
+      }}
+    >
+      <Stack>
+        <TextInput
+          label="URL"
+          description="Messages are sent to it by POST."
+          placeholder="https://example.com/webhooks/tributary"
+          required
+          withAsterisk={false}
+          maxLength={2000}
+          spellCheck={false}
+          data-autofocus
+          value={url}
+          onChange={(event) => setUrl(event.currentTarget.value)}
+        />
+        <TextInput
+          label="What it is for"
+          placeholder="Notifies the CRM"
+          maxLength={200}
+          value={description}
+          onChange={(event) => setDescription(event.currentTarget.value)}
+        />
+        <Checkbox.Group
+          label="What is sent"
+          value={[...types]}
+          onChange={(chosen) => setTypes(chosen as EventType[])}
+        >
+          <Stack gap="xs" mt={6}>
+            {ALL_TYPES.map((type) => (
+              <Checkbox key={type} value={type} label={type} description={EVENT_TYPES[type]} />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+        {error !== null && <ErrorBox error={error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Cancel
+          </Button>
+          <Button type="submit" loading={create.isPending || change.isPending} disabled={types.length === 0}>
+            {endpoint === null ? 'Create the endpoint' : 'Save'}
+          </Button>
+        </Group>
+      </Stack>
+    </form>
+  );
+}

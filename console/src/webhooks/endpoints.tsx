@@ -1,0 +1,269 @@
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import { LIVE_MS, useChange } from '../api/queries.ts';
+import { Dialog } from '../dialog.tsx';
+import { formatAgo, formatInstant } from '../format.ts';
+import { ErrorBox, Secret, Waiting } from '../parts.tsx';
+import { Nothing, Section } from '../lists.tsx';
+import { Tag } from '../parts/badges.tsx';
+import { EndpointForm } from './endpoint-form.tsx';
+import { REASONS, WEBHOOK_KEYS } from './words.ts';
+import type { Endpoint } from './words.ts';
+
+/** Returns the endpoints of an app. Their state changes with each attempt. */
+export const useEndpoints = (appId: string, enabled: boolean) =>
+  useQuery({
+    queryKey: WEBHOOK_KEYS.endpoints(appId),
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/webhook-endpoints', { params: { path: { appId } } })),
+    refetchInterval: LIVE_MS,
+    enabled,
+  });
+
+/** Replaces the secret of an endpoint, after a question. */
+function RotateSecret({
+  appId,
+  endpoint,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly endpoint: Endpoint;
+  readonly onClose: () => void;
+}) {
+  const rotate = useChange(
+    async () =>
+      await read(
+        api.POST('/apps/{appId}/webhook-endpoints/{endpointId}/rotate-secret', {
+          params: { path: { appId, endpointId: endpoint.id } },
+          body: {},
+        }),
+      ),
+    WEBHOOK_KEYS.endpoints(appId),
+  );
+  if (rotate.data !== undefined) {
+    const { previousSecretExpiresAt } = rotate.data;
+    return (
+      <Stack>
+        <Secret text={rotate.data.secret} what="the new signing secret">
+          {previousSecretExpiresAt === null
+            ? 'The previous secret does not sign any more.'
+            : `Messages also have a signature of the previous secret until ${formatInstant(previousSecretExpiresAt)}.`}
+        </Secret>
+        <Button onClick={onClose}>Done</Button>
+      </Stack>
+    );
+  }
+  return (
+    <Stack>
+      <Text size="sm">
+        The endpoint gets a new secret. For another day each message has a signature of both, so that your
+        server can change over without a gap.
+      </Text>
+      {rotate.error !== null && <ErrorBox error={rotate.error} />}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose} data-autofocus>
+          Cancel
+        </Button>
+        <Button loading={rotate.isPending} onClick={() => rotate.mutate(undefined)}>
+          Create the new secret
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+type OpenDialog =
+  | { readonly kind: 'new' }
+  | { readonly kind: 'change' | 'rotate'; readonly endpoint: Endpoint };
+
+const TITLES: Readonly<Record<OpenDialog['kind'], string>> = {
+  new: 'New endpoint',
+  change: 'Change the endpoint',
+  rotate: 'Rotate the secret?',
+};
+
+/** The state of an endpoint, with what to do. */
+function EndpointState({ endpoint }: { readonly endpoint: Endpoint }) {
+  const { active, deactivatedAt, deactivatedReason, failingSince, previousSecretExpiresAt } = endpoint;
+  if (!active) {
+    return (
+      <>
+        <Tag tone={deactivatedReason === 'by_request' ? 'plain' : 'bad'}>Not active</Tag>
+        <Text size="xs" className="quiet" mt={2}>
+          {deactivatedReason === null ? '' : REASONS[deactivatedReason]}{' '}
+          {deactivatedAt === null ? '' : formatAgo(deactivatedAt)}
+        </Text>
+      </>
+    );
+  }
+  return (
+    <>
+      {failingSince === null ? <Tag tone="good">Active</Tag> : <Tag tone="wait">Failing</Tag>}
+      {failingSince !== null && (
+        <Text size="xs" className="quiet" mt={2}>
+          No attempt succeeded since {formatInstant(failingSince)}. After three days it is deactivated.
+        </Text>
+      )}
+      {previousSecretExpiresAt !== null && (
+        <Text size="xs" className="quiet" mt={2}>
+          Two secrets sign until {formatInstant(previousSecretExpiresAt)}.
+        </Text>
+      )}
+    </>
+  );
+}
+
+function EndpointRow({
+  appId,
+  endpoint,
+  canChange,
+  onOpen,
+}: {
+  readonly appId: string;
+  readonly endpoint: Endpoint;
+  readonly canChange: boolean;
+  readonly onOpen: (dialog: OpenDialog) => void;
+}) {
+  const path = { appId, endpointId: endpoint.id };
+  const test = useChange(
+    async () =>
+      await read(api.POST('/apps/{appId}/webhook-endpoints/{endpointId}/test', { params: { path } })),
+    WEBHOOK_KEYS.messages(appId),
+  );
+  const activate = useChange(
+    async (active: boolean) =>
+      await read(
+        api.PATCH('/apps/{appId}/webhook-endpoints/{endpointId}', { params: { path }, body: { active } }),
+      ),
+    WEBHOOK_KEYS.endpoints(appId),
+  );
+  const error = test.error ?? activate.error;
+  const { url, active } = endpoint;
+  const button = { variant: 'default', size: 'compact-sm', disabled: !canChange } as const;
+  return (
+    <tr>
+      <td>
+        <Text size="sm" className="code-text" style={{ overflowWrap: 'anywhere' }}>
+          {url}
+        </Text>
+        {endpoint.description !== null && <Text size="sm">{endpoint.description}</Text>}
+        <Text size="xs" className="quiet">
+          {endpoint.eventTypes.join(', ')}
+        </Text>
+        {error !== null && <ErrorBox error={error} />}
+      </td>
+      <td>
+        <EndpointState endpoint={endpoint} />
+      </td>
+      <td>
+        <Group gap={6} justify="flex-end">
+          <Button
+            {...button}
+            disabled={!canChange || !active}
+            loading={test.isPending}
+            aria-label={`Send a test event to ${url}`}
+            onClick={() => test.mutate(undefined)}
+          >
+            Send a test event
+          </Button>
+          <Button
+            {...button}
+            aria-label={`Change ${url}`}
+            onClick={() => onOpen({ kind: 'change', endpoint })}
+          >
+            Change
+          </Button>
+          <Button
+            {...button}
+            aria-label={`Rotate the secret of ${url}`}
+            onClick={() => onOpen({ kind: 'rotate', endpoint })}
+          >
+            Rotate the secret
+          </Button>
+          <Button
+            {...button}
+            loading={activate.isPending}
+            aria-label={`${active ? 'Deactivate' : 'Activate'} ${url}`}
+            onClick={() => activate.mutate(!active)}
+          >
+            {active ? 'Deactivate' : 'Activate'}
+          </Button>
+        </Group>
+      </td>
+    </tr>
+  );
+}
+
+/** The endpoints of an app. */
+export function Endpoints({ appId, canChange }: { readonly appId: string; readonly canChange: boolean }) {
+  const [dialog, setDialog] = useState<OpenDialog | null>(null);
+  const endpoints = useEndpoints(appId, canChange);
+  const rows = endpoints.data?.items;
+  const close = () => setDialog(null);
+  return (
+    <Section
+      id="endpoints"
+      title="Endpoints"
+      hint={
+        canChange
+          ? undefined
+          : 'Seeing and changing endpoints needs the permission “setup”, which your key lacks.'
+      }
+      aside={
+        <Button disabled={!canChange} onClick={() => setDialog({ kind: 'new' })}>
+          New endpoint
+        </Button>
+      }
+    >
+      {canChange && (
+        <div className="surface">
+          {endpoints.error !== null && (
+            <ErrorBox error={endpoints.error} retry={() => void endpoints.refetch()} />
+          )}
+          {rows === undefined && endpoints.error === null && <Waiting what="endpoints" />}
+          {rows?.length === 0 && (
+            <Nothing title="No endpoints yet">
+              Create one with the address of your server. The service then tells it about commissions, payouts
+              and webhooks that cannot be processed.
+            </Nothing>
+          )}
+          {rows !== undefined && rows.length > 0 && (
+            <table className="rows">
+              <thead>
+                <tr>
+                  <th scope="col">Sends to</th>
+                  <th scope="col">State</th>
+                  <th scope="col">
+                    <span className="spoken">Actions</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {rows.map((endpoint) => (
+                  <EndpointRow
+                    key={endpoint.id}
+                    appId={appId}
+                    endpoint={endpoint}
+                    canChange={canChange}
+                    onOpen={setDialog}
+                  />
+                ))}
+              </tbody>
+            </table>
+          )}
+        </div>
+      )}
+      <Dialog isOpen={dialog !== null} onClose={close} title={dialog === null ? '' : TITLES[dialog.kind]}>
+        {dialog?.kind === 'new' && <EndpointForm appId={appId} endpoint={null} onClose={close} />}
+        {dialog?.kind === 'change' && (
+          <EndpointForm appId={appId} endpoint={dialog.endpoint} onClose={close} />
+        )}
+        {dialog?.kind === 'rotate' && (
+          <RotateSecret appId={appId} endpoint={dialog.endpoint} onClose={close} />
+        )}
+      </Dialog>
+    </Section>
+  );
+}

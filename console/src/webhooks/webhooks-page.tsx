@@ -1,0 +1,163 @@
+import { Button, Stack, Text } from '@mantine/core';
+import { useState } from 'react';
+import { useParams } from 'react-router';
+import { api, given, read } from '../api/client.ts';
+import { Dialog } from '../dialog.tsx';
+import { formatAgo, formatInstant } from '../format.ts';
+import { Section } from '../lists.tsx';
+import { NoPermission, PageHead } from '../parts.tsx';
+import { Tag } from '../parts/badges.tsx';
+import { FilterBar, oneOf, SelectFilter, useFilters } from '../parts/filters.tsx';
+import { ListView, useList } from '../parts/list.tsx';
+import { usePermission } from '../session.ts';
+import { Endpoints, useEndpoints } from './endpoints.tsx';
+import { MessageDetails } from './message.tsx';
+import { MESSAGE_STATUSES, MESSAGE_TONES, MESSAGE_TYPES, WEBHOOK_KEYS } from './words.ts';
+import type { Message } from './words.ts';
+
+function MessageRow({
+  row,
+  url,
+  onOpen,
+}: {
+  readonly row: Message;
+  readonly url: string | undefined;
+  readonly onOpen: () => void;
+}) {
+  return (
+    <tr>
+      <td>
+        <Text size="sm" title={formatInstant(row.createdAt)}>
+          {formatAgo(row.createdAt)}
+        </Text>
+      </td>
+      <td>
+        <Text size="sm">{row.type}</Text>
+        <Text size="xs" className="quiet code-text" style={{ overflowWrap: 'anywhere' }}>
+          {url ?? row.endpointId}
+        </Text>
+      </td>
+      <td>
+        <Tag tone={MESSAGE_TONES[row.status]}>{MESSAGE_STATUSES[row.status]}</Tag>
+        {row.lastProblem !== null && <Text size="sm">{row.lastProblem}</Text>}
+      </td>
+      <td style={{ textAlign: 'right' }}>
+        <Button
+          variant="default"
+          size="compact-sm"
+          aria-label={`${row.attempts === 1 ? '1 attempt' : `${row.attempts} attempts`} at ${row.type} ${row.id}`}
+          onClick={onOpen}
+        >
+          {row.attempts === 1 ? '1 attempt' : `${row.attempts} attempts`}
+        </Button>
+      </td>
+    </tr>
+  );
+}
+
+function Messages({ appId, canChange }: { readonly appId: string; readonly canChange: boolean }) {
+  const filters = useFilters('endpoint', 'status', 'type');
+  const [open, setOpen] = useState<Message | null>(null);
+  const endpoints = useEndpoints(appId, canChange).data?.items ?? [];
+  const query = given({
+    endpointId: filters.get('endpoint'),
+    status: oneOf(Object.keys(MESSAGE_STATUSES) as Message['status'][], filters.get('status')),
+    type: oneOf(Object.keys(MESSAGE_TYPES) as Message['type'][], filters.get('type')),
+  });
+  const list = useList(
+    [...WEBHOOK_KEYS.messages(appId), query],
+    async (cursor) =>
+      await read(
+        api.GET('/apps/{appId}/webhook-messages', {
+          params: { path: { appId }, query: { ...query, ...cursor } },
+        }),
+      ),
+    { idOf: ({ id }) => id, isLive: true },
+  );
+  const urls = new Map(endpoints.map(({ id, url }) => [id, url]));
+  return (
+    <Section
+      id="messages"
+      title="Messages"
+      hint="What was sent, or waits to be sent, and each attempt at it."
+    >
+      <FilterBar filters={filters}>
+        {canChange && (
+          <SelectFilter
+            filters={filters}
+            name="endpoint"
+            label="Endpoint"
+            options={Object.fromEntries(
+              endpoints.map(({ id, url, description }) => [id, description ?? url]),
+            )}
+          />
+        )}
+        <SelectFilter filters={filters} name="status" label="State" options={MESSAGE_STATUSES} />
+        <SelectFilter filters={filters} name="type" label="Type" options={MESSAGE_TYPES} />
+      </FilterBar>
+      <ListView
+        list={list}
+        what="messages"
+        isFiltered={!filters.isEmpty}
+        onClearFilters={filters.clear}
+        nothingYet="A message appears here with the first commission or payout after you created an endpoint, and with a test event."
+      >
+        {(rows) => (
+          <table className="rows">
+            <thead>
+              <tr>
+                <th scope="col">Written</th>
+                <th scope="col">Message</th>
+                <th scope="col">State</th>
+                <th scope="col">
+                  <span className="spoken">Attempts</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <MessageRow
+                  key={row.id}
+                  row={row}
+                  url={urls.get(row.endpointId)}
+                  onOpen={() => setOpen(row)}
+                />
+              ))}
+            </tbody>
+          </table>
+        )}
+      </ListView>
+      <Dialog isOpen={open !== null} onClose={() => setOpen(null)} title={open?.type ?? ''} size="lg">
+        {open !== null && <MessageDetails appId={appId} messageId={open.id} canSend={canChange} />}
+      </Dialog>
+    </Section>
+  );
+}
+
+function Webhooks({ appId }: { readonly appId: string }) {
+  const canChange = usePermission('setup');
+  return (
+    <Stack gap="xl">
+      <Endpoints appId={appId} canChange={canChange} />
+      <Messages appId={appId} canChange={canChange} />
+    </Stack>
+  );
+}
+
+export default function WebhooksPage() {
+  const { appId = '' } = useParams();
+  const canRead = usePermission('read');
+  return (
+    <>
+      <PageHead title="Webhooks">
+        Messages to your own server about commissions, payouts and webhooks of providers that cannot be
+        processed. Each is signed and repeated for three days.
+      </PageHead>
+      {canRead ? (
+        <Webhooks key={appId} appId={appId} />
+      ) : (
+        <NoPermission permission="read" what="the messages" />
+      )}
+    </>
+  );
+}

@@ -1,0 +1,49 @@
+import type { Schemas } from '../api/client.ts';
+
+export type Endpoint = Schemas['WebhookEndpoint'];
+export type Message = Schemas['WebhookMessage'];
+export type EventType = Endpoint['eventTypes'][number];
+
+/** What each type of messages reports. */
+export const EVENT_TYPES: Readonly<Record<EventType, string>> = {
+  'commission.created': 'A sale earned a commission',
+  'commission.matured': 'A commission became due',
+  'commission.reversed': 'A refund or dispute took a commission back',
+  'payout.created': 'A payout was made',
+  'delivery.stuck': 'A webhook of a provider cannot be processed',
+};
+
+/** The types of messages as filters. */
+export const MESSAGE_TYPES: Readonly<Record<Message['type'], string>> = {
+  'commission.created': 'commission.created',
+  'commission.matured': 'commission.matured',
+  'commission.reversed': 'commission.reversed',
+  'payout.created': 'payout.created',
+  'delivery.stuck': 'delivery.stuck',
+  'webhook.test': 'webhook.test',
+};
+
+export const MESSAGE_STATUSES: Readonly<Record<Message['status'], string>> = {
+  pending: 'Waiting',
+  delivered: 'Delivered',
+  failed: 'Failed',
+};
+
+export const MESSAGE_TONES: Readonly<Record<Message['status'], 'good' | 'bad' | 'wait'>> = {
+  pending: 'wait',
+  delivered: 'good',
+  failed: 'bad',
+};
+
+/** Why an endpoint is not active, in words. */
+export const REASONS: Readonly<Record<NonNullable<Endpoint['deactivatedReason']>, string>> = {
+  by_request: 'It was deactivated here.',
+  failing: 'Every attempt failed for three days, so the service deactivated it.',
+  gone: 'It responded with 410 Gone, so the service deactivated it.',
+};
+
+/** The names under which the answers of this page are kept. */
+export const WEBHOOK_KEYS = {
+  endpoints: (appId: string) => ['webhook-endpoints', appId],
+  messages: (appId: string) => ['webhook-messages', appId],
+} as const;

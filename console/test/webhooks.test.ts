@@ -1,0 +1,190 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import type { AccountId } from '../../src/domain/ids.ts';
+import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
+import type { Founder } from '../../test/support/founder.ts';
+import { startTestService } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { startReceiver } from '../../test/support/webhook-receiver.ts';
+import type { WebhookReceiver } from '../../test/support/webhook-receiver.ts';
+import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+
+const DAY_MS = 86_400_000;
+
+const suite = hasBrowser() ? describe : describe.skip;
+
+suite('outgoing webhooks in a browser', () => {
+  let service: TestService;
+  let browser: Browser;
+  let founder: Founder;
+  let receiver: WebhookReceiver;
+  const open: GuardedPage[] = [];
+
+  beforeAll(async () => {
+    service = await startTestService({ settings: { webhookTargets: 'any', webhookRetryMs: [DAY_MS] } });
+    browser = await launch();
+    founder = await setUpFounder(service, { name: 'Lantern Notes' });
+    receiver = await startReceiver();
+  });
+  afterAll(async () => {
+    await receiver.close();
+    await browser.close();
+    await service.close();
+  });
+  afterEach(async () => {
+    receiver.received.length = 0;
+    receiver.status = 204;
+    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
+  });
+
+  /** Opens a page that is signed in with a key. */
+  const signedIn = async (key = founder.key, options = {}): Promise<GuardedPage> => {
+    const guarded = await openPage(browser, service.url, options);
+    open.push(guarded);
+    await guarded.page.goto(`${service.url}/console/`);
+    await guarded.page.getByLabel('Account key').fill(key);
+    await guarded.page.getByRole('button', { name: 'Sign in' }).click();
+    await guarded.page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
+    return guarded;
+  };
+  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+  const row = (page: Page, name: string | RegExp) => page.getByRole('row', { name });
+
+  test('a founder creates an endpoint, whose test event and first commission arrive signed', async () => {
+    const own = await setUpApp(founder, { name: 'Webhooks' });
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
+    await page.getByText('No endpoints yet').waitFor();
+    await button(page, 'New endpoint').click();
+    await page.getByLabel('URL').fill('ftp://example.com');
+    await button(page, 'Create the endpoint').click();
+    await page.getByText('url: Must begin with https://.').waitFor();
+    await page.getByLabel('URL').fill(receiver.url);
+    await page.getByLabel('What it is for').fill('Notifies the CRM');
+    await page.getByLabel('payout.created').uncheck();
+    await button(page, 'Create the endpoint').click();
+    await page.getByText('Copy the signing secret now').waitFor();
+    receiver.secret = (await page.getByText(/^whsec_/).textContent()) ?? '';
+    await button(page, 'Done').click();
+    await row(page, /Notifies the CRM.*Active/).waitFor();
+    expect(await page.getByText(/^whsec_/).count()).toBe(0);
+
+    await button(page, /^Send a test event/).click();
+    await row(page, /webhook\.test.*Delivered/).waitFor();
+    await own.purchase(await own.customer(), 20);
+    await button(page, '1 new').click();
+    await row(page, /commission\.created.*Delivered/).waitFor();
+    expect(receiver.received.map(({ type, isSigned }) => [type, isSigned])).toEqual([
+      ['webhook.test', true],
+      ['commission.created', true],
+    ]);
+    await button(page, /1 attempt at commission\.created/).click();
+    await page.getByText('"amount": "4.00"').waitFor();
+    await row(page, /1.*204/).waitFor();
+    expect(problems(/status of 400/)).toEqual([]);
+  });
+
+  test('a message that fails shows its attempts, and "send again" delivers it', async () => {
+    const own = await setUpApp(founder, { name: 'Failing' });
+    const body = { url: receiver.url, eventTypes: ['payout.created'] };
+    const path = `/apps/${own.app.id}/webhook-endpoints`;
+    const endpoint = await own.ok<{ id: string; secret: string }>('POST', path, body);
+    receiver.secret = endpoint.secret;
+    receiver.status = 503;
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
+    await button(page, /^Send a test event/).click();
+    await row(page, /webhook\.test.*Waiting.*The endpoint responded with 503\./).waitFor();
+    await row(page, /Failing.*No attempt succeeded since/).waitFor();
+    await button(page, /attempt at webhook\.test/).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('status 503').waitFor();
+    await dialog.getByText(/^Next attempt/).waitFor();
+    receiver.status = 200;
+    await button(page, 'Send again').click();
+    await dialog.getByText('Delivered').waitFor();
+    await dialog.getByRole('row', { name: /2.*200/ }).waitFor();
+    await page.keyboard.press('Escape');
+    await row(page, new RegExp(`${receiver.url}.*Active`)).waitFor();
+
+    // The secret is replaced without a gap, and the endpoint is deactivated and activated.
+    await button(page, /^Rotate the secret of/).click();
+    await button(page, 'Create the new secret').click();
+    await page.getByText('Copy the new signing secret now').waitFor();
+    await button(page, 'Done').click();
+    await row(page, /Two secrets sign until/).waitFor();
+    await button(page, /^Deactivate/).click();
+    await row(page, /Not active.*It was deactivated here/).waitFor();
+    await button(page, /^Activate/).click();
+    await row(page, /Active/).waitFor();
+
+    await page.getByLabel('State').selectOption('failed');
+    await page.getByText('No messages match these filters').waitFor();
+    await page.reload();
+    await page.getByText('No messages match these filters').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('a key that only reads sees messages, and says which permission changes need', async () => {
+    const own = await setUpApp(founder, { name: 'Reader' });
+    const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['read']);
+    const { page, problems } = await signedIn(key);
+    await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
+    await page.getByText('No messages yet').waitFor();
+    await page.getByText('needs the permission “setup”').waitFor();
+    expect(await button(page, 'New endpoint').isDisabled()).toBe(true);
+    expect(problems()).toEqual([]);
+  });
+
+  describe.each([
+    ['light', 1280],
+    ['light', 360],
+    ['dark', 1280],
+    ['dark', 360],
+  ] as const)('in %s at %d px', (colorScheme, width) => {
+    test('the page has no violation of WCAG 2.2 AA, no error and no sideways scroll, empty or full', async () => {
+      const own = await setUpApp(founder, { name: `Full ${colorScheme} ${width}` });
+      const { page, problems } = await signedIn(founder.key, {
+        colorScheme,
+        viewport: { width, height: 900 },
+      });
+      const look = async (state: string) => {
+        // Colours are measured after the transitions.
+        await page.waitForTimeout(300);
+        await shoot(page, `webhooks-${state}-${colorScheme}-${width}`);
+        expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
+          state,
+          violations: [],
+          overflow: 0,
+        });
+      };
+      await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
+      await page.getByText('No messages yet').waitFor();
+      await look('empty');
+      const path = `/apps/${own.app.id}/webhook-endpoints`;
+      const create = async (eventTypes: readonly string[], url = receiver.url) =>
+        await own.ok<{ id: string; secret: string }>('POST', path, { url, eventTypes, description: 'CRM' });
+      const gone = await create(['payout.created'], `${receiver.url}/former`);
+      const endpoint = await create(['commission.created', 'commission.matured', 'payout.created']);
+      await own.ok('PATCH', `${path}/${gone.id}`, { active: false });
+      await own.purchase(await own.customer(), 20);
+      receiver.status = 500;
+      await own.ok('POST', `${path}/${endpoint.id}/test`);
+      await page.reload();
+      await row(page, /webhook\.test.*responded with 500/).waitFor();
+      await row(page, /Not active/).waitFor();
+      await look('full');
+      await button(page, /attempt at webhook\.test/).click();
+      await page.getByText('status 500').waitFor();
+      await look('message');
+      await page.keyboard.press('Escape');
+      await button(page, 'New endpoint').click();
+      await page.getByLabel('URL').waitFor();
+      await look('form');
+      expect(problems()).toEqual([]);
+      receiver.status = 204;
+    });
+  });
+});

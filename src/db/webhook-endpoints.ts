@@ -1,0 +1,136 @@
+import type { AppId, Id, WebhookEndpointId } from '../domain/ids.ts';
+import type { DeactivationReason, WebhookType } from '../domain/outgoing-webhooks.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** The most endpoints of an app. Each costs every fact of its types one row. */
+export const MAX_ENDPOINTS = 20;
+
+/** Returns the encryption context of a signing secret, which binds the ciphertext to its endpoint. */
+export function signingSecretContext(endpointId: WebhookEndpointId): string {
+  return `${endpointId}:signing`;
+}
+
+/** An endpoint of an app, without its secrets. */
+export interface WebhookEndpoint {
+  readonly id: WebhookEndpointId;
+  readonly appId: AppId;
+  readonly url: string;
+  readonly description: string | null;
+  readonly eventTypes: readonly WebhookType[];
+  /** When it was deactivated, and why. Null while it is active. */
+  readonly deactivatedAt: number | null;
+  readonly deactivatedReason: DeactivationReason | null;
+  /** Since when every attempt has failed. Null after a success, and before the first attempt. */
+  readonly failingSince: number | null;
+  readonly secretCreatedAt: number;
+  /** Until when the previous secret also signs. Null if there is none. */
+  readonly previousSecretExpiresAt: number | null;
+  readonly createdAt: number;
+}
+
+/** A secret, encrypted, and its id: a statement that is sent again stores it once. */
+interface NewSigningSecret {
+  readonly secretId: Id<'secret'>;
+  readonly ciphertext: Buffer;
+  readonly encryptionKeyId: string;
+}
+
+export interface NewWebhookEndpoint extends NewSigningSecret {
+  readonly id: WebhookEndpointId;
+  readonly appId: AppId;
+  readonly url: string;
+  readonly description: string | null;
+  readonly eventTypes: readonly WebhookType[];
+}
+
+/** The columns of a `WebhookEndpoint`. */
+const columns = (sql: Sql) => sql.fragment`
+  id, app_id, url, description, event_types, deactivated_at, deactivated_reason, failing_since, secret_created_at,
+  case when previous_expires_at > now() then previous_expires_at end as previous_secret_expires_at, created_at`;
+
+/** Creates an endpoint. Returns undefined if the app has `MAX_ENDPOINTS` already. */
+export async function createWebhookEndpoint(
+  sql: Sql,
+  endpoint: NewWebhookEndpoint,
+): Promise<WebhookEndpoint | undefined> {
+  const { id, appId, url, description, eventTypes, secretId, ciphertext, encryptionKeyId } = endpoint;
+  return await sql.maybe<WebhookEndpoint>`
+    with added as (
+      insert into webhook_endpoints (id, app_id, url, description, event_types, secret_id, ciphertext, encryption_key_id)
+      select ${id}::text, ${appId}::text, ${url}::text, ${description}::text, ${[...eventTypes]}::text[], ${secretId}::text,
+             ${ciphertext}::bytea, ${encryptionKeyId}::text
+       where (select count(*) from webhook_endpoints where app_id = ${appId}) < ${MAX_ENDPOINTS}::int
+      on conflict (id) do nothing
+      returning *
+    )
+    select ${columns(sql)}
+      from (select * from added union all select * from webhook_endpoints where id = ${id}) e`;
+}
+
+/** Returns all endpoints of an app, oldest first. */
+export async function listWebhookEndpoints(sql: Sql, appId: AppId): Promise<WebhookEndpoint[]> {
+  return await sql<WebhookEndpoint>`
+    select ${columns(sql)} from webhook_endpoints where app_id = ${appId} order by created_at, id`;
+}
+
+/** Returns an endpoint of an app. Undefined for an unknown one, and for one of another app. */
+export async function findWebhookEndpoint(
+  sql: Sql,
+  appId: AppId,
+  id: WebhookEndpointId,
+): Promise<WebhookEndpoint | undefined> {
+  return await sql.maybe<WebhookEndpoint>`
+    select ${columns(sql)} from webhook_endpoints where app_id = ${appId} and id = ${id}`;
+}
+
+/** The fields that a change can have. A missing one stays. */
+export interface WebhookEndpointChange {
+  readonly url?: string;
+  readonly description?: string | null;
+  readonly eventTypes?: readonly WebhookType[];
+  readonly isActive?: boolean;
+}
+
+/** Changes an endpoint. Returns undefined for an unknown one. Activating it again forgets its failures. */
+export async function changeWebhookEndpoint(
+  sql: Sql,
+  appId: AppId,
+  id: WebhookEndpointId,
+  { url, description, eventTypes, isActive }: WebhookEndpointChange,
+): Promise<WebhookEndpoint | undefined> {
+  const activity =
+    isActive === undefined
+      ? sql.fragment``
+      : isActive
+        ? sql.fragment`, deactivated_at = null, deactivated_reason = null,
+                         failing_since = case when deactivated_at is null then failing_since end`
+        : sql.fragment`, deactivated_at = coalesce(deactivated_at, now()),
+                         deactivated_reason = coalesce(deactivated_reason, 'by_request')`;
+  return await sql.maybe<WebhookEndpoint>`
+    update webhook_endpoints
+       set url = coalesce(${url ?? null}, url), event_types = coalesce(${eventTypes === undefined ? null : [...eventTypes]}::text[], event_types),
+           description = case when ${description === undefined}::boolean then description else ${description ?? null} end
+           ${activity}
+     where app_id = ${appId} and id = ${id}
+    returning ${columns(sql)}`;
+}
+
+/**
+ * Makes a secret the current one. The one before it also signs until `previousEndsAt`, epoch ms; the one before that ends at
+ * once. Returns undefined for an unknown endpoint.
+ */
+export async function rotateSigningSecret(
+  sql: Sql,
+  appId: AppId,
+  id: WebhookEndpointId,
+  secret: NewSigningSecret & { readonly previousEndsAt: number },
+): Promise<WebhookEndpoint | undefined> {
+  await sql`
+    update webhook_endpoints
+       set secret_id = ${secret.secretId}, ciphertext = ${secret.ciphertext}, encryption_key_id = ${secret.encryptionKeyId},
+           secret_created_at = now(), previous_ciphertext = ciphertext, previous_encryption_key_id = encryption_key_id,
+           previous_expires_at = ${instant(secret.previousEndsAt)}::timestamptz
+     where app_id = ${appId} and id = ${id} and secret_id <> ${secret.secretId}`;
+  return await findWebhookEndpoint(sql, appId, id);
+}

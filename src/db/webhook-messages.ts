@@ -1,0 +1,293 @@
+import type { AppId, WebhookEndpointId, WebhookMessageId } from '../domain/ids.ts';
+import { TEST_TYPE } from '../domain/outgoing-webhooks.ts';
+import type {
+  DeactivationReason,
+  MessageStatus,
+  MessageType,
+  WebhookMessageKeys,
+} from '../domain/outgoing-webhooks.ts';
+import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
+import type { Examined, Page, Position } from './page.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/** A message to an endpoint. */
+export interface WebhookMessage {
+  readonly id: WebhookMessageId;
+  readonly endpointId: WebhookEndpointId;
+  readonly type: MessageType;
+  /** The id of the commission, payout or delivery. Null for a test. */
+  readonly subjectId: string | null;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly status: MessageStatus;
+  readonly attempts: number;
+  /** When the next attempt is due. Null after the last one. */
+  readonly nextAttemptAt: number | null;
+  /** Why the last attempt failed. Null if it did not. */
+  readonly lastProblem: string | null;
+  readonly createdAt: number;
+  readonly completedAt: number | null;
+}
+
+/** One attempt at a message. */
+export interface WebhookAttempt {
+  readonly number: number;
+  readonly startedAt: number;
+  readonly durationMs: number;
+  readonly statusCode: number | null;
+  readonly problem: string | null;
+  readonly response: string | null;
+}
+
+const columns = (sql: Sql) => sql.fragment`
+  id, endpoint_id, type, subject_id, data, status, attempts, next_attempt_at, last_problem, created_at, completed_at`;
+
+/** The filters of a list of messages. Null selects all rows. */
+export interface WebhookMessageFilter {
+  readonly endpointId: WebhookEndpointId | null;
+  readonly status: MessageStatus | null;
+  readonly type: MessageType | null;
+}
+
+/**
+ * Returns a page of an app's messages, latest first. The filter by endpoint, or else by a status other than `delivered`, has an
+ * index. A page with another filter examines at most `examines` rows and may have fewer than `limit`.
+ */
+export async function listWebhookMessages(
+  sql: Sql,
+  appId: AppId,
+  { endpointId, status, type }: WebhookMessageFilter,
+  after: Position<number> | null,
+  limit: number,
+  examines = PAGE_EXAMINES,
+): Promise<Page<WebhookMessage, number>> {
+  const ofEndpoint = endpointId === null ? sql.fragment`` : sql.fragment`and m.endpoint_id = ${endpointId}`;
+  const hasStatusIndex = endpointId === null && status !== null && status !== 'delivered';
+  const ofStatus = hasStatusIndex
+    ? sql.fragment`and m.status = ${status} and m.status <> 'delivered'`
+    : sql.fragment``;
+  const statusIsOther = status !== null && !hasStatusIndex;
+  const hasOthers = statusIsOther || type !== null;
+  const others = sql.fragment`
+    true ${statusIsOther ? sql.fragment`and w.status = ${status}` : sql.fragment``}
+         ${type === null ? sql.fragment`` : sql.fragment`and w.type = ${type}`}`;
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (m.created_at, m.id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+  const rows = await sql<WebhookMessage & Position<number> & Examined>`
+    with walked as (
+      select m.*, row_number() over (order by m.created_at desc, m.id desc) as examined
+        from webhook_messages m
+       where m.app_id = ${appId} ${ofEndpoint} ${ofStatus} ${from}
+       order by m.created_at desc, m.id desc
+       limit ${hasOthers ? examines : limit + 1}
+    ), p as (
+      select * from (select w.*, (${others}) as is_match from walked w) x
+       where x.is_match or x.examined = ${examines}
+       order by x.examined limit ${limit + 1}
+    )
+    select ${columns(sql)}, (extract(epoch from created_at) * 1000000)::bigint as sort_key, is_match, examined
+      from p order by examined`;
+  return hasOthers ? pageOfExamined(rows, limit, examines) : pageOf(rows, limit);
+}
+
+/** Returns a message of an app. Undefined for an unknown one, and for one of another app. */
+export async function findWebhookMessage(
+  sql: Sql,
+  appId: AppId,
+  id: WebhookMessageId,
+): Promise<WebhookMessage | undefined> {
+  return await sql.maybe<WebhookMessage>`
+    select ${columns(sql)} from webhook_messages where app_id = ${appId} and id = ${id}`;
+}
+
+/** Returns a page of the attempts at a message, latest first. */
+export async function listWebhookAttempts(
+  sql: Sql,
+  messageId: WebhookMessageId,
+  after: Position<number> | null,
+  limit: number,
+): Promise<Page<WebhookAttempt & Position<number>, number>> {
+  const rows = await sql<WebhookAttempt & Position<number>>`
+    select number, started_at, duration_ms, status_code, problem, response, message_id as id, number as sort_key
+      from webhook_attempts
+     where message_id = ${messageId} ${after === null ? sql.fragment`` : sql.fragment`and number < ${after.sortKey}::int`}
+     order by number desc limit ${limit + 1}`;
+  return pageOf(rows, limit);
+}
+
+/** Writes a test message to an endpoint. Returns undefined for an unknown endpoint. */
+export async function createTestMessage(
+  sql: Sql,
+  appId: AppId,
+  endpointId: WebhookEndpointId,
+  id: WebhookMessageId,
+): Promise<WebhookMessage | undefined> {
+  return await sql.maybe<WebhookMessage>`
+    with added as (
+      insert into webhook_messages (id, app_id, endpoint_id, type, data)
+      select ${id}::text, e.app_id, e.id, ${TEST_TYPE}::text, jsonb_build_object('endpointId', e.id)
+        from webhook_endpoints e where e.app_id = ${appId} and e.id = ${endpointId}
+      on conflict (id) do nothing
+      returning *
+    )
+    select ${columns(sql)}
+      from (select * from added union all select * from webhook_messages where id = ${id} and app_id = ${appId}) m`;
+}
+
+/**
+ * Makes an attempt at a message due now. One that has ended is sent again, with as many attempts as a new one. Returns undefined
+ * for an unknown message.
+ */
+export async function sendMessageAgain(
+  sql: Sql,
+  appId: AppId,
+  id: WebhookMessageId,
+): Promise<WebhookMessage | undefined> {
+  return await sql.maybe<WebhookMessage>`
+    update webhook_messages
+       set status = 'pending', completed_at = null, next_attempt_at = now(), relay_at = now(),
+           earlier_attempts = case when completed_at is null then earlier_attempts else attempts end
+     where app_id = ${appId} and id = ${id}
+    returning ${columns(sql)}`;
+}
+
+/**
+ * Claims messages whose workflow is to be started, the longest due first: new ones, and those whose workflow should have made an
+ * attempt and has not. No other process claims them for `claimMs`.
+ */
+export async function claimWebhookMessages(
+  sql: Sql,
+  claimMs: number,
+  limit: number,
+): Promise<WebhookMessageKeys[]> {
+  return await sql<WebhookMessageKeys>`
+    with page as materialized (
+      select id from webhook_messages where completed_at is null and relay_at <= now()
+       order by relay_at limit ${limit} for update skip locked
+    )
+    update webhook_messages m set relay_at = now() + ${claimMs} * interval '1 millisecond'
+      from page
+     where m.id = page.id and m.completed_at is null
+    returning m.id as message_id, m.app_id`;
+}
+
+/** A message with what an attempt at it needs. */
+export interface MessageToSend {
+  readonly messageId: WebhookMessageId;
+  readonly endpointId: WebhookEndpointId;
+  readonly type: MessageType;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly status: MessageStatus;
+  readonly attempts: number;
+  readonly earlierAttempts: number;
+  readonly lastProblem: string | null;
+  readonly createdAt: number;
+  /** How long until the next attempt is due, ms; 0 or less if it is due. Null for a message that has ended. */
+  readonly dueInMs: number | null;
+  readonly url: string;
+  readonly isActive: boolean;
+  /** Whether every attempt at the endpoint has failed for some time. */
+  readonly isFailing: boolean;
+  readonly ciphertext: Buffer;
+  readonly encryptionKeyId: string;
+  /** Null if no previous secret signs any more. */
+  readonly previousCiphertext: Buffer | null;
+  readonly previousEncryptionKeyId: string | null;
+}
+
+/** Returns a message with its endpoint. Undefined for an unknown one. */
+export async function loadMessageToSend(sql: Sql, id: WebhookMessageId): Promise<MessageToSend | undefined> {
+  return await sql.maybe<MessageToSend>`
+    select m.id as message_id, m.endpoint_id, m.type, m.data, m.status, m.attempts, m.earlier_attempts, m.last_problem, m.created_at,
+           ceil(extract(epoch from m.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
+           e.url, e.deactivated_at is null as is_active, e.failing_since is not null as is_failing,
+           e.ciphertext, e.encryption_key_id,
+           case when e.previous_expires_at > now() then e.previous_ciphertext end as previous_ciphertext,
+           case when e.previous_expires_at > now() then e.previous_encryption_key_id end as previous_encryption_key_id
+      from webhook_messages m
+     cross join lateral (select * from webhook_endpoints x where x.id = m.endpoint_id offset 0) e
+     where m.id = ${id}`;
+}
+
+/** Moves the next attempt at an open message. Its workflow waits as long; the relay starts it again if it was lost. */
+export async function postponeMessage(sql: Sql, id: WebhookMessageId, waitMs: number): Promise<void> {
+  await sql`
+    update webhook_messages
+       set next_attempt_at = now() + ${waitMs} * interval '1 millisecond',
+           relay_at = now() + ${waitMs} * interval '1 millisecond' + interval '1 minute'
+     where id = ${id} and completed_at is null`;
+}
+
+/** Ends a message whose endpoint is not active: nothing is sent. */
+export async function failUnsentMessage(sql: Sql, id: WebhookMessageId, problem: string): Promise<void> {
+  await sql`
+    update webhook_messages
+       set status = 'failed', completed_at = now(), next_attempt_at = null, relay_at = null, last_problem = ${problem}
+     where id = ${id} and completed_at is null`;
+}
+
+/** An attempt that was made, and what follows. */
+export interface MadeAttempt extends Omit<WebhookAttempt, 'number'> {
+  /** Its number: one more than the attempts before. A second statement with the same number changes nothing. */
+  readonly number: number;
+  /** How long until the next attempt, ms. Null if none follows. */
+  readonly nextInMs: number | null;
+  /** Whether the response said that the endpoint is gone for good. */
+  readonly isGone: boolean;
+}
+
+/**
+ * Records an attempt, and what it says about the message and the endpoint, in one statement that is safe to send twice. An
+ * endpoint is deactivated when it is gone, or when the last attempt at a message fails and no attempt at any message has
+ * succeeded since the first one at this message. Returns why the endpoint is not active afterwards, or null if it is.
+ */
+export async function recordWebhookAttempt(
+  sql: Sql,
+  id: WebhookMessageId,
+  attempt: MadeAttempt,
+): Promise<DeactivationReason | null> {
+  const { number, startedAt, durationMs, statusCode, problem, response, nextInMs, isGone } = attempt;
+  const isDelivered = problem === null;
+  const row = await sql.maybe<{ reason: DeactivationReason | null }>`
+    with message as (
+      update webhook_messages m
+         set attempts = ${number}::int, last_problem = ${problem}::text,
+             status = case when ${isDelivered}::boolean then 'delivered' when ${nextInMs === null}::boolean then 'failed' else 'pending' end,
+             completed_at = case when ${isDelivered || nextInMs === null}::boolean then now() end,
+             next_attempt_at = case when not ${isDelivered || nextInMs === null}::boolean
+                                    then now() + ${nextInMs ?? 0} * interval '1 millisecond' end,
+             relay_at = case when not ${isDelivered || nextInMs === null}::boolean
+                             then now() + ${nextInMs ?? 0} * interval '1 millisecond' + interval '1 minute' end
+       where m.id = ${id} and m.attempts = ${number - 1}::int
+      returning m.id, m.endpoint_id, m.status, m.earlier_attempts
+    ), added as (
+      insert into webhook_attempts (message_id, number, started_at, duration_ms, status_code, problem, response)
+      select id, ${number}::int, ${instant(startedAt)}::timestamptz, ${durationMs}::int, ${statusCode}::int, ${problem}::text,
+             ${response}::text
+        from message
+    ), first as (
+      select least((select a.started_at from webhook_attempts a
+                     where a.message_id = message.id and a.number = message.earlier_attempts + 1),
+                   ${instant(startedAt)}::timestamptz) as started_at
+        from message
+    ), endpoint as (
+      update webhook_endpoints e
+         set failing_since = case when ${isDelivered}::boolean then null
+                                  else coalesce(e.failing_since, ${instant(startedAt)}::timestamptz) end,
+             deactivated_at = case when ${isGone}::boolean or (message.status = 'failed' and e.failing_since <= first.started_at)
+                                   then coalesce(e.deactivated_at, now()) else e.deactivated_at end,
+             deactivated_reason = case when e.deactivated_at is not null then e.deactivated_reason
+                                       when ${isGone}::boolean then 'gone'
+                                       when message.status = 'failed' and e.failing_since <= first.started_at then 'failing' end
+        from message, first
+       where e.id = message.endpoint_id
+         -- The row changes rarely, so that messages that are delivered at the same time do not wait for each other.
+         and (case when ${isDelivered}::boolean then e.failing_since is not null
+                   else e.failing_since is null or ${isGone}::boolean or message.status = 'failed' end)
+      returning e.deactivated_reason
+    )
+    select (select deactivated_reason from endpoint) as reason from message`;
+  return row?.reason ?? null;
+}

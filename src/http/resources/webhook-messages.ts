@@ -1,0 +1,175 @@
+import * as z from 'zod';
+import {
+  findWebhookMessage,
+  listWebhookAttempts,
+  listWebhookMessages,
+  sendMessageAgain,
+} from '../../db/webhook-messages.ts';
+import type { WebhookAttempt, WebhookMessage } from '../../db/webhook-messages.ts';
+import { MESSAGE_STATUSES, MESSAGE_TYPES } from '../../domain/outgoing-webhooks.ts';
+import { foundOrThrow } from '../errors.ts';
+import { count, epochMs, filterId, idOf, inputId, orNull, textField } from '../fields.ts';
+import {
+  decodeCursor,
+  EMPTY_PAGE,
+  MAY_BE_SHORT,
+  pageOf,
+  pageQuery,
+  presentPage,
+  timeKey,
+} from '../pagination.ts';
+import { appRoute } from '../route.ts';
+
+const status = z
+  .enum(MESSAGE_STATUSES)
+  .describe('`pending` while an attempt will follow, `delivered`, or `failed` when none follows.');
+const type = z
+  .enum(MESSAGE_TYPES)
+  .describe('What the message reports. docs/webhooks-out.md describes each type.');
+const problem = textField('The endpoint responded with 503.', 'Why the attempt failed.');
+
+export const webhookMessage = z
+  .object({
+    id: idOf('webhookMessage', 'The id of the message: the header `webhook-id` of each attempt.'),
+    endpointId: idOf('webhookEndpoint', 'The id of the endpoint.'),
+    type,
+    subjectId: orNull(
+      textField('com_01kbf2z4x8e0rvq1n3m5t7w9yc', 'The id of the commission, payout or delivery.'),
+      'Null for a test.',
+    ),
+    data: z.record(z.string(), z.unknown()).describe('The `data` of the message.'),
+    status,
+    attempts: count('The number of attempts so far.'),
+    nextAttemptAt: orNull(epochMs('When the next attempt is due.'), 'Null if none follows.'),
+    lastProblem: orNull(problem, 'Null if the last attempt did not fail.'),
+    createdAt: epochMs('When the fact was written.'),
+    completedAt: orNull(epochMs('When it was delivered or failed.'), 'Null while it is `pending`.'),
+  })
+  .meta({ id: 'WebhookMessage', description: 'A message to an endpoint.' });
+
+const attempt = z
+  .object({
+    number: count('The number of the attempt, from 1.'),
+    startedAt: epochMs('When it began.'),
+    durationMs: count('How long it took, milliseconds.'),
+    statusCode: orNull(count('The status of the response.'), 'Null if there was no response.'),
+    problem: orNull(problem, 'Null for a success.'),
+    response: orNull(
+      textField('{"ok":true}', 'The first 2048 bytes of the response, as text.'),
+      'Null if there was no response.',
+    ),
+  })
+  .meta({ id: 'WebhookAttempt', description: 'An attempt at a message.' });
+
+const messageId = { messageId: 'webhookMessage' } as const;
+
+export function presentMessage(row: WebhookMessage) {
+  return {
+    id: row.id,
+    endpointId: row.endpointId,
+    type: row.type,
+    subjectId: row.subjectId,
+    data: row.data,
+    status: row.status,
+    attempts: row.attempts,
+    nextAttemptAt: row.nextAttemptAt,
+    lastProblem: row.lastProblem,
+    createdAt: row.createdAt,
+    completedAt: row.completedAt,
+  };
+}
+
+function presentAttempt(row: WebhookAttempt) {
+  return {
+    number: row.number,
+    startedAt: row.startedAt,
+    durationMs: row.durationMs,
+    statusCode: row.statusCode,
+    problem: row.problem,
+    response: row.response,
+  };
+}
+
+export const webhookMessageRoutes = [
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/webhook-messages',
+    permission: 'read',
+    operationId: 'listWebhookMessages',
+    summary: 'Lists the messages to endpoints, latest first.',
+    description: MAY_BE_SHORT,
+    query: z.object({
+      ...pageQuery,
+      endpointId: inputId('webhookEndpoint').optional(),
+      status: status.optional(),
+      type: type.optional(),
+    }),
+    response: { status: 200, schema: pageOf(webhookMessage) },
+    handler: async ({ deps, app, query }) => {
+      const filters = {
+        endpointId: query.endpointId ?? null,
+        status: query.status ?? null,
+        type: query.type ?? null,
+      };
+      const key = { list: 'webhook-messages', appId: app.id, filters };
+      const after = decodeCursor(key, timeKey, query.cursor);
+      const endpointId = filterId('webhookEndpoint', query.endpointId);
+      if (endpointId === 'none') return EMPTY_PAGE;
+      const page = await listWebhookMessages(
+        deps.sql,
+        app.id,
+        { ...filters, endpointId },
+        after,
+        query.limit,
+      );
+      return presentPage(key, page, presentMessage);
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/webhook-messages/:messageId',
+    permission: 'read',
+    operationId: 'getWebhookMessage',
+    ids: messageId,
+    summary: 'Retrieves a message.',
+    response: { status: 200, schema: webhookMessage },
+    handler: async ({ deps, app, ids }) =>
+      presentMessage(foundOrThrow(await findWebhookMessage(deps.sql, app.id, ids.messageId))),
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/webhook-messages/:messageId/attempts',
+    permission: 'read',
+    operationId: 'listWebhookAttempts',
+    ids: messageId,
+    summary: 'Lists the attempts at a message, latest first.',
+    query: z.object(pageQuery),
+    response: { status: 200, schema: pageOf(attempt) },
+    handler: async ({ deps, app, ids, query }) => {
+      const key = { list: 'webhook-attempts', appId: app.id, filters: { messageId: ids.messageId } };
+      const after = decodeCursor(key, z.int().min(0), query.cursor);
+      foundOrThrow(await findWebhookMessage(deps.sql, app.id, ids.messageId));
+      const page = await listWebhookAttempts(deps.sql, ids.messageId, after, query.limit);
+      return presentPage(key, page, presentAttempt);
+    },
+  }),
+
+  appRoute({
+    method: 'POST',
+    path: '/apps/:appId/webhook-messages/:messageId/send-again',
+    permission: 'setup',
+    operationId: 'sendWebhookMessageAgain',
+    ids: messageId,
+    summary: 'Sends a message again.',
+    description:
+      'The next attempt follows at once. A message that was delivered or has failed gets as many attempts as a new one. It keeps its `webhook-id`.',
+    response: { status: 200, schema: webhookMessage },
+    handler: async ({ deps, app, ids }) => {
+      const message = foundOrThrow(await sendMessageAgain(deps.sql, app.id, ids.messageId));
+      deps.workflows.sendWebhookNow({ messageId: message.id, appId: app.id });
+      return presentMessage(message);
+    },
+  }),
+];

@@ -1,0 +1,200 @@
+import { lookup as lookUp } from 'node:dns';
+import { request as requestHttp } from 'node:http';
+import type { IncomingMessage, RequestOptions } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import { isIP } from 'node:net';
+import type { LookupFunction } from 'node:net';
+import { webhookUrlProblem } from '../domain/outgoing-webhooks.ts';
+import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
+import { isPublicAddress } from '../domain/public-addresses.ts';
+
+/** How long an attempt may take. Standard Webhooks recommends 15 to 30 seconds. */
+const TIMEOUT_MS = 15_000;
+/** The part of a response that is read and stored. */
+const RESPONSE_BYTES = 2_048;
+const USER_AGENT = 'Tributary-Webhooks/1';
+
+/** What became of an attempt. */
+export interface PostResult {
+  /** Null if there was no response. */
+  readonly statusCode: number | null;
+  /** Why the attempt failed, in one sentence. Null for a status from 200 to 299. */
+  readonly problem: string | null;
+  readonly durationMs: number;
+  /** The first part of the response as text. Null if there was none. */
+  readonly response: string | null;
+  /** The wait that the response asks for, ms. Null if it asks for none. */
+  readonly retryAfterMs: number | null;
+}
+
+export interface PostOptions {
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  readonly targets: WebhookTargets;
+  readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
+  /** Resolves host names; the one of the system by default. */
+  readonly resolve?: typeof lookUp;
+}
+
+/** The address of an endpoint is not one of the public internet. */
+class AddressRefused extends Error {
+  override readonly name = 'AddressRefused';
+}
+
+const REFUSED = 'The address of the host is private or reserved, so the service does not connect to it.';
+
+/** The problems of connections by their codes. */
+const PROBLEMS: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'The host was not found.',
+  EAI_AGAIN: 'The host was not found: the name server did not respond.',
+  ECONNREFUSED: 'The host refused the connection.',
+  ECONNRESET: 'The host closed the connection without a response.',
+  EHOSTUNREACH: 'The host cannot be reached.',
+  ENETUNREACH: 'The host cannot be reached.',
+  CERT_HAS_EXPIRED: 'The certificate of the host has expired.',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'The certificate of the host is not issued by a trusted authority.',
+  SELF_SIGNED_CERT_IN_CHAIN: 'The certificate of the host is not issued by a trusted authority.',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'The certificate of the host is not issued by a trusted authority.',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate of the host is for another name.',
+};
+
+/** Returns the problem of an error of the connection, without any text that the host has sent. */
+function problemOf(error: unknown): string {
+  if (error instanceof AddressRefused) return REFUSED;
+  const { code, errors } = error as { code?: unknown; errors?: unknown };
+  // Several addresses failed, each with its own error.
+  if (Array.isArray(errors) && errors.length > 0) return problemOf(errors[0]);
+  if (typeof code !== 'string') return 'The connection failed.';
+  return PROBLEMS[code] ?? `The connection failed (${code}).`;
+}
+
+/**
+ * Returns a function that resolves a host name for a connection and drops addresses that are not public. The connection uses
+ * its result and asks no second time, so a name that changes its address meanwhile gains nothing.
+ */
+function publicLookup(resolve: typeof lookUp): LookupFunction {
+  return (hostname, options, callback) => {
+    resolve(hostname, { ...options, all: true }, (error, addresses) => {
+      if (error !== null) {
+        callback(error, '');
+        return;
+      }
+      const allowed = addresses.filter(({ address }) => isPublicAddress(address));
+      const [first] = allowed;
+      if (first === undefined) callback(new AddressRefused(hostname), '');
+      else if (options.all === true) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+/** Returns the wait that `Retry-After` asks for, ms. Null for none and for text that is neither seconds nor a date. */
+function retryAfterOf(header: string | undefined): number | null {
+  if (header === undefined) return null;
+  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
+  const at = Date.parse(header);
+  return Number.isNaN(at) ? null : Math.max(0, at - Date.now());
+}
+
+/** Returns the problem that a status states. Null from 200 to 299. */
+function statusProblem(status: number): string | null {
+  if (status >= 200 && status <= 299) return null;
+  const redirect = status >= 300 && status <= 399 ? ' Redirects are not followed: change the URL.' : '';
+  return `The endpoint responded with ${status}.${redirect}`;
+}
+
+/** Reads the first part of a response until its end, the limit or `ended`. */
+async function readStart(response: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  try {
+    for await (const part of response) {
+      parts.push(part as Buffer);
+      length += (part as Buffer).length;
+      if (length >= RESPONSE_BYTES) break;
+    }
+  } catch {
+    // The status has arrived, and it decides. A body that breaks off is stored as far as it came.
+  }
+  const text = Buffer.concat(parts).subarray(0, RESPONSE_BYTES).toString('utf8');
+  // oxlint-disable-next-line no-control-regex -- Postgres stores no NUL, and no other control character is of use
+  return text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f]/g, '');
+}
+
+/**
+ * Sends a message to an endpoint. Never throws. It connects to no private address unless `targets` allows it, follows no
+ * redirect, uses no proxy, and ends after `timeoutMs` or after the first part of the response.
+ */
+export async function postWebhook({
+  url,
+  headers,
+  body,
+  targets,
+  timeoutMs = TIMEOUT_MS,
+  signal,
+  resolve = lookUp,
+}: PostOptions): Promise<PostResult> {
+  const startedAt = performance.now();
+  const failed = (problem: string): PostResult => ({
+    statusCode: null,
+    problem,
+    durationMs: Math.round(performance.now() - startedAt),
+    response: null,
+    retryAfterMs: null,
+  });
+  // The setting may have changed since the endpoint was created.
+  const urlProblem = webhookUrlProblem(url, targets);
+  if (urlProblem !== null) return failed(`The URL is not allowed. ${urlProblem}`);
+  const target = new URL(url);
+  const isOpen = targets === 'any';
+  const host = target.hostname.replace(/^\[(.*)\]$/, '$1');
+  // An address instead of a name is never looked up.
+  if (!isOpen && isIP(host) !== 0 && !isPublicAddress(host)) return failed(REFUSED);
+  const options: RequestOptions = {
+    method: 'POST',
+    // A connection of its own: no shared agent, whose settings could name a proxy, and no connection that was checked before.
+    agent: false,
+    headers: {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      'user-agent': USER_AGENT,
+      ...headers,
+    },
+    ...(isOpen ? {} : { lookup: publicLookup(resolve) }),
+  };
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const ended = signal === undefined ? timeout : AbortSignal.any([timeout, signal]);
+  try {
+    const response = await new Promise<IncomingMessage>((resolveResponse, reject) => {
+      const request =
+        target.protocol === 'https:'
+          ? requestHttps(target, { ...options, signal: ended, rejectUnauthorized: true })
+          : requestHttp(target, { ...options, signal: ended });
+      request.on('response', resolveResponse);
+      request.on('error', reject);
+      request.on('socket', (socket) => {
+        // The address that is connected to decides, whatever led to it.
+        socket.on('connect', () => {
+          if (!isOpen && !isPublicAddress(socket.remoteAddress ?? ''))
+            socket.destroy(new AddressRefused(host));
+        });
+      });
+      request.end(body);
+    });
+    const text = await readStart(response);
+    response.destroy();
+    const statusCode = response.statusCode ?? 0;
+    return {
+      statusCode,
+      problem: statusProblem(statusCode),
+      durationMs: Math.round(performance.now() - startedAt),
+      response: text,
+      retryAfterMs: retryAfterOf(response.headers['retry-after']),
+    };
+  } catch (error) {
+    if (timeout.aborted) return failed(`The endpoint did not respond within ${timeoutMs / 1000} s.`);
+    return failed(problemOf(error));
+  }
+}

@@ -1,0 +1,208 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { matureCommission, matureOverdue } from '../../src/db/ledger.ts';
+import { newId } from '../../src/db/new-id.ts';
+import { createWebhookEndpoint } from '../../src/db/webhook-endpoints.ts';
+import {
+  claimWebhookMessages,
+  listWebhookMessages,
+  loadMessageToSend,
+  recordWebhookAttempt,
+} from '../../src/db/webhook-messages.ts';
+import { isId } from '../../src/domain/ids.ts';
+import type { AppId, CommissionId, WebhookEndpointId, WebhookMessageId } from '../../src/domain/ids.ts';
+import { WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
+import type { WebhookType } from '../../src/domain/outgoing-webhooks.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { insertEarning, insertReversal } from '../support/ledger.ts';
+
+let api: TestApi;
+let app: TestApp;
+let affiliateId: string;
+
+beforeAll(async () => {
+  api = await startTestApi();
+});
+afterAll(async () => {
+  await api.close();
+});
+beforeEach(async () => {
+  app = await newApp(api);
+  affiliateId = await newAffiliate(api, app);
+});
+
+async function newEndpoint(eventTypes: readonly WebhookType[] = WEBHOOK_TYPES): Promise<WebhookEndpointId> {
+  const id = newId('webhookEndpoint');
+  await createWebhookEndpoint(api.sql, {
+    id,
+    appId: app.appId as AppId,
+    url: 'https://example.com/hook',
+    description: null,
+    eventTypes,
+    secretId: newId('secret'),
+    ...createSecretBox([TEST_KEY]).encrypt('whsec_', 'x'),
+  });
+  return id;
+}
+
+const earn = async (amountCents = 1_999) =>
+  (await insertEarning(api, app, {
+    affiliateId,
+    amountCents,
+    occurredAt: api.clock.now,
+    dueAt: 0,
+  })) as CommissionId;
+
+const NO_FILTER = { endpointId: null, status: null, type: null };
+const messagesOf = async (appId = app.appId) =>
+  (await listWebhookMessages(api.sql, appId as AppId, NO_FILTER, null, 100)).rows.toReversed();
+const attempt = (number: number, over: object = {}) => ({
+  number,
+  startedAt: Date.now(),
+  durationMs: 5,
+  statusCode: 500,
+  problem: 'The endpoint responded with 500.',
+  response: 'no',
+  nextInMs: 60_000 as number | null,
+  isGone: false,
+  ...over,
+});
+
+describe('the outbox of messages', () => {
+  // @promise webhooks-out-with-fact
+  test('each fact is written with one message for each active endpoint of the app that asks for its type', async () => {
+    const all = await newEndpoint();
+    const created = await newEndpoint(['commission.created']);
+    await newEndpoint(['payout.created']);
+    const inactive = await newEndpoint();
+    await api.sql`update webhook_endpoints set deactivated_at = now(), deactivated_reason = 'by_request' where id = ${inactive}`;
+    const other = await newApp(api);
+    const earning = await earn();
+    await matureCommission(api.sql, earning);
+    const reversal = await insertReversal(api, earning, { amountCents: 5, occurredAt: api.clock.now });
+    const messages = await messagesOf();
+    const expected = [
+      `${all} commission.created ${earning}`,
+      `${created} commission.created ${earning}`,
+      `${all} commission.matured ${earning}`,
+      `${all} commission.reversed ${reversal}`,
+    ];
+    expect(messages.map((one) => `${one.endpointId} ${one.type} ${one.subjectId}`).toSorted()).toEqual(
+      expected.toSorted(),
+    );
+    expect(messages.every(({ id }) => isId('webhookMessage', id))).toBe(true);
+    expect(messages[0]?.data).toMatchObject({ amount: '19.99', amountCents: 1_999, affiliateId });
+    expect(messages.at(-1)?.data).toMatchObject({ amount: '-0.05', amountCents: -5, kind: 'reversal' });
+    expect(await messagesOf(other.appId)).toEqual([]);
+  });
+
+  // @promise webhooks-out-with-fact
+  test('a fact that is rolled back has no message, and one that is written twice has one', async () => {
+    await newEndpoint();
+    const earning = await earn();
+    await expect(
+      api.sql`with matured as (update commissions set status = 'matured', matured_at = now() where id = ${earning} returning 1)
+              select 1 / (count(*) - 1) from matured`,
+    ).rejects.toThrow('division by zero');
+    expect((await messagesOf()).map(({ type }) => type)).toEqual(['commission.created']);
+    await matureOverdue(api.sql, 10);
+    await matureCommission(api.sql, earning);
+    await api.sql`update commissions set status = status where id = ${earning}`;
+    expect((await messagesOf()).map(({ type }) => type)).toEqual([
+      'commission.created',
+      'commission.matured',
+    ]);
+  });
+
+  test('the ids of messages sort by their time', async () => {
+    await newEndpoint();
+    const before = newId('webhookMessage');
+    await earn();
+    await new Promise((resolve) => {
+      setTimeout(resolve, 5);
+    });
+    const [message] = await messagesOf();
+    expect([newId('webhookMessage'), message?.id ?? '', before].toSorted()).toEqual([
+      before,
+      message?.id,
+      expect.anything(),
+    ]);
+  });
+
+  // @promise webhooks-out-stuck
+  test('a delivery that fails half a minute after its receipt is announced once', async () => {
+    await newEndpoint();
+    await earn();
+    const { id } = await api.sql.one<{ id: string }>`select id from deliveries where app_id = ${app.appId}`;
+    await api.sql`update deliveries set completed_at = null, processing_status = 'received', received_at = now() where id = ${id}`;
+    const fail = async () =>
+      await api.sql`update deliveries set processing_status = 'processing', last_error = 'no connection' where id = ${id}`;
+    const stuck = async () => (await messagesOf()).filter(({ type }) => type === 'delivery.stuck');
+    await fail();
+    expect(await stuck()).toEqual([]);
+    await api.sql`update deliveries set received_at = now() - interval '31 seconds' where id = ${id}`;
+    await fail();
+    await fail();
+    expect(await stuck()).toMatchObject([
+      { subjectId: id, data: { deliveryId: id, provider: 'stripe', problem: 'no connection' } },
+    ]);
+  });
+
+  test('a message is claimed once, and again when its workflow should have made an attempt', async () => {
+    await newEndpoint(['commission.created']);
+    await api.sql`update webhook_messages set relay_at = now() + interval '1 day' where completed_at is null`;
+    await earn();
+    const claims = await Promise.all([1, 2, 3].map(() => claimWebhookMessages(api.sql, 30_000, 10)));
+    expect(claims.flat()).toHaveLength(1);
+    expect(await claimWebhookMessages(api.sql, 30_000, 10)).toEqual([]);
+    await api.sql`update webhook_messages set relay_at = now() where app_id = ${app.appId}`;
+    expect(await claimWebhookMessages(api.sql, 30_000, 10)).toEqual(claims.flat());
+  });
+});
+
+describe('the attempts at a message', () => {
+  const idOfMessage = async () => (await messagesOf()).at(-1)?.id as WebhookMessageId;
+  const endpointOf = async () =>
+    await api.sql.one<{ reason: string | null; failingSince: number | null }>`
+      select deactivated_reason as reason, failing_since from webhook_endpoints where app_id = ${app.appId}`;
+
+  test('an attempt that is recorded twice counts once', async () => {
+    await newEndpoint(['commission.created']);
+    await earn();
+    const id = await idOfMessage();
+    const first = attempt(1);
+    await recordWebhookAttempt(api.sql, id, first);
+    await recordWebhookAttempt(api.sql, id, first);
+    expect(await loadMessageToSend(api.sql, id)).toMatchObject({
+      attempts: 1,
+      status: 'pending',
+      isFailing: true,
+    });
+    expect(await api.sql`select number from webhook_attempts where message_id = ${id}`).toEqual([
+      { number: 1 },
+    ]);
+  });
+
+  // @promise webhooks-out-deactivated
+  test.each([
+    ['an endpoint without a success since the first attempt is deactivated', false, 'failing'],
+    ['an endpoint that has accepted another message meanwhile stays active', true, null],
+  ])('when no attempt at a message follows, %s', async (_, hasSuccess, reason) => {
+    await newEndpoint(['commission.created']);
+    await earn();
+    const id = await idOfMessage();
+    const began = Date.now() - 3 * DAY_MS;
+    await recordWebhookAttempt(api.sql, id, attempt(1, { startedAt: began }));
+    if (hasSuccess) {
+      await earn();
+      const success = attempt(1, { startedAt: began + 1, problem: null, statusCode: 200, nextInMs: null });
+      expect(await recordWebhookAttempt(api.sql, await idOfMessage(), success)).toBeNull();
+      expect((await endpointOf()).failingSince).toBeNull();
+    }
+    expect(await recordWebhookAttempt(api.sql, id, attempt(2, { nextInMs: null }))).toBe(reason);
+    expect((await endpointOf()).reason).toBe(reason);
+    expect(await loadMessageToSend(api.sql, id)).toMatchObject({ status: 'failed', dueInMs: null });
+  });
+});

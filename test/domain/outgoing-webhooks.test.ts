@@ -1,0 +1,52 @@
+import { describe, expect, test } from '@jest/globals';
+import { RETRY_DELAYS_MS, retryDelayMs, webhookUrlProblem } from '../../src/domain/outgoing-webhooks.ts';
+import { HOUR_MS } from '../../src/domain/time.ts';
+
+const NO_WISH = { retryAfterMs: null, random: 0 };
+
+describe('the attempts at a message', () => {
+  // @promise webhooks-out-retries
+  test('ten attempts follow each other within three to four days, the first within seconds', () => {
+    expect(RETRY_DELAYS_MS).toHaveLength(9);
+    expect(retryDelayMs(1, NO_WISH)).toBe(5_000);
+    const total = RETRY_DELAYS_MS.reduce((sum, delay) => sum + delay, 0);
+    expect(total / HOUR_MS).toBeGreaterThan(72);
+    expect(total / HOUR_MS).toBeLessThan(96);
+    expect(retryDelayMs(10, NO_WISH)).toBeNull();
+  });
+
+  test('waits grow, and chance adds at most a tenth', () => {
+    const waits = RETRY_DELAYS_MS.map((_, index) => retryDelayMs(index + 1, NO_WISH) ?? 0);
+    expect(waits).toEqual(waits.toSorted((a, b) => a - b));
+    expect(retryDelayMs(3, { retryAfterMs: null, random: 1 })).toBe(33 * 60_000);
+  });
+
+  test.each([
+    ['a longer wait that the endpoint asks for', 60_000, 60_000],
+    ['not a shorter one', 1_000, 5_000],
+    ['at most a day', 90 * 86_400_000, 86_400_000],
+  ])('the next attempt respects %s', (_, retryAfterMs, expected) => {
+    expect(retryDelayMs(1, { retryAfterMs, random: 0 })).toBe(expected);
+  });
+});
+
+describe('the URL of an endpoint', () => {
+  // @promise webhooks-out-https
+  test.each([
+    ['http://example.com/hook', 'Must begin with https://.'],
+    ['ftp://example.com/hook', 'Must begin with https://.'],
+    ['https://user@example.com/', 'Must have no user name and no password.'],
+    ['https://:secret@example.com/', 'Must have no user name and no password.'],
+    ['https://example.com/#part', 'Must have no part after #.'],
+    ['example.com', 'Must be an address such as https://example.com/webhooks.'],
+    ['https://', 'Must be an address such as https://example.com/webhooks.'],
+  ])('%s is refused', (url, problem) => {
+    expect(webhookUrlProblem(url, 'public')).toBe(problem);
+  });
+
+  test('an address with https is accepted, and one with http only where private receivers are allowed', () => {
+    expect(webhookUrlProblem('https://example.com:8443/hook?token=1', 'public')).toBeNull();
+    expect(webhookUrlProblem('http://127.0.0.1:8080/hook', 'any')).toBeNull();
+    expect(webhookUrlProblem('file:///etc/passwd', 'any')).toBe('Must begin with https://.');
+  });
+});

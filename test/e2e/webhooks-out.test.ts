@@ -1,0 +1,279 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { matureOverdue } from '../../src/db/ledger.ts';
+import { DAY_MS } from '../../src/domain/time.ts';
+import { eventually } from '../support/eventually.ts';
+import { setUpFounder } from '../support/founder.ts';
+import type { Founder } from '../support/founder.ts';
+import { startTestService } from '../support/service.ts';
+import type { TestService } from '../support/service.ts';
+import { runAdminIn } from '../support/run-admin.ts';
+import { startReceiver } from '../support/webhook-receiver.ts';
+import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+
+/** The waits between attempts in this test, ms. The last one is long. */
+const RETRIES = [100, 100, DAY_MS];
+
+let service: TestService;
+let founder: Founder;
+let receiver: WebhookReceiver;
+
+beforeAll(async () => {
+  service = await startTestService({
+    settings: { webhookTargets: 'any', webhookRetryMs: RETRIES, relay: { overdueMs: 30_000, pauseMs: 100 } },
+  });
+});
+afterAll(async () => {
+  await service.close();
+});
+beforeEach(async () => {
+  founder = await setUpFounder(service);
+  receiver = await startReceiver();
+});
+afterEach(async () => {
+  await receiver.close();
+});
+
+interface Endpoint {
+  readonly id: string;
+  readonly secret: string;
+  readonly active: boolean;
+  readonly deactivatedReason: string | null;
+  readonly failingSince: number | null;
+}
+interface Message {
+  readonly id: string;
+  readonly type: string;
+  readonly status: string;
+  readonly attempts: number;
+  readonly nextAttemptAt: number | null;
+  readonly lastProblem: string | null;
+}
+
+/** Creates an endpoint of the receiver. */
+async function newEndpoint(eventTypes: readonly string[], to = receiver): Promise<string> {
+  const body = { url: to.url, eventTypes };
+  const endpoint = await founder.ok<Endpoint>('POST', `/apps/${founder.app.id}/webhook-endpoints`, body);
+  to.secret = endpoint.secret;
+  return `/apps/${founder.app.id}/webhook-endpoints/${endpoint.id}`;
+}
+
+const messages = async () =>
+  (await founder.ok<{ items: Message[] }>('GET', `/apps/${founder.app.id}/webhook-messages`)).items;
+const messagePath = (id: string) => `/apps/${founder.app.id}/webhook-messages/${id}`;
+const attemptsOf = async (id: string) =>
+  (
+    await founder.ok<{ items: { number: number; statusCode: number | null; response: string | null }[] }>(
+      'GET',
+      `${messagePath(id)}/attempts`,
+    )
+  ).items;
+
+async function eventuallyStatus(id: string, status: string): Promise<Message> {
+  await eventually(`the message is ${status}`, async () => {
+    return (await founder.ok<Message>('GET', messagePath(id))).status === status;
+  });
+  return await founder.ok<Message>('GET', messagePath(id));
+}
+
+const eventuallyReceived = async (count: number, to = receiver) =>
+  await eventually(`${count} requests arrive`, async () => to.received.length >= count);
+
+describe('outgoing webhooks', () => {
+  // @promise webhooks-out-sent, webhooks-out-signed
+  test('a commission is announced to the endpoint, signed with its secret, without the id of the user', async () => {
+    await newEndpoint(['commission.created']);
+    const user = await founder.customer();
+    const { body } = await founder.purchase(user, 19.99);
+    await eventuallyReceived(1);
+    const [message] = receiver.received;
+    expect(message).toMatchObject({
+      type: 'commission.created',
+      isSigned: true,
+      signatures: 1,
+      data: {
+        commissionId: body.commissionId,
+        eventId: body.eventId,
+        affiliateId: founder.affiliateId,
+        kind: 'earning',
+        amount: '4.00',
+        amountCents: 400,
+        currency: 'USD',
+      },
+    });
+    expect(JSON.stringify(message)).not.toContain(user);
+    const stored = await eventuallyStatus(message?.id ?? '', 'delivered');
+    expect(stored).toMatchObject({ attempts: 1, nextAttemptAt: null, lastProblem: null });
+    expect(await attemptsOf(stored.id)).toMatchObject([{ number: 1, statusCode: 204 }]);
+  });
+
+  // @promise webhooks-out-sent
+  test('maturity, reversal and payout are each announced once', async () => {
+    await newEndpoint(['commission.created', 'commission.matured', 'commission.reversed', 'payout.created']);
+    const user = await founder.customer();
+    await founder.purchase(user, 50);
+    await founder.purchase(user, 10, { transactionId: 'refunded' });
+    await founder.refund(user, 10, 'refunded');
+    await matureOverdue(service.sql, 100);
+    expect((await founder.exportCsv()).status).toBe(200);
+    const expected = [
+      'commission.created',
+      'commission.created',
+      'commission.matured',
+      'commission.matured',
+      'commission.matured',
+      'commission.reversed',
+      'payout.created',
+    ];
+    await eventuallyReceived(expected.length);
+    expect(receiver.received.map(({ type }) => type).toSorted()).toEqual(expected);
+    expect(receiver.received.every(({ isSigned }) => isSigned)).toBe(true);
+    expect(receiver.received.find(({ type }) => type === 'commission.reversed')?.data).toMatchObject({
+      kind: 'reversal',
+      amount: '-2.00',
+      amountCents: -200,
+    });
+    expect(receiver.received.find(({ type }) => type === 'payout.created')?.data).toMatchObject({
+      affiliateId: founder.affiliateId,
+      total: '10.00',
+      totalCents: 1_000,
+      itemCount: 3,
+    });
+  });
+
+  // @promise webhooks-out-retries, webhooks-out-send-again
+  test('a failed attempt is repeated with the same id and body, and a person ends the wait for the next one', async () => {
+    const endpoint = await newEndpoint(['commission.created']);
+    receiver.status = 503;
+    const { id } = await founder.ok<Message>('POST', `${endpoint}/test`);
+    await eventuallyReceived(3);
+    await eventually('the next attempt is a day away', async () => {
+      const { nextAttemptAt } = await founder.ok<Message>('GET', messagePath(id));
+      return nextAttemptAt !== null && nextAttemptAt > Date.now() + DAY_MS / 2;
+    });
+    const message = await founder.ok<Message>('GET', messagePath(id));
+    expect(message).toMatchObject({
+      status: 'pending',
+      attempts: 3,
+      lastProblem: 'The endpoint responded with 503.',
+    });
+    expect(
+      new Set(receiver.received.map((one) => JSON.stringify([one.id, one.type, one.timestamp, one.data])))
+        .size,
+    ).toBe(1);
+    expect((await founder.ok<Endpoint>('GET', endpoint)).failingSince).not.toBeNull();
+
+    receiver.status = 200;
+    await founder.ok('POST', `${messagePath(id)}/send-again`);
+    await eventuallyStatus(id, 'delivered');
+    expect((await attemptsOf(id)).map(({ number, statusCode }) => [number, statusCode])).toEqual([
+      [4, 200],
+      [3, 503],
+      [2, 503],
+      [1, 503],
+    ]);
+    expect((await founder.ok<Endpoint>('GET', endpoint)).failingSince).toBeNull();
+
+    // A message that was delivered is sent again, too.
+    await founder.ok('POST', `${messagePath(id)}/send-again`);
+    await eventuallyReceived(5);
+    expect(receiver.received[4]?.id).toBe(id);
+    await eventuallyStatus(id, 'delivered');
+  });
+
+  // @promise webhooks-out-deactivated
+  test('an endpoint of which the last attempt at a message fails is deactivated with a reason, and nothing more is sent', async () => {
+    const endpoint = await newEndpoint(['commission.created']);
+    receiver.status = 500;
+    const { id } = await founder.ok<Message>('POST', `${endpoint}/test`);
+    await eventuallyReceived(3);
+    await eventually('the third attempt is stored', async () => (await attemptsOf(id)).length === 3);
+    await founder.ok('POST', `${messagePath(id)}/send-again`);
+    await eventuallyStatus(id, 'failed');
+    expect(await founder.ok<Endpoint>('GET', endpoint)).toMatchObject({
+      active: false,
+      deactivatedReason: 'failing',
+    });
+    expect((await founder.purchase(await founder.customer(), 10)).body.commissionId).not.toBeNull();
+    expect(await messages()).toHaveLength(1);
+
+    receiver.status = 200;
+    expect(await founder.ok('PATCH', endpoint, { active: true })).toMatchObject({
+      active: true,
+      deactivatedReason: null,
+      failingSince: null,
+    });
+    await founder.ok('POST', `${messagePath(id)}/send-again`);
+    await eventuallyStatus(id, 'delivered');
+  });
+
+  // @promise webhooks-out-deactivated
+  test('an endpoint that responds with 410 is deactivated at once', async () => {
+    const endpoint = await newEndpoint(['commission.created']);
+    receiver.status = 410;
+    const { id } = await founder.ok<Message>('POST', `${endpoint}/test`);
+    expect(await eventuallyStatus(id, 'failed')).toMatchObject({ attempts: 1 });
+    expect(await founder.ok<Endpoint>('GET', endpoint)).toMatchObject({
+      active: false,
+      deactivatedReason: 'gone',
+    });
+  });
+
+  // @promise webhooks-out-rotation
+  test('messages are signed with both secrets during a rotation, and with the new one alone afterwards', async () => {
+    const endpoint = await newEndpoint(['commission.created']);
+    const previous = receiver.secret;
+    const { secret } = await founder.ok<Endpoint>('POST', `${endpoint}/rotate-secret`, {
+      graceSeconds: 3_600,
+    });
+    expect(secret).not.toBe(previous);
+    await founder.ok('POST', `${endpoint}/test`);
+    await eventuallyReceived(1);
+    expect(receiver.received[0]).toMatchObject({ isSigned: true, signatures: 2 });
+    receiver.secret = secret;
+    await founder.ok('POST', `${endpoint}/test`);
+    await eventuallyReceived(2);
+    expect(receiver.received[1]).toMatchObject({ isSigned: true, signatures: 2 });
+    const after = await founder.ok<Endpoint>('POST', `${endpoint}/rotate-secret`, { graceSeconds: 0 });
+    receiver.secret = after.secret;
+    await founder.ok('POST', `${endpoint}/test`);
+    await eventuallyReceived(3);
+    expect(receiver.received[2]).toMatchObject({ isSigned: true, signatures: 1 });
+  });
+
+  // @promise webhooks-out-isolated
+  test('an endpoint that never responds delays neither another endpoint nor an export', async () => {
+    const silent = await startReceiver();
+    silent.status = null;
+    try {
+      const endpoint = await newEndpoint(['payout.created'], silent);
+      for (let n = 0; n < 20; n += 1) await founder.ok('POST', `${endpoint}/test`);
+      await eventuallyReceived(1, silent);
+      await newEndpoint(['commission.created']);
+      const before = Date.now();
+      await founder.purchase(await founder.customer(), 50);
+      expect((await founder.exportCsv()).status).toBe(200);
+      await eventuallyReceived(1);
+      // The silent endpoint takes 15 s for each attempt.
+      expect(Date.now() - before).toBeLessThan(12_000);
+      expect(silent.received.length).toBeLessThanOrEqual(8);
+    } finally {
+      await silent.close();
+    }
+  });
+
+  // @promise webhooks-out-recovered
+  test('a message whose workflow the server has lost is sent by the relay, and by admin recover at once', async () => {
+    const endpoint = await newEndpoint(['commission.created']);
+    receiver.status = 503;
+    const { id } = await founder.ok<Message>('POST', `${endpoint}/test`);
+    await eventually('the third attempt is stored', async () => (await attemptsOf(id)).length === 3);
+    await service.temporal.workflow.getHandle(`webhook:${id}`).terminate('lost by the test');
+    receiver.status = 200;
+    // The attempt is due now, but the relay looks at it a minute later.
+    await service.sql`update webhook_messages set next_attempt_at = now() where id = ${id}`;
+    const { status, out } = await runAdminIn({ DATABASE_URL: service.database.url }, 'recover', '--json');
+    expect({ status, ...(JSON.parse(out) as object) }).toMatchObject({ status: 0, left: { messages: 0 } });
+    await eventuallyStatus(id, 'delivered');
+    expect(await attemptsOf(id)).toHaveLength(4);
+  });
+});

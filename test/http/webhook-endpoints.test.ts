@@ -1,0 +1,209 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createSecretBox } from '../../src/config/secret-box.ts';
+import { MAX_ENDPOINTS, signingSecretContext } from '../../src/db/webhook-endpoints.ts';
+import type { WebhookEndpointId } from '../../src/domain/ids.ts';
+import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
+import type { TestApi, TestApp } from '../support/api.ts';
+import { insertEarning } from '../support/ledger.ts';
+
+let api: TestApi;
+let app: TestApp;
+const hurried: string[] = [];
+
+beforeAll(async () => {
+  api = await startTestApi({
+    workflows: {
+      processDelivery: async () => null,
+      healBinding: () => {},
+      settlePayout: async () => {},
+      sendWebhookNow: ({ messageId }) => void hurried.push(messageId),
+    },
+  });
+  app = await newApp(api);
+});
+afterAll(async () => {
+  await api.close();
+});
+
+interface Body {
+  readonly id: WebhookEndpointId;
+  readonly secret: string;
+  readonly items: { id: string; status: string; attempts: number }[];
+  readonly nextCursor: string | null;
+}
+
+const NEW = { url: 'https://example.com/hook', eventTypes: ['commission.created'] };
+const call = async (method: string, path: string, body?: unknown, owner = app, headers = {}) =>
+  await api.call<Body>(method, `/apps/${owner.appId}${path}`, { key: owner.key, body, headers });
+const create = async (owner = app) => (await call('POST', '/webhook-endpoints', NEW, owner)).body;
+
+describe('endpoints of outgoing webhooks', () => {
+  // @promise webhooks-out-secret-once, create-webhook-endpoint, list-webhook-endpoints, get-webhook-endpoint
+  test('the secret is returned once, stored encrypted, and is one of Standard Webhooks', async () => {
+    const { status, body } = await call('POST', '/webhook-endpoints', { ...NEW, description: 'CRM' });
+    expect(status).toBe(201);
+    expect(body).toMatchObject({
+      ...NEW,
+      description: 'CRM',
+      active: true,
+      deactivatedReason: null,
+      failingSince: null,
+    });
+    expect(body.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+    for (const path of ['/webhook-endpoints', `/webhook-endpoints/${body.id}`]) {
+      expect((await call('GET', path)).text).not.toContain('whsec_');
+    }
+    const row = await api.sql.one<{ ciphertext: Buffer; encryptionKeyId: string }>`
+      select ciphertext, encryption_key_id from webhook_endpoints where id = ${body.id}`;
+    expect(Buffer.from(row.ciphertext).toString('latin1')).not.toContain(body.secret.slice(6));
+    const box = createSecretBox([TEST_KEY]);
+    const context = signingSecretContext(body.id);
+    expect(box.decrypt(Buffer.from(row.ciphertext), row.encryptionKeyId, context)).toBe(body.secret);
+    expect(() =>
+      box.decrypt(
+        Buffer.from(row.ciphertext),
+        row.encryptionKeyId,
+        signingSecretContext('whe_other' as WebhookEndpointId),
+      ),
+    ).toThrow('belongs to another owner');
+  });
+
+  test('a call that is repeated with its idempotency key returns the same endpoint and secret', async () => {
+    const headers = { 'idempotency-key': randomUUID() };
+    const first = await call('POST', '/webhook-endpoints', NEW, app, headers);
+    const second = await call('POST', '/webhook-endpoints', NEW, app, headers);
+    expect(second.body).toEqual(first.body);
+  });
+
+  // @promise webhooks-out-https
+  test.each([
+    [{ ...NEW, url: 'http://example.com/hook' }, 'url'],
+    [{ ...NEW, url: 'https://user:pass@example.com/' }, 'url'],
+    [{ ...NEW, eventTypes: [] }, 'eventTypes'],
+    [{ ...NEW, eventTypes: ['webhook.test'] }, 'eventTypes.0'],
+    [{ url: NEW.url }, 'eventTypes'],
+  ])('%j is a 400', async (body, path) => {
+    expect(await call('POST', '/webhook-endpoints', body)).toMatchObject({
+      status: 400,
+      body: { errors: [{ path }] },
+    });
+  });
+
+  // @promise update-webhook-endpoint
+  test('a change changes only the fields that it has', async () => {
+    const { id } = await create();
+    const path = `/webhook-endpoints/${id}`;
+    expect((await call('PATCH', path, { description: 'CRM' })).body).toMatchObject({
+      ...NEW,
+      description: 'CRM',
+    });
+    const changed = { url: 'https://example.com/other', eventTypes: ['payout.created', 'payout.created'] };
+    expect((await call('PATCH', path, changed)).body).toMatchObject({
+      url: changed.url,
+      eventTypes: ['payout.created'],
+      description: 'CRM',
+    });
+    expect((await call('PATCH', path, { description: null })).body).toMatchObject({ description: null });
+    expect((await call('PATCH', path, { active: false })).body).toMatchObject({
+      active: false,
+      deactivatedReason: 'by_request',
+    });
+    expect((await call('PATCH', path, { active: true })).body).toMatchObject({
+      active: true,
+      deactivatedAt: null,
+    });
+    expect((await call('PATCH', path, { url: 'http://example.com/' })).status).toBe(400);
+  });
+
+  // @promise rotate-webhook-endpoint-secret
+  test('a rotation returns another secret and says until when the previous one signs', async () => {
+    const { id, secret } = await create();
+    const { body } = await call('POST', `/webhook-endpoints/${id}/rotate-secret`, { graceSeconds: 60 });
+    expect(body.secret).toMatch(/^whsec_/);
+    expect(body.secret).not.toBe(secret);
+  });
+
+  // @promise webhooks-out-endpoint-limit
+  test('an app has at most twenty endpoints', async () => {
+    const owner = await newApp(api);
+    for (let n = 0; n < MAX_ENDPOINTS; n += 1) await create(owner);
+    expect(await call('POST', '/webhook-endpoints', NEW, owner)).toMatchObject({
+      status: 409,
+      body: { code: 'too_many_endpoints' },
+    });
+  });
+});
+
+describe('messages to endpoints', () => {
+  // @promise webhooks-out-lists, list-webhook-messages, test-webhook-endpoint
+  test('messages are listed latest first, by endpoint, status and type, page by page', async () => {
+    const owner = await newApp(api);
+    const [first, second] = [await create(owner), await create(owner)];
+    const affiliateId = await newAffiliate(api, owner);
+    for (let n = 1; n <= 3; n += 1) {
+      await insertEarning(api, owner, {
+        affiliateId,
+        amountCents: n,
+        occurredAt: api.clock.now,
+        dueAt: api.clock.now,
+      });
+    }
+    const { body: tested } = await call('POST', `/webhook-endpoints/${first.id}/test`, undefined, owner);
+    await api.sql`update webhook_messages set status = 'failed', completed_at = now(), next_attempt_at = null, relay_at = null
+                   where id = ${tested.id}`;
+    const list = async (query: string) => {
+      const ids: string[] = [];
+      let cursor = '';
+      do {
+        const { body } = await call('GET', `/webhook-messages?limit=2${query}${cursor}`, undefined, owner);
+        ids.push(...body.items.map(({ id }) => id));
+        cursor = body.nextCursor === null ? '' : `&cursor=${body.nextCursor}`;
+      } while (cursor !== '');
+      return ids;
+    };
+    const all = await list('');
+    expect(all).toHaveLength(7);
+    expect(new Set(all).size).toBe(7);
+    expect(all[0]).toBe(tested.id);
+    expect(await list(`&endpointId=${second.id}`)).toHaveLength(3);
+    expect(await list('&status=failed')).toEqual([tested.id]);
+    expect(await list('&status=pending&type=commission.created')).toHaveLength(6);
+    expect(await list(`&endpointId=${first.id}&type=webhook.test`)).toEqual([tested.id]);
+    expect(await list('&status=delivered')).toEqual([]);
+    expect(await list('&endpointId=unknown')).toEqual([]);
+  });
+
+  // @promise list-webhook-attempts
+  test('the attempts at a message are listed latest first, page by page', async () => {
+    const { id } = await create();
+    const { body: message } = await call('POST', `/webhook-endpoints/${id}/test`);
+    await api.sql`insert into webhook_attempts (message_id, number, started_at, duration_ms)
+                  select ${message.id}, n, now(), n from generate_series(1, 3) n`;
+    const path = `/webhook-messages/${message.id}/attempts`;
+    const first = (await call('GET', `${path}?limit=2`)).body;
+    expect(first.items).toMatchObject([
+      { number: 3, durationMs: 3, statusCode: null, response: null },
+      { number: 2 },
+    ]);
+    const rest = (await call('GET', `${path}?limit=2&cursor=${first.nextCursor}`)).body;
+    expect(rest).toMatchObject({ items: [{ number: 1 }], nextCursor: null });
+  });
+
+  // @promise webhooks-out-send-again, send-webhook-message-again, get-webhook-message
+  test('sending again makes a message that has ended due, and tells its workflow', async () => {
+    const { id } = await create();
+    const { body: message } = await call('POST', `/webhook-endpoints/${id}/test`);
+    await api.sql`update webhook_messages set status = 'failed', attempts = 10, completed_at = now(), next_attempt_at = null,
+                                              relay_at = null where id = ${message.id}`;
+    const { status, body } = await call('POST', `/webhook-messages/${message.id}/send-again`);
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: { status: 'pending', attempts: 10, completedAt: null },
+    });
+    expect(hurried).toEqual([message.id]);
+    expect((await call('GET', `/webhook-messages/${message.id}`)).body).toEqual(body);
+    const row = await api.sql.one`select earlier_attempts from webhook_messages where id = ${message.id}`;
+    expect(row).toEqual({ earlierAttempts: 10 });
+  });
+});
