@@ -43,6 +43,7 @@ describe('the environment', () => {
       drainSeconds: 0,
       admission: { webhooks: 32, openCalls: 128 },
       databaseConnections: 20,
+      webhookTargets: 'public',
       holdTimers: 'workflow',
       ratesUrl: 'https://www.ecb.europa.eu/stats/eurofxref/eurofxref.zip',
       temporalUiUrl: undefined,
