@@ -136,6 +136,14 @@ export class DeliveryContext {
     return delivery.hasBody ? null : outcomeOf(delivery);
   }
 
+  /**
+   * Replaces the identifiers of erased persons, if that was not done: an older version may have stored the body of such a person in
+   * clear.
+   */
+  async replaceErased(): Promise<void> {
+    if (!this.isPseudonymized) await this.pseudonymize();
+  }
+
   /** Replaces the identifiers of erased persons in the event by their pseudonyms. */
   async pseudonymize(): Promise<void> {
     const parsed = await this.parsed();

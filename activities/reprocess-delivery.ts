@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { SecretBox } from '../src/config/secret-box.ts';
+import { addErasedReferences } from '../src/db/erased-identifiers.ts';
 import { appendEventFacts } from '../src/db/events.ts';
 import type { AppendedFacts } from '../src/db/events.ts';
 import { loadPayments } from '../src/db/payments.ts';
@@ -74,14 +75,15 @@ const shortened = (name: string) => createHash('sha256').update(name).digest('ba
 /**
  * Returns the names that order a delivery among others. It provides its event, its payments, the provider's keys and the
  * receivers of a transfer. It requires those, and the users who paid or gave, because an earlier transfer may have bound
- * them. Empty when the body has no event that this version can parse.
+ * them. An erased person has the names of the pseudonyms. Empty when the body has no event that this version can parse.
  */
 export async function namesOf(context: DeliveryContext): Promise<DeliveryNames> {
   const { provider } = await context.stored();
   const parsed = isProviderName(provider) ? await context.parsed() : null;
   if (parsed === null || parsed.outcome === 'failed' || parsed.event === null)
     return { provides: [], requires: [] };
-  const { payment, adjustment, ...event } = parsed.event;
+  await context.replaceErased();
+  const { payment, adjustment, ...event } = (await context.event()).event;
   const refs = [
     ...(payment === null ? [] : [payment]),
     ...(adjustment === null ? [] : [{ store: adjustment.store, ref: adjustment.paymentRef }]),
@@ -136,6 +138,7 @@ export async function reprocessDelivery(
     return nothingBut(change);
   }
 
+  await context.replaceErased();
   const facts = await context.facts();
   const { appId, eventId, event, environment } = facts;
   const reading = readingOf(event, environment);
@@ -148,6 +151,8 @@ export async function reprocessDelivery(
   const bindings: BindingId[] = [];
   if (appended !== null) {
     changes.push(...factChanges(appended, `${reading.kind}, ${environment}`));
+    // Later refunds of an erased person's payment name it, not the person.
+    if (appended.payment > 0) await addErasedReferences(sql, secretBox, facts);
     if (event.transfer !== null) bindings.push(...(await bindTransfers(sql, appId, { eventId })));
     const linked = await loadPayments(sql, { paymentIds: await context.linkedPayments() });
     for (const payment of [...(await context.payments()), ...linked]) {

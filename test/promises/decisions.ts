@@ -594,6 +594,8 @@ const OPERATION: readonly PromiseSection[] = [
         'a key that is tied to an erased person later leads to the earlier payments and bodies of that key',
       'erased-again':
         'the same request after an erasure erases what was stored since, also under keys that only a body names',
+      'erased-reprocessed':
+        'reprocessing a webhook of an erased person records the pseudonym only, in facts and in the names of plans',
       'erased-user-and-key':
         'a text that is a user id and an erased key has a pseudonym as each, and the money of both goes on',
       'erased-quickly':
