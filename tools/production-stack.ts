@@ -23,6 +23,7 @@ import { startNameServer } from './name-server.ts';
 import { bodyOf, revenuecatEvent } from './provider-payloads.ts';
 import { buildTemporalServer, runScript, startTemporalServer } from './temporal-server.ts';
 import { failingChecks, runTool, say } from './run-tool.ts';
+import { WITHOUT_LIMITS } from './without-limits.ts';
 
 /*
  * `npm run test:production-stack -- [--clients N]`: runs the topology of docker-compose.yml without containers, with the
@@ -213,11 +214,7 @@ async function main(): Promise<void> {
     LOG_LEVEL: 'info',
     MAX_CONNECTIONS_PER_ADDRESS: String(CONNECTIONS_PER_ADDRESS),
     TRUSTED_PROXIES: PROXY_ADDRESS,
-    RATE_LIMIT_ACCOUNT: '0',
-    RATE_LIMIT_ADDRESS: '0',
-    RATE_LIMIT_CLICKS: '0',
-    RATE_LIMIT_SDK: '0',
-    RATE_LIMIT_IDENTIFY: '0',
+    ...WITHOUT_LIMITS,
   };
   // The built-in Postgres has a database `tributary` already.
   const database = 'tributary_production';

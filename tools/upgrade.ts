@@ -24,6 +24,7 @@ import { createDatabase, inDatabase } from '../test/support/postgres-admin.ts';
 import { bodyOf, revenuecatEvent } from '../test/support/provider-fixtures.ts';
 import { TEST_SECRETS_KEY } from '../test/support/service.ts';
 import { runTool, say } from './run-tool.ts';
+import { WITHOUT_LIMITS } from './without-limits.ts';
 
 /*
  * `npm run test:upgrade -- [--rows N]`: starts the build of the baseline on a database with a million rows, migrates the database with
@@ -127,10 +128,7 @@ async function main(): Promise<void> {
   const variables = {
     TEMPORAL_ADDRESS: temporal.address,
     LOG_LEVEL: 'fatal',
-    RATE_LIMIT_ACCOUNT: '0',
-    RATE_LIMIT_ADDRESS: '0',
-    RATE_LIMIT_CLICKS: '0',
-    RATE_LIMIT_SDK: '0',
+    ...WITHOUT_LIMITS,
   };
   const old = await startChildService(url, variables, baseline);
   stops.push(async () => await old.kill());

@@ -17,7 +17,8 @@ import { connect } from '../../src/db/sql.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../provider-payloads.ts';
 import { HttpSocket } from './http-socket.ts';
 import { postmasterOf, processesWith, processorTimeMs } from './processor-time.ts';
-import { createBenchApp, WITHOUT_LIMITS } from './support.ts';
+import { WITHOUT_LIMITS } from '../without-limits.ts';
+import { createBenchApp } from './support.ts';
 
 /*
  * Postgres, a Temporal server and what is measured on them. Each subject is a process of its own, so that neither the load nor

@@ -8,6 +8,7 @@ import { createAccount } from '../../src/db/accounts.ts';
 import { runServer } from '../../src/server.ts';
 import type { RunningServer } from '../../src/server.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../provider-payloads.ts';
+import { WITHOUT_LIMITS } from '../without-limits.ts';
 
 /** Returns the value below which `share` of the sorted values lie. NaN without values. */
 export function percentile(sorted: readonly number[], share: number): number {
@@ -21,15 +22,6 @@ export function median(values: readonly number[]): number {
     0.5,
   );
 }
-
-/** Settings of a service that limits no caller. */
-export const WITHOUT_LIMITS = {
-  RATE_LIMIT_ACCOUNT: '0',
-  RATE_LIMIT_SDK: '0',
-  RATE_LIMIT_CLICKS: '0',
-  RATE_LIMIT_IDENTIFY: '0',
-  RATE_LIMIT_ADDRESS: '0',
-};
 
 export interface BenchServer extends Pick<RunningServer, 'service' | 'backends'> {
   /** The address of the API. */

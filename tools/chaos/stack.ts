@@ -18,6 +18,7 @@ import { createDatabase } from '../../test/support/postgres-admin.ts';
 import { environmentOf } from '../compose.ts';
 import { buildTemporalServer, runScript, startTemporalServer } from '../temporal-server.ts';
 import type { TemporalServer } from '../temporal-server.ts';
+import { WITHOUT_LIMITS } from '../without-limits.ts';
 import { send } from './answers.ts';
 import { startFaultyProxy } from './proxy.ts';
 import type { FaultyProxy } from './proxy.ts';
@@ -336,11 +337,7 @@ export async function startStack(options: {
       DATABASE_URL: serviceUrl.toString(),
       TEMPORAL_ADDRESS: `127.0.0.1:${proxies.temporal.port}`,
       LOG_LEVEL: 'warn',
-      RATE_LIMIT_ACCOUNT: '0',
-      RATE_LIMIT_ADDRESS: '0',
-      RATE_LIMIT_CLICKS: '0',
-      RATE_LIMIT_SDK: '0',
-      RATE_LIMIT_IDENTIFY: '0',
+      ...WITHOUT_LIMITS,
       RATE_LIMIT_REFUSALS: '0',
       ...options.environment,
     };

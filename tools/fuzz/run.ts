@@ -9,6 +9,7 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { exitWith, runServer } from '../../src/server.ts';
+import { WITHOUT_LIMITS } from '../without-limits.ts';
 
 /** The version that the options in schemathesis.toml belong to. */
 const SCHEMATHESIS = 'schemathesis==4.32.5';
@@ -78,9 +79,7 @@ async function fuzz(): Promise<number> {
     DATA_DIR: path.join(folder, 'data'),
     PORT: '0',
     LOG_LEVEL: 'error',
-    RATE_LIMIT_ACCOUNT: '0',
-    RATE_LIMIT_SDK: '0',
-    RATE_LIMIT_CLICKS: '0',
+    ...WITHOUT_LIMITS,
   });
   const server = await runServer(config);
   await server.service.whenReady(60_000);
