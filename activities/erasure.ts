@@ -1,5 +1,6 @@
 import type { Logger } from 'pino';
 import type { SecretBox } from '../src/config/secret-box.ts';
+import { addErasedKeys, identifierHasher } from '../src/db/erased-identifiers.ts';
 import {
   addSubjectKeys,
   eraseDeliveries,
@@ -7,18 +8,30 @@ import {
   eraseRows,
   findErasedTexts,
   findOpenErasure,
+  findSearched,
   findWaitingDeliveries,
   finishErasure,
+  repeatSearch,
   searchDeliveries,
   settleErasure,
 } from '../src/db/erasures.ts';
-import type { OpenErasure, SearchedDelivery } from '../src/db/erasures.ts';
+import type { OpenErasure, SearchedDelivery, SearchedPage } from '../src/db/erasures.ts';
 import type { Sql } from '../src/db/sql.ts';
-import { namesOneOf, plainPartOf, textsOf } from '../src/domain/erasure.ts';
+import {
+  identifyingTexts,
+  isOfOthers,
+  namesOneOf,
+  plainPartOf,
+  textsOf,
+  tiedKeys,
+} from '../src/domain/erasure.ts';
+import type { SubjectKey } from '../src/domain/erasure.ts';
+import type { NormalizedEvent } from '../src/domain/events.ts';
 import type { DeliveryId, ErasureId } from '../src/domain/ids.ts';
 import { MINUTE_MS } from '../src/domain/time.ts';
 import type { ErasePage } from '../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
+import { eventIn } from '../src/providers/index.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { parseId } from './parse-id.ts';
 
@@ -48,6 +61,29 @@ const PARTS_MS = 1_000;
 /** How far back the second search goes. No statement and no delivery's receipt takes longer. */
 const OVERLAP_MS = 5 * MINUTE_MS;
 
+/** Returns a function that returns the event of a delivery's body, or null. It reads each body once, when it is asked for. */
+function eventReader({
+  stripeAccounts,
+}: SearchedPage): (delivery: SearchedDelivery) => NormalizedEvent | null {
+  const events = new Map<SearchedDelivery, NormalizedEvent | null>();
+  return (delivery) => {
+    const known = events.get(delivery);
+    if (known !== undefined) return known;
+    const { provider, body } = delivery;
+    const event = body === null ? null : eventIn(provider, body, stripeAccounts);
+    events.set(delivery, event);
+    return event;
+  };
+}
+
+/** What a page of a search needs to know of the person. */
+interface PageSearch {
+  readonly erasure: OpenErasure;
+  readonly page: SearchedPage;
+  readonly eventOf: (delivery: SearchedDelivery) => NormalizedEvent | null;
+  readonly isPerson: (userId: string) => boolean;
+}
+
 /** The activity of the erase workflow. */
 export function createErasureActivities(deps: ErasureActivityDeps): ErasureActivities {
   const { sql, logger, deleteHistory, settleMs = MINUTE_MS } = deps;
@@ -71,69 +107,112 @@ export function createErasureActivities(deps: ErasureActivityDeps): ErasureActiv
   }
 
   /**
-   * Returns the deliveries whose bodies or rows name the person by a keyed hash. The rows of the keys that they name follow with
-   * the next search.
+   * Returns the deliveries whose bodies or rows name the person by a keyed hash, and the person's keys among their texts. The rows
+   * of those keys follow with the next search.
    */
-  async function namedByHash(
-    erasure: OpenErasure,
-    deliveries: readonly SearchedDelivery[],
-  ): Promise<SearchedDelivery[]> {
+  async function namedByHash({
+    erasure,
+    page: { deliveries },
+    eventOf,
+    isPerson,
+  }: PageSearch): Promise<{ named: SearchedDelivery[]; keys: SubjectKey[] }> {
     const textsOfEach = deliveries.map(({ body, userKeys }) => [
       ...(body === null ? [] : textsOf(body, Infinity)),
       ...userKeys,
     ]);
     const erased = await findErasedTexts(deps, erasure, [...new Set(textsOfEach.flat())]);
-    const keys = deliveries.flatMap(({ provider }, n) =>
-      (textsOfEach[n] ?? [])
-        .filter((text) => erased.get(text) === 'key')
-        .map((userKey) => ({ source: provider, userKey })),
-    );
+    const named: SearchedDelivery[] = [];
+    const keys: SubjectKey[] = [];
+    for (const [n, delivery] of deliveries.entries()) {
+      if (textsOfEach[n]?.some((text) => erased.has(text)) !== true) continue;
+      const { provider, body, userKeys } = delivery;
+      const event = eventOf(delivery);
+      const ofOthers = isOfOthers(event, isPerson);
+      const texts = [...(body === null ? [] : identifyingTexts(body, event, Infinity)), ...userKeys];
+      const own = texts.filter((text) => {
+        const kinds = erased.get(text);
+        return kinds !== undefined && (!ofOthers || kinds.has('user'));
+      });
+      if (own.length > 0) named.push(delivery);
+      if (ofOthers) continue;
+      const ownKeys = own.filter((text) => erased.get(text)?.has('key') === true);
+      keys.push(...ownKeys.map((userKey) => ({ source: provider, userKey })));
+    }
     await addSubjectKeys(deps, erasure, keys);
-    return deliveries.filter((_, n) => textsOfEach[n]?.some((text) => erased.has(text)));
+    return { named, keys };
+  }
+
+  /** Marks the keys that found deliveries tie to the person: the search runs again for those that are new. */
+  async function followKeys(
+    { erasure, eventOf, isPerson }: PageSearch,
+    found: readonly SearchedDelivery[],
+    keys: readonly SubjectKey[],
+  ): Promise<void> {
+    const known = new Set(keys.map(({ userKey }) => userKey));
+    const tied = found.flatMap((delivery) => {
+      const event = eventOf(delivery);
+      const ofEvent = event === null ? [] : tiedKeys(event, isPerson, (key) => known.has(key));
+      return ofEvent.map((userKey) => ({ source: delivery.provider, userKey }));
+    });
+    const added = new Map(
+      tied.filter(({ userKey }) => !known.has(userKey)).map((key) => [`${key.source} ${key.userKey}`, key]),
+    );
+    await addErasedKeys(sql, deps.secretBox, erasure.appId, sql.fragment`${erasure.id}`, [...added.values()]);
   }
 
   /** Does the next part of an erasure. Returns whether the erasure is done, and how long the next part has to wait. */
   async function nextPart(erasureId: ErasureId): Promise<ErasePage> {
     const erasure = await findOpenErasure(deps, erasureId);
     if (erasure === undefined) return { done: true, waitMs: 0 };
-    const { settlesAt, scannedAt } = erasure;
+    const { settlesAt, scannedAt, byHash, appId } = erasure;
     if (settlesAt !== null && settlesAt > Date.now()) {
       return { done: false, waitMs: settlesAt - Date.now() };
     }
     // Both searches begin with the rows: the first after a request that died, the second after what was being written.
-    if (scannedAt === null) await eraseRows(deps, erasure);
-    const current = (await findOpenErasure(deps, erasureId)) ?? erasure;
-    const { customerUserId, keys } = current.subject;
-    const identifiers = [
-      ...(customerUserId === null ? [] : [customerUserId]),
-      ...keys.map(({ userKey }) => userKey),
-    ];
-    const page = await searchDeliveries(deps, current, {
-      parts: current.byHash ? null : identifiers.map(plainPartOf),
-      limit: current.byHash ? PAGE_BY_HASH : PAGE,
+    const { keys, refs } =
+      scannedAt === null ? await eraseRows(deps, erasure) : await findSearched(deps, erasure);
+    const { customerUserId } = erasure.subject;
+    const user = customerUserId === null ? [] : [customerUserId];
+    const identifiers = [...user, ...keys.map(({ userKey }) => userKey)];
+    const parts = identifiers.map(plainPartOf);
+    const page = await searchDeliveries(deps, erasure, {
+      refs,
+      parts: byHash ? null : parts,
+      limit: byHash ? PAGE_BY_HASH : PAGE,
       overlapMs: OVERLAP_MS,
     });
-    const hashed = current.byHash ? await namedByHash(current, page.deliveries) : [];
-    // Hashes find whole texts only, these also what stands within a longer text.
-    const plain = page.deliveries.filter(({ body }) => body !== null && namesOneOf(body, identifiers));
-    const named = [...hashed, ...plain];
-    const { lastAt, lastId } = page;
+    const hash = await identifierHasher(sql, deps.secretBox);
+    const isPerson = (userId: string) => hash(appId, userId).toString('hex') === erasure.userHash;
+    const search = { erasure, page, eventOf: eventReader(page), isPerson };
+    const hashed = byHash ? await namedByHash(search) : { named: [], keys: [] };
+    // Hashes find whole texts only, these also what stands within a longer text. Another user's webhook does not become the
+    // person's by a key in it.
+    const plain = page.deliveries.filter((delivery) => {
+      const { body } = delivery;
+      if (body === null || !parts.some((part) => body.includes(part))) return false;
+      const event = search.eventOf(delivery);
+      return namesOneOf(body, event, isOfOthers(event, isPerson) ? user : identifiers);
+    });
+    const named = new Set([...hashed.named, ...plain]);
+    const found = page.deliveries.filter((delivery) => delivery.isCertain || named.has(delivery));
+    const allKeys = [...keys, ...hashed.keys];
+    const { lastAt, lastId, hasRuns } = page;
+    const searched = { ...erasure, subject: { customerUserId, keys: allKeys } };
+    // A plan may have been stored after the first search, also if nothing was delivered since.
+    if (hasRuns && (lastAt !== null || (settlesAt !== null && scannedAt === null))) {
+      await eraseReprocessNames(deps, searched, { from: scannedAt ?? 0, to: lastAt ?? Date.now() });
+    }
     if (lastAt !== null && lastId !== null) {
-      if (page.hasRuns) {
-        // The page itself may have added keys.
-        const searching = current.byHash ? ((await findOpenErasure(deps, erasureId)) ?? current) : current;
-        await eraseReprocessNames(deps, searching, { from: current.scannedAt ?? 0, to: lastAt });
-      }
-      const all = new Set(named);
-      const found = page.deliveries.filter((delivery) => delivery.isCertain || all.has(delivery));
-      await eraseAll(current, found, { at: lastAt, id: lastId });
+      await followKeys(search, found, allKeys);
+      await eraseAll(erasure, found, { at: lastAt, id: lastId });
       return { done: false, waitMs: 0 };
     }
+    if (await repeatSearch(sql, erasure)) return { done: false, waitMs: 0 };
     if (settlesAt === null) {
-      await settleErasure(sql, current, Date.now() + settleMs);
+      await settleErasure(sql, erasure, Date.now() + settleMs);
       return { done: false, waitMs: settleMs };
     }
-    await eraseAll(current, await findWaitingDeliveries(sql, erasureId), null);
+    await eraseAll(erasure, await findWaitingDeliveries(sql, erasureId), null);
     const left = await findWaitingDeliveries(sql, erasureId);
     if (left.length > 0) {
       logger.info({
@@ -143,8 +222,7 @@ export function createErasureActivities(deps: ErasureActivityDeps): ErasureActiv
       });
       return { done: false, waitMs: settleMs };
     }
-    await finishErasure(sql, current);
-    const isDone = (await findOpenErasure(deps, erasureId)) === undefined;
+    const isDone = await finishErasure(sql, erasure);
     if (isDone) logger.info({ erasureId, msg: 'an erasure is complete' });
     return { done: isDone, waitMs: 0 };
   }

@@ -6,10 +6,10 @@ import { newId } from '../db/new-id.ts';
 import { DatabaseUnavailable } from '../db/sql.ts';
 import { secretContext } from '../db/webhook-secrets.ts';
 import { isId } from '../domain/ids.ts';
-import { textsOf } from '../domain/erasure.ts';
+import { identifyingTexts } from '../domain/erasure.ts';
 import type { AppId, CommissionId, EventId, SecretId } from '../domain/ids.ts';
 import { sha256 } from '../providers/hashing.ts';
-import { providers } from '../providers/index.ts';
+import { eventIn, providers } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { proofOf, SIGNED_AT_ANOTHER_TIME } from '../providers/proof.ts';
 import type { Provider, SignedRequest } from '../providers/provider.ts';
@@ -234,7 +234,7 @@ async function storeAndProcess(
     });
   const hashes = async () => {
     const hash = await identifierHasher(sql, secretBox);
-    return textsOf(body).map((text) => hash(row.appId, text));
+    return identifyingTexts(body, eventIn(row.provider, body)).map((text) => hash(row.appId, text));
   };
   let acceptance = await accept({
     body,

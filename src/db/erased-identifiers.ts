@@ -1,6 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import type { SecretBox } from '../config/secret-box.ts';
 import type { NormalizedEvent } from '../domain/events.ts';
+import { identifiersOf, isPlaceholder, referencesOf, tiedKeys } from '../domain/erasure.ts';
+import type { Identifiers, SubjectKey } from '../domain/erasure.ts';
 import type { AppId } from '../domain/ids.ts';
 import type { EventFacts } from './events.ts';
 import type { Sql } from './sql.ts';
@@ -97,12 +99,6 @@ export function isErased(
                select decode(h, 'hex') from unnest(${hashes.map((hash) => hash.toString('hex'))}::text[]) h)))`;
 }
 
-/** Identifiers of persons: user ids of the app, and keys of providers. */
-export interface Identifiers {
-  readonly users: readonly string[];
-  readonly keys: readonly string[];
-}
-
 /** The pseudonyms of erased identifiers. */
 export interface Pseudonyms {
   readonly users: ReadonlyMap<string, string>;
@@ -132,24 +128,10 @@ export async function findPseudonyms(
   return { users: ofKind('user'), keys: ofKind('key') };
 }
 
-/** Returns the identifiers of persons that the facts of an event hold. */
-export function identifiersOf(event: NormalizedEvent): Identifiers {
-  return {
-    users: [
-      ...new Set([
-        ...event.userIds,
-        ...event.userLinks.map(({ customerUserId }) => customerUserId),
-        ...(event.transfer === null ? [] : [...event.transfer.from, ...event.transfer.to]),
-      ]),
-    ],
-    keys: [...new Set([...event.userKeys, ...event.userLinks.map(({ key }) => key)])],
-  };
-}
-
 /**
  * Returns the event with the identifiers of erased persons replaced by their pseudonyms. A key of a provider that such an event
- * states for the first time belongs to the person, too, unless another user owns it: it is marked as erased, and the erasure
- * searches for what was stored under it before.
+ * states for the first time belongs to the person, too, unless it is shared: it is marked as erased, and the erasure searches
+ * for what was stored under it before.
  */
 export async function pseudonymize(
   sql: Sql,
@@ -158,59 +140,138 @@ export async function pseudonymize(
 ): Promise<NormalizedEvent> {
   const identifiers = identifiersOf(event);
   const known = await findPseudonyms(sql, secretBox, appId, identifiers);
-  const [pseudonym] = [...known.users.values(), ...known.keys.values()];
-  const isOfOthers = event.userIds.length > 0 && event.userIds.every((userId) => !known.users.has(userId));
-  const linkedToOthers = new Set(
-    event.userLinks.filter(({ customerUserId }) => !known.users.has(customerUserId)).map(({ key }) => key),
-  );
-  const unknown = event.userKeys.filter((key) => !known.keys.has(key) && !linkedToOthers.has(key));
-  if (pseudonym === undefined || isOfOthers || unknown.length === 0) return withPseudonyms(event, known);
-  const keys = await withoutKeysOfOthers(sql, { appId, source, pseudonym }, unknown);
-  if (keys.length === 0) return withPseudonyms(event, known);
-  await addErasedKeys(sql, secretBox, { appId, source, pseudonym }, keys);
+  const [pseudonym] = [
+    ...[...known.users].filter(([userId]) => !isPlaceholder(userId)).map(([, itsPseudonym]) => itsPseudonym),
+    ...known.keys.values(),
+  ];
+  const unknown = tiedKeys(
+    event,
+    (userId) => known.users.has(userId),
+    (key) => known.keys.has(key),
+  ).filter((key) => !known.keys.has(key));
+  if (pseudonym === undefined || unknown.length === 0) return withPseudonyms(event, known);
+  const ofPerson = sql.fragment`
+    select erasure_id from erased_identifiers where app_id = ${appId} and pseudonym = ${pseudonym}`;
+  const keys = unknown.map((userKey) => ({ source, userKey }));
+  await addErasedKeys(sql, secretBox, appId, ofPerson, keys);
   return withPseudonyms(event, await findPseudonyms(sql, secretBox, appId, identifiers));
 }
 
 /**
- * Marks keys of a provider as erased with the person of a pseudonym, and begins the search of that erasure again: rows and bodies
- * that were stored before may have the keys. One statement does both, so that no mark is without its search.
+ * The most keys that an erasure follows. An id with more subscriptions and customers is not one person's, and each key that is
+ * found begins the search again.
  */
-async function addErasedKeys(
+export const MOST_KEYS = 1_000;
+/** A key of more payments is not one person's, unless it is linked to the person. */
+export const MOST_PAYMENTS = 10_000;
+
+/** A condition of SQL: whether a user is neither one of `users` nor erased. */
+function isOther(
+  sql: Sql,
+  appId: AppId,
+  users: readonly string[],
+  user: ReturnType<Sql['fragment']>,
+): ReturnType<Sql['fragment']> {
+  return sql.fragment`(${user} <> all(${[...users]}::text[]) and not is_pseudonym(${appId}, ${user}))`;
+}
+
+/**
+ * A condition of SQL: whether a payment names a user who is neither one of `users` nor erased, or a key leads to such a user.
+ * "offset 0" keeps the look-up of each payment: a hash would be made of the rows of all payments.
+ */
+export function isPaymentOfOthers(
+  sql: Sql,
+  appId: AppId,
+  users: readonly string[],
+  paymentId: ReturnType<Sql['fragment']>,
+): ReturnType<Sql['fragment']> {
+  return sql.fragment`
+    (exists (select from (select customer_user_id from payment_users where payment_id = ${paymentId} offset 0) payer
+              where ${isOther(sql, appId, users, sql.fragment`payer.customer_user_id`)})
+     or exists (select from (select * from payment_user_keys where payment_id = ${paymentId} offset 0) pk
+                 cross join lateral (
+                   select ul.customer_user_id from user_links ul
+                    where ul.app_id = pk.app_id and ul.environment = pk.environment and ul.source = pk.source
+                      and ul.user_key = pk.user_key offset 0) owner
+                 where ${isOther(sql, appId, users, sql.fragment`owner.customer_user_id`)}))`;
+}
+
+/**
+ * A condition of SQL: whether the key `k (source, user_key)` is shared. It is linked to a user who is neither one of `users` nor
+ * erased, one of its payments belongs to such a user, or it has more payments than a person.
+ */
+export function isShared(sql: Sql, appId: AppId, users: readonly string[]): ReturnType<Sql['fragment']> {
+  const payments = sql.fragment`
+    select payment_id from payment_user_keys kp
+     where kp.app_id = ${appId} and kp.user_key = k.user_key and kp.source = k.source`;
+  return sql.fragment`
+    (exists (select from (select customer_user_id from user_links
+                           where app_id = ${appId} and environment = any('{production,sandbox}'::text[]) and source = k.source
+                             and user_key = k.user_key offset 0) owner
+              where ${isOther(sql, appId, users, sql.fragment`owner.customer_user_id`)})
+     or exists (select from (${payments} limit ${MOST_PAYMENTS}) own
+                 where ${isPaymentOfOthers(sql, appId, users, sql.fragment`own.payment_id`)})
+     or exists (${payments} offset ${MOST_PAYMENTS}))`;
+}
+
+/**
+ * Marks keys of providers as erased with a person, unless they are shared or too many, and has the search of that erasure run
+ * again: rows and bodies that were stored before may have the keys. One statement does all, so that no mark is without its
+ * search. `erasures` selects the id of the erasure.
+ */
+export async function addErasedKeys(
   sql: Sql,
   secretBox: SecretBox,
-  { appId, source, pseudonym }: { appId: AppId; source: string; pseudonym: string },
-  keys: readonly string[],
+  appId: AppId,
+  erasures: ReturnType<Sql['fragment']>,
+  keys: readonly SubjectKey[],
 ): Promise<void> {
+  if (keys.length === 0) return;
   const hash = await identifierHasher(sql, secretBox);
-  const rows = keys.map((key) => ({
-    ...sealSubject(secretBox, appId, key),
-    hash: hash(appId, key).toString('hex'),
+  const rows = keys.map(({ source, userKey }) => ({
+    ...sealSubject(secretBox, appId, userKey),
+    source,
+    userKey,
+    hash: hash(appId, userKey).toString('hex'),
     pseudonym: newPseudonym(),
   }));
   await sql`
-    with rows as materialized (
-      select e.erasure_id, decode(r.hash, 'hex') as hash, r.pseudonym, decode(r.ciphertext, 'hex') as ciphertext,
-             r."encryptionKeyId" as encryption_key_id
-        from (select erasure_id from erased_identifiers where app_id = ${appId} and pseudonym = ${pseudonym}) e,
-             jsonb_to_recordset(${sql.json(rows)}) r (hash text, pseudonym text, ciphertext text, "encryptionKeyId" text)
+    with k as materialized (
+      select e.id as erasure_id, r.source, r."userKey" as user_key, decode(r.hash, 'hex') as hash, r.pseudonym,
+             decode(r.ciphertext, 'hex') as ciphertext, r."encryptionKeyId" as encryption_key_id
+        from (select id from erasures where id in (${erasures}) and followed_keys < ${MOST_KEYS}) e,
+             jsonb_to_recordset(${sql.json(rows)})
+               r (source text, "userKey" text, hash text, pseudonym text, ciphertext text, "encryptionKeyId" text)
     ), marked as (
       insert into erased_identifiers (app_id, hash, erasure_id, kind, pseudonym)
-      select ${appId}, hash, erasure_id, 'key', pseudonym from rows
+      select ${appId}, k.hash, k.erasure_id, 'key', k.pseudonym from k where not ${isShared(sql, appId, [])}
       on conflict do nothing
       returning erasure_id, hash
     ), added as (
       insert into erasure_subjects (erasure_id, source, hash, ciphertext, encryption_key_id)
-      select erasure_id, ${source}, hash, r.ciphertext, r.encryption_key_id from rows r join marked using (erasure_id, hash)
+      select erasure_id, k.source, hash, k.ciphertext, k.encryption_key_id from k join marked using (erasure_id, hash)
       on conflict do nothing
     )
-    update erasures s set ${searchAgain(sql)} where s.id in (select erasure_id from marked)`;
+    update erasures s
+       set ${searchAgain(sql, sql.fragment`s.finished_at is not null`)},
+           followed_keys = s.followed_keys + (select count(*)::int from marked m where m.erasure_id = s.id)
+     where s.id in (select erasure_id from marked)`;
 }
 
-/** Assignments that begin the search of an erasure again, from the first delivery. */
-export function searchAgain(sql: Sql): ReturnType<Sql['fragment']> {
+/**
+ * Assignments that have the search of the erasure `s` run again: now, from the first delivery, if `restarts`, otherwise after the
+ * search in progress. `restarts` is a condition on the row alone: another statement may have changed it meanwhile.
+ */
+export function searchAgain(sql: Sql, restarts: ReturnType<Sql['fragment']>): ReturnType<Sql['fragment']> {
   return sql.fragment`
-    finished_at = null, reopened_at = now(), relayed_at = null, scanned_at = null, scanned_id = null, settles_at = null,
-    revision = s.revision + 1`;
+    finished_at = null,
+    reopened_at = case when ${restarts} then now() else s.reopened_at end,
+    relayed_at = case when ${restarts} then null else s.relayed_at end,
+    scanned_at = case when ${restarts} then null else s.scanned_at end,
+    scanned_id = case when ${restarts} then null else s.scanned_id end,
+    settles_at = case when ${restarts} then null else s.settles_at end,
+    revision = s.revision + case when ${restarts} then 1 else 0 end,
+    search_again = not ${restarts}`;
 }
 
 const subjectContext = (appId: AppId) => `erasure:${appId}`;
@@ -234,22 +295,6 @@ export function openSubject(
   return secretBox.decrypt(Buffer.from(ciphertext, 'hex'), encryptionKeyId, subjectContext(appId));
 }
 
-/** Returns the keys that no other user than the person of a pseudonym owns. */
-async function withoutKeysOfOthers(
-  sql: Sql,
-  { appId, source, pseudonym }: { appId: AppId; source: string; pseudonym: string },
-  keys: readonly string[],
-): Promise<string[]> {
-  const rows = await sql<{ userKey: string }>`
-    select l.user_key from user_links l
-     where l.app_id = ${appId} and l.source = ${source} and l.user_key = any(${[...keys]}::text[])
-       and l.customer_user_id not in (
-         select e.pseudonym from erasures e join erased_identifiers x on x.app_id = e.app_id and x.erasure_id = e.id
-          where x.app_id = ${appId} and x.pseudonym = ${pseudonym})`;
-  const others = new Set(rows.map(({ userKey }) => userKey));
-  return keys.filter((key) => !others.has(key));
-}
-
 /** Returns the event with these identifiers replaced by their pseudonyms. */
 function withPseudonyms(event: NormalizedEvent, { users, keys }: Pseudonyms): NormalizedEvent {
   const userOf = (userId: string) => users.get(userId) ?? userId;
@@ -259,6 +304,7 @@ function withPseudonyms(event: NormalizedEvent, { users, keys }: Pseudonyms): No
     ...event,
     userIds: all(event.userIds),
     userKeys: [...new Set(event.userKeys.map(keyOf))],
+    anonymousUserIds: [...new Set(event.anonymousUserIds.map(keyOf))],
     userLinks: event.userLinks.map(({ key, customerUserId }) => ({
       key: keyOf(key),
       customerUserId: userOf(customerUserId),
@@ -277,16 +323,15 @@ export async function addErasedReferences(
   { appId, event }: { readonly appId: AppId; readonly event: NormalizedEvent },
 ): Promise<void> {
   const hash = await identifierHasher(sql, secretBox);
-  const refs = [
-    event.payment?.ref,
-    ...event.paymentAliases.flatMap(({ aliasRef, paymentRef }) => [aliasRef, paymentRef]),
-  ].filter((ref) => ref !== undefined);
-  const pseudonyms = [...event.userIds, ...event.userLinks.map((link) => link.customerUserId)];
+  const refs = referencesOf(event);
+  const { users, keys } = identifiersOf(event);
+  // A user who has a key of an erased person is not erased.
+  const pseudonyms = users.length > 0 ? users : keys;
   await sql`
     insert into erased_identifiers (app_id, hash, erasure_id, kind)
     select ${appId}, decode(r.hash, 'hex'), e.erasure_id, 'ref'
       from (select erasure_id from erased_identifiers
-             where app_id = ${appId} and pseudonym = any(${[...pseudonyms, ...event.userKeys]}::text[]) limit 1) e,
+             where app_id = ${appId} and pseudonym = any(${[...pseudonyms]}::text[]) limit 1) e,
            unnest(${refs.map((ref) => hash(appId, ref).toString('hex'))}::text[]) r (hash)
     on conflict do nothing`;
 }

@@ -1,10 +1,15 @@
 import { createHash } from 'node:crypto';
 import type { SecretBox } from '../config/secret-box.ts';
+import { isPlaceholder } from '../domain/erasure.ts';
 import type { ErasureSubject, SubjectKey } from '../domain/erasure.ts';
 import type { AppId, DeliveryId, ErasureId, KeyId } from '../domain/ids.ts';
 import {
   findPseudonyms,
   identifierHasher,
+  isPaymentOfOthers,
+  isShared,
+  MOST_KEYS,
+  MOST_PAYMENTS,
   newPseudonym,
   openSubject,
   sealSubject,
@@ -55,6 +60,8 @@ export interface Erasure {
 /** An erasure in progress, with the identifiers that it searches for. */
 export interface OpenErasure extends Erasure {
   readonly subject: ErasureSubject;
+  /** The keyed hash of the user id, in hexadecimal: `subject` may lack the id. */
+  readonly userHash: string;
   /** Whether bodies are compared with the keyed hashes of all erased keys. */
   readonly byHash: boolean;
   /** Of this search. A step of an earlier one does not move it on. */
@@ -66,9 +73,8 @@ export interface OpenErasure extends Erasure {
 
 /**
  * Requests the erasure of a user, and erases the user's rows. From the first statement on, later facts of the user are stored
- * under the pseudonym. The same request returns the erasure that it made before, and begins its search again if it was
- * complete: identifiers and bodies may have been stored since. It may be sent again after any failure; the workflow completes
- * what a failure left.
+ * under the pseudonym. The same request returns the erasure that it made before, and has its search run again: identifiers and
+ * bodies may have been stored since. It may be sent again after any failure; the workflow completes what a failure left.
  */
 export async function eraseUser(
   deps: ErasureDeps,
@@ -79,6 +85,8 @@ export async function eraseUser(
   const userHash = (await identifierHasher(sql, secretBox))(appId, customerUserId);
   const id = newId('erasure');
   const subject = sealSubject(secretBox, appId, customerUserId);
+  // An erasure that was complete, or was opened again for a key: the keys of the person are not known any more.
+  const restarts = sql.fragment`(s.finished_at is not null or (s.reopened_at is not null and not s.by_hash))`;
   const opened = await retryUntilVisible(
     async () =>
       await sql.maybe<{ id: ErasureId }>`
@@ -92,9 +100,9 @@ export async function eraseUser(
         select ${appId}, ${userHash}::bytea, id, 'user', pseudonym from added
         on conflict do nothing
       ), reopened as (
-        update erasures s set by_hash = true, ${searchAgain(sql)}
+        -- Its row is locked and changed in any case: the step that finishes the erasure comes either before or after this.
+        update erasures s set by_hash = s.by_hash or ${restarts}, ${searchAgain(sql, restarts)}
          where s.app_id = ${appId} and s.user_hash = ${userHash}
-           and (s.finished_at is not null or not exists (select from erasure_subjects x where x.erasure_id = s.id and x.source = ''))
         returning s.id
       ), searched as (
         insert into erasure_subjects (erasure_id, source, hash, ciphertext, encryption_key_id)
@@ -132,8 +140,8 @@ export async function findOpenErasure(
       sealed: readonly { source: string; ciphertext: string; encryptionKeyId: string }[];
     }
   >`
-    select e.id, e.app_id, e.pseudonym, e.requested_at, e.reopened_at, e.finished_at, e.counts, e.waiting, e.by_hash, e.revision,
-           e.scanned_at, e.scanned_id, e.settles_at,
+    select e.id, e.app_id, e.pseudonym, e.requested_at, e.reopened_at, e.finished_at, e.counts, e.waiting, encode(e.user_hash, 'hex') as user_hash,
+           e.by_hash, e.revision, e.scanned_at, e.scanned_id, e.settles_at,
            (select coalesce(jsonb_agg(jsonb_build_object('source', s.source, 'ciphertext', encode(s.ciphertext, 'hex'),
                                                          'encryptionKeyId', s.encryption_key_id)), '[]')
               from erasure_subjects s where s.erasure_id = e.id) as sealed
@@ -191,56 +199,105 @@ export async function claimErasures(sql: Sql, olderThanMs: number, limit: number
   return rows.map((row) => row.id);
 }
 
-interface FoundIdentifiers {
-  readonly keys: readonly SubjectKey[];
-  readonly refs: readonly string[];
-  /** Whether the user id is also a key that another user owns. */
-  readonly isKeyOfOthers: boolean;
-}
-
 /** Returns the texts that stand for the person in rows: the user id, if it is known, and the pseudonym. */
 const usersOf = (user: string | null, pseudonym: string) => (user === null ? [pseudonym] : [user, pseudonym]);
 
+type Person = Pick<OpenErasure, 'appId' | 'pseudonym' | 'subject'>;
+
+/** Returns keys with their pseudonyms, which stand for them in rows. */
+async function withPseudonyms(
+  { sql, secretBox }: ErasureDeps,
+  { appId, subject: { keys } }: Pick<Person, 'appId' | 'subject'>,
+): Promise<SubjectKey[]> {
+  const known = await findPseudonyms(sql, secretBox, appId, {
+    users: [],
+    keys: keys.map(({ userKey }) => userKey),
+  });
+  const replaced = withReplacements(keys, known.keys);
+  return [...keys, ...replaced.map(({ source, replacement }) => ({ source, userKey: replacement }))];
+}
+
 /**
- * Returns the person's keys at providers and the references of the person's payments. A key that another user owns is not the
- * person's. One that has the text of the user id is.
+ * Returns the person's keys at providers, `known` ones included: those that are linked to the person, those of the person's
+ * payments, and those of payments that have one of these keys, to the end. Shared keys are left out: those that lead to another
+ * user who is not erased, and those with more payments than a person. A placeholder has no keys.
  */
-async function findIdentifiers(
+async function findKeys(sql: Sql, person: Person, known: readonly SubjectKey[]): Promise<SubjectKey[]> {
+  const { appId, pseudonym, subject } = person;
+  const { customerUserId: user } = subject;
+  if (user !== null && isPlaceholder(user)) return [];
+  const users = usersOf(user, pseudonym);
+  const linked = await sql<SubjectKey>`
+    select distinct source, user_key from user_links where app_id = ${appId} and customer_user_id = any(${users}::text[])
+     limit ${MOST_KEYS}`;
+  const found = new Map([...linked, ...known].map((key) => [`${key.source} ${key.userKey}`, key]));
+  let added: readonly SubjectKey[] = [...found.values()];
+  for (let isFirst = true; isFirst || added.length > 0; isFirst = false) {
+    added = await sql.within(LONG_STATEMENT_MS)<SubjectKey>`
+      with found as materialized (
+        select source, "userKey" as user_key from jsonb_to_recordset(${sql.json([...found.values()])}) f (source text, "userKey" text)
+      ), payments_of_keys as materialized (
+        select distinct x.payment_id
+          from jsonb_to_recordset(${sql.json(added)}) f (source text, "userKey" text)
+         cross join lateral (
+           select payment_id from payment_user_keys y
+            where y.app_id = ${appId} and y.user_key = f."userKey" and y.source = f.source limit ${MOST_PAYMENTS}) x
+        union
+        select payment_id from payment_users
+         where ${isFirst}::boolean and app_id = ${appId} and customer_user_id = any(${users}::text[])
+      ), k as materialized (
+        -- "offset 0" keeps the look-up by payment: a join may read the keys of all payments.
+        select y.source, y.user_key from payments_of_keys o
+         cross join lateral (select * from payment_user_keys x where x.payment_id = o.payment_id offset 0) y
+        union
+        select source, user_key from payment_user_keys
+         where ${isFirst}::boolean and app_id = ${appId} and user_key = ${user}
+      )
+      select k.source, k.user_key from k
+       where not exists (select from found f where f.source = k.source and f.user_key = k.user_key)
+         and not ${isShared(sql, appId, users)}
+       limit ${Math.max(0, MOST_KEYS - found.size)}`;
+    for (const key of added) found.set(`${key.source} ${key.userKey}`, key);
+  }
+  return [...found.values()];
+}
+
+interface References {
+  /** The references of the person's payments. */
+  readonly refs: readonly string[];
+  /** Whether the user id is also a key that another user has. */
+  readonly isKeyOfOthers: boolean;
+}
+
+/** Returns the references of the payments that name the person or have one of `keys`, and name no other user who is not erased. */
+async function findReferences(
   sql: Sql,
-  { appId, pseudonym, subject }: Pick<OpenErasure, 'appId' | 'pseudonym' | 'subject'>,
-): Promise<FoundIdentifiers> {
+  { appId, pseudonym, subject }: Person,
+  keys: readonly SubjectKey[],
+): Promise<References> {
   const user = subject.customerUserId;
   const users = usersOf(user, pseudonym);
-  return await sql.within(LONG_STATEMENT_MS).one`
-    with own_links as materialized (
-      select distinct source, user_key from user_links where app_id = ${appId} and customer_user_id = any(${users}::text[])
-    ), own_payments as materialized (
+  return await sql.within(LONG_STATEMENT_MS).one<References>`
+    with named as materialized (
       select payment_id from payment_users where app_id = ${appId} and customer_user_id = any(${users}::text[])
       union
-      select k.payment_id from own_links l
-        join payment_user_keys k on k.app_id = ${appId} and k.user_key = l.user_key and k.source = l.source
-    ), keys as (
-      select source, user_key from own_links
+      select o.payment_id
+        from jsonb_to_recordset(${sql.json(keys)}) f (source text, "userKey" text)
+       cross join lateral (
+         select payment_id from payment_user_keys x
+          where x.app_id = ${appId} and x.user_key = f."userKey" and x.source = f.source offset 0) o
+    ), own_payments as materialized (
+      select payment_id from named n where not ${isPaymentOfOthers(sql, appId, users, sql.fragment`n.payment_id`)}
+    ), k as materialized (
+      select source, user_key from payment_user_keys where app_id = ${appId} and user_key = ${user}
       union
-      select k.source, k.user_key from payment_user_keys k
-       where k.app_id = ${appId} and k.user_key = ${user}
-         and not exists (select from user_links l
-                          where l.app_id = ${appId} and l.source = k.source and l.user_key = k.user_key
-                            and l.customer_user_id <> all(${users}::text[]))
-      union
-      -- "offset 0" keeps the look-up by payment: a join may read the keys of all payments.
-      select k.source, k.user_key from own_payments o
-       cross join lateral (select * from payment_user_keys x where x.payment_id = o.payment_id offset 0) k
-       where not exists (select from user_links l
-                          where l.app_id = ${appId} and l.source = k.source and l.user_key = k.user_key
-                            and l.customer_user_id <> all(${users}::text[]))
+      select source, user_key from user_links
+       where app_id = ${appId} and user_key = ${user}
     )
-    select coalesce((select jsonb_agg(jsonb_build_object('source', source, 'userKey', user_key)) from keys), '[]') as keys,
-           array(select distinct n.ref from own_payments o
+    select array(select distinct n.ref from own_payments o
                    join payments p on p.id = o.payment_id
                   cross join lateral same_payment_refs(p.app_id, p.environment, p.store, array[p.ref]) n) as refs,
-           exists (select from user_links l
-                    where l.app_id = ${appId} and l.user_key = ${user} and l.customer_user_id <> all(${users}::text[])) as is_key_of_others`;
+           exists (select from k where ${isShared(sql, appId, users)}) as is_key_of_others`;
 }
 
 /**
@@ -248,34 +305,47 @@ async function findIdentifiers(
  * marked as erased. The rows that no index leads to follow with the search of deliveries. Running it again changes only what
  * has been added since.
  */
-export async function eraseRows(deps: ErasureDeps, erasure: OpenErasure): Promise<void> {
+export async function eraseRows(deps: ErasureDeps, erasure: OpenErasure): Promise<SearchedIdentifiers> {
   const { sql, secretBox } = deps;
   const { id, appId, pseudonym, subject } = erasure;
   const { customerUserId: user } = subject;
-  const { keys, refs, isKeyOfOthers } = await findIdentifiers(sql, erasure);
+  const inRows = await findKeys(sql, erasure, await withPseudonyms(deps, erasure));
+  const { refs, isKeyOfOthers } = await findReferences(sql, erasure, inRows);
   const hash = await identifierHasher(sql, secretBox);
-  const found = keys.filter(({ userKey }) => !userKey.startsWith('erased:'));
-  const all = [...subject.keys, ...found];
+  const keys = inRows.filter(({ userKey }) => !userKey.startsWith('erased:'));
   // A later fact may have the text of the user id as a key.
-  const texts = new Set([
-    ...all.map(({ userKey }) => userKey),
-    ...(user === null || isKeyOfOthers ? [] : [user]),
-  ]);
+  const isKey = user !== null && !isKeyOfOthers && !isPlaceholder(user);
+  const texts = new Set([...keys.map(({ userKey }) => userKey), ...(isKey ? [user] : [])]);
   const marks = [
     ...[...texts].map((userKey) => ({ kind: 'key', identifier: userKey, pseudonym: newPseudonym() })),
     ...refs.map((ref) => ({ kind: 'ref', identifier: ref, pseudonym: null })),
   ].map(({ identifier, ...mark }) => ({ ...mark, hash: hash(appId, identifier).toString('hex') }));
-  await addSubjectKeys(deps, erasure, found);
+  await addSubjectKeys(deps, erasure, keys);
   await sql`
     insert into erased_identifiers (app_id, hash, erasure_id, kind, pseudonym)
     select ${appId}, decode(m.hash, 'hex'), ${id}, m.kind, m.pseudonym
       from jsonb_to_recordset(${sql.json(marks)}) m (kind text, hash text, pseudonym text)
     on conflict do nothing`;
   const known = await findPseudonyms(sql, secretBox, appId, { users: [], keys: [...texts] });
-  const replaced = withReplacements(all, known.keys);
+  const replaced = withReplacements(keys, known.keys);
   await retryAfterDeadlock(async () => {
     await replaceInRows(sql, { id, appId, user, pseudonym, keys: replaced });
   });
+  return { keys, refs };
+}
+
+/** What the search of an erasure looks for beside the user id. */
+export interface SearchedIdentifiers {
+  readonly keys: readonly SubjectKey[];
+  /** The references of the person's payments. */
+  readonly refs: readonly string[];
+}
+
+/** Returns what `eraseRows` returned when the search began. */
+export async function findSearched(deps: ErasureDeps, erasure: OpenErasure): Promise<SearchedIdentifiers> {
+  const { keys } = erasure.subject;
+  const { refs } = await findReferences(deps.sql, erasure, await withPseudonyms(deps, erasure));
+  return { keys, refs };
 }
 
 /** Returns the keys that have a pseudonym, with it. */
@@ -367,7 +437,7 @@ async function replaceInRows(sql: Sql, { id, appId, user, pseudonym, keys }: Rep
   const users = usersOf(user, pseudonym);
   await sql.within(LONG_STATEMENT_MS)`
     with k as materialized (
-      select source, "userKey" as user_key, replacement
+      select distinct source, "userKey" as user_key, replacement
         from jsonb_to_recordset(${sql.json(keys)}) k (source text, "userKey" text, replacement text)
     ), held as materialized (
       select p.id, p.event_id from payments p
@@ -445,19 +515,28 @@ async function replaceInRows(sql: Sql, { id, appId, user, pseudonym, keys }: Rep
          and exists (select from payment_user_keys x
                       where x.app_id = ${appId} and x.user_key = k.replacement and x.payment_id = u.payment_id and x.source = k.source)
       returning 1
+    ), own_links as materialized (
+      select environment, source, user_key from user_links where app_id = ${appId} and customer_user_id = ${user}
+      union
+      -- A key of the person may be linked to another erased user.
+      select x.environment, x.source, x.user_key
+        from k cross join lateral (
+          select * from user_links y
+           where y.app_id = ${appId} and y.environment = any('{production,sandbox}'::text[]) and y.source = k.source
+             and y.user_key = k.user_key offset 0) x
     ), links as (
       update user_links l
          set user_key = coalesce((select k.replacement from k where k.user_key = l.user_key and k.source = l.source), l.user_key),
              customer_user_id = case l.customer_user_id when ${user} then ${pseudonym} else l.customer_user_id end
-       where l.app_id = ${appId} and l.customer_user_id = any(${users}::text[])
-         and (l.customer_user_id = ${user} or exists (select from k where k.user_key = l.user_key and k.source = l.source))
+        from own_links o
+       where l.app_id = ${appId} and l.environment = o.environment and l.source = o.source and l.user_key = o.user_key
          and not exists (select from k join user_links x on x.app_id = ${appId} and x.environment = l.environment
                                                         and x.source = l.source and x.user_key = k.replacement
                           where k.user_key = l.user_key and k.source = l.source)
       returning 1
     ), superfluous_links as (
-      delete from user_links l using k, user_links x
-       where l.app_id = ${appId} and l.customer_user_id = any(${users}::text[])
+      delete from user_links l using own_links o, k, user_links x
+       where l.app_id = ${appId} and l.environment = o.environment and l.source = o.source and l.user_key = o.user_key
          and k.user_key = l.user_key and k.source = l.source
          and x.app_id = ${appId} and x.environment = l.environment and x.source = l.source and x.user_key = k.replacement
       returning 1
@@ -519,7 +598,7 @@ function addedCounts(
 export interface SearchedDelivery {
   readonly deliveryId: DeliveryId;
   readonly provider: string;
-  /** Null when it need not be read, was removed, or is encrypted. */
+  /** Null when it was removed, or is encrypted. */
   readonly body: Buffer | null;
   /** The provider's keys of its payment, if all bodies are read. */
   readonly userKeys: readonly string[];
@@ -535,24 +614,32 @@ export interface SearchedPage {
   readonly lastId: DeliveryId | null;
   /** Whether the app has reprocess runs, whose plans may have names of the person. */
   readonly hasRuns: boolean;
+  /** The app's setting that its bodies are read with. */
+  readonly stripeAccounts: readonly string[];
 }
 
 /**
  * Returns the deliveries of the next page that may name the person: those with an event or a payment of the person, and those
- * whose body contains one of `parts`, or all if `parts` is null. A page is in the order of receipt.
+ * whose body contains one of `parts`, or all if `parts` is null. A payment with one of `refs` is the person's, but an event of it
+ * that names another user is not. A page is in the order of receipt.
  */
 export async function searchDeliveries(
   { sql }: ErasureDeps,
   erasure: OpenErasure,
   {
+    refs,
     parts,
     limit,
     overlapMs,
-  }: { readonly parts: readonly string[] | null; readonly limit: number; readonly overlapMs: number },
+  }: {
+    readonly refs: readonly string[];
+    readonly parts: readonly string[] | null;
+    readonly limit: number;
+    readonly overlapMs: number;
+  },
 ): Promise<SearchedPage> {
   const { id, appId, pseudonym, subject, requestedAt, reopenedAt, scannedAt, scannedId, settlesAt } = erasure;
   const users = usersOf(subject.customerUserId, pseudonym);
-  const { refs } = await findIdentifiers(sql, erasure);
   const from = scannedAt ?? (settlesAt === null ? 0 : (reopenedAt ?? requestedAt) - overlapMs);
   const { deliveries, ...page } = await sql.within(LONG_STATEMENT_MS).one<
     Omit<SearchedPage, 'deliveries'> & {
@@ -573,20 +660,23 @@ export async function searchDeliveries(
                               where y.app_id = ${appId} and y.environment = e.environment and y.store = e.store
                                 and y.ref = e.payment_ref)
                   else '{}' end as user_keys,
-             coalesce(e.customer_user_id = any(${users}::text[]) or e.payment_ref = any(${[...refs]}::text[]), false) as is_certain
+             coalesce(e.customer_user_id = any(${users}::text[]), false)
+               or (coalesce(e.payment_ref = any(${[...refs]}::text[]), false)
+                   and (e.customer_user_id is null or is_pseudonym(${appId}, e.customer_user_id))) as is_certain
         from page p
         left join lateral (select * from events x where x.delivery_id = p.id offset 0) e on true
         left join lateral (select * from delivery_bodies x where x.delivery_id = p.id offset 0) b on true
     )
     select coalesce((
              select jsonb_agg(jsonb_build_object('deliveryId', id, 'provider', provider, 'isDone', is_done, 'isCertain', is_certain, 'userKeys', user_keys,
-                                                 'body', case when not is_certain or ${parts === null} then encode(body, 'base64') end))
+                                                 'body', encode(body, 'base64')))
                from found
               where is_certain
                  or ${parts === null} or exists (select from unnest(${[...(parts ?? [])]}::text[]) n where position(convert_to(n, 'UTF8') in body) > 0)), '[]') as deliveries,
            (select epoch_ms(received_at) from page order by received_at desc, id desc limit 1) as last_at,
            (select id from page order by received_at desc, id desc limit 1) as last_id,
-           exists (select from reprocess_runs r where r.app_id = ${appId}) as has_runs`;
+           exists (select from reprocess_runs r where r.app_id = ${appId}) as has_runs,
+           (select stripe_accounts from apps where id = ${appId}) as stripe_accounts`;
   const decoded = deliveries.map(({ body, ...delivery }) => ({
     ...delivery,
     body: body === null ? null : Buffer.from(body, 'base64'),
@@ -594,20 +684,20 @@ export async function searchDeliveries(
   return { ...page, deliveries: decoded };
 }
 
-/** Returns those of the texts that are identifiers of an erasure, with their kinds. One that is a key is returned as a key. */
+/** Returns those of the texts that are identifiers of an erasure, with their kinds. */
 export async function findErasedTexts(
   { sql, secretBox }: ErasureDeps,
   { id, appId }: Pick<OpenErasure, 'id' | 'appId'>,
   texts: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
+): Promise<ReadonlyMap<string, ReadonlySet<string>>> {
   const hash = await identifierHasher(sql, secretBox);
   const byHash = new Map(texts.map((text) => [hash(appId, text).toString('hex'), text]));
-  const rows = await sql<{ hash: string; kind: string }>`
-    select encode(hash, 'hex') as hash, min(kind) as kind from erased_identifiers
+  const rows = await sql<{ hash: string; kinds: readonly string[] }>`
+    select encode(hash, 'hex') as hash, array_agg(kind order by kind) as kinds from erased_identifiers
      where app_id = ${appId} and erasure_id = ${id}
        and hash = any(array(select decode(h, 'hex') from unnest(${[...byHash.keys()]}::text[]) h))
      group by hash`;
-  return new Map(rows.map((row) => [byHash.get(row.hash) ?? '', row.kind]));
+  return new Map(rows.map((row) => [byHash.get(row.hash) ?? '', new Set(row.kinds)]));
 }
 
 /**
@@ -672,16 +762,34 @@ export async function findWaitingDeliveries(
       from erasures s join deliveries d on d.id = any(s.waiting) where s.id = ${id}`;
 }
 
-/** Completes an erasure: the identifiers that it searched for are removed. Does nothing if the search has begun again. */
+/** Begins the search again if a key was found or the erasure was requested since it began. Returns whether it does. */
+export async function repeatSearch(
+  sql: Sql,
+  { id, revision }: Pick<OpenErasure, 'id' | 'revision'>,
+): Promise<boolean> {
+  const repeated = await sql`
+    update erasures set search_again = false, scanned_at = null, scanned_id = null, settles_at = null, revision = revision + 1
+     where id = ${id} and finished_at is null and revision = ${revision} and search_again
+    returning id`;
+  return repeated.length > 0;
+}
+
+/**
+ * Completes an erasure: the identifiers that it searched for are removed. Does nothing if the search has begun again or has to.
+ * Returns whether it completed it.
+ */
 export async function finishErasure(
   sql: Sql,
   { id, revision }: Pick<OpenErasure, 'id' | 'revision'>,
-): Promise<void> {
-  await sql`
+): Promise<boolean> {
+  const finished = await sql`
     with done as (
       update erasures set finished_at = now(), by_hash = false, waiting = '{}'
-       where id = ${id} and finished_at is null and revision = ${revision}
+       where id = ${id} and finished_at is null and revision = ${revision} and not search_again
       returning id
+    ), removed as (
+      delete from erasure_subjects s using done where s.erasure_id = done.id
     )
-    delete from erasure_subjects s using done where s.erasure_id = done.id`;
+    select id from done`;
+  return finished.length > 0;
 }

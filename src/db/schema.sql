@@ -477,6 +477,8 @@ create table erasures (
   counts jsonb not null default '{}'::jsonb,
   relayed_at timestamp with time zone,
   finished_at timestamp with time zone,
+  search_again boolean not null default false,
+  followed_keys integer not null default 0,
   constraint erasures_pkey PRIMARY KEY (id),
   constraint erasures_app_id_id_key UNIQUE (app_id, id),
   constraint erasures_app_id_user_hash_key UNIQUE (app_id, user_hash),

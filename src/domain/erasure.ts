@@ -1,4 +1,6 @@
-/** A person's key at a billing provider: a subscription or a customer. */
+import type { NormalizedEvent } from './events.ts';
+
+/** A person's key at a billing provider: a subscription, a customer, or an id that the provider's SDK generated. */
 export interface SubjectKey {
   /** The provider. */
   readonly source: string;
@@ -14,6 +16,27 @@ export interface ErasureSubject {
   readonly keys: readonly SubjectKey[];
 }
 
+/** Identifiers of persons: user ids of the app, and keys of providers. */
+export interface Identifiers {
+  readonly users: readonly string[];
+  readonly keys: readonly string[];
+}
+
+/**
+ * Texts that programs send where an id is missing, in lower case. RevenueCat refuses most of them as user ids. Whoever has such an
+ * id is not one person.
+ */
+const PLACEHOLDERS: ReadonlySet<string> = new Set(
+  `no_user null none nil (null) nan unidentified undefined unknown anonymous guest default test n/a true false -1 0 [] {}`
+    .split(' ')
+    .concat('[object object]', ''),
+);
+
+/** Whether a text stands for a missing id. No key is tied to a person by it. */
+export function isPlaceholder(text: string): boolean {
+  return PLACEHOLDERS.has(text.trim().toLowerCase());
+}
+
 /** The most texts of one body that are compared with erased identifiers. */
 const MOST_TEXTS = 5_000;
 /**
@@ -21,6 +44,54 @@ const MOST_TEXTS = 5_000;
  * found there by chance: the user id `999` is not an amount of 9.99.
  */
 const DISTINCTIVE_LENGTH = 8;
+
+/** Whether a text is an identifier wherever it stands. */
+const isDistinctive = (text: string) => text.length >= DISTINCTIVE_LENGTH && !isPlaceholder(text);
+
+/**
+ * Returns the identifiers of persons that the facts of an event hold. A placeholder beside a user id names nobody. Ids that a
+ * provider's SDK generated are keys.
+ */
+export function identifiersOf(event: NormalizedEvent): Identifiers {
+  const { userLinks, transfer } = event;
+  const users = [
+    ...new Set([
+      ...event.userIds,
+      ...userLinks.map(({ customerUserId }) => customerUserId),
+      ...(transfer === null ? [] : [...transfer.from, ...transfer.to]),
+    ]),
+  ];
+  const named = users.filter((user) => !isPlaceholder(user));
+  return {
+    users: named.length > 0 ? named : users,
+    keys: [...new Set([...event.userKeys, ...userLinks.map(({ key }) => key), ...event.anonymousUserIds])],
+  };
+}
+
+/** Whether an event names users of the app, and none of them is the person. */
+export function isOfOthers(event: NormalizedEvent | null, isPerson: (userId: string) => boolean): boolean {
+  const users = event === null ? [] : identifiersOf(event).users;
+  return users.length > 0 && !users.some(isPerson);
+}
+
+/**
+ * Returns the keys that an event ties to a person: its keys, if it names the person and no other user, or nobody and another key of
+ * the person. Beside another user only ids of the provider's SDK, which it states as ids of one customer. None by a placeholder.
+ */
+export function tiedKeys(
+  event: NormalizedEvent,
+  isPerson: (userId: string) => boolean,
+  isOwnKey: (key: string) => boolean,
+): string[] {
+  const { users, keys } = identifiersOf(event);
+  if (
+    users.length === 0 ? !keys.some(isOwnKey) : !users.some((user) => isPerson(user) && !isPlaceholder(user))
+  ) {
+    return [];
+  }
+  const tied = users.every(isPerson) ? keys : event.anonymousUserIds;
+  return tied.filter(isDistinctive);
+}
 
 /**
  * Returns the different texts of a JSON body, and its numbers and names of fields that are long enough to be an identifier.
@@ -63,18 +134,49 @@ export function plainPartOf(identifier: string): string {
   return parts.reduce((longest, part) => (part.length > longest.length ? part : longest), '');
 }
 
-/** Whether a body names one of the identifiers. A body that is not JSON names those whose bytes it contains. */
-export function namesOneOf(body: Uint8Array, identifiers: readonly string[]): boolean {
+/**
+ * Returns the texts of a body by which a person is recognised, those that its event states as identifiers first. If the event names
+ * users, a short text elsewhere in the body is no identifier: the user id `gold` is not the level of another user. Null for a body
+ * without an event.
+ */
+export function identifyingTexts(
+  body: Uint8Array,
+  event: NormalizedEvent | null,
+  most = MOST_TEXTS,
+): string[] {
+  const { users, keys } = event === null ? { users: [], keys: [] } : identifiersOf(event);
+  const refs = event === null ? [] : referencesOf(event);
+  const texts = textsOf(body, most).filter(users.length > 0 ? isDistinctive : (text) => !isPlaceholder(text));
+  return [...new Set([...users, ...keys, ...refs, ...texts])].slice(0, most);
+}
+
+/** Returns the references of payments that an event names. */
+export function referencesOf({ payment, adjustment, paymentAliases }: NormalizedEvent): string[] {
+  return [
+    payment?.ref,
+    adjustment?.paymentRef,
+    ...paymentAliases.flatMap(({ aliasRef, paymentRef }) => [aliasRef, paymentRef]),
+  ].filter((ref) => ref !== undefined);
+}
+
+/**
+ * Whether a body names one of the identifiers. `event` is what the body holds, or null. A body that is not JSON names those whose
+ * bytes it contains.
+ */
+export function namesOneOf(
+  body: Uint8Array,
+  event: NormalizedEvent | null,
+  identifiers: readonly string[],
+): boolean {
   const texts = textsOf(body, Infinity);
   if (parsed(body) === null) {
     const text = new TextDecoder().decode(body);
-    return identifiers.some((identifier) => text.includes(identifier));
+    return identifiers.some((identifier) => !isPlaceholder(identifier) && text.includes(identifier));
   }
-  const all = new Set(texts);
+  const all = new Set(identifyingTexts(body, event, Infinity));
   return identifiers.some(
     (identifier) =>
-      all.has(identifier) ||
-      (identifier.length >= DISTINCTIVE_LENGTH && texts.some((text) => text.includes(identifier))),
+      all.has(identifier) || (isDistinctive(identifier) && texts.some((text) => text.includes(identifier))),
   );
 }
 
@@ -97,7 +199,7 @@ export const KEPT_BY_ERASURE = [
     why: 'Later webhooks of the user are recognised by it, and stored under the pseudonym.',
   },
   {
-    what: 'Devices that other users were reported on',
+    what: 'Devices that other users were reported on, and subscriptions and customers that other users have as well',
     why: 'They belong to those users as well.',
   },
 ] as const;

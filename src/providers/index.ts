@@ -1,3 +1,4 @@
+import type { NormalizedEvent } from '../domain/events.ts';
 import { adapty } from './adapty/index.ts';
 import { paddle } from './paddle/index.ts';
 import type { Provider } from './provider.ts';
@@ -23,4 +24,15 @@ export const PROVIDER_NAMES = Object.keys(providers) as readonly string[] as rea
 /** Returns whether `text` is the name of a provider. Names are in lower case. */
 export function isProviderName(text: string): text is ProviderName {
   return Object.hasOwn(providers, text);
+}
+
+/** Returns the event of a body, also of one that does not count. Null if it has none or this version cannot read it. */
+export function eventIn(
+  provider: string,
+  body: Buffer,
+  accounts?: readonly string[],
+): NormalizedEvent | null {
+  if (!isProviderName(provider)) return null;
+  const result = providers[provider].parse(body, accounts);
+  return result.outcome === 'failed' ? null : result.event;
 }

@@ -7,8 +7,9 @@ import { newId } from '../db/new-id.ts';
 import { acceptReconciled, findErasedBodies, findReconciledOutcomes } from '../db/reconciliation.ts';
 import type { ReconciledDelivery, ReconciledOutcome, ReconciliationSecret } from '../db/reconciliation.ts';
 import type { Sql } from '../db/sql.ts';
-import { textsOf } from '../domain/erasure.ts';
+import { identifyingTexts } from '../domain/erasure.ts';
 import type { AppId } from '../domain/ids.ts';
+import { eventIn } from '../providers/index.ts';
 import type { ProviderName } from '../providers/index.ts';
 import { reconciliationProof } from '../providers/proof.ts';
 import { bodyOf } from '../providers/shared/sample.ts';
@@ -87,12 +88,14 @@ function deliveryOf({ appId, provider, secretBox }: FeedBackRequest, payload: Pa
 
 /** Encrypts the bodies that name an erased person, as webhooks do: their outcome then removes them. */
 async function withoutErased(
-  { sql, appId, secretBox }: FeedBackRequest,
+  { sql, appId, provider, secretBox }: FeedBackRequest,
   batch: readonly ReconciledDelivery[],
 ): Promise<readonly ReconciledDelivery[]> {
   if (!(await hasErasureKey(sql))) return batch;
   const hash = await identifierHasher(sql, secretBox);
-  const hashes = batch.map(({ body }) => textsOf(body).map((text) => hash(appId, text)));
+  const hashes = batch.map(({ body }) =>
+    identifyingTexts(body, eventIn(provider, body)).map((text) => hash(appId, text)),
+  );
   const erased = await findErasedBodies(sql, appId, hashes);
   return batch.map((delivery, index) => {
     if (!erased.has(index)) return delivery;

@@ -594,6 +594,12 @@ const OPERATION: readonly PromiseSection[] = [
         'a key that is tied to an erased person later leads to the earlier payments and bodies of that key',
       'erased-again':
         'the same request after an erasure erases what was stored since, also under keys that only a body names',
+      'erased-key-chains':
+        'an erasure follows keys from payment to payment and from body to body, also ids that SDKs generated',
+      'erased-shared-ids': 'a shared id ties an erasure to nobody: the rows and webhooks of other users stay',
+      'erased-search-ends': 'the search of an erasure ends, however many keys an id has',
+      'erased-request-counts':
+        'a request that is repeated while an erasure runs or ends has its search run again',
       'erased-reprocessed':
         'reprocessing a webhook of an erased person records the pseudonym only, in facts and in the names of plans',
       'erased-user-and-key':

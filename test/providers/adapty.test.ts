@@ -24,7 +24,10 @@ function sourceEventId(nth: number): string {
 
 /** Returns the expected event of a fixture, by its number. */
 const reads = (nth: number, kind: NormalizedEvent['kind'], rest?: Partial<NormalizedEvent>) =>
-  readsAs(sourceEventId(nth), nth, kind, rest);
+  readsAs(sourceEventId(nth), nth, kind, {
+    anonymousUserIds: ['7a0c5e10-0000-4000-8000-00000fa4e000'],
+    ...rest,
+  });
 
 const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   subscription_started: reads(1, 'purchase', paidInStore(1, usd(1149))),

@@ -27,8 +27,10 @@ function sourceEventId(nth: number): string {
 const reads = (nth: number, kind: NormalizedEvent['kind'], rest?: Partial<NormalizedEvent>) =>
   readsAs(sourceEventId(nth), nth, kind, rest);
 
+const ANONYMOUS = ['$RCAnonymousID:00fa4e00fa4e00fa4e00fa4e00fa4e01'];
+
 const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
-  initial_purchase: reads(1, 'purchase', paidInStore(1, usd(1149))),
+  initial_purchase: reads(1, 'purchase', { ...paidInStore(1, usd(1149)), anonymousUserIds: ANONYMOUS }),
   initial_purchase_eur: reads(
     2,
     'purchase',
@@ -53,7 +55,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   non_renewing_purchase_promotional: reads(8, 'purchase', { productId: 'rc_promo_lantern_plus_monthly' }),
   family_share: reads(9, 'purchase'),
   price_unknown: reads(10, 'renewal', { priceUnknown: true }),
-  cancellation_unsubscribe: reads(11, 'cancellation'),
+  cancellation_unsubscribe: reads(11, 'cancellation', { anonymousUserIds: ANONYMOUS }),
   refund: reads(12, 'refund', {
     occurredAt: storeTime(12),
     adjustment: { ...STORE_REFUND, ...usd(1149), ref: sourceEventId(12), paymentRef: '70000000000101' },
@@ -89,6 +91,7 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     ...paidInStore(21, usd(1149)),
     userIds: [],
     onlyAnonymousUserIds: true,
+    anonymousUserIds: ANONYMOUS,
   }),
   sandbox_purchase: reads(22, 'purchase', { ...paidInStore(22, usd(1149)), environment: 'sandbox' }),
   test: reads(23, 'test', {
@@ -350,7 +353,10 @@ describe('reading a body', () => {
   test('user ids are listed in order of preference, without repeats and ids of the SDK', () => {
     const anonymous = '$RCAnonymousID:00fa4e';
     const overrides = { userId: anonymous, originalUserId: 'first', aliases: ['second', 'first', anonymous] };
-    expect(eventOf(parse(overrides)).userIds).toEqual(['first', 'second']);
+    expect(eventOf(parse(overrides))).toMatchObject({
+      userIds: ['first', 'second'],
+      anonymousUserIds: [anonymous],
+    });
     expect(eventOf(parse({ ...overrides, userId: 'now' })).userIds).toEqual(['now', 'first', 'second']);
   });
 

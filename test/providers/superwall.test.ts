@@ -307,6 +307,8 @@ const reads = (nth: number, name: string, kind: NormalizedEvent['kind'], rest?: 
 
 const first = 'initial_purchase';
 
+const ANONYMOUS = ['$SuperwallAlias:00FA4E00-0000-4000-8000-000000000001'];
+
 const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
   initial_purchase: reads(1, first, 'purchase', paidInStore(1, usd(1149))),
   initial_purchase_intro_eur: reads(
@@ -375,9 +377,13 @@ const EVENTS: Readonly<Record<string, NormalizedEvent>> = {
     ...paidInStore(21, usd(1149)),
     userIds: [],
     onlyAnonymousUserIds: true,
+    anonymousUserIds: ANONYMOUS,
   }),
   sandbox_purchase: reads(22, first, 'purchase', { ...paidInStore(22, usd(1149)), environment: 'sandbox' }),
-  user_attribute: reads(23, first, 'purchase', paidInStore(23, usd(1149))),
+  user_attribute: reads(23, first, 'purchase', {
+    ...paidInStore(23, usd(1149)),
+    anonymousUserIds: ANONYMOUS,
+  }),
   test: reads(24, 'test', 'test', { environment: null, productId: null, userIds: [] }),
 };
 

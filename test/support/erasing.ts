@@ -25,6 +25,12 @@ const stripeSecret = fakeSecret('stripe') ?? '';
 
 type Delivered = ApiResponse<{ eventId?: string; commissionId?: string | null }>;
 
+async function expectNothingLeft(sql: Sql, texts: readonly string[]): Promise<void> {
+  expect(await findInTables(sql, texts)).toEqual([]);
+  await expectConsistentLedger(sql);
+  expect(await findRollupDifferences(sql)).toEqual([]);
+}
+
 /** An API that processes webhooks at once, with an app whose users are erased by calling the steps of an erasure. */
 export class Erasing {
   readonly api: TestApi;
@@ -67,7 +73,9 @@ export class Erasing {
       key: this.app.sdkKey,
       body: { deviceId, claimToken, firstOpenAt: at + 1 },
     });
-    expect([installed.status, (await this.identify(deviceId, userId)).status]).toEqual([200, 200]);
+    const identified = await this.identify(deviceId, userId);
+    if (installed.status !== 200 || identified.status !== 200)
+      throw new Error(`no new person: ${identified.text}`);
     return person;
   }
 
@@ -157,9 +165,7 @@ export class Erasing {
 
   /** Expects that no table holds one of the texts, and that the books add up. */
   async expectErased(texts: readonly string[]): Promise<void> {
-    expect(await findInTables(this.sql, texts)).toEqual([]);
-    await expectConsistentLedger(this.sql);
-    expect(await findRollupDifferences(this.sql)).toEqual([]);
+    await expectNothingLeft(this.sql, texts);
   }
 }
 

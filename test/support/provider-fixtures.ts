@@ -54,6 +54,7 @@ export function expectedEvent(
     productId: null,
     userIds: [],
     onlyAnonymousUserIds: false,
+    anonymousUserIds: [],
     userKeys: [],
     payment: null,
     adjustment: null,

@@ -1002,7 +1002,7 @@ export interface paths {
         post?: never;
         /**
          * Erases a user of the app.
-         * @description Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure; if that was complete, its search begins again, for what was stored since. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.
+         * @description Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure, and its search runs again, for what was stored since. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.
          *
          *     Requires an account key with the permission `setup`.
          */

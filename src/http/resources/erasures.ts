@@ -84,7 +84,7 @@ export const erasureRoutes = [
     operationId: 'eraseUser',
     summary: 'Erases a user of the app.',
     description:
-      'Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure; if that was complete, its search begins again, for what was stored since. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.',
+      'Removes or pseudonymizes everything that identifies the user; the money stays. The same call again returns the same erasure, and its search runs again, for what was stored since. Later webhooks of the user are stored under the pseudonym, and `identify` stores nothing of the user: an erased user id cannot be used again.',
     response: { status: 200, schema: erasure },
     handler: async ({ deps, app, caller, params }) => {
       const user = customerUserId.safeParse(params['customerUserId']);

@@ -13,6 +13,7 @@ const bodySchema = z.object({
   event_type: read.id,
   event_datetime: read.optionalTimeText,
   customer_user_id: read.optionalId,
+  profile_id: read.optionalId,
   event_properties: read.part({
     profile_event_id: read.optionalId,
     transaction_id: read.optionalId,
@@ -92,7 +93,7 @@ function sourceEventIdOf({ event_type: type, event_properties: properties }: Bod
 }
 
 function eventOf(body: Body, kind: EventKind): Read<NormalizedEvent> {
-  const { event_properties: properties, customer_user_id: user } = body;
+  const { event_properties: properties, customer_user_id: user, profile_id: profile } = body;
   const sourceEventId = sourceEventIdOf(body);
   if (sourceEventId === null) {
     return {
@@ -114,6 +115,7 @@ function eventOf(body: Body, kind: EventKind): Read<NormalizedEvent> {
       productId: properties.vendor_product_id,
       // The profiles that share the access level have user ids too, but did not pay.
       userIds: user === null ? [] : [user],
+      anonymousUserIds: profile === null ? [] : [profile],
     }),
   };
 }

@@ -210,6 +210,7 @@ function readRefundReversal(event: Base, raw: unknown, price: StorePrice): Parse
 }
 
 function readTransfer(event: Base): ParseResult {
+  // The ids of a transfer belong to two customers, so its anonymous ids tie nothing together.
   const { userIds: from } = appUserIds(event.transferred_from, ANONYMOUS_PREFIX);
   const { userIds: to } = appUserIds(event.transferred_to, ANONYMOUS_PREFIX);
   return done({ ...eventOf(event, 'transfer'), transfer: { from, to } });

@@ -13,6 +13,7 @@ export function normalizedEvent(details: EventDetails): NormalizedEvent {
     productId: null,
     userIds: [],
     onlyAnonymousUserIds: false,
+    anonymousUserIds: [],
     userKeys: [],
     payment: null,
     adjustment: null,
@@ -46,11 +47,16 @@ export function failed(reason: string): ParseResult {
 export function appUserIds(
   candidates: readonly (string | null)[],
   anonymousPrefix: string,
-): Pick<NormalizedEvent, 'userIds' | 'onlyAnonymousUserIds'> {
+): Pick<NormalizedEvent, 'userIds' | 'onlyAnonymousUserIds' | 'anonymousUserIds'> {
   const given = distinct(candidates);
   const prefix = anonymousPrefix.toLowerCase();
-  const userIds = given.filter((candidate) => !candidate.toLowerCase().startsWith(prefix));
-  return { userIds, onlyAnonymousUserIds: given.length > 0 && userIds.length === 0 };
+  const isAnonymous = (candidate: string) => candidate.toLowerCase().startsWith(prefix);
+  const userIds = given.filter((candidate) => !isAnonymous(candidate));
+  return {
+    userIds,
+    onlyAnonymousUserIds: given.length > 0 && userIds.length === 0,
+    anonymousUserIds: given.filter(isAnonymous),
+  };
 }
 
 /** Returns the environment that a body names, or null. Any name but production is a sandbox, which must not earn. */
