@@ -1,10 +1,11 @@
 import { loggedError } from '../src/config/logger.ts';
 import { SecretUnreadable } from '../src/config/secret-box.ts';
 import { findDependencies } from '../src/db/reprocess.ts';
-import type { DeliveryPlan, ReprocessRun, ReprocessedDelivery } from '../src/db/reprocess.ts';
+import type { DeliveryPlan, NextDelivery, ReprocessRun } from '../src/db/reprocess.ts';
 import { violatedConstraint } from '../src/db/sql.ts';
 import type { DryRun } from '../src/db/with-rollback.ts';
 import type { DeliveryId } from '../src/domain/ids.ts';
+import { appendsTheSame } from '../src/domain/reprocess.ts';
 import type { ReprocessChange } from '../src/domain/reprocess.ts';
 import { throwIfCancelled } from './cancellation.ts';
 import { DeliveryContext, UnknownProvider } from './delivery-context.ts';
@@ -36,20 +37,64 @@ export function failedAt(deliveryId: DeliveryId, error: unknown): Error {
   return new Error(`delivery ${deliveryId}: ${causeForFounder(error)}`, { cause: error });
 }
 
-/** Runs one delivery inside the dry run, on top of the deliveries before it, and returns its changes. */
+/** Why the plan for a delivery is not applied although the dry run showed one. */
+const PLAN_CHANGED = 'What it would append has changed since the dry run. Start a new dry run.';
+
+/** Undoes a plan that differs from what the dry run showed, so that the next deliveries are planned without it. */
+class PlanChanged extends Error {
+  readonly changes: readonly ReprocessChange[];
+
+  constructor(changes: readonly ReprocessChange[]) {
+    super(PLAN_CHANGED);
+    this.changes = changes;
+  }
+}
+
+/**
+ * Runs one delivery inside the dry run, on top of the deliveries before it, and returns its changes. Throws `PlanChanged`
+ * for others than `shown`, unless that is null.
+ */
 async function dryRunDelivery(
   deps: ReprocessDeliveryDeps,
   { sql: dryRunSql, savepoint }: DryRun,
   run: ReprocessRun,
   context: DeliveryContext,
+  shown: readonly ReprocessChange[] | null = null,
 ): Promise<readonly ReprocessChange[]> {
   if (!(await context.hasBody())) return [];
   try {
-    return (await savepoint(async () => await reprocessDelivery(dryRunSql, deps, context, run.id))).changes;
+    return await savepoint(async () => {
+      const { changes } = await reprocessDelivery(dryRunSql, deps, context, run.id);
+      if (shown !== null && !appendsTheSame(shown, changes)) throw new PlanChanged(changes);
+      return changes;
+    });
   } catch (error) {
+    if (error instanceof PlanChanged) throw error;
     const today = refusalOf(error);
     if (today === undefined) throw error;
     return [{ what: 'refused', stored: null, today, action: 'keep' }];
+  }
+}
+
+/** The change that stands for a plan of which nothing is left. */
+const NOTHING_LEFT = { what: 'nothing', stored: null, today: null, action: 'keep' } as const;
+
+/** Runs one delivery for a run that applies a dry run. Returns its changes, and why they are not applied. */
+async function planShown(
+  work: () => Promise<readonly ReprocessChange[]>,
+  shown: readonly ReprocessChange[],
+): Promise<Pick<DeliveryPlan, 'changes' | 'refusal'>> {
+  try {
+    const changes = await work();
+    return appendsTheSame(shown, changes)
+      ? { changes, refusal: null }
+      : { changes: changes.length === 0 ? [NOTHING_LEFT] : changes, refusal: PLAN_CHANGED };
+  } catch (error) {
+    if (!(error instanceof PlanChanged)) throw error;
+    return {
+      changes: error.changes.length === 0 ? [NOTHING_LEFT] : error.changes,
+      refusal: error.message,
+    };
   }
 }
 
@@ -60,14 +105,14 @@ async function dryRunDelivery(
 export async function planPage(
   deps: PlanDeps,
   run: ReprocessRun,
-  page: readonly ReprocessedDelivery[],
+  page: readonly NextDelivery[],
 ): Promise<{ planned: number; plans: DeliveryPlan[] }> {
   return await deps.withRollback(async (dryRun) => {
     const endsAt = performance.now() + DRY_RUN_MS;
     const ran = new Set<DeliveryId>();
     const plans: DeliveryPlan[] = [];
     let planned = 0;
-    const planOne = async (delivery: ReprocessedDelivery): Promise<void> => {
+    const planOne = async ({ shown, ...delivery }: NextDelivery): Promise<void> => {
       const context = new DeliveryContext(dryRun.sql, deps.secretBox, delivery.deliveryId);
       const names = (await context.hasBody()) ? await namesOf(context) : { provides: [], requires: [] };
       // A real run has applied the earlier pages; a dry run has to process its dependencies again.
@@ -79,9 +124,10 @@ export async function planPage(
         await dryRunDelivery(deps, dryRun, run, new DeliveryContext(dryRun.sql, deps.secretBox, deliveryId));
         ran.add(deliveryId);
       }
-      const changes = await dryRunDelivery(deps, dryRun, run, context);
+      const work = async () => await dryRunDelivery(deps, dryRun, run, context, shown);
+      const plan = shown === null ? { changes: await work(), refusal: null } : await planShown(work, shown);
       ran.add(delivery.deliveryId);
-      if (changes.length > 0) plans.push({ ...delivery, changes, names });
+      if (plan.changes.length > 0) plans.push({ ...delivery, ...plan, names });
       planned += 1;
     };
     for (const delivery of page) {

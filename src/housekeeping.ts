@@ -3,6 +3,7 @@ import { startBackgroundLoop } from './lib/background-loop.ts';
 import type { BackgroundLoop } from './lib/background-loop.ts';
 import { destroyExpiredAddressKeys } from './db/address-keys.ts';
 import { deleteExpiredCreatorSessions } from './db/creator-sessions.ts';
+import { deleteExpiredOperatorSessions } from './db/operator-sessions.ts';
 import { deleteExpiredSessions } from './db/sessions.ts';
 import type { Sql } from './db/sql.ts';
 import { analyzeGrownTables } from './db/statistics.ts';
@@ -22,6 +23,7 @@ export function startHousekeeping(sql: Sql, logger: Logger): BackgroundLoop {
       await destroyExpiredAddressKeys(sql, now);
       await deleteExpiredSessions(sql, now);
       await deleteExpiredCreatorSessions(sql, now);
+      await deleteExpiredOperatorSessions(sql, now);
     },
     {
       pauseMs: PAUSE_MS,

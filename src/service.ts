@@ -454,6 +454,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
       inbox,
       ...(settings.webhookTargets === undefined ? {} : { webhookTargets: settings.webhookTargets }),
       readiness,
+      pendingStep: async (workflowId) => await workflows.pendingStep(workflowId),
       ...(metrics === null
         ? {}
         : { observeRequest: metrics.observeRequest, observeExport: metrics.observeExport }),

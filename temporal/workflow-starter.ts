@@ -16,7 +16,7 @@ import type { WebhookMessageKeys } from '../src/domain/outgoing-webhooks.ts';
 import { MINUTE_MS } from '../src/domain/time.ts';
 import { PAYOUT_REQUESTED, SEND_NOW } from '../src/domain/workflow-contracts.ts';
 import { workflowIds } from '../src/domain/workflow-ids.ts';
-import type { KeepPlace, PayoutRequestKeys, WorkflowStarter } from '../src/commands/deps.ts';
+import type { KeepPlace, PayoutRequestKeys, PendingStep, WorkflowStarter } from '../src/commands/deps.ts';
 import type * as workflows from '../workflows/index.ts';
 import { AwaitedCalls } from './awaited-calls.ts';
 import { GRPC, grpcCode } from './grpc-errors.ts';
@@ -362,6 +362,22 @@ export class TemporalWorkflowStarter implements WorkflowStarter {
         ),
       ),
     );
+  }
+
+  /** Returns the step that a running workflow retries. Null if there is none, and if Temporal does not say in time. */
+  async pendingStep(workflowId: string): Promise<PendingStep | null> {
+    const temporal = this.#deps.client();
+    if (temporal === null) return null;
+    try {
+      return await temporal.withDeadline(Date.now() + CALL_DEADLINE_MS, async () => {
+        const { raw } = await temporal.workflow.getHandle(workflowId).describe();
+        const [pending] = raw.pendingActivities ?? [];
+        const step = pending?.activityType?.name;
+        return step == null ? null : { step, attempt: pending?.attempt ?? 1 };
+      });
+    } catch {
+      return null;
+    }
   }
 
   /**

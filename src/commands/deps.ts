@@ -40,6 +40,13 @@ export interface WorkflowStarter {
   sendWebhookNow(message: WebhookMessageKeys): void;
 }
 
+/** The step of a workflow that is retried. */
+export interface PendingStep {
+  readonly step: string;
+  /** 1 for the first one. */
+  readonly attempt: number;
+}
+
 /** The results of exports in the metrics. */
 export const EXPORT_RESULTS = ['paid', 'empty', 'total_changed', 'timed_out'] as const;
 

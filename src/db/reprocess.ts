@@ -1,8 +1,9 @@
 import type { CommissionKind } from '../domain/evaluate-payment.ts';
 import type { AppId, CommissionId, AffiliateId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
-import type { EventReading, ReprocessChange } from '../domain/reprocess.ts';
+import type { ProviderName } from '../providers/index.ts';
+import type { DeliveryOutcomeStatus, EventReading, ReprocessChange } from '../domain/reprocess.ts';
 import { removeEncryptedBody } from './deliveries.ts';
-import { instant } from './sql.ts';
+import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** Selects the deliveries of an app to process again. Instants are epoch ms; `to` is excluded. */
@@ -58,6 +59,11 @@ export interface ReprocessRun {
   readonly dryRun: boolean;
   /** The delivery to process. Null for a run over a time range. */
   readonly deliveryId: DeliveryId | null;
+  /** Filters of a run over a time range. Null selects all deliveries. */
+  readonly provider: ProviderName | null;
+  readonly processingStatus: DeliveryOutcomeStatus | null;
+  /** The dry run whose plans the run applies, and nothing else. Null for a run that makes its own. */
+  readonly appliesRunId: ReprocessRunId | null;
   /** Number of deliveries to examine. */
   readonly deliveries: number;
   /** Number of deliveries examined so far. */
@@ -76,7 +82,7 @@ export interface ReprocessRun {
 /** Returns a reprocess run with its progress. Undefined for an unknown id. */
 export async function findReprocessRun(sql: Sql, id: ReprocessRunId): Promise<ReprocessRun | undefined> {
   return await sql.maybe<ReprocessRun>`
-    select id, app_id, dry_run, delivery_id,
+    select id, app_id, dry_run, delivery_id, provider, processing_status, applies_run_id,
            greatest(deliveries, seen) as deliveries, seen, changed, applied, last_error,
            relayed_at is not null as is_started, finished_at is not null as is_finished, cancelled as is_cancelled
       from reprocess_runs where id = ${id}`;
@@ -112,28 +118,61 @@ export interface ReprocessedDelivery {
   readonly receivedAt: number;
 }
 
+/** A delivery that a run examines next. */
+export interface NextDelivery extends ReprocessedDelivery {
+  /** What the dry run showed that the run applies. Null for a run that makes its own plans. */
+  readonly shown: readonly ReprocessChange[] | null;
+}
+
 /** Returns the next deliveries of a run, in the order of receipt. Empty at the end. */
 export async function findNextDeliveries(
   sql: Sql,
-  { id, deliveryId }: Pick<ReprocessRun, 'id' | 'deliveryId'>,
+  {
+    id,
+    deliveryId,
+    provider,
+    processingStatus,
+    appliesRunId,
+  }: Pick<ReprocessRun, 'id' | 'deliveryId' | 'provider' | 'processingStatus' | 'appliesRunId'>,
   limit: number,
-): Promise<ReprocessedDelivery[]> {
+): Promise<NextDelivery[]> {
+  if (appliesRunId !== null) {
+    return await sql<NextDelivery>`
+      select c.delivery_id, c.received_at, c.changes as shown
+        from reprocess_runs r
+       cross join lateral (
+         select x.delivery_id, x.received_at, x.changes from reprocess_changes x
+          where x.reprocess_run_id = ${appliesRunId} and x.appends
+            and (x.received_at, x.delivery_id::text) > (coalesce(r.last_received_at, '-infinity'), coalesce(r.last_delivery_id::text, ''))
+          order by x.received_at, x.delivery_id limit ${limit}) c
+       where r.id = ${id} and r.finished_at is null
+       order by c.received_at, c.delivery_id`;
+  }
   if (deliveryId !== null) {
-    return await sql<ReprocessedDelivery>`
-      select d.id as delivery_id, d.received_at
+    return await sql<NextDelivery>`
+      select d.id as delivery_id, d.received_at, null as shown
         from reprocess_runs r join deliveries d on d.id = r.delivery_id
        where r.id = ${id} and r.finished_at is null and r.last_delivery_id is null`;
   }
-  return await sql<ReprocessedDelivery>`
-    select d.id as delivery_id, d.received_at
+  return await sql<NextDelivery>`
+    select d.id as delivery_id, d.received_at, null as shown
       from reprocess_runs r
      cross join lateral (
        select x.id, x.received_at from deliveries x
         where x.app_id = r.app_id and x.signature_valid and x.completed_at is not null and x.received_at < r.to_at
+          ${ofStatus(sql, processingStatus)} ${provider === null ? sql.fragment`` : sql.fragment`and x.provider = ${provider}`}
           and (x.received_at, x.id::text) > (coalesce(r.last_received_at, r.from_at), coalesce(r.last_delivery_id::text, ''))
         order by x.received_at, x.id limit ${limit}) d
      where r.id = ${id} and r.finished_at is null
      order by d.received_at, d.id`;
+}
+
+/** Returns the condition of a status of deliveries `x`. An index has every status but `processed`. */
+export function ofStatus(sql: Sql, status: DeliveryOutcomeStatus | null) {
+  if (status === null) return sql.fragment``;
+  return status === 'processed'
+    ? sql.fragment`and x.processing_status = 'processed'`
+    : sql.fragment`and x.processing_status = ${status} and x.processing_status <> 'processed'`;
 }
 
 /**
@@ -149,6 +188,8 @@ export interface DeliveryNames {
 export interface DeliveryPlan extends ReprocessedDelivery {
   readonly changes: readonly ReprocessChange[];
   readonly names: DeliveryNames;
+  /** Why the plan is not applied: it is not the one that the dry run showed. */
+  readonly refusal: string | null;
 }
 
 /** Stores the plans of deliveries. An existing plan stays. */
@@ -160,11 +201,11 @@ export async function recordPlans(
   if (plans.length === 0) return;
   await sql`
     with planned as (
-      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb)
+      select * from jsonb_to_recordset(${sql.json(plans)}) p ("deliveryId" text, "receivedAt" bigint, changes jsonb, names jsonb, refusal text)
     ), added as (
-      insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends)
+      insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends, refusal)
       select ${reprocess.appId}, ${reprocess.id}, p."deliveryId", to_timestamp(p."receivedAt" / 1000.0), p.changes,
-             jsonb_path_exists(p.changes, '$[*] ? (@.action == "append")')
+             jsonb_path_exists(p.changes, '$[*] ? (@.action == "append")'), p.refusal
         from planned p
       on conflict (reprocess_run_id, delivery_id) do nothing
       returning delivery_id, appends
@@ -266,10 +307,18 @@ export async function advanceReprocessRun(
   await sql`
     update reprocess_runs r
        set seen = r.seen + ${page.length}, last_received_at = d.received_at, last_delivery_id = d.id, changed = r.changed + c.changed,
-           applied = r.applied + c.applied, last_error = null
+           applied = r.applied + c.applied, last_error = null,
+           commission_cents = case when r.dry_run then coalesce(r.commission_cents, 0) + c.commission_cents end,
+           revenue_cents = case when r.dry_run then coalesce(r.revenue_cents, 0) + c.revenue_cents end
       from deliveries d,
-           (select count(*)::int as changed, count(applied_at)::int as applied from reprocess_changes
-             where reprocess_run_id = ${reprocess.id} and delivery_id = any(${page.map((row) => row.deliveryId)}::text[])) c
+           (select count(*)::int as changed, count(x.applied_at)::int as applied,
+                   coalesce(sum(m.commission_cents), 0) as commission_cents, coalesce(sum(m.revenue_cents), 0) as revenue_cents
+              from reprocess_changes x
+             cross join lateral (
+               select sum((e->>'amountCents')::bigint) filter (where e->>'what' = 'commission') as commission_cents,
+                      sum((e->>'amountCents')::bigint) filter (where e->>'what' = 'revenue') as revenue_cents
+                 from jsonb_array_elements(x.changes) e) m
+             where x.reprocess_run_id = ${reprocess.id} and x.delivery_id = any(${page.map((row) => row.deliveryId)}::text[])) c
      where r.id = ${reprocess.id} and r.seen = ${reprocess.seen} and d.id = ${last.deliveryId}`;
 }
 
@@ -278,9 +327,16 @@ export async function recordReprocessError(sql: Sql, id: ReprocessRunId, error: 
   await sql`update reprocess_runs set last_error = ${error} where id = ${id} and finished_at is null`;
 }
 
-/** Marks a run as finished. */
+/** Marks a run as finished. Unless it was a dry run, stores what it appended, from the ledger. */
 export async function finishReprocessRun(sql: Sql, id: ReprocessRunId): Promise<void> {
-  await sql`update reprocess_runs set finished_at = now(), last_error = null where id = ${id} and finished_at is null`;
+  await sql.within(LONG_STATEMENT_MS)`
+    update reprocess_runs r
+       set finished_at = now(), last_error = null,
+           commission_cents = case when r.dry_run then coalesce(r.commission_cents, 0) else (
+             select coalesce(sum(c.amount_cents), 0) from commissions c where c.reprocess_run_id = ${id}) end,
+           revenue_cents = case when r.dry_run then coalesce(r.revenue_cents, 0) else (
+             select coalesce(sum(e.amount_cents), 0) from revenue_entries e where e.reprocess_run_id = ${id}) end
+     where r.id = ${id} and r.finished_at is null`;
 }
 
 /**

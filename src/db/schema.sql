@@ -67,6 +67,7 @@ create table accounts (
   constraint accounts_pkey PRIMARY KEY (id),
   constraint accounts_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
 );
+CREATE INDEX accounts_by_created ON accounts USING btree (created_at DESC, id DESC);
 
 create table address_keys (
   day_starts_at timestamp with time zone not null,
@@ -673,6 +674,34 @@ create table losing_touches (
   constraint losing_touches_match_method_check CHECK ((match_method = ANY (ARRAY['claim_token'::text, 'code'::text, 'deferred'::text])))
 );
 
+create table operator_sessions (
+  id session_id not null,
+  token_sha256 bytea not null,
+  user_agent text,
+  created_at timestamp with time zone not null,
+  last_used_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  constraint operator_sessions_pkey PRIMARY KEY (id),
+  constraint operator_sessions_token_sha256_key UNIQUE (token_sha256),
+  constraint operator_sessions_check CHECK ((expires_at > created_at)),
+  constraint operator_sessions_token_sha256_check CHECK ((length(token_sha256) = 32)),
+  constraint operator_sessions_user_agent_check CHECK ((length(user_agent) <= 512))
+);
+CREATE INDEX operator_sessions_by_expiry ON operator_sessions USING btree (expires_at);
+
+create table operator_sign_in_links (
+  token_sha256 bytea not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  session_id session_id,
+  constraint operator_sign_in_links_pkey PRIMARY KEY (token_sha256),
+  constraint operator_sign_in_links_session_id_key UNIQUE (session_id),
+  constraint operator_sign_in_links_check CHECK ((expires_at > created_at)),
+  constraint operator_sign_in_links_token_sha256_check CHECK ((length(token_sha256) = 32))
+);
+CREATE INDEX operator_sign_in_links_by_expiry ON operator_sign_in_links USING btree (expires_at);
+
 create table payment_aliases (
   app_id app_id not null,
   environment environment not null,
@@ -931,13 +960,25 @@ create table reprocess_runs (
   relayed_at timestamp with time zone,
   finished_at timestamp with time zone,
   cancelled boolean not null default false,
+  key_id key_id,
+  provider provider,
+  processing_status text,
+  applies_run_id reprocess_run_id,
+  commission_cents bigint,
+  revenue_cents bigint,
   constraint reprocess_runs_pkey PRIMARY KEY (id),
   constraint reprocess_runs_app_id_id_key UNIQUE (app_id, id),
+  constraint reprocess_runs_app_id_applies_run_id_fkey FOREIGN KEY (app_id, applies_run_id) REFERENCES reprocess_runs(app_id, id),
   constraint reprocess_runs_app_id_delivery_id_fkey FOREIGN KEY (app_id, delivery_id) REFERENCES deliveries(app_id, id),
   constraint reprocess_runs_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint reprocess_runs_check CHECK (((last_received_at IS NULL) = (last_delivery_id IS NULL))),
-  constraint reprocess_runs_deliveries_check CHECK ((deliveries >= 0))
+  constraint reprocess_runs_check1 CHECK (((applies_run_id IS NULL) OR ((NOT dry_run) AND (delivery_id IS NULL) AND (from_at = to_at)))),
+  constraint reprocess_runs_deliveries_check CHECK ((deliveries >= 0)),
+  constraint reprocess_runs_processing_status_check CHECK ((processing_status = ANY (ARRAY['processed'::text, 'duplicate'::text, 'ignored'::text, 'failed'::text])))
 );
+CREATE INDEX reprocess_runs_by_created ON reprocess_runs USING btree (app_id, created_at DESC, id DESC);
+CREATE INDEX reprocess_runs_latest ON reprocess_runs USING btree (created_at DESC, id DESC);
+CREATE UNIQUE INDEX reprocess_runs_one_requested ON reprocess_runs USING btree (app_id) WHERE ((finished_at IS NULL) AND (key_id IS NOT NULL));
 CREATE INDEX reprocess_runs_open ON reprocess_runs USING btree (COALESCE(relayed_at, created_at)) WHERE (finished_at IS NULL);
 CREATE TRIGGER reprocess_runs_no_delete BEFORE DELETE OR TRUNCATE ON reprocess_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 

@@ -18,7 +18,7 @@ export const ID_PREFIXES = {
   session: 'ses',
   webhookEndpoint: 'whe',
   webhookMessage: 'msg',
-  /** Internal: these ids never leave the service. */
+  /** Internal: these ids never leave the service, except those of reprocess runs and erasures. */
   secret: 'sec',
   payoutRequest: 'req',
   payment: 'pmt',

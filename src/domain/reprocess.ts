@@ -1,6 +1,9 @@
 import type { Environment, EventKind, NormalizedEvent } from './events.ts';
 import type { Evaluation, LikelyCause, PaymentSnapshot } from './evaluate-payment.ts';
 
+/** The most deliveries that a reprocess run examines that is requested over the API. */
+export const MAX_REQUESTED_DELIVERIES = 10_000;
+
 /** The contents of an event, as stored or as the current code reads it. */
 export interface EventReading {
   readonly sourceEventId: string;
@@ -167,11 +170,31 @@ export function ledgerChanges(evaluation: Evaluation, storedCause: LikelyCause |
   ];
 }
 
+/** Returns what a plan appends, as one comparable text. */
+function appendedText(changes: readonly ReprocessChange[]): string {
+  return JSON.stringify(
+    changes
+      .filter(({ action }) => action === 'append')
+      .map(({ what, stored, today, amountCents = null, affiliateId = null }) => [
+        what,
+        stored,
+        today,
+        amountCents,
+        affiliateId,
+      ]),
+  );
+}
+
+/** Whether two plans for a delivery append the same. Differences that stay as they are do not count. */
+export function appendsTheSame(one: readonly ReprocessChange[], other: readonly ReprocessChange[]): boolean {
+  return appendedText(one) === appendedText(other);
+}
+
 /** Outcomes of a delivery, in ascending order. A reprocess run raises the outcome of a delivery and never lowers it. */
-const OUTCOMES = ['failed', 'ignored', 'duplicate', 'processed'] as const;
-export type DeliveryOutcomeStatus = (typeof OUTCOMES)[number];
+export const DELIVERY_OUTCOMES = ['failed', 'ignored', 'duplicate', 'processed'] as const;
+export type DeliveryOutcomeStatus = (typeof DELIVERY_OUTCOMES)[number];
 
 /** Whether the outcome `today` is higher than `stored`. */
 export function isBetterOutcome(stored: string, today: DeliveryOutcomeStatus): boolean {
-  return OUTCOMES.findIndex((outcome) => outcome === stored) < OUTCOMES.indexOf(today);
+  return DELIVERY_OUTCOMES.findIndex((outcome) => outcome === stored) < DELIVERY_OUTCOMES.indexOf(today);
 }

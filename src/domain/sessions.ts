@@ -18,6 +18,8 @@ export const CREATOR_SESSION_MAX_MS = 365 * DAY_MS;
 export const CREATOR_LINK_MS = 7 * DAY_MS;
 /** How many sessions a creator's sign-in link starts. */
 export const CREATOR_LINK_USES = 5;
+/** How long the session of an operator lasts, ms. */
+export const OPERATOR_SESSION_MS = 12 * 3_600_000;
 /** The name of the account that a new installation creates, if none is given. */
 export const FIRST_ACCOUNT_NAME = 'My company';
 
@@ -41,4 +43,9 @@ export function signInUrl(publicUrl: string, token: string, { isNew }: { readonl
 /** Returns the address at which a creator spends a sign-in link. */
 export function creatorSignInUrl(publicUrl: string, token: string): string {
   return `${publicUrl.replace(/\/$/, '')}/console/creator/#token=${token}`;
+}
+
+/** Returns the address at which an operator spends a sign-in link. */
+export function operatorSignInUrl(publicUrl: string, token: string): string {
+  return `${publicUrl.replace(/\/$/, '')}/console/operator/#token=${token}`;
 }

@@ -2,6 +2,8 @@ import { findAccountCaller } from '../db/account-keys.ts';
 import type { AccountCaller } from '../db/account-keys.ts';
 import { findCreatorSession } from '../db/creator-sessions.ts';
 import type { CreatorSession } from '../db/creator-sessions.ts';
+import { findOperatorSession } from '../db/operator-sessions.ts';
+import type { OperatorSession } from '../db/operator-sessions.ts';
 import { findSession } from '../db/sessions.ts';
 import type { Session } from '../db/sessions.ts';
 import { findSdkCaller } from '../db/sdk-keys.ts';
@@ -113,6 +115,24 @@ export async function authenticateCreator(ctx: HttpContext, deps: HttpDeps): Pro
     );
   ctx.state.accountId = session.accountId;
   ctx.state.appId = session.appId;
+  return session;
+}
+
+const NO_OPERATOR_SESSION =
+  'This route takes no key. It needs the session of the operator: `npm run -s admin -- console --operator` prints a sign-in link.';
+
+/**
+ * Returns the operator's session of a request. Throws 401 for a caller without one: a key, a session of an account and that of
+ * a creator are none.
+ */
+export async function authenticateOperator(ctx: HttpContext, deps: HttpDeps): Promise<OperatorSession> {
+  const token = readSessionToken(ctx, deps.publicUrl, 'operator');
+  if (token === null) throw unauthorized('account', NO_OPERATOR_SESSION);
+  refuseOtherOrigins(ctx, deps.publicUrl);
+  await limitRate(ctx, deps.rateLimits, 'account', token);
+  const session = await findOperatorSession(deps.sql, token, deps.now());
+  if (session === undefined)
+    throw unauthorized('account', 'The session has ended. Print a new link with `admin console --operator`.');
   return session;
 }
 

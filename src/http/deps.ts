@@ -1,5 +1,5 @@
-import type { CommandDeps } from '../commands/deps.ts';
 import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
+import type { CommandDeps, PendingStep } from '../commands/deps.ts';
 import type { Intake } from './admission.ts';
 import type { BodyBudget } from './body-budget.ts';
 import type { KnownSenders } from './known-senders.ts';
@@ -44,6 +44,8 @@ export interface HttpDeps extends CommandDeps {
   readonly intake: Intake;
   /** Which addresses endpoints of outgoing webhooks may have; only public ones by default. */
   readonly webhookTargets?: WebhookTargets;
+  /** Returns the step that a running workflow retries; null if none, or if Temporal does not say in time. */
+  readonly pendingStep?: (workflowId: string) => Promise<PendingStep | null>;
   readonly readiness: () => Promise<readonly ReadinessCheck[]>;
   readonly observeRequest?: RequestObserver;
 }

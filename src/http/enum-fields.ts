@@ -6,6 +6,7 @@ import { COMMISSION_KINDS } from '../domain/evaluate-payment.ts';
 import { EVENT_OUTCOMES } from '../domain/event-outcome.ts';
 import { ENVIRONMENTS, EVENT_KINDS } from '../domain/events.ts';
 import { PERMISSIONS } from '../domain/keys.ts';
+import { DELIVERY_OUTCOMES } from '../domain/reprocess.ts';
 import { LIKELY_CAUSES } from '../domain/likely-causes.ts';
 import { PROVIDER_NAMES } from '../providers/index.ts';
 
@@ -58,6 +59,10 @@ export const processingStatus = z
   .describe(
     '`received` and `processing` are open. The others are final: `processed`, `duplicate` of an earlier event, `ignored` and `failed` with a reason, `rejected` because the signature or token is wrong.',
   );
+
+export const deliveryOutcome = z
+  .enum(DELIVERY_OUTCOMES)
+  .describe('The outcome of the deliveries, as `GET /apps/:appId/diagnostics/webhooks` lists it.');
 
 export const provider = z
   .enum(PROVIDER_NAMES)

@@ -115,6 +115,16 @@ export const ERRORS = {
     'The app has too many endpoints',
     'An app has at most 20 endpoints. Change one of them.',
   ],
+  reprocess_run_in_progress: [
+    409,
+    'A reprocess run of the app is in progress',
+    'Nothing was requested. Wait for the end of the run that `detail` names, or cancel it.',
+  ],
+  reprocess_run_not_applicable: [
+    409,
+    'The reprocess run cannot be applied',
+    'Nothing was requested. Apply a dry run that has finished and has something to append.',
+  ],
   total_changed: [409, 'The total has changed', 'Nothing was paid. Check the preview, then export again.'],
   idempotency_key_reused: [
     409,

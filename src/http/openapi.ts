@@ -88,7 +88,7 @@ export function errorCodesOf(route: Route): ErrorCode[] {
   const queryShape = route.query instanceof z.ZodObject ? route.query.shape : {};
   if ('cursor' in queryShape) codes.push('invalid_cursor');
   if (route.auth === 'account' || route.auth === 'sdk') codes.push('unauthorized', 'unavailable');
-  const isOfSession = route.auth === 'session' || route.auth === 'creator';
+  const isOfSession = ['session', 'creator', 'operator'].includes(route.auth);
   const takesSession = route.auth === 'account' || isOfSession;
   if (isOfSession) codes.push('unauthorized', 'unavailable');
   if (takesSession) codes.push('cross_origin');
@@ -199,6 +199,8 @@ function permissionNote(route: Route): string {
     return `Requires a session of the console${route.permission === null ? '' : `, whose key has the permission \`${route.permission}\``}. A key is not accepted.`;
   if (route.auth === 'creator')
     return 'Requires the session of a creator. A key and a session of an account are not accepted.';
+  if (route.auth === 'operator')
+    return 'Requires the session of the operator. No key and no other session is accepted.';
   if (route.auth === 'provider') return "Authenticated by the provider's signature or token.";
   return route.auth === 'sdk' ? 'Requires an SDK key.' : '';
 }
@@ -207,6 +209,7 @@ const SECURITY: Record<Route['auth'], (route: Route) => Record<string, string[]>
   account: (route) => [{ accountKey: [route.permission ?? ''] }, { session: [route.permission ?? ''] }],
   session: (route) => [{ session: route.permission === null ? [] : [route.permission] }],
   creator: () => [{ creatorSession: [] }],
+  operator: () => [{ operatorSession: [] }],
   sdk: () => [{ sdkKey: [] }],
   none: () => [],
   provider: () => [],
@@ -300,6 +303,13 @@ export function openApiDocument(groups: readonly RouteGroup[], publicUrl: string
             name: sessionCookieName(publicUrl, 'creator'),
             description:
               'A session of a creator. It counts only under `/creator`, without an `Authorization` header, and only for pages of this service.',
+          },
+          operatorSession: {
+            type: 'apiKey',
+            in: 'cookie',
+            name: sessionCookieName(publicUrl, 'operator'),
+            description:
+              'A session of the operator. It counts only under `/operator`, without an `Authorization` header, and only for pages of this service.',
           },
           sdkKey: { type: 'http', scheme: 'bearer', description: "An app's SDK key, `pk_live_…`." },
         },

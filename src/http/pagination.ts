@@ -83,7 +83,7 @@ export const millisKey = z.int().min(0).max(LAST_INSTANT);
 /** The sort key of a list by name. */
 export const nameKey = z.string().regex(/^[^\0]{0,1000}$/);
 
-const rowId = z.string().regex(/^[a-z]{3}_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
+const rowId = z.string().regex(/^[a-z]{3,4}_[0-7][0-9a-hjkmnp-tv-z]{25}$/);
 
 /**
  * Returns the filters that are set, for those that a list got after its first release: without them, a cursor of that release

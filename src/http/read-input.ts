@@ -15,7 +15,7 @@ const UNREAD = z.undefined();
 const MAX_ERRORS = 100;
 
 /** Paths whose unknown query parameters are refused. Others are public, and visitors come with any parameters. */
-const OWN_PATH = /^\/(apps|accounts|sessions?)(\/|$)/;
+const OWN_PATH = /^\/(apps|accounts|sessions?|operator)(\/|$)/;
 
 /** Parses the query and the JSON body of a request. Throws 400 with every invalid field, 413, 415 or 503. */
 export async function readInput<Q extends z.ZodType, B extends z.ZodType>(

@@ -2,6 +2,7 @@ import type * as z from 'zod';
 import { findApp } from '../db/apps.ts';
 import type { App } from '../db/apps.ts';
 import type { CreatorSession } from '../db/creator-sessions.ts';
+import type { OperatorSession } from '../db/operator-sessions.ts';
 import type { Session } from '../db/sessions.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppId, Id, IdKind } from '../domain/ids.ts';
@@ -16,6 +17,7 @@ import { readIdempotencyKey, respondOnce } from './idempotency.ts';
 import {
   authenticateAccount,
   authenticateCreator,
+  authenticateOperator,
   authenticateSdk,
   authenticateSession,
   requirePermission,
@@ -30,9 +32,10 @@ import type { Reply } from './reply.ts';
 
 /**
  * How a caller authenticates. `account`: a key, or a session that holds one. `session`: a session only. `creator`: a session
- * of a creator, which counts nowhere else. `provider`: the handler verifies the signature over the raw body.
+ * of a creator, and `operator`: one of the operator, which count nowhere else. `provider`: the handler verifies the signature
+ * over the raw body.
  */
-export type Auth = 'account' | 'session' | 'creator' | 'sdk' | 'none' | 'provider';
+export type Auth = 'account' | 'session' | 'creator' | 'operator' | 'sdk' | 'none' | 'provider';
 
 type Params = Readonly<Record<string, string>>;
 type Ids = Readonly<Record<string, IdKind>>;
@@ -133,6 +136,10 @@ type CreatorCall<I extends Ids, Q extends z.ZodType> = PublicCall<I, Q, z.ZodUnd
   readonly session: CreatorSession;
   /** The app of the creator. */
   readonly app: App;
+};
+
+type OperatorCall<I extends Ids, Q extends z.ZodType> = PublicCall<I, Q, z.ZodUndefined> & {
+  readonly session: OperatorSession;
 };
 
 type AppCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = AccountCall<I, Q, B> & {
@@ -325,6 +332,29 @@ export function creatorRoute<
   };
 }
 
+/** Declares a route of the operator's session. It takes no body, and no other caller can call it. */
+export function operatorRoute<
+  R extends z.ZodType,
+  const I extends Ids = NoIds,
+  Q extends z.ZodType = z.ZodUndefined,
+>(
+  spec: Declaration<OperatorPath> &
+    Input<I, Q, z.ZodUndefined> &
+    JsonResponse<R> &
+    Handler<OperatorCall<I, Q>, z.input<R>>,
+): Route {
+  return {
+    ...describe(spec, { auth: 'operator', permission: null, rateLimitName: 'account', limitsAddress: true }),
+    ...describeJson(spec),
+    run: async (ctx, deps, params) => {
+      const session = await authenticateOperator(ctx, deps);
+      const call = await checkInput<I, Q, z.ZodUndefined>(spec, ctx, deps, params);
+      const body = await spec.handler({ ...call, session });
+      sendReply(ctx, jsonReply(spec.response.status, body));
+    },
+  };
+}
+
 /** Declares a route of a creator's session whose response is not JSON. */
 export function rawCreatorRoute<const I extends Ids = NoIds>(
   spec: Declaration<CreatorPath> &
@@ -445,6 +475,7 @@ const OPEN_BODY_BYTES = 32 * 1024;
 
 type AppPath = `/apps/:appId${string}`;
 type CreatorPath = `/creator${string}`;
+type OperatorPath = `/operator${string}`;
 
 /** The dependencies of a call without an account key: its statements use the share of the pool that such calls have. */
 function intakeDeps(deps: HttpDeps): HttpDeps {

@@ -16,9 +16,11 @@ import { identitySecretRoutes } from './resources/identity-secret.ts';
 import { linkAssociationRoutes } from './resources/link-associations.ts';
 import { linkRoutes } from './resources/links.ts';
 import { overviewRoutes } from './resources/overviews.ts';
+import { operatorRoutes } from './resources/operator.ts';
 import { payoutRoutes } from './resources/payouts.ts';
 import { redirectRoutes } from './resources/redirect.ts';
 import { sdkRoutes } from './resources/sdk.ts';
+import { reprocessRunRoutes } from './resources/reprocess-runs.ts';
 import { searchRoutes } from './resources/search.ts';
 import { selfTestRoutes } from './resources/self-test.ts';
 import { sessionRoutes } from './resources/sessions.ts';
@@ -86,6 +88,11 @@ export const routeGroups: readonly RouteGroup[] = [
     routes: [...diagnosticsRoutes, ...explanationRoutes, ...ledgerCheckRoutes, ...selfTestRoutes],
   },
   {
+    name: 'Reprocessing',
+    description: 'Stored deliveries that are processed again with the current code.',
+    routes: reprocessRunRoutes,
+  },
+  {
     name: 'Events',
     description: 'What billing providers reported, and what it earned.',
     routes: eventRoutes,
@@ -100,6 +107,12 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Creator',
     description: 'What a creator sees: the own numbers. Requires the session of a creator.',
     routes: [...creatorSessionRoutes, ...creatorRoutes],
+  },
+  {
+    name: 'Operator',
+    description:
+      'The state of the installation. Requires the session of the operator, and returns no data of customers.',
+    routes: operatorRoutes,
   },
   {
     name: 'Service',

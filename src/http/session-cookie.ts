@@ -1,4 +1,4 @@
-import { CREATOR_SESSION_MAX_MS, isToken, SESSION_MAX_MS } from '../domain/sessions.ts';
+import { CREATOR_SESSION_MAX_MS, isToken, OPERATOR_SESSION_MS, SESSION_MAX_MS } from '../domain/sessions.ts';
 import type { HttpContext } from './context.ts';
 import { ApiError } from './errors.ts';
 
@@ -6,11 +6,12 @@ import { ApiError } from './errors.ts';
  * The kinds of sessions. Each has a cookie of its own, so that a founder who opens the link of a creator stays signed in as
  * founder.
  */
-export type SessionKind = 'account' | 'creator';
+export type SessionKind = 'account' | 'creator' | 'operator';
 
 const COOKIES: Readonly<Record<SessionKind, { readonly name: string; readonly maxMs: number }>> = {
   account: { name: 'tributary', maxMs: SESSION_MAX_MS },
   creator: { name: 'tributary-creator', maxMs: CREATOR_SESSION_MAX_MS },
+  operator: { name: 'tributary-operator', maxMs: OPERATOR_SESSION_MS },
 };
 
 /**

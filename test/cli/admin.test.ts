@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { runAdmin } from '../../src/cli/admin.ts';
 import { noSecretsKeys } from '../support/no-secrets-keys.ts';
 import { findAccountCaller } from '../../src/db/account-keys.ts';
+import { spendOperatorLink } from '../../src/db/operator-sessions.ts';
 import { newToken, spendSignInLink } from '../../src/db/sessions.ts';
 import { connect } from '../../src/db/sql.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
@@ -156,6 +157,18 @@ describe('console', () => {
     expect(await spend(created.out)).toMatchObject({ accountName: 'Created by name' });
     const { status, err } = await admin('console');
     expect({ status, err }).toEqual({ status: 1, err: expect.stringContaining('--account') });
+  });
+
+  // @promise post-operator-session
+  test('console --operator prints a link of the operator, and takes no account', async () => {
+    const { out } = await admin('console', '--operator');
+    const [, token = ''] =
+      /^https:\/\/api\.example\.test\/console\/operator\/#token=([\w-]{43})\n$/.exec(out) ?? [];
+    const spendOperator = async () =>
+      await spendOperatorLink(database.sql, token, { token: newToken(), userAgent: null, now: Date.now() });
+    expect(await spendOperator()).toMatchObject({ id: expect.stringMatching(/^ses_/) });
+    expect(await spendOperator()).toBeUndefined();
+    expect((await admin('console', '--operator', '--account', 'x')).status).toBe(2);
   });
 
   // @promise first-link-creates-account

@@ -33,7 +33,7 @@ import type { Route } from '../../src/http/route.ts';
 import { routes } from '../../src/http/routes.ts';
 import { startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
-import { signInCreator } from '../support/sessions.ts';
+import { signInCreator, signInOperator } from '../support/sessions.ts';
 import { BIG, createBigDatabase, LARGE_TABLES } from '../support/big-database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { findPlanFaults } from '../support/query-plans.ts';
@@ -57,6 +57,7 @@ beforeAll(async () => {
     select id, account_id from apps order by id limit 1`;
   appId = app.id;
   key = (await createAccountKey(sql, app.accountId, PERMISSIONS)).key;
+  await insertReprocessRuns();
 }, 300_000);
 afterAll(async () => {
   await api.close();
@@ -64,6 +65,24 @@ afterAll(async () => {
   await client.end();
   await database.drop();
 });
+
+/** Inserts reprocess runs of the big app. The first and the last one have plans for 10,000 deliveries each. */
+async function insertReprocessRuns(): Promise<void> {
+  const statements = [
+    'set session_replication_role = replica',
+    `insert into reprocess_runs (id, app_id, dry_run, from_at, to_at, deliveries, created_at, finished_at)
+     select 'rpr_0' || lpad(n::text, 25, '0'), $1, true, '-infinity', now(), 10000, now() - n * interval '1 minute', now()
+       from generate_series(1, 5000) n`,
+    `insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends)
+     select d.app_id, r.id, d.id, d.received_at, '[{"what":"status","stored":"failed","today":"processed","action":"append"}]', true
+       from (select min(id) as id from reprocess_runs union all select max(id) from reprocess_runs) r,
+            (select * from deliveries where app_id = $1 order by id limit 10000) d`,
+    'set session_replication_role = origin',
+    'analyze reprocess_runs',
+    'analyze reprocess_changes',
+  ];
+  for (const statement of statements) await client.query(statement, statement.includes('$1') ? [appId] : []);
+}
 
 /** The table with ids of a kind. A kind that no path contains needs none. */
 const TABLES: Partial<Record<IdKind, string>> = {
@@ -76,6 +95,7 @@ const TABLES: Partial<Record<IdKind, string>> = {
   erasure: 'erasures',
   webhookEndpoint: 'webhook_endpoints',
   webhookMessage: 'webhook_messages',
+  reprocessRun: 'reprocess_runs',
 };
 
 /** The first and the last id of a kind in the big app. The first affiliate has two fifths of all rows. */
@@ -237,7 +257,9 @@ async function read(
 /** The statements that a route sends for every filter and sort order, and for the second page of each. */
 async function readsOf(route: Route): Promise<Read[]> {
   const reads: Read[] = [];
-  const callers: Caller[] = [{ key }];
+  const callers: Caller[] = [
+    route.auth === 'operator' ? { headers: await signInOperator({ ...api, sql }) } : { key },
+  ];
   if (route.auth === 'creator') {
     callers.pop();
     for (const id of await creatorsOf(route))
@@ -262,7 +284,9 @@ const READS_EVERYTHING = new Set(['checkLedger']);
 const readRoutes = routes
   .filter(
     ({ method, auth, operationId }) =>
-      method === 'GET' && (auth === 'account' || auth === 'creator') && !READS_EVERYTHING.has(operationId),
+      method === 'GET' &&
+      ['account', 'creator', 'operator'].includes(auth) &&
+      !READS_EVERYTHING.has(operationId),
   )
   .map((route) => [route.path, route] as const);
 
@@ -389,8 +413,9 @@ test('a reprocess run reads only a page of deliveries and their dependencies, wh
     select c.delivery_id, c.received_at
       from reprocess_names n join reprocess_changes c using (reprocess_run_id, delivery_id)
      where n.reprocess_run_id = ${id} and n.name = 'event 10001'`;
+  const ofRange = { id, deliveryId: null, provider: null, processingStatus: null, appliesRunId: null };
   sent = [];
-  expect(await findNextDeliveries(sql, { id, deliveryId: null }, 20)).toHaveLength(20);
+  expect(await findNextDeliveries(sql, ofRange, 20)).toHaveLength(20);
   expect(await findPlannedDeliveries(sql, id)).toHaveLength(10);
   // Its own name leads to a delivery that both depend on, and that one to the earlier delivery.
   expect(await findDependencies(sql, id, middle, ['event 10001'], 50)).toHaveLength(1);

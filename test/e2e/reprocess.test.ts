@@ -6,6 +6,7 @@ import { evaluateAndApply } from '../../activities/evaluate.ts';
 import { createReprocessActivities } from '../../activities/reprocess.ts';
 import type { ReprocessActivities, ReprocessActivityDeps } from '../../activities/reprocess.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { newId } from '../../src/db/new-id.ts';
 import { finishDelivery } from '../../src/db/deliveries.ts';
 import { recordEventFacts } from '../../src/db/events.ts';
 import { loadPayments } from '../../src/db/payments.ts';
@@ -752,6 +753,211 @@ describe('deliveries that cannot be reprocessed', () => {
     await runReprocess(api.sql, activities, id);
     return id;
   }
+});
+
+describe('runs that are requested over the API', () => {
+  interface RunBody {
+    readonly id: ReprocessRunId;
+    readonly status: string;
+    readonly applies: string | null;
+    readonly deliveries: number;
+    readonly commissionCents: number | null;
+    readonly revenueCents: number | null;
+    readonly code: string;
+    readonly detail: string;
+  }
+
+  const runs = () => `/apps/${app.appId}/reprocess-runs`;
+  const request = async (body: object) => {
+    // The range ends now, and what arrived in the same millisecond is not in it.
+    api.clock.now = Date.now() + 1;
+    return await api.call<RunBody>('POST', runs(), { key: app.key, body });
+  };
+  const lastDay = { from: Date.now() - DAY_MS };
+  const read = async (id: string) =>
+    (await api.call<RunBody>('GET', `${runs()}/${id}`, { key: app.key })).body;
+  const plansOf = async (id: string) =>
+    (
+      await api.call<{
+        items: { deliveryId: string; outcome: string; refusal: string | null; changes: object[] }[];
+      }>('GET', `${runs()}/${id}/changes`, { key: app.key })
+    ).body.items;
+
+  /** Requests a run and executes it as its workflow does. */
+  const run = async (body: object): Promise<RunBody> => {
+    const made = await request(body);
+    expect(made).toMatchObject({ status: 201, body: { status: 'waiting' } });
+    await runReprocess(api.sql, activities, made.body.id);
+    return await read(made.body.id);
+  };
+
+  // @promise reprocess-api-applies-shown, reprocess-api-get, reprocess-api-changes
+  test('a dry run over the API shows its money, and the run that applies it appends exactly that', async () => {
+    const userId = user();
+    await bind(userId);
+    const delivered = await acceptAsFailed(purchase(userId));
+    const before = await everything();
+    const dry = await run(lastDay);
+    expect(await everything()).toBe(before);
+    expect(dry).toMatchObject({
+      dryRun: true,
+      applies: null,
+      status: 'finished',
+      deliveries: 1,
+      seen: 1,
+      changed: 1,
+      applied: 0,
+      commissionCents: 200,
+      revenueCents: 1000,
+    });
+    expect(await plansOf(dry.id)).toMatchObject([
+      {
+        deliveryId: delivered.deliveryId,
+        outcome: 'would_append',
+        refusal: null,
+        changes: [{}, {}, {}, { what: 'commission', amountCents: 200, affiliateId, appended: true }, {}, {}],
+      },
+    ]);
+    // What arrives after the dry run was not shown, so it is not appended.
+    await acceptAsFailed(purchase(userId));
+    const applied = await run({ apply: dry.id });
+    expect(applied).toMatchObject({
+      dryRun: false,
+      applies: dry.id,
+      deliveries: 1,
+      applied: 1,
+      commissionCents: 200,
+      revenueCents: 1000,
+    });
+    expect(await plansOf(applied.id)).toMatchObject([{ outcome: 'appended' }]);
+    expect(await ledger()).toEqual([{ kind: 'earning', amountCents: 200, eventId: delivered.eventId }]);
+    // Applied again, nothing is left.
+    const again = await run({ apply: dry.id });
+    expect(again).toMatchObject({ applied: 0, commissionCents: 0 });
+    expect(await plansOf(again.id)).toMatchObject([{ outcome: 'refused', changes: [{ what: 'nothing' }] }]);
+    expect(await ledger()).toHaveLength(1);
+  });
+
+  // @promise reprocess-api-applies-shown
+  test('a delivery that would append something else since the dry run is refused, and the next ones are planned without it', async () => {
+    const [userId, other] = [user(), user()];
+    await bind(other);
+    const transactionId = randomUUID();
+    const occurredAt = Date.now() - DAY_MS;
+    await acceptAsFailed(purchase(userId, { transactionId, occurredAt }));
+    await acceptAsFailed(
+      bodyOf(revenuecatRefund({ userId, usd: 5, transactionId, occurredAt: occurredAt + 1000 })),
+    );
+    await acceptAsFailed(purchase(other));
+    const dry = await run(lastDay);
+    expect(dry).toMatchObject({ changed: 3, commissionCents: 200 });
+    // The dry run showed no commission for this user, who is bound only now.
+    await bind(userId);
+    const applied = await run({ apply: dry.id });
+    const plans = await plansOf(applied.id);
+    expect(plans.map(({ outcome }) => outcome)).toEqual(['refused', 'appended', 'appended']);
+    expect(plans[0]).toMatchObject({
+      refusal: 'What it would append has changed since the dry run. Start a new dry run.',
+    });
+    expect(plans[0]?.changes).toContainEqual(
+      expect.objectContaining({ what: 'commission', amountCents: 200 }),
+    );
+    // On top of the refused purchase, the refund would have taken money back, and would have been refused, too.
+    expect(applied).toMatchObject({ applied: 2, commissionCents: 200 });
+    expect(await ledger()).toHaveLength(1);
+    // The next dry run shows what is left: the commission, less the half that was refunded.
+    expect(await run(lastDay)).toMatchObject({ changed: 1, commissionCents: 100 });
+  });
+
+  test('a dry run reads only the deliveries of its filters', async () => {
+    const failed = await acceptAsFailed(purchase(user()));
+    await acceptAsReadBefore(purchase(user()), {});
+    expect(await run({ ...lastDay, processingStatus: 'failed' })).toMatchObject({ deliveries: 1, seen: 1 });
+    expect(await run({ ...lastDay, processingStatus: 'processed' })).toMatchObject({
+      deliveries: 1,
+      seen: 1,
+    });
+    expect(await run({ ...lastDay, source: 'stripe' })).toMatchObject({ deliveries: 0, seen: 0 });
+    expect(await run({ ...lastDay, source: 'revenuecat' })).toMatchObject({ deliveries: 2, seen: 2 });
+    expect(await run({ deliveryId: failed.deliveryId })).toMatchObject({
+      deliveryId: failed.deliveryId,
+      from: null,
+      seen: 1,
+    });
+  });
+
+  // @promise reprocess-api-one-at-a-time, reprocess-api-cancel
+  test('of many concurrent requests one gets the run of the app, and the others a 409 that names it', async () => {
+    await acceptAsFailed(purchase(user()));
+    const answers = await Promise.all(Array.from({ length: 6 }, async () => await request(lastDay)));
+    const made = answers.filter(({ status }) => status === 201);
+    expect(made).toHaveLength(1);
+    const id = made[0]?.body.id ?? '';
+    for (const refused of answers.filter(({ status }) => status !== 201)) {
+      expect(refused).toMatchObject({ status: 409, body: { code: 'reprocess_run_in_progress' } });
+      expect(refused.body.detail).toContain(id);
+    }
+    // Another app is free.
+    const other = await newApp(api);
+    const path = `/apps/${other.appId}/reprocess-runs`;
+    expect((await api.call('POST', path, { key: other.key, body: lastDay })).status).toBe(201);
+    const cancelled = await api.call<RunBody>('POST', `${runs()}/${id}/cancel`, { key: app.key });
+    expect(cancelled).toMatchObject({ status: 200, body: { status: 'cancelled' } });
+    expect((await request(lastDay)).status).toBe(201);
+  });
+
+  // @promise reprocess-api-refusals
+  test("a request is refused for a run that cannot be applied, another app's ids and a range that is too long", async () => {
+    const delivered = await acceptAsFailed(purchase(user()));
+    const dry = await run(lastDay);
+    const applied = await run({ apply: dry.id });
+    const notApplicable = { status: 409, body: { code: 'reprocess_run_not_applicable' } };
+    expect(await request({ apply: applied.id })).toMatchObject(notApplicable);
+    expect(await request({ apply: (await run({ from: Date.now() - 1, to: Date.now() })).id })).toMatchObject(
+      notApplicable,
+    );
+    const other = await newApp(api);
+    const elsewhere = async (body: object) =>
+      await api.call('POST', `/apps/${other.appId}/reprocess-runs`, { key: other.key, body });
+    expect((await elsewhere({ apply: dry.id })).status).toBe(404);
+    expect((await elsewhere({ apply: newId('reprocessRun') })).status).toBe(404);
+    for (const deliveryId of [delivered.deliveryId, newId('delivery'), 'x']) {
+      expect(await elsewhere({ deliveryId })).toMatchObject({
+        status: 400,
+        body: { errors: [{ path: 'deliveryId' }] },
+      });
+    }
+    for (const body of [
+      {},
+      { ...lastDay, apply: dry.id },
+      { apply: dry.id, source: 'stripe' },
+      { from: 7, to: 7 },
+    ])
+      expect(await request(body)).toMatchObject({ status: 400, body: { code: 'invalid_request' } });
+    await api.sql`
+      insert into deliveries (id, app_id, provider, received_at, processing_status, signature_valid, secret_id, body_sha256,
+                              proof, event_id, completed_at)
+      select 'del_1' || lpad(n::text, 25, '0'), d.app_id, d.provider, d.received_at, 'ignored', true, d.secret_id, d.body_sha256,
+             d.proof, 'evt_1' || lpad(n::text, 25, '0'), d.completed_at
+        from deliveries d, generate_series(1, 10001) n where d.id = ${delivered.deliveryId}`;
+    const tooMany = await request(lastDay);
+    expect(tooMany).toMatchObject({ status: 400, body: { errors: [{ path: 'from' }] } });
+    // An index has the few that failed.
+    expect((await request({ ...lastDay, processingStatus: 'failed' })).status).toBe(201);
+  });
+
+  // @promise reprocess-api-list
+  test('runs are listed latest first, with those of the command line, and a cancelled run stays', async () => {
+    const first = await run(lastDay);
+    const ofCommandLine = await requestRun(api.sql, app.appId);
+    await runReprocess(api.sql, activities, ofCommandLine);
+    const { body } = await api.call<{ items: RunBody[] }>('GET', runs(), { key: app.key });
+    expect(body.items.map(({ id }) => id)).toEqual([ofCommandLine, first.id]);
+    expect(body.items[0]).toMatchObject({ keyId: null, from: null, dryRun: false });
+    expect(body.items[1]).toMatchObject({ from: lastDay.from, keyId: expect.stringMatching(/^key_/) });
+    const cancelled = await api.call('POST', `${runs()}/${first.id}/cancel`, { key: app.key });
+    expect(cancelled).toMatchObject({ status: 200, body: { status: 'finished' } });
+  });
 });
 
 describe('selection of deliveries', () => {

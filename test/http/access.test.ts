@@ -8,7 +8,15 @@ import { routes } from '../../src/http/routes.ts';
 import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { requestOf } from '../support/route-requests.ts';
-import { COOKIE, CREATOR_COOKIE, OWN_PAGE, signIn, signInCreator } from '../support/sessions.ts';
+import {
+  COOKIE,
+  CREATOR_COOKIE,
+  OPERATOR_COOKIE,
+  OWN_PAGE,
+  signIn,
+  signInCreator,
+  signInOperator,
+} from '../support/sessions.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -220,6 +228,68 @@ describe("a creator's session", () => {
       const creator = await signInCreator(api, app, await newAffiliate(api, app));
       const token = creator.cookie.split('=')[1];
       for (const cookie of [creator.cookie, `${COOKIE}=${token}`, `${creator.cookie}; ${COOKIE}=${token}`]) {
+        const { path, body } = requestFor(route, app.appId);
+        const response = await api.call(route.method, path, { body, headers: { ...OWN_PAGE, cookie } });
+        expect(response).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+      }
+    },
+  );
+});
+
+const operatorRoutes = routes
+  .filter((route) => route.auth === 'operator')
+  .map((route) => [`${route.method} ${route.path}`, route] as const);
+
+describe.each(operatorRoutes)('%s', (_, route) => {
+  // @promise operator-routes-take-no-other, key-401
+  test('no session, an unknown one, a key, and the sessions of a founder and a creator are a 401', async () => {
+    const founder = await signIn(api, app.key);
+    const creator = await signInCreator(api, app, await newAffiliate(api, app));
+    const tokens = [founder, creator].map(({ cookie }) => cookie.split('=')[1] ?? '');
+    for (const headers of [
+      {},
+      { cookie: `${OPERATOR_COOKIE}=x` },
+      { cookie: `${OPERATOR_COOKIE}=${'x'.repeat(43)}` },
+      { cookie: founder.cookie },
+      { cookie: creator.cookie },
+      ...tokens.map((token) => ({ cookie: `${OPERATOR_COOKIE}=${token}` })),
+      { authorization: `Bearer ${app.key}` },
+      { authorization: `Bearer ${app.sdkKey}` },
+    ]) {
+      const { path, body } = requestFor(route, app.appId);
+      const response = await api.call(route.method, path, { body, headers: { ...OWN_PAGE, ...headers } });
+      expect(response).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+    }
+  });
+
+  // @promise session-own-origin
+  test('a page of another origin gets a 403, and the cookie of the operator beside a key does not count', async () => {
+    const headers = await signInOperator(api);
+    const { path, body } = requestFor(route, app.appId);
+    const send = async (extra: object) =>
+      await api.call(route.method, path, { body, headers: { ...headers, ...extra } });
+    for (const site of ['same-site', 'cross-site']) {
+      expect(await send({ 'sec-fetch-site': site })).toMatchObject({
+        status: 403,
+        body: { code: 'cross_origin' },
+      });
+    }
+    expect((await send({ authorization: `Bearer ${app.key}` })).status).toBe(401);
+    expect([401, 403]).not.toContain((await send({})).status);
+  });
+});
+
+describe("the operator's session", () => {
+  let operator: { readonly cookie: string } | undefined;
+
+  // @promise operator-session-reaches-nothing-else
+  test.each(routes.filter(({ auth }) => ['account', 'session', 'creator', 'sdk'].includes(auth)))(
+    'is a 401 for $method $path, under any name of the cookie',
+    async (route) => {
+      operator ??= await signInOperator(api);
+      const token = operator.cookie.split('=')[1] ?? '';
+      const names = [COOKIE, CREATOR_COOKIE].map((name) => `${name}=${token}`);
+      for (const cookie of [operator.cookie, ...names, [operator.cookie, ...names].join('; ')]) {
         const { path, body } = requestFor(route, app.appId);
         const response = await api.call(route.method, path, { body, headers: { ...OWN_PAGE, cookie } });
         expect(response).toMatchObject({ status: 401, body: { code: 'unauthorized' } });

@@ -9,7 +9,7 @@ import { insertEarning, payOut } from '../support/ledger.ts';
 import type { ApiResponse, RequestOptions } from '../support/http-client.ts';
 import { operationOf, requestOf } from '../support/route-requests.ts';
 import type { IdPlace } from '../support/route-requests.ts';
-import { signIn, signInCreator } from '../support/sessions.ts';
+import { signIn, signInCreator, signInOperator } from '../support/sessions.ts';
 import { fingerprintOf, newTenant } from '../support/tenant.ts';
 import type { Tenant } from '../support/tenant.ts';
 
@@ -234,6 +234,35 @@ describe.each(creatorRoutes)('%s with the session of a creator', (_, route) => {
         status: 400,
         body: { code: 'invalid_cursor' },
       });
+    });
+  }
+});
+
+const operatorRoutes = routes
+  .filter(({ auth }) => auth === 'operator')
+  .map((route) => [`${route.method} ${route.path}`, route] as const);
+
+describe.each(operatorRoutes)('%s with the session of the operator', (_, route) => {
+  // @promise operator-sees-no-customers
+  test('the operator can call it, sees no customer, creator, money or secret, and changes no row of an account', async () => {
+    const headers = await signInOperator(api);
+    const { path } = requestOf(route, ({ kind }) => mine.ids[kind]);
+    const call = async () => await api.call(route.method, path, { headers });
+    const before = route.operationId === 'createFounderSignInLink' ? null : await fingerprintOf(api, mine);
+    const response = await call();
+    expect([200, 201]).toContain(response.status);
+    if (before !== null) expect(await fingerprintOf(api, mine)).toBe(before);
+    expect(response.text).not.toMatch(/\b(evt|att|bnd|com|pay|lnk|aff|clk|pmt)_/);
+    expect(response.text).not.toMatch(
+      /mine creator|theirs creator|mine campaign|-erased|tri_sk_|pk_live_|whsec/,
+    );
+  });
+
+  if (requestOf(route, () => 'x').idPlaces.length > 0) {
+    test('an unknown id is a 404', async () => {
+      const headers = await signInOperator(api);
+      const { path } = requestOf(route, ({ kind }) => newId(kind));
+      expect((await api.call(route.method, path, { headers })).status).toBe(404);
     });
   }
 });

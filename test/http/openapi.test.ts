@@ -160,9 +160,11 @@ describe('the OpenAPI document', () => {
             ? [{ session: route.permission === null ? [] : [route.permission] }]
             : route.auth === 'creator'
               ? [{ creatorSession: [] }]
-              : route.auth === 'sdk'
-                ? [{ sdkKey: [] }]
-                : [],
+              : route.auth === 'operator'
+                ? [{ operatorSession: [] }]
+                : route.auth === 'sdk'
+                  ? [{ sdkKey: [] }]
+                  : [],
       );
       const names = (operation.parameters ?? []).filter(({ in: place }) => place === 'path');
       expect(names.map(({ name }) => name)).toEqual(pathParameters(route.path));
@@ -175,7 +177,7 @@ describe('the OpenAPI document', () => {
       for (const code of route.errors ?? []) {
         expect(operation.responses[ERRORS[code][0]]?.['x-error-codes']).toContain(code);
       }
-      if (['account', 'session', 'creator'].includes(route.auth)) {
+      if (['account', 'session', 'creator', 'operator'].includes(route.auth)) {
         for (const status of ['401', '403', '429', '503']) expect(operation.responses[status]).toBeDefined();
       }
     },

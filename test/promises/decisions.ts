@@ -634,6 +634,10 @@ const OPERATION: readonly PromiseSection[] = [
       'reprocess-stuck-and-cancelled': 'a reprocess says why it is stuck, and can be cancelled',
       'reprocess-cancelled-whole': 'a cancelled reprocess leaves no delivery half done',
       'reprocess-takes-no-lock': 'a dry run does not block updates of dashboard sums',
+      'reprocess-api-applies-shown':
+        'a run that applies a dry run appends exactly what that showed, and refuses a delivery that would append anything else',
+      'reprocess-api-refusals':
+        'a run over the API has at most 10,000 deliveries, all of the app, and applies only a dry run that has ended',
     },
   },
   {
@@ -699,6 +703,12 @@ const CONSOLE: readonly PromiseSection[] = [
         'revoking the links of a creator ends the sessions, also one that begins at that moment',
       'creator-session-expiry':
         "a creator's session ends after 90 days without a call, and after 365 days in any case",
+      'operator-session-expiry':
+        "an operator's session ends after 12 hours, and its link works once and for 15 minutes",
+      'operator-session-reaches-nothing-else': "an operator's session counts nowhere but under `/operator`",
+      'operator-routes-take-no-other': 'routes of the operator take no key and no other session',
+      'operator-sees-no-customers':
+        'routes of the operator return nothing of customers, creators and money, and no secret',
       'creator-session-reaches-nothing-else': "a creator's session counts nowhere but under `/creator`",
       'creator-routes-take-no-other': 'routes of creators take no key and no session of an account',
       'creator-sees-own':

@@ -274,6 +274,38 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-erasure': 'returns what an erasure did, and whether it is complete' },
   },
   {
+    route: 'POST /apps/:appId/reprocess-runs',
+    caller: 'account setup',
+    promises: {
+      'reprocess-api-one-at-a-time':
+        'requests a dry run, or a run that applies one; an app has one at a time, also under concurrent requests',
+    },
+  },
+  {
+    route: 'GET /apps/:appId/reprocess-runs',
+    caller: 'account read',
+    promises: { 'reprocess-api-list': 'lists the runs, latest first' },
+  },
+  {
+    route: 'GET /apps/:appId/reprocess-runs/:reprocessRunId',
+    caller: 'account read',
+    promises: { 'reprocess-api-get': 'returns a run with its progress and its money' },
+  },
+  {
+    route: 'GET /apps/:appId/reprocess-runs/:reprocessRunId/changes',
+    caller: 'account read',
+    promises: {
+      'reprocess-api-changes': 'lists what the run would append, has appended or has refused, by delivery',
+    },
+  },
+  {
+    route: 'POST /apps/:appId/reprocess-runs/:reprocessRunId/cancel',
+    caller: 'account setup',
+    promises: {
+      'reprocess-api-cancel': 'stops a run after its current page; one that has ended stays as it is',
+    },
+  },
+  {
     route: 'GET /apps/:appId/events/:eventId/explanation',
     caller: 'account read',
     promises: { 'get-explanation': 'returns every decision of the pipeline' },
@@ -369,6 +401,50 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     route: 'POST /apps/:appId/affiliates/:affiliateId/sign-in-links/revoke',
     caller: 'account setup',
     promises: { 'post-creator-sign-in-links-revoke': "revokes the links and ends the creator's sessions" },
+  },
+  {
+    route: 'GET /operator/session',
+    caller: 'none',
+    promises: { 'get-operator-session': "returns the operator's session of the browser, or null" },
+  },
+  {
+    route: 'POST /operator/session',
+    caller: 'none',
+    promises: {
+      'post-operator-session': 'signs a browser in with a link that `admin console --operator` prints, once',
+    },
+  },
+  {
+    route: 'POST /operator/session/end',
+    caller: 'operator',
+    promises: { 'post-operator-session-end': 'ends the session and removes its cookie' },
+  },
+  {
+    route: 'GET /operator/state',
+    caller: 'operator',
+    promises: {
+      'get-operator-state': 'returns readiness with its causes, the backlog and gaps in exchange rates',
+    },
+  },
+  {
+    route: 'GET /operator/accounts',
+    caller: 'operator',
+    promises: { 'get-operator-accounts': 'lists the accounts, latest first' },
+  },
+  {
+    route: 'POST /operator/accounts/:accountId/sign-in-links',
+    caller: 'operator',
+    promises: { 'post-founder-sign-in-link': 'creates a link that signs a founder in to the account' },
+  },
+  {
+    route: 'GET /operator/stuck-deliveries',
+    caller: 'operator',
+    promises: { 'get-stuck-deliveries': 'lists stuck deliveries with their step, attempt and cause' },
+  },
+  {
+    route: 'GET /operator/reprocess-runs',
+    caller: 'operator',
+    promises: { 'get-all-reprocess-runs': 'lists the reprocess runs of all apps' },
   },
   {
     route: 'GET /creator/session',

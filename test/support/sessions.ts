@@ -1,3 +1,4 @@
+import { createOperatorLink } from '../../src/db/operator-sessions.ts';
 import { sessionCookieName } from '../../src/http/session-cookie.ts';
 import type { TestApi, TestApp } from './api.ts';
 
@@ -6,6 +7,9 @@ export const COOKIE = sessionCookieName('https://api.example.test');
 
 /** The name of the cookie of a creator's session there. */
 export const CREATOR_COOKIE = sessionCookieName('https://api.example.test', 'creator');
+
+/** The name of the cookie of an operator's session there. */
+export const OPERATOR_COOKIE = sessionCookieName('https://api.example.test', 'operator');
 
 /** What a browser sends with a request that a page of the service makes. */
 export const OWN_PAGE = { 'sec-fetch-site': 'same-origin' };
@@ -47,5 +51,15 @@ export async function signInCreator(
   const body = { token: await creatorLink(api, app, affiliateId) };
   const { status, headers, text } = await api.call('POST', '/creator/session', { body, headers: OWN_PAGE });
   if (status !== 200) throw new Error(`POST /creator/session: ${status} ${text}`);
+  return { ...OWN_PAGE, cookie: cookieOf(headers) };
+}
+
+/** Signs an operator in. Returns the headers of requests of that session. */
+export async function signInOperator(
+  api: Pick<TestApi, 'call' | 'sql' | 'clock'>,
+): Promise<{ 'sec-fetch-site': string; cookie: string }> {
+  const body = { token: await createOperatorLink(api.sql, api.clock.now) };
+  const { status, headers, text } = await api.call('POST', '/operator/session', { body, headers: OWN_PAGE });
+  if (status !== 200) throw new Error(`POST /operator/session: ${status} ${text}`);
   return { ...OWN_PAGE, cookie: cookieOf(headers) };
 }

@@ -72,6 +72,19 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
       session: sessionId,
     });
   }
+  for (let round = 0; round < 2; round += 1) {
+    ids.reprocessRun = newId('reprocessRun');
+    await sql`
+      with run as (
+        insert into reprocess_runs (id, app_id, dry_run, from_at, to_at, deliveries, seen, changed, finished_at, commission_cents, revenue_cents)
+        values (${ids.reprocessRun}, ${app.appId}, true, '-infinity', now(), 2, 2, 2, now(), 0, 0)
+        returning id, app_id
+      )
+      insert into reprocess_changes (app_id, reprocess_run_id, delivery_id, received_at, changes, appends)
+      select r.app_id, r.id, d.id, d.received_at,
+             ${sql.json([{ what: 'status', stored: 'failed', today: mark, action: 'append' }])}, true
+        from run r join deliveries d on d.app_id = r.app_id order by d.received_at, d.id limit 2`;
+  }
   const erased = await api.call<{ erasureId: string }>('DELETE', `/apps/${app.appId}/users/${mark}-erased`, {
     key: app.key,
   });

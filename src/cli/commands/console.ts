@@ -1,10 +1,11 @@
 import { Option } from 'commander';
 import type { Command } from 'commander';
 import { createAccount, listAccounts } from '../../db/accounts.ts';
+import { createOperatorLink } from '../../db/operator-sessions.ts';
 import { createSignInLink } from '../../db/sessions.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { AccountId } from '../../domain/ids.ts';
-import { SIGN_IN_LINK_MS, signInUrl } from '../../domain/sessions.ts';
+import { operatorSignInUrl, SIGN_IN_LINK_MS, signInUrl } from '../../domain/sessions.ts';
 import { JSON_OPTION } from '../command-context.ts';
 import type { CommandContext, JsonOptions } from '../command-context.ts';
 import { CommandFailedError } from '../output.ts';
@@ -27,7 +28,11 @@ async function chooseAccount(sql: Sql, { account, name }: ConsoleOptions): Promi
   return name === undefined ? null : (await createAccount(sql, name)).id;
 }
 
-type ConsoleOptions = JsonOptions & { readonly account?: string; readonly name?: string };
+type ConsoleOptions = JsonOptions & {
+  readonly account?: string;
+  readonly name?: string;
+  readonly operator?: boolean;
+};
 
 /** Adds `console`. */
 export function addConsoleCommand(
@@ -43,6 +48,12 @@ export function addConsoleCommand(
         .argParser(parseName)
         .conflicts('account'),
     )
+    .addOption(
+      new Option(
+        '--operator',
+        "sign in to the operator's page instead, which shows the installation and no data of customers",
+      ).conflicts(['account', 'name']),
+    )
     .option(...JSON_OPTION)
     .action(async (options: ConsoleOptions) => {
       const service = await findService();
@@ -51,13 +62,18 @@ export function addConsoleCommand(
           'No service serves the console here. Start it with npm start, then run this command again.',
         );
       const link = await withDatabase(async (sql) => {
-        const accountId = await chooseAccount(sql, options);
         const now = Date.now();
+        const expiresAt = now + SIGN_IN_LINK_MS;
+        if (options.operator === true) {
+          const token = await createOperatorLink(sql, now);
+          return { url: operatorSignInUrl(service.publicUrl, token), expiresAt };
+        }
+        const accountId = await chooseAccount(sql, options);
         const token = await createSignInLink(sql, accountId, { now, validMs: SIGN_IN_LINK_MS });
         return {
           url: signInUrl(service.publicUrl, token, { isNew: accountId === null }),
           accountId,
-          expiresAt: now + SIGN_IN_LINK_MS,
+          expiresAt,
         };
       });
       if (options.json === true) print(link, [], options);

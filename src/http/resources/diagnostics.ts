@@ -48,6 +48,7 @@ import {
   presentPage,
 } from '../pagination.ts';
 import { appRoute } from '../route.ts';
+import { workflowUrl } from '../workflow-url.ts';
 
 /** How many user ids of each side are returned at most. */
 const MAX_SAMPLES = 20;
@@ -346,10 +347,7 @@ function presentDelivery(row: WebhookDelivery, temporalUi: HttpDeps['temporalUi'
     selfTest: row.selfTest,
     eventId: row.signatureValid ? row.eventId : null,
     workflowId,
-    workflowUrl:
-      workflowId === null || temporalUi == null
-        ? null
-        : `${temporalUi.url}/namespaces/${encodeURIComponent(temporalUi.namespace)}/workflows/${encodeURIComponent(workflowId)}`,
+    workflowUrl: workflowId === null ? null : workflowUrl(temporalUi, workflowId),
   };
 }
 

@@ -1,0 +1,354 @@
+import * as z from 'zod';
+import { readBacklog } from '../../db/backlog.ts';
+import {
+  accountExists,
+  findRateGaps,
+  listAccountPage,
+  listStuckDeliveries,
+  MOST_APPS,
+  MOST_WAITING,
+} from '../../db/installation-state.ts';
+import type { ListedAccount, RateGap, StuckDelivery } from '../../db/installation-state.ts';
+import { endOperatorSession, findOperatorSession, spendOperatorLink } from '../../db/operator-sessions.ts';
+import { listReprocessRuns } from '../../db/reprocess-runs.ts';
+import { createSignInLink } from '../../db/sessions.ts';
+import { isToken, SIGN_IN_LINK_MS, signInUrl } from '../../domain/sessions.ts';
+import { workflowIds } from '../../domain/workflow-ids.ts';
+import type { HttpDeps } from '../deps.ts';
+import * as enums from '../enum-fields.ts';
+import { ApiError, notFound } from '../errors.ts';
+import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
+import { decodeCursor, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
+import { addressCaller } from '../rate-limits.ts';
+import { operatorRoute, publicRoute } from '../route.ts';
+import {
+  readSessionToken,
+  refuseForeignSignIn,
+  refuseOtherOrigins,
+  sessionCookie,
+} from '../session-cookie.ts';
+import { workflowUrl } from '../workflow-url.ts';
+import { presentRun, run } from './reprocess-runs.ts';
+import { endedSessions, newSession } from './sessions.ts';
+
+const session = z
+  .object({
+    id: idOf('session'),
+    createdAt: epochMs('When the session began.'),
+    expiresAt: epochMs('When the session ends: after 12 hours.'),
+  })
+  .meta({ id: 'OperatorSession', description: 'A session of the operator.' });
+
+const currentSession = z
+  .object({
+    session: session
+      .nullable()
+      .describe('The session of this browser. Null without one, and when it has ended.'),
+  })
+  .meta({
+    id: 'CurrentOperatorSession',
+    description: 'The session of the operator in the browser that calls.',
+  });
+
+const account = z
+  .object({
+    id: idOf('account'),
+    name: textField('My company', 'The name of the account.'),
+    createdAt: epochMs('When it was created.'),
+    apps: count(`How many apps it has, counted up to ${MOST_APPS}.`),
+    lastSignInAt: orNull(epochMs('When somebody last signed in to the console.'), 'Null if nobody has.'),
+  })
+  .meta({ id: 'OperatorAccount', description: 'An account of the installation.' });
+
+const signInLink = z
+  .object({
+    url: textField(
+      'https://api.example.com/console/#token=k3l…',
+      'The link to send to the founder. Returned only once.',
+    ),
+    expiresAt: epochMs('Until when the link signs in. It works once.'),
+  })
+  .meta({ id: 'FounderSignInLink', description: 'A link that signs a founder in.' });
+
+const seconds = (description: string) =>
+  z
+    .number()
+    .min(0)
+    .meta({ description: `${description} In seconds; 0 without any.`, examples: [12] });
+
+const state = z
+  .object({
+    checkedAt: epochMs('When the state was read.'),
+    readiness: z
+      .array(
+        z.object({
+          name: textField('secrets', 'What was checked. Stable.'),
+          ok: z.boolean().describe('Whether it is available.'),
+          optional: z.boolean().describe('Whether the service still serves without it.'),
+          detail: orNull(
+            textField(
+              'SECRETS_KEY lacks the key 1f0c of 3 webhook secrets: restore it, or set those webhook secrets again',
+              'What is missing, and what to do. Names encryption keys by their ids.',
+            ),
+            'Null if it is available.',
+          ),
+        }),
+      )
+      .describe('What the process that responds depends on.'),
+    backlog: z
+      .object({
+        unfinishedDeliveries: count('Accepted deliveries without an outcome.'),
+        oldestUnfinishedSeconds: seconds('How long the oldest of them has waited.'),
+        stuckDeliveries: count('Those of them of which a step has failed.'),
+        overdueCommissions: count('Commissions that are due and still pending.'),
+        oldestOverdueSeconds: seconds('How long ago the oldest of them was due.'),
+        openPayoutRequests: count('Exports of payouts that are in progress.'),
+        oldestPayoutRequestSeconds: seconds('How long the oldest of them has waited.'),
+        unhealedBindings: count('Users whose earlier payments are not evaluated yet.'),
+        oldestUnhealedSeconds: seconds('How long the oldest of them has waited.'),
+      })
+      .describe('Work that was accepted and is not done yet. Each number is counted up to 10,000.'),
+    rateGaps: z
+      .array(
+        z.object({
+          currency: textField('TRY', 'The currency, ISO 4217.'),
+          payments: count(`How many payments wait, counted up to ${MOST_WAITING}.`),
+          firstDay: textField('2026-06-01', 'The day of the earliest of them.'),
+          lastDay: textField('2026-06-15', 'The day of the latest of them.'),
+          latestRateDay: orNull(
+            textField('2026-05-31', 'The latest day with a rate of the currency.'),
+            'Null if it has none.',
+          ),
+        }),
+      )
+      .describe('Currencies in which payments wait for an exchange rate.'),
+  })
+  .meta({ id: 'InstallationState', description: 'What the installation needs, and what it lacks.' });
+
+const stuckDelivery = z
+  .object({
+    id: idOf('delivery'),
+    accountId: idOf('account'),
+    appId: idOf('app'),
+    source: enums.provider,
+    receivedAt: epochMs('When the webhook arrived.'),
+    cause: textField('permission denied for table commissions', 'Why the step failed last.'),
+    step: orNull(
+      textField('writeCommission', 'The step that fails.'),
+      'Null if Temporal does not say: it is away, or the step is between two attempts.',
+    ),
+    attempt: orNull(count('The number of the attempt that runs or comes next.'), 'Null as `step`.'),
+    workflowId: textField('delivery:del_01', 'The id of the Temporal workflow.'),
+    workflowUrl: orNull(
+      textField(
+        'https://temporal-ui.example.com/namespaces/default/workflows/delivery%3Adel_01',
+        'The page of the workflow in the Temporal UI.',
+      ),
+      'Null without `TEMPORAL_UI_URL`.',
+    ),
+  })
+  .meta({
+    id: 'StuckDelivery',
+    description: 'A delivery of which a step fails. It is retried until it succeeds.',
+  });
+
+const operatorRun = z
+  .object({ appId: idOf('app'), ...run.shape })
+  .meta({ id: 'OperatorReprocessRun', description: 'A reprocess run, and its app.' });
+
+/** How many stuck deliveries are listed. Temporal is asked about each. */
+const MOST_STUCK = 20;
+
+function presentAccount(row: ListedAccount) {
+  return {
+    id: row.id,
+    name: row.name,
+    createdAt: row.createdAt,
+    apps: row.apps,
+    lastSignInAt: row.lastSignInAt,
+  };
+}
+
+function presentGap(row: RateGap) {
+  return {
+    currency: row.currency,
+    payments: row.payments,
+    firstDay: row.firstDay,
+    lastDay: row.lastDay,
+    latestRateDay: row.latestRateDay,
+  };
+}
+
+async function presentStuck(row: StuckDelivery, { pendingStep, temporalUi }: HttpDeps) {
+  const workflowId = workflowIds.delivery(row.id);
+  const pending = (await pendingStep?.(workflowId)) ?? null;
+  return {
+    id: row.id,
+    accountId: row.accountId,
+    appId: row.appId,
+    source: row.source,
+    receivedAt: row.receivedAt,
+    cause: row.lastError,
+    step: pending?.step ?? null,
+    attempt: pending?.attempt ?? null,
+    workflowId,
+    workflowUrl: workflowUrl(temporalUi, workflowId),
+  };
+}
+
+/** Lists of the operator belong to no app. */
+const listKey = (list: string) => ({ list, appId: '', filters: {} });
+
+export const operatorRoutes = [
+  publicRoute({
+    method: 'GET',
+    path: '/operator/session',
+    operationId: 'getOperatorSession',
+    summary: "Retrieves the operator's session of this browser.",
+    response: { status: 200, schema: currentSession },
+    errors: ['cross_origin', 'unavailable'],
+    handler: async ({ ctx, deps, now }) => {
+      const token = readSessionToken(ctx, deps.publicUrl, 'operator');
+      if (token !== null) refuseOtherOrigins(ctx, deps.publicUrl);
+      const found = token === null ? undefined : await findOperatorSession(deps.sql, token, now);
+      return { session: found ?? null };
+    },
+  }),
+
+  publicRoute({
+    method: 'POST',
+    path: '/operator/session',
+    operationId: 'signInOperator',
+    summary: 'Signs this browser in with a sign-in link of the operator.',
+    description:
+      'Sets a cookie that no script can read. It counts only under `/operator`, and never beside an `Authorization` header. The ' +
+      'command `admin console --operator` prints the link, which works once.',
+    body: z
+      .strictObject({
+        token: textField('k3l…', 'The token of the sign-in link: the part after `#token=`.'),
+      })
+      .meta({ id: 'OperatorSignIn', description: 'The token of a sign-in link.' }),
+    response: {
+      status: 200,
+      schema: session,
+      headers: { 'Set-Cookie': 'The cookie of the session.' },
+    },
+    errors: ['invalid_sign_in_link', 'cross_origin', 'unavailable'],
+    rateLimit: { name: 'signIn', caller: ({ ctx }) => addressCaller(ctx.ip) },
+    handler: async ({ ctx, deps, body, now }) => {
+      refuseForeignSignIn(ctx, deps.publicUrl);
+      const made = newSession(ctx, now);
+      const started = isToken(body.token) ? await spendOperatorLink(deps.sql, body.token, made) : undefined;
+      if (started === undefined)
+        throw new ApiError('invalid_sign_in_link', {
+          detail:
+            'The link was used before, or its time is over. Create a new one with `npm run -s admin -- console --operator`.',
+          headers: { 'WWW-Authenticate': 'Bearer' },
+        });
+      const previous = readSessionToken(ctx, deps.publicUrl, 'operator');
+      const replaced = previous === null ? undefined : await findOperatorSession(deps.sql, previous, now);
+      if (replaced !== undefined) await endOperatorSession(deps.sql, replaced.id, now);
+      ctx.set(sessionCookie(deps.publicUrl, made.token, 'operator'));
+      return started;
+    },
+  }),
+
+  operatorRoute({
+    method: 'POST',
+    path: '/operator/session/end',
+    operationId: 'signOutOperator',
+    summary: 'Signs this browser out.',
+    response: {
+      status: 200,
+      schema: endedSessions,
+      headers: { 'Set-Cookie': 'Removes the cookie of the session.' },
+    },
+    handler: async ({ ctx, deps, session: current, now }) => {
+      await endOperatorSession(deps.sql, current.id, now);
+      ctx.set(sessionCookie(deps.publicUrl, null, 'operator'));
+      return { ended: 1 };
+    },
+  }),
+
+  operatorRoute({
+    method: 'GET',
+    path: '/operator/state',
+    operationId: 'getInstallationState',
+    summary: 'Retrieves what the installation depends on, its backlog and gaps in exchange rates.',
+    response: { status: 200, schema: state },
+    handler: async ({ deps, now }) => {
+      const readiness = await deps.readiness();
+      const backlog = await readBacklog(deps.sql);
+      const gaps = await findRateGaps(deps.sql);
+      return {
+        checkedAt: now,
+        readiness: readiness.map(({ name, ok, optional, detail }) => ({ name, ok, optional, detail })),
+        backlog: { ...backlog },
+        rateGaps: gaps.map(presentGap),
+      };
+    },
+  }),
+
+  operatorRoute({
+    method: 'GET',
+    path: '/operator/accounts',
+    operationId: 'listAccounts',
+    summary: 'Lists the accounts, latest first.',
+    query: z.object(pageQuery),
+    response: { status: 200, schema: pageOf(account) },
+    handler: async ({ deps, query }) => {
+      const key = listKey('operator-accounts');
+      const after = decodeCursor(key, timeKey, query.cursor);
+      return presentPage(key, await listAccountPage(deps.sql, after, query.limit), presentAccount);
+    },
+  }),
+
+  operatorRoute({
+    method: 'POST',
+    path: '/operator/accounts/:accountId/sign-in-links',
+    operationId: 'createFounderSignInLink',
+    summary: 'Creates a link that signs a founder in to an account.',
+    description:
+      'The link works once and for 15 minutes. Its session holds the key of the account for sign-in links.',
+    ids: { accountId: 'account' },
+    response: { status: 201, schema: signInLink },
+    handler: async ({ deps, ids, now }) => {
+      if (!(await accountExists(deps.sql, ids.accountId))) throw notFound();
+      const token = await createSignInLink(deps.sql, ids.accountId, { now, validMs: SIGN_IN_LINK_MS });
+      return { url: signInUrl(deps.publicUrl, token, { isNew: false }), expiresAt: now + SIGN_IN_LINK_MS };
+    },
+  }),
+
+  operatorRoute({
+    method: 'GET',
+    path: '/operator/stuck-deliveries',
+    operationId: 'listStuckDeliveries',
+    summary: 'Lists deliveries of which a step fails, the one that has waited longest first.',
+    description: `Returns at most ${MOST_STUCK}. They are retried until they succeed.`,
+    response: {
+      status: 200,
+      schema: z
+        .object({ deliveries: z.array(stuckDelivery).describe('The deliveries that wait longest.') })
+        .meta({ id: 'StuckDeliveryList', description: 'Deliveries of which a step fails.' }),
+    },
+    handler: async ({ deps }) => {
+      const rows = await listStuckDeliveries(deps.sql, MOST_STUCK);
+      return { deliveries: await Promise.all(rows.map(async (row) => await presentStuck(row, deps))) };
+    },
+  }),
+
+  operatorRoute({
+    method: 'GET',
+    path: '/operator/reprocess-runs',
+    operationId: 'listAllReprocessRuns',
+    summary: 'Lists the reprocess runs of all apps, latest first.',
+    query: z.object(pageQuery),
+    response: { status: 200, schema: pageOf(operatorRun) },
+    handler: async ({ deps, query }) => {
+      const key = listKey('operator-reprocess-runs');
+      const after = decodeCursor(key, timeKey, query.cursor);
+      const page = await listReprocessRuns(deps.sql, null, after, query.limit);
+      return presentPage(key, page, (row) => ({ appId: row.appId, ...presentRun(row, deps.temporalUi) }));
+    },
+  }),
+];

@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { newId } from '../../src/db/new-id.ts';
+import { createOperatorLink, deleteExpiredOperatorSessions } from '../../src/db/operator-sessions.ts';
+import { newToken } from '../../src/db/sessions.ts';
+import { OPERATOR_SESSION_MS, SIGN_IN_LINK_MS } from '../../src/domain/sessions.ts';
+import { newAccount, newApp, startTestApi } from '../support/api.ts';
+import type { TestApi } from '../support/api.ts';
+import { cookieOf, OPERATOR_COOKIE, OWN_PAGE, signInOperator } from '../support/sessions.ts';
+
+let api: TestApi;
+
+beforeAll(async () => {
+  api = await startTestApi({
+    readiness: async () => [
+      { name: 'database', ok: true, detail: null, optional: false },
+      {
+        name: 'secrets',
+        ok: false,
+        detail: 'SECRETS_KEY lacks the key 1f0c of 3 webhook secrets',
+        optional: true,
+      },
+    ],
+    temporalUi: { url: 'https://temporal.example.test', namespace: 'default' },
+    pendingStep: async () => ({ step: 'writeCommission', attempt: 7 }),
+  });
+});
+afterAll(async () => {
+  await api.close();
+});
+
+const spend = async (token: string) =>
+  await api.call('POST', '/operator/session', { body: { token }, headers: OWN_PAGE });
+
+// @promise get-operator-session, post-operator-session, post-operator-session-end
+test('a link of the operator signs one browser in, with a cookie of its own, until it signs out', async () => {
+  const token = await createOperatorLink(api.sql, api.clock.now);
+  const answers = await Promise.all([spend(token), spend(token)]);
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 401]));
+  const signedIn = answers.find(({ status }) => status === 200);
+  const setCookie = signedIn?.headers.get('set-cookie') ?? '';
+  expect(setCookie).toMatch(
+    /^__Host-tributary-operator=[\w-]{43}; Path=\/; Max-Age=43200; HttpOnly; SameSite=Strict; Secure$/,
+  );
+  const headers = { ...OWN_PAGE, cookie: cookieOf(signedIn?.headers ?? new Headers()) };
+  const current = async () => (await api.call('GET', '/operator/session', { headers })).body['session'];
+  expect(await current()).toEqual(signedIn?.body);
+  expect((await api.call('GET', '/operator/state', { headers })).status).toBe(200);
+  const ended = await api.call('POST', '/operator/session/end', { headers });
+  expect(ended.headers.get('set-cookie')).toMatch(new RegExp(`^${OPERATOR_COOKIE}=; .*Max-Age=0`));
+  expect(await current()).toBeNull();
+  expect((await api.call('GET', '/operator/state', { headers })).status).toBe(401);
+});
+
+// @promise operator-session-expiry
+test('the session of the operator ends after 12 hours and a link after 15 minutes, and both are then deleted', async () => {
+  const late = await createOperatorLink(api.sql, api.clock.now - SIGN_IN_LINK_MS);
+  for (const token of [late, newToken(), 'x']) {
+    expect(await spend(token)).toMatchObject({ status: 401, body: { code: 'invalid_sign_in_link' } });
+  }
+  const headers = await signInOperator(api);
+  const status = async () => (await api.call('GET', '/operator/accounts', { headers })).status;
+  api.clock.now += OPERATOR_SESSION_MS - 1;
+  expect(await status()).toBe(200);
+  api.clock.now += 1;
+  expect(await status()).toBe(401);
+  await deleteExpiredOperatorSessions(api.sql, api.clock.now);
+  expect(
+    await api.sql.one`select (select count(*) from operator_sessions) as sessions,
+                             (select count(*) from operator_sign_in_links) as links`,
+  ).toEqual({ sessions: 0, links: 0 });
+});
+
+test('a page of another origin cannot sign a browser in as the operator', async () => {
+  const token = await createOperatorLink(api.sql, api.clock.now);
+  const response = await api.call('POST', '/operator/session', {
+    body: { token },
+    headers: { 'sec-fetch-site': 'cross-site' },
+  });
+  expect(response).toMatchObject({ status: 403, body: { code: 'cross_origin' } });
+  expect((await spend(token)).status).toBe(200);
+});
+
+// @promise get-operator-accounts, post-founder-sign-in-link
+test('the operator lists all accounts and makes a link that signs a founder in to one of them', async () => {
+  const accounts = [await newAccount(api), await newAccount(api)];
+  const { accountId } = await newApp(api);
+  const headers = await signInOperator(api);
+  const listed: { id: string; apps: number; lastSignInAt: number | null }[] = [];
+  let cursor: string | null = '';
+  while (cursor !== null) {
+    const path: string = `/operator/accounts?limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`;
+    const { body } = await api.call<{ items: typeof listed; nextCursor: string | null }>('GET', path, {
+      headers,
+    });
+    listed.push(...body.items);
+    cursor = body.nextCursor;
+  }
+  expect(new Set(listed.map(({ id }) => id))).toEqual(
+    new Set([accountId, ...accounts.map((account) => account.accountId)]),
+  );
+  expect(listed.find(({ id }) => id === accountId)).toMatchObject({ apps: 1, lastSignInAt: null });
+  const made = await api.call<{ url: string; expiresAt: number }>(
+    'POST',
+    `/operator/accounts/${accountId}/sign-in-links`,
+    { headers },
+  );
+  expect(made).toMatchObject({ status: 201, body: { expiresAt: api.clock.now + SIGN_IN_LINK_MS } });
+  const [, token = ''] = made.body.url.split('#token=');
+  const signedIn = await api.call('POST', '/session', { body: { token }, headers: OWN_PAGE });
+  expect(signedIn).toMatchObject({ status: 200, body: { account: { id: accountId } } });
+});
+
+// @promise get-operator-state
+test('the state has the causes of what is missing, the backlog and the currencies that payments wait for', async () => {
+  const app = await newApp(api);
+  const at = (day: string) => new Date(`${day}T10:00:00Z`);
+  await api.sql`insert into exchange_rates (currency, day, units, worth_usd, source) values ('TRY', '2026-05-01', 1, 0.02, 'operator')`;
+  await insertWaiting(app.appId, [
+    ['TRY', at('2026-05-10')],
+    ['TRY', at('2026-05-12')],
+    ['ARS', at('2026-05-11')],
+  ]);
+  const headers = await signInOperator(api);
+  expect((await api.call('GET', '/operator/state', { headers })).body).toMatchObject({
+    checkedAt: api.clock.now,
+    readiness: [
+      { name: 'database', ok: true },
+      { name: 'secrets', ok: false, detail: expect.stringContaining('1f0c') },
+    ],
+    backlog: { stuckDeliveries: 0 },
+    rateGaps: [
+      { currency: 'ARS', payments: 1, firstDay: '2026-05-11', lastDay: '2026-05-11', latestRateDay: null },
+      {
+        currency: 'TRY',
+        payments: 2,
+        firstDay: '2026-05-10',
+        lastDay: '2026-05-12',
+        latestRateDay: '2026-05-01',
+      },
+    ],
+  });
+});
+
+/** Inserts payments without a rate, beside the rules that a real event follows. */
+async function insertWaiting(appId: string, payments: readonly (readonly [string, Date])[]): Promise<void> {
+  for (const [index, [currency, at]] of payments.entries()) {
+    await insertDelivery(appId, `waiting-${index}`);
+    await api.sql`
+      with event as (
+        insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at, store,
+                            payment_ref, currency, amount_minor, likely_cause)
+        select d.event_id, d.app_id, d.id, d.provider, ${`waiting-${index}`}, 'purchase', 'production', ${at}, d.received_at, 'stripe',
+               ${`ref-${index}`}, ${currency}, 100, 'missing_exchange_rate'
+          from deliveries d where d.app_id = ${appId} and d.source_event_id = ${`waiting-${index}`}
+        returning *
+      )
+      insert into payments (id, app_id, environment, store, ref, event_id, currency, amount_minor, occurred_at, only_anonymous_user,
+                            evaluated_at, likely_cause)
+      select 'pmt' || substr(id, 4), app_id, environment, store, payment_ref, id, currency, amount_minor, occurred_at, false, now(),
+             likely_cause
+        from event`;
+  }
+}
+
+/** Inserts an accepted delivery; without `sourceEventId` one that is stuck. */
+async function insertDelivery(appId: string, sourceEventId: string | null): Promise<void> {
+  await api.sql`
+    with made as (
+      insert into webhook_secrets (id, app_id, provider, environment, ciphertext, encryption_key_id, live_slot)
+      values (${newId('secret')}, ${appId}, 'stripe', 'production', '\\x00', '00000000', 1)
+      on conflict do nothing returning id
+    ), secret as (
+      select id from made union select id from webhook_secrets where app_id = ${appId}
+    )
+    insert into deliveries (id, app_id, provider, received_at, processing_status, signature_valid, secret_id, body_sha256, proof,
+                            event_id, source_event_id, completed_at, last_error)
+    select ${newId('delivery')}, ${appId}, 'stripe', now() - interval '1 hour',
+           case when ${sourceEventId}::text is null then 'processing' else 'processed' end, true, id, sha256('x'), '{}', ${newId('event')},
+           ${sourceEventId}, case when ${sourceEventId}::text is not null then now() end,
+           case when ${sourceEventId}::text is null then 'permission denied for table commissions' end
+      from secret`;
+}
+
+// @promise get-stuck-deliveries
+test('a stuck delivery has its step and attempt from Temporal, its cause, and a link to the Temporal UI', async () => {
+  const app = await newApp(api);
+  await insertDelivery(app.appId, null);
+  const headers = await signInOperator(api);
+  const { body } = await api.call<{ deliveries: { id: string }[] }>('GET', '/operator/stuck-deliveries', {
+    headers,
+  });
+  const [delivery] = body.deliveries;
+  expect(body.deliveries).toEqual([
+    {
+      id: expect.stringMatching(/^del_/),
+      accountId: app.accountId,
+      appId: app.appId,
+      source: 'stripe',
+      receivedAt: expect.any(Number),
+      cause: 'permission denied for table commissions',
+      step: 'writeCommission',
+      attempt: 7,
+      workflowId: `delivery:${delivery?.id}`,
+      workflowUrl: `https://temporal.example.test/namespaces/default/workflows/delivery%3A${delivery?.id}`,
+    },
+  ]);
+});
+
+// @promise get-all-reprocess-runs
+test('the operator sees the reprocess runs of all apps', async () => {
+  const apps = [await newApp(api), await newApp(api)];
+  for (const { appId, key } of apps) {
+    const path = `/apps/${appId}/reprocess-runs`;
+    expect((await api.call('POST', path, { key, body: { from: api.clock.now - 1000 } })).status).toBe(201);
+  }
+  const headers = await signInOperator(api);
+  const { body } = await api.call<{ items: { appId: string }[] }>('GET', '/operator/reprocess-runs', {
+    headers,
+  });
+  expect(body.items.map(({ appId }) => appId)).toEqual(apps.map(({ appId }) => appId).toReversed());
+});
