@@ -86,7 +86,7 @@ export function createCommandContext(deps: AdminDeps): CommandContext {
       // Compiling a statement costs more than it saves where the same one runs for each batch.
       settings: { jit: 'off' },
       applicationName: 'tributary-admin',
-    });
+    }).actingAs({ kind: 'command_line' });
     try {
       const { isEmpty } = await sql.one<{
         isEmpty: boolean;

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import type { AccountId, KeyId } from '../domain/ids.ts';
 import { displayKey, formatKey, KEY_RANDOM_BYTES } from '../domain/keys.ts';
 import type { KeyKind, Permission } from '../domain/keys.ts';
+import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
 import { instant, violatedConstraint } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -95,7 +96,8 @@ export async function generateAccountKey(
     const row = await sql.one<AccountKey>`
       with added as (
         insert into account_keys (id, account_id, key_sha256, display, label, permissions)
-        values (${id}, ${accountId}, ${sha256}, ${display}, ${label}, ${permissions}::text[])
+        select ${id}::text, ${accountId}::text, ${sha256}::bytea, ${display}::text, ${label}::text, ${permissions}::text[]
+         where ${acting(sql)}
         on conflict (id) do nothing
         returning *
       )
@@ -143,7 +145,7 @@ export async function findAccountKey(
 /** Revokes a key at once, and with it its sessions. Returns false for an unknown key. Revoking twice changes nothing. */
 export async function revokeAccountKey(sql: Sql, id: KeyId): Promise<boolean> {
   const row = await sql.maybe`
-    update account_keys set revoked_at = coalesce(revoked_at, now()) where id = ${id} returning id`;
+    update account_keys set revoked_at = coalesce(revoked_at, now()) where id = ${id} and ${acting(sql)} returning id`;
   return row !== undefined;
 }
 
@@ -163,7 +165,7 @@ export async function rotateAccountKey(
     with ended as (
       update account_keys set expires_at = least(expires_at, ${instant(previousEndsAt)})
        where id = ${id} and not is_console and revoked_at is null and (expires_at is null or expires_at > ${instant(now)})
-         and not exists (select from account_keys where id = ${successor})
+         and not exists (select from account_keys where id = ${successor}) and ${acting(sql)}
       returning account_id, label, permissions
     ), added as (
       insert into account_keys (id, account_id, key_sha256, display, label, permissions)

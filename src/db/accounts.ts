@@ -1,4 +1,5 @@
 import type { AccountId } from '../domain/ids.ts';
+import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
 import type { Sql } from './sql.ts';
 
@@ -13,7 +14,7 @@ export async function createAccount(sql: Sql, name: string): Promise<Account> {
   const id = newId('account');
   return await sql.one<Account>`
     with added as (
-      insert into accounts (id, name) values (${id}, ${name})
+      insert into accounts (id, name) select ${id}::text, ${name}::text where ${acting(sql)}
       on conflict (id) do nothing
       returning *
     )

@@ -1,5 +1,6 @@
 import type { AffiliateStatus } from '../domain/attribution.ts';
 import type { AffiliateId, AppId } from '../domain/ids.ts';
+import { acting } from './audit.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import type { Existing } from './existing.ts';
@@ -61,7 +62,7 @@ export async function createAffiliates(
       ), added as (
         insert into affiliates (id, app_id, name, email, default_commission_rate_bps, external_id, created_at)
         select id, ${appId}::text, name, email, rate_bps, external_id, now() + (position - 1) * interval '1 microsecond'
-          from rows where turn = 1 order by position
+          from rows where turn = 1 and ${acting(sql)} order by position
         on conflict do nothing
         returning *
       ), made as (
@@ -124,7 +125,7 @@ export async function updateAffiliate(
                                                 else ${defaultCommissionRateBps ?? null}::integer end,
              external_id = case when ${externalId === undefined} then external_id else ${externalId ?? null}::text end
         from found
-       where a.app_id = ${appId} and a.id = found.id and found.existing_id is null
+       where a.app_id = ${appId} and a.id = found.id and found.existing_id is null and ${acting(sql)}
       returning a.*
     )
     select c.id, c.name, c.email, c.status, c.default_commission_rate_bps, c.external_id, c.created_at, f.existing_id

@@ -1,5 +1,6 @@
 import type { AndroidApp } from '../domain/link-associations.ts';
 import type { AccountId, AppId } from '../domain/ids.ts';
+import { acting } from './audit.ts';
 import type { NewSdkKey } from './sdk-keys.ts';
 import { retryUntilVisible } from './retries.ts';
 import { pageOf, positionInstant } from './page.ts';
@@ -105,10 +106,12 @@ export async function createApp(
         insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days,
                           deferred_window_minutes, link_subdomain, destination_schemes, stripe_accounts, ios_app_ids,
                           android_apps)
-        values (${id}, ${accountId}, ${settings.name}, ${settings.commissionRateBps}, ${settings.attributionWindowDays},
-                ${settings.holdPeriodDays}, ${settings.deferredWindowMinutes}, ${settings.linkSubdomain},
-                ${arrayOf(settings.destinationSchemes)}::text[], ${arrayOf(settings.stripeAccounts)}::text[],
-                ${arrayOf(settings.iosAppIds)}::text[], ${sql.json(settings.androidApps)})
+        select ${id}::text, ${accountId}::text, ${settings.name}::text, ${settings.commissionRateBps}::integer,
+               ${settings.attributionWindowDays}::integer, ${settings.holdPeriodDays}::integer,
+               ${settings.deferredWindowMinutes}::integer, ${settings.linkSubdomain}::text,
+               ${arrayOf(settings.destinationSchemes)}::text[], ${arrayOf(settings.stripeAccounts)}::text[],
+               ${arrayOf(settings.iosAppIds)}::text[], ${sql.json(settings.androidApps)}::jsonb
+         where ${acting(sql)}
         on conflict (id) do nothing
         returning *
       ), key as (
@@ -143,7 +146,7 @@ export async function updateApp(
              ios_app_ids = coalesce(${arrayOf(change.iosAppIds ?? null)}::text[], ios_app_ids),
              android_apps = coalesce(${change.androidApps === undefined ? null : sql.json(change.androidApps)}::jsonb, android_apps),
              identity_verification = coalesce(${change.identityVerification ?? null}::boolean, identity_verification)
-       where id = ${appId}
+       where id = ${appId} and ${acting(sql)}
          and (${change.identityVerification !== true} or exists (select from identity_secrets where app_id = ${appId}))
       returning ${columns(sql)}`,
   );

@@ -6,6 +6,7 @@ import {
   CREATOR_SESSION_IDLE_MS,
   CREATOR_SESSION_MAX_MS,
 } from '../domain/sessions.ts';
+import { acting } from './audit.ts';
 import { LAST_USE_MS } from './account-keys.ts';
 import { newId } from './new-id.ts';
 import { EXPIRED_BATCH, MAX_LISTED, tokenSha256 } from './sessions.ts';
@@ -69,7 +70,7 @@ export async function createCreatorLink(
       insert into creator_sign_in_links (token_sha256, app_id, affiliate_id, created_at, expires_at, uses_left)
       select ${tokenSha256(token)}::bytea, app_id, id, ${instant(now)}::timestamptz,
              ${instant(now + CREATOR_LINK_MS)}::timestamptz, ${CREATOR_LINK_USES}::integer
-        from creator
+        from creator where ${acting(sql)}
       -- A repeat with the same idempotency key creates the same token.
       on conflict (token_sha256) do nothing
     )
@@ -98,6 +99,7 @@ export async function revokeCreatorAccess(
     ), revoked as (
       update creator_sign_in_links set revoked_at = ${instant(now)}
        where affiliate_id = (select id from creator) and revoked_at is null and uses_left > 0 and expires_at > ${instant(now)}
+         and ${acting(sql)}
       returning 1
     )
     select (select count(*) from revoked)::int as revoked_links from creator`;
@@ -119,6 +121,7 @@ export async function spendCreatorLink(
     with spent as (
       update creator_sign_in_links set uses_left = uses_left - 1
        where token_sha256 = ${tokenSha256(linkToken)} and expires_at > ${instant(now)} and revoked_at is null and uses_left > 0
+         and ${acting(sql)}
          -- A statement whose answer was lost is sent again.
          and not exists (select from creator_sessions where token_sha256 = ${tokenSha256(token)})
       returning app_id, affiliate_id
@@ -162,7 +165,7 @@ export async function endCreatorSession(
 ): Promise<boolean> {
   const row = await sql.maybe`
     update creator_sessions set ended_at = coalesce(ended_at, ${instant(now)})
-     where id = ${id} and app_id = ${appId} and affiliate_id = ${affiliateId}
+     where id = ${id} and app_id = ${appId} and affiliate_id = ${affiliateId} and ${acting(sql)}
     returning id`;
   return row !== undefined;
 }
@@ -178,7 +181,7 @@ export async function endCreatorSessions(
     with gone as (
       update creator_sessions s set ended_at = ${instant(now)}
        where s.app_id = ${appId} and s.affiliate_id = ${affiliateId} and s.id is distinct from ${except}::text
-         and ${isOpen(sql, now)}
+         and ${isOpen(sql, now)} and ${acting(sql)}
       returning 1
     )
     select count(*)::int as ended from gone`;

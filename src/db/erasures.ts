@@ -15,6 +15,7 @@ import {
   sealSubject,
   searchAgain,
 } from './erased-identifiers.ts';
+import { acting } from './audit.ts';
 import { newId } from './new-id.ts';
 import { retryUntilVisible } from './retries.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
@@ -92,7 +93,7 @@ export async function eraseUser(
       await sql.maybe<{ id: ErasureId }>`
       with added as (
         insert into erasures (id, app_id, user_hash, pseudonym, key_id)
-        values (${id}, ${appId}, ${userHash}, ${newPseudonym()}, ${keyId})
+        select ${id}::text, ${appId}::text, ${userHash}::bytea, ${newPseudonym()}::text, ${keyId}::text where ${acting(sql)}
         on conflict do nothing
         returning id, pseudonym
       ), marked as (

@@ -1,4 +1,5 @@
 import type { AppId, Id } from '../domain/ids.ts';
+import { acting } from './audit.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -81,7 +82,7 @@ export async function rotateIdentitySecret(sql: Sql, secret: NewIdentitySecret):
   const { id, appId, ciphertext, encryptionKeyId, previousEndsAt } = secret;
   await sql`
     insert into identity_secrets as s (app_id, secret_id, ciphertext, encryption_key_id)
-    values (${appId}, ${id}, ${ciphertext}, ${encryptionKeyId})
+    select ${appId}::text, ${id}::text, ${ciphertext}::bytea, ${encryptionKeyId}::text where ${acting(sql)}
     on conflict (app_id) do update set
       secret_id = excluded.secret_id, ciphertext = excluded.ciphertext, encryption_key_id = excluded.encryption_key_id,
       created_at = excluded.created_at, previous_ciphertext = s.ciphertext,

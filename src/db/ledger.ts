@@ -78,9 +78,10 @@ export async function openPayoutRequest(
   // A call with the same key may close its request between two of these statements, which frees the key.
   const { request } = await retryUntilVisible(async () => {
     await sql`
-      insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, idempotency_key, expected_total_cents, expires_at)
+      insert into payout_requests (id, app_id, affiliate_id, account_id, key_id, idempotency_key, expected_total_cents, expires_at,
+                                   actor)
       select ${r.id}, f.app_id, f.id, ${r.accountId}, ${r.keyId}, ${r.idempotencyKey}, ${r.expectedTotalCents},
-             now() + ${r.validForMs} * interval '1 millisecond'
+             now() + ${r.validForMs} * interval '1 millisecond', ${sql.actor}::text::jsonb
         from affiliates f join apps a on a.id = f.app_id
        where f.id = ${r.affiliateId} and f.app_id = ${r.appId} and a.account_id = ${r.accountId}
          and not exists (select from idempotency_keys k where k.account_id = ${r.accountId}

@@ -1,4 +1,5 @@
 import type { AffiliateId, AppId, LinkId } from '../domain/ids.ts';
+import { acting } from './audit.ts';
 import type { Existing } from './existing.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
@@ -76,7 +77,7 @@ async function addLinks(sql: Sql, appId: AppId, links: readonly NewLink[]): Prom
                          external_id, created_at)
       select id, ${appId}::text, affiliate_id, slug, destination_url, ios_destination_url, android_destination_url, campaign,
              external_id, now() + (position - 1) * interval '1 microsecond'
-        from wanted where turn = 1 order by position
+        from wanted where turn = 1 and ${acting(sql)} order by position
       on conflict do nothing
       returning *
     ), made as (
@@ -136,7 +137,7 @@ export async function updateLink(
              case when ${android === undefined} then android_destination_url else ${android ?? null}::text end,
            campaign = case when ${campaign === undefined} then campaign else ${campaign ?? null}::text end,
            active = coalesce(${active ?? null}::boolean, active)
-     where app_id = ${appId} and id = ${id}
+     where app_id = ${appId} and id = ${id} and ${acting(sql)}
     returning ${columns(sql)}`;
 }
 

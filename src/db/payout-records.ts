@@ -3,6 +3,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { isId } from '../domain/ids.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
+import { acting } from './audit.ts';
 import { storeCsv } from './ledger.ts';
 import { COLUMNS, csvMatchesPayout, recordsOf, storePayoutCsv } from './payout-csv.ts';
 import { LONG_STATEMENT_MS } from './sql.ts';
@@ -95,7 +96,7 @@ export async function recordPayout(sql: Sql, csv: Buffer): Promise<RecordedPayou
       ), payout as (
         insert into payouts (id, app_id, affiliate_id, affiliate_name, item_count, total_cents, recorded_at)
         select ${payoutId}, ${appId}, ${affiliateId}, ${name}, ${items.length}, (select sum(amount_cents) from due), now()
-         where (select count(*) from due) = ${items.length}
+         where (select count(*) from due) = ${items.length} and ${acting(sql)}
         on conflict do nothing
         returning id, app_id, affiliate_id
       ), items as (

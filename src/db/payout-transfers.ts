@@ -1,4 +1,5 @@
 import type { AccountId, AppId, KeyId, PayoutId, TransferId } from '../domain/ids.ts';
+import { acting } from './audit.ts';
 import type { Sql } from './sql.ts';
 
 export const TRANSFER_STATES = ['sent', 'returned', 'withdrawn'] as const;
@@ -60,7 +61,7 @@ export async function appendTransfer(
       left join lateral (select position, state from payout_transfers where payout_id = p.id order by position desc limit 1) l
              on true
      where p.app_id = ${appId} and p.id = ${payoutId} and coalesce(l.state, 'none') = any(${allowed}::text[])
-       and coalesce(l.position, 0) < 100
+       and coalesce(l.position, 0) < 100 and ${acting(sql)}
     on conflict do nothing`;
   const [stored] = await sql<PayoutTransfer>`${selectTransfers(sql, appId, payoutId)} and t.id = ${id}`;
   if (stored !== undefined) return stored;

@@ -2,6 +2,7 @@ import type { AppId, DeliveryId, KeyId, ReprocessRunId } from '../domain/ids.ts'
 import { MAX_REQUESTED_DELIVERIES } from '../domain/reprocess.ts';
 import type { DeliveryOutcomeStatus, ReprocessChange } from '../domain/reprocess.ts';
 import type { ProviderName } from '../providers/index.ts';
+import { acting } from './audit.ts';
 import { pageOf, positionInstant } from './page.ts';
 import type { Page, Position } from './page.ts';
 import { ofStatus } from './reprocess.ts';
@@ -87,7 +88,7 @@ export async function requestDryRun(
       select ${id}, ${appId}, true, ${deliveryId}, ${instant(from)}::timestamptz, ${instant(to)}::timestamptz, ${source},
              ${processingStatus}, c.deliveries, ${keyId}
         from counted c, problem p, open o
-       where p.problem is null and o.id is null
+       where p.problem is null and o.id is null and ${acting(sql)}
       on conflict do nothing
       returning id
     )
@@ -127,7 +128,7 @@ export async function requestApplication(
       insert into reprocess_runs (id, app_id, dry_run, from_at, to_at, deliveries, applies_run_id, key_id)
       select ${id}, ${appId}, false, s.to_at, s.to_at, c.deliveries, s.id, ${keyId}
         from shown s, counted c, problem p, open o
-       where p.problem is null and o.id is null
+       where p.problem is null and o.id is null and ${acting(sql)}
       on conflict do nothing
       returning id
     )

@@ -2,6 +2,7 @@ import type { CommissionKind } from '../domain/evaluate-payment.ts';
 import type { AppId, CommissionId, AffiliateId, DeliveryId, EventId, ReprocessRunId } from '../domain/ids.ts';
 import type { ProviderName } from '../providers/index.ts';
 import type { DeliveryOutcomeStatus, EventReading, ReprocessChange } from '../domain/reprocess.ts';
+import { acting } from './audit.ts';
 import { removeEncryptedBody } from './deliveries.ts';
 import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
@@ -42,10 +43,11 @@ export async function requestReprocessing(
                  and case when ${deliveryId !== null}::boolean then d.id = ${deliveryId}
                           else d.received_at >= r.from_at and d.received_at < r.to_at end)
         from range r
-       where ${deliveryId === null}::boolean
-          or exists (select from deliveries d
-                      where d.app_id = r.app_id and d.id = ${deliveryId} and d.signature_valid and d.completed_at is not null
-                        and exists (select from delivery_bodies b where b.delivery_id = d.id))
+       where ${acting(sql)}
+         and (${deliveryId === null}::boolean
+              or exists (select from deliveries d
+                          where d.app_id = r.app_id and d.id = ${deliveryId} and d.signature_valid and d.completed_at is not null
+                            and exists (select from delivery_bodies b where b.delivery_id = d.id)))
       on conflict (id) do nothing
       returning id
     )
@@ -349,7 +351,7 @@ export async function cancelReprocessRun(sql: Sql, id: ReprocessRunId): Promise<
       update reprocess_runs
          set cancelled = true, finished_at = case when relayed_at is null then now() end,
              relayed_at = case when cancelled or relayed_at is null then relayed_at else '-infinity' end
-       where id = ${id} and finished_at is null returning id
+       where id = ${id} and finished_at is null and ${acting(sql)} returning id
     )
     select exists (select from ended) or exists (select from reprocess_runs where id = ${id} and cancelled) as cancelled`;
   return cancelled;

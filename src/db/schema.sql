@@ -8,6 +8,7 @@ create domain adjustment_id as text collate "C" CHECK ((VALUE ~ '^adj_[0-7][0-9a
 create domain affiliate_id as text collate "C" CHECK ((VALUE ~ '^aff_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain app_id as text collate "C" CHECK ((VALUE ~ '^app_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain attribution_id as text collate "C" CHECK ((VALUE ~ '^att_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
+create domain audit_id as text collate "C" CHECK ((VALUE ~ '^aud_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain binding_id as text collate "C" CHECK ((VALUE ~ '^bnd_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
 create domain cents as bigint CHECK (((VALUE >= '-9007199254740991'::bigint) AND (VALUE <= '9007199254740991'::bigint)));
 create domain click_id as text collate "C" CHECK ((VALUE ~ '^clk_[0-7][0-9a-hjkmnp-tv-z]{25}$'::text));
@@ -59,6 +60,7 @@ create table account_keys (
 );
 CREATE INDEX account_keys_by_account ON account_keys USING btree (account_id, created_at);
 CREATE UNIQUE INDEX account_keys_one_console ON account_keys USING btree (account_id) WHERE (is_console AND (revoked_at IS NULL));
+CREATE TRIGGER account_keys_audit AFTER INSERT OR UPDATE OF label, permissions, expires_at, revoked_at ON account_keys FOR EACH ROW EXECUTE FUNCTION write_audit_row('account_key', 'id', 'label permissions expires_at revoked_at');
 
 create table accounts (
   id account_id not null,
@@ -68,6 +70,7 @@ create table accounts (
   constraint accounts_name_check CHECK (((length(name) >= 1) AND (length(name) <= 200)))
 );
 CREATE INDEX accounts_by_created ON accounts USING btree (created_at DESC, id DESC);
+CREATE TRIGGER accounts_audit AFTER INSERT OR UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION write_audit_row('account', 'id', 'name');
 
 create table address_keys (
   day_starts_at timestamp with time zone not null,
@@ -134,6 +137,7 @@ CREATE INDEX affiliates_by_name ON affiliates USING btree (app_id, lower(name) C
 CREATE INDEX affiliates_by_status_created ON affiliates USING btree (app_id, status, created_at, id);
 CREATE INDEX affiliates_by_status_name ON affiliates USING btree (app_id, status, lower(name) COLLATE "C", id);
 CREATE UNIQUE INDEX affiliates_external_id ON affiliates USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
+CREATE TRIGGER affiliates_audit AFTER INSERT OR UPDATE ON affiliates FOR EACH ROW EXECUTE FUNCTION write_audit_row('affiliate', 'id', 'name email! status default_commission_rate_bps external_id');
 CREATE TRIGGER affiliates_rank_new AFTER INSERT ON affiliates FOR EACH ROW EXECUTE FUNCTION rank_affiliate();
 CREATE TRIGGER affiliates_rank_status AFTER UPDATE OF status ON affiliates FOR EACH ROW WHEN ((old.status <> new.status)) EXECUTE FUNCTION rank_affiliate();
 
@@ -166,6 +170,7 @@ create table apps (
 );
 CREATE INDEX apps_by_account ON apps USING btree (account_id, created_at, id);
 CREATE INDEX apps_with_mobile_apps ON apps USING btree (created_at, id) WHERE ((cardinality(ios_app_ids) > 0) OR (android_apps <> '[]'::jsonb));
+CREATE TRIGGER apps_audit AFTER INSERT OR UPDATE ON apps FOR EACH ROW EXECUTE FUNCTION write_audit_row('app', 'id', 'name commission_rate_bps attribution_window_days hold_period_days deferred_window_minutes link_subdomain identity_verification destination_schemes stripe_accounts ios_app_ids android_apps');
 CREATE TRIGGER apps_hold_subdomain AFTER INSERT OR UPDATE OF link_subdomain ON apps FOR EACH ROW EXECUTE FUNCTION hold_subdomain();
 
 create table attributions (
@@ -192,6 +197,34 @@ create table attributions (
   constraint attributions_sdk_check CHECK ((sdk ~ '^[a-z-]{1,20}/[0-9A-Za-z.+-]{1,30}$'::text))
 );
 CREATE TRIGGER attributions_roll_up AFTER INSERT ON attributions FOR EACH ROW EXECUTE FUNCTION roll_up_attribution();
+
+create table audit_rows (
+  id audit_id not null,
+  account_id account_id not null,
+  app_id app_id,
+  changed_at timestamp with time zone not null default clock_timestamp(),
+  actor_kind text collate "C" not null,
+  key_id key_id,
+  session_id session_id,
+  affiliate_id affiliate_id,
+  actor_label text,
+  action text collate "C" not null,
+  object_kind text collate "C" not null,
+  object_id text collate "C" not null,
+  object_label text,
+  before jsonb,
+  after jsonb not null,
+  request_id text,
+  constraint audit_rows_pkey PRIMARY KEY (id),
+  constraint audit_rows_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
+  constraint audit_rows_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
+  constraint audit_rows_actor_kind_check CHECK ((actor_kind = ANY (ARRAY['key'::text, 'session'::text, 'creator'::text, 'sign_in'::text, 'operator'::text, 'command_line'::text, 'service'::text, 'database'::text])))
+);
+CREATE INDEX audit_rows_by_account ON audit_rows USING btree (account_id, changed_at DESC, id DESC);
+CREATE INDEX audit_rows_by_app ON audit_rows USING btree (account_id, app_id, changed_at DESC, id DESC);
+CREATE INDEX audit_rows_by_key ON audit_rows USING btree (account_id, key_id, changed_at DESC, id DESC) WHERE (key_id IS NOT NULL);
+CREATE INDEX audit_rows_by_object ON audit_rows USING btree (account_id, object_id, changed_at DESC, id DESC);
+CREATE TRIGGER audit_rows_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON audit_rows FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table bindings (
   id binding_id not null,
@@ -342,6 +375,7 @@ create table creator_sessions (
 );
 CREATE INDEX creator_sessions_by_affiliate ON creator_sessions USING btree (affiliate_id, created_at DESC, id DESC);
 CREATE INDEX creator_sessions_by_expiry ON creator_sessions USING btree (expires_at);
+CREATE TRIGGER creator_sessions_audit AFTER INSERT OR UPDATE OF ended_at ON creator_sessions FOR EACH ROW EXECUTE FUNCTION write_audit_row('creator_session', 'id', 'affiliate_id ended_at', 'started');
 
 create table creator_sign_in_links (
   token_sha256 bytea not null,
@@ -359,6 +393,7 @@ create table creator_sign_in_links (
 );
 CREATE INDEX creator_sign_in_links_by_affiliate ON creator_sign_in_links USING btree (affiliate_id);
 CREATE INDEX creator_sign_in_links_by_expiry ON creator_sign_in_links USING btree (expires_at);
+CREATE TRIGGER creator_sign_in_links_audit AFTER INSERT OR UPDATE OF revoked_at ON creator_sign_in_links FOR EACH ROW EXECUTE FUNCTION write_audit_row('creator_sign_in_link', 'affiliate_id', 'expires_at revoked_at');
 
 create table deferred_clicks (
   click_id click_id not null,
@@ -491,6 +526,7 @@ create table erasures (
   constraint erasures_user_hash_check CHECK ((length(user_hash) = 32))
 );
 CREATE INDEX erasures_open ON erasures USING btree (COALESCE(relayed_at, requested_at)) WHERE (finished_at IS NULL);
+CREATE TRIGGER erasures_audit AFTER INSERT ON erasures FOR EACH ROW EXECUTE FUNCTION write_audit_row('erasure', 'id', '', 'requested');
 CREATE TRIGGER erasures_no_delete BEFORE DELETE OR TRUNCATE ON erasures FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table events (
@@ -606,6 +642,7 @@ create table identity_secrets (
   constraint identity_secrets_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint previous_is_complete CHECK ((num_nulls(previous_ciphertext, previous_encryption_key_id, previous_expires_at) = ANY (ARRAY[0, 3])))
 );
+CREATE TRIGGER identity_secrets_audit AFTER INSERT OR UPDATE OF secret_id, previous_expires_at ON identity_secrets FOR EACH ROW EXECUTE FUNCTION write_audit_row('identity_secret', 'app_id', 'secret_id! previous_expires_at');
 
 create table installation (
   id installation_id not null,
@@ -655,6 +692,7 @@ CREATE INDEX links_by_affiliate_active ON links USING btree (app_id, affiliate_i
 CREATE INDEX links_by_created ON links USING btree (app_id, created_at, id);
 CREATE UNIQUE INDEX links_external_id ON links USING btree (app_id, external_id) WHERE (external_id IS NOT NULL);
 CREATE UNIQUE INDEX links_slug ON links USING btree (app_id, lower(slug) COLLATE "C");
+CREATE TRIGGER links_audit AFTER INSERT OR UPDATE ON links FOR EACH ROW EXECUTE FUNCTION write_audit_row('link', 'id', 'affiliate_id slug destination_url ios_destination_url android_destination_url campaign active external_id');
 CREATE TRIGGER links_slug_immutable BEFORE UPDATE OF slug ON links FOR EACH ROW WHEN ((old.slug IS DISTINCT FROM new.slug)) EXECUTE FUNCTION forbid_slug_change();
 
 create table losing_touches (
@@ -835,6 +873,7 @@ create table payout_requests (
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
   settled_at timestamp with time zone,
+  actor jsonb,
   constraint payout_requests_pkey PRIMARY KEY (id),
   constraint payout_requests_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint payout_requests_app_id_affiliate_id_fkey FOREIGN KEY (app_id, affiliate_id) REFERENCES affiliates(app_id, id),
@@ -883,6 +922,7 @@ CASE state
 END)
 );
 CREATE TRIGGER payout_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
+CREATE TRIGGER payout_transfers_audit AFTER INSERT ON payout_transfers FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout_transfer', 'id', 'payout_id state method reference note!');
 
 create table payouts (
   id payout_id not null,
@@ -908,6 +948,7 @@ CREATE INDEX payouts_by_affiliate ON payouts USING btree (app_id, affiliate_id, 
 CREATE INDEX payouts_by_created ON payouts USING btree (app_id, created_at DESC, id DESC);
 CREATE TRIGGER payouts_announce AFTER INSERT ON payouts FOR EACH ROW WHEN ((new.recorded_at IS NULL)) EXECUTE FUNCTION announce_payout();
 CREATE TRIGGER payouts_append_to_chain AFTER UPDATE OF csv_sha256 ON payouts FOR EACH ROW WHEN (((old.csv_sha256 IS NULL) AND (new.csv_sha256 IS NOT NULL))) EXECUTE FUNCTION append_to_payout_chain();
+CREATE TRIGGER payouts_audit AFTER INSERT ON payouts FOR EACH ROW EXECUTE FUNCTION write_audit_row('payout', 'id', 'affiliate_id item_count total_cents recorded_at');
 CREATE TRIGGER payouts_guard BEFORE UPDATE ON payouts FOR EACH ROW EXECUTE FUNCTION guard_payout_update();
 CREATE TRIGGER payouts_known_history BEFORE INSERT ON payouts FOR EACH ROW WHEN ((new.recorded_at IS NULL)) EXECUTE FUNCTION require_known_history();
 CREATE TRIGGER payouts_no_delete BEFORE DELETE OR TRUNCATE ON payouts FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
@@ -980,6 +1021,7 @@ CREATE INDEX reprocess_runs_by_created ON reprocess_runs USING btree (app_id, cr
 CREATE INDEX reprocess_runs_latest ON reprocess_runs USING btree (created_at DESC, id DESC);
 CREATE UNIQUE INDEX reprocess_runs_one_requested ON reprocess_runs USING btree (app_id) WHERE ((finished_at IS NULL) AND (key_id IS NOT NULL));
 CREATE INDEX reprocess_runs_open ON reprocess_runs USING btree (COALESCE(relayed_at, created_at)) WHERE (finished_at IS NULL);
+CREATE TRIGGER reprocess_runs_audit AFTER INSERT OR UPDATE OF cancelled ON reprocess_runs FOR EACH ROW EXECUTE FUNCTION write_audit_row('reprocess_run', 'id', 'dry_run deliveries delivery_id applies_run_id cancelled', 'requested');
 CREATE TRIGGER reprocess_runs_no_delete BEFORE DELETE OR TRUNCATE ON reprocess_runs FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
 
 create table retention_progress (
@@ -1099,6 +1141,7 @@ create table sdk_keys (
   constraint sdk_keys_kind_check CHECK ((kind = ANY (ARRAY['live'::text, 'test'::text])))
 );
 CREATE UNIQUE INDEX sdk_keys_one_current ON sdk_keys USING btree (app_id, kind) WHERE (expires_at IS NULL);
+CREATE TRIGGER sdk_keys_audit AFTER INSERT OR UPDATE OF expires_at ON sdk_keys FOR EACH ROW EXECUTE FUNCTION write_audit_row('sdk_key', 'id', 'kind expires_at');
 
 create table self_test_requests (
   app_id app_id not null,
@@ -1137,6 +1180,7 @@ create table sessions (
 CREATE INDEX sessions_by_account ON sessions USING btree (account_id, created_at DESC, id DESC);
 CREATE INDEX sessions_by_expiry ON sessions USING btree (expires_at);
 CREATE INDEX sessions_by_key ON sessions USING btree (key_id);
+CREATE TRIGGER sessions_audit AFTER INSERT OR UPDATE OF ended_at, raised_key_id, raised_until ON sessions FOR EACH ROW EXECUTE FUNCTION write_audit_row('session', 'id', 'key_id ended_at raised_key_id raised_until', 'started');
 
 create table sign_in_links (
   token_sha256 bytea not null,
@@ -1154,6 +1198,7 @@ create table sign_in_links (
   constraint sign_in_links_token_sha256_check CHECK ((length(token_sha256) = 32))
 );
 CREATE INDEX sign_in_links_by_expiry ON sign_in_links USING btree (expires_at);
+CREATE TRIGGER sign_in_links_audit AFTER INSERT ON sign_in_links FOR EACH ROW EXECUTE FUNCTION write_audit_row('sign_in_link', 'key_id', 'expires_at');
 
 create table test_attributions (
   id attribution_id not null,
@@ -1268,6 +1313,7 @@ create table webhook_endpoints (
 );
 CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (app_id) WHERE (deactivated_at IS NULL);
 CREATE INDEX webhook_endpoints_by_app ON webhook_endpoints USING btree (app_id, created_at, id);
+CREATE TRIGGER webhook_endpoints_audit AFTER INSERT OR UPDATE OF url, description, event_types, secret_id, previous_expires_at, deactivated_at ON webhook_endpoints FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_endpoint', 'id', 'url! description event_types secret_id! previous_expires_at deactivated_at deactivated_reason');
 
 create table webhook_messages (
   id webhook_message_id not null,
@@ -1319,6 +1365,7 @@ create table webhook_secrets (
 );
 CREATE INDEX webhook_secrets_by_app ON webhook_secrets USING btree (app_id, provider, created_at);
 CREATE UNIQUE INDEX webhook_secrets_one_current ON webhook_secrets USING btree (app_id, provider) WHERE (expires_at IS NULL);
+CREATE TRIGGER webhook_secrets_audit AFTER INSERT OR UPDATE OF expires_at ON webhook_secrets FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_secret', 'provider', 'provider environment expires_at');
 
 -- Views
 
@@ -1507,6 +1554,13 @@ UNION ALL
 
 -- Functions
 
+CREATE OR REPLACE FUNCTION acting_as(actor text)
+ RETURNS boolean
+ LANGUAGE sql
+AS $function$
+  select set_config('tributary.actor', coalesce(actor, ''), true) is not null
+$function$;
+
 CREATE OR REPLACE FUNCTION add_to_payment()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1614,6 +1668,27 @@ begin
           payout_chain_hash(last.hash, new.app_id, next, new.id, new.total_cents, new.csv_sha256));
   return null;
 end $function$;
+
+CREATE OR REPLACE FUNCTION audit_value(column_name text, value jsonb, is_hidden boolean)
+ RETURNS jsonb
+ LANGUAGE sql
+ STABLE
+AS $function$
+  select case when value is null or value = 'null' then 'null'
+              when is_hidden then '"(not kept)"'
+              when column_name ~ '_(at|until)$' and value not in ('"infinity"', '"-infinity"')
+              then to_jsonb(epoch_ms((value #>> '{}')::timestamptz))
+              else value end
+$function$;
+
+CREATE OR REPLACE FUNCTION camel_case(name text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$
+  select string_agg(case when n = 1 then word else initcap(word) end, '' order by n)
+    from string_to_table(name, '_') with ordinality w (word, n)
+$function$;
 
 CREATE OR REPLACE FUNCTION check_correction()
  RETURNS trigger
@@ -1954,6 +2029,17 @@ begin
   return new;
 end $function$;
 
+CREATE OR REPLACE FUNCTION new_audit_id()
+ RETURNS text
+ LANGUAGE sql
+AS $function$
+  with made as materialized (select epoch_ms(clock_timestamp()) as ms, uuid_send(gen_random_uuid()) as random)
+  select 'aud_' || string_agg(
+           substr('0123456789abcdefghjkmnpqrstvwxyz',
+                  1 + case when n < 10 then ((ms >> (45 - 5 * n)) & 31)::int else get_byte(random, n - 10) & 31 end, 1), '' order by n)
+    from made, generate_series(0, 25) n
+$function$;
+
 CREATE OR REPLACE FUNCTION new_webhook_message_id()
  RETURNS webhook_message_id
  LANGUAGE plpgsql
@@ -2140,3 +2226,61 @@ CREATE OR REPLACE FUNCTION usd_text(amount cents)
 AS $function$
   select (amount::numeric / 100)::numeric(20, 2)::text
 $function$;
+
+CREATE OR REPLACE FUNCTION write_audit_row()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+declare
+  now_row jsonb := to_jsonb(new);
+  old_row jsonb := case tg_op when 'UPDATE' then to_jsonb(old) end;
+  actor jsonb := coalesce(nullif(current_setting('tributary.actor', true), '')::jsonb, '{"kind": "database"}');
+  of_app text := coalesce(now_row->>'app_id', case tg_table_name when 'apps' then now_row->>'id' end);
+  of_account text := coalesce(now_row->>'account_id', case tg_table_name when 'accounts' then now_row->>'id' end,
+                              (select a.account_id from apps a where a.id = of_app));
+  was jsonb;
+  is_now jsonb;
+begin
+  -- A sign-in link that creates its account belongs to none.
+  if of_account is null then
+    return null;
+  end if;
+  select jsonb_object_agg(camel_case(name), audit_value(name, old_row->name, is_hidden)),
+         jsonb_object_agg(camel_case(name), audit_value(name, now_row->name, is_hidden))
+    into was, is_now
+    from (select rtrim(field, '!') as name, right(field, 1) = '!' as is_hidden from string_to_table(tg_argv[2], ' ') field) f
+   where now_row->name is distinct from coalesce(old_row->name, 'null');
+  if is_now is null and old_row is not null then
+    return null;
+  end if;
+
+  -- Who signs in is the session that begins. A payout is settled by a workflow, for who requested it.
+  if tg_op = 'INSERT' and tg_table_name = 'sessions' then
+    actor := actor || jsonb_build_object('kind', 'session', 'keyId', now_row->'key_id', 'sessionId', now_row->'id');
+  elsif tg_op = 'INSERT' and tg_table_name = 'creator_sessions' then
+    actor := actor || jsonb_build_object('kind', 'creator', 'affiliateId', now_row->'affiliate_id', 'sessionId', now_row->'id');
+  elsif tg_table_name = 'payouts' then
+    actor := coalesce(
+      (select coalesce(r.actor, jsonb_build_object('kind', 'key', 'keyId', r.key_id)) from payout_requests r where r.payout_id = new.id),
+      actor);
+  end if;
+
+  insert into audit_rows (id, account_id, app_id, actor_kind, key_id, session_id, affiliate_id, actor_label, action, object_kind,
+                          object_id, object_label, before, after, request_id)
+  values (
+    new_audit_id(), of_account, of_app, actor->>'kind', actor->>'keyId', actor->>'sessionId', actor->>'affiliateId',
+    coalesce((select coalesce(k.label, k.display) from account_keys k where k.id = actor->>'keyId'),
+             (select f.name from affiliates f where f.id = actor->>'affiliateId')),
+    case when old_row is null then coalesce(tg_argv[3], 'created')
+         when is_now ? 'revokedAt' then 'revoked'
+         when is_now ? 'endedAt' then 'ended'
+         when is_now ? 'raisedUntil' then 'raised'
+         when is_now ? 'cancelled' then 'cancelled'
+         when is_now ?| array['expiresAt', 'previousExpiresAt', 'secretId'] then 'replaced'
+         else 'changed' end,
+    tg_argv[0], now_row->>tg_argv[1],
+    coalesce(now_row->>'slug', now_row->>'name', now_row->>'affiliate_name', now_row->>'label', now_row->>'display',
+             now_row->>'provider', now_row->>'description', (select f.name from affiliates f where f.id = now_row->>'affiliate_id')),
+    case when old_row is not null then was end, coalesce(is_now, '{}'), actor->>'requestId');
+  return null;
+end $function$;

@@ -1,5 +1,6 @@
 import type { AppId, KeyId } from '../domain/ids.ts';
 import type { SdkKeyKind } from '../domain/keys.ts';
+import { acting } from './audit.ts';
 import { keySha256 } from './account-keys.ts';
 import type { KeyMaterial } from './account-keys.ts';
 import { retryAfterConflict } from './retries.ts';
@@ -48,7 +49,7 @@ export async function rotateSdkKey(
         returning id
       )
       insert into sdk_keys (id, app_id, kind, key_sha256, display)
-      select ${id}::text, ${appId}::text, ${kind}::text, ${sha256}::bytea, ${display}::text from (select count(*) from ended) n
+      select ${id}::text, ${appId}::text, ${kind}::text, ${sha256}::bytea, ${display}::text from (select count(*) from ended) n where ${acting(sql)}
       on conflict (id) do nothing`,
   );
   const { endsAt } = await sql.one<{ endsAt: number | null }>`

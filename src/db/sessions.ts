@@ -9,6 +9,7 @@ import {
   SESSION_MAX_MS,
   TOKEN_BYTES,
 } from '../domain/sessions.ts';
+import { acting } from './audit.ts';
 import { keySha256, LAST_USE_MS } from './account-keys.ts';
 import { newId } from './new-id.ts';
 import { instant } from './sql.ts';
@@ -95,7 +96,7 @@ export async function startSession(
     select ${id}::text, ${tokenSha256(token)}::bytea, k.account_id, k.id, ${userAgent}::text,
            ${instant(now)}::timestamptz, ${instant(now)}::timestamptz, ${instant(now + SESSION_MAX_MS)}::timestamptz
       from account_keys k
-     where k.key_sha256 = ${keySha256(key)} and ${isValid(sql, now)}
+     where k.key_sha256 = ${keySha256(key)} and ${isValid(sql, now)} and ${acting(sql)}
     on conflict (id) do nothing`;
   return await findSession(sql, token, now);
 }
@@ -116,7 +117,7 @@ export async function spendSignInLink(
   await sql`
     with spent as (
       update sign_in_links set session_id = ${id}
-       where token_sha256 = ${tokenSha256(linkToken)} and expires_at > ${instant(now)} and session_id is null
+       where token_sha256 = ${tokenSha256(linkToken)} and expires_at > ${instant(now)} and session_id is null and ${acting(sql)}
       returning account_id, key_id
     ), made_account as (
       insert into accounts (id, name) select ${accountId}::text, ${accountName}::text from spent where account_id is null
@@ -158,7 +159,7 @@ export async function createSignInLink(
       insert into account_keys as k (id, account_id, key_sha256, display, label, permissions, is_console)
       select ${newId('key')}::text, id, ${randomBytes(KEY_RANDOM_BYTES)}::bytea, ${CONSOLE_KEY.display}::text,
              ${CONSOLE_KEY.label}::text, ${PERMISSIONS}::text[], true
-        from accounts where id = ${accountId}
+        from accounts where id = ${accountId} and ${acting(sql)}
       on conflict (account_id) where is_console and revoked_at is null do update set label = k.label
       returning account_id, id
     )
@@ -166,7 +167,7 @@ export async function createSignInLink(
     select ${tokenSha256(token)}::bytea, k.account_id, k.id, ${instant(now)}::timestamptz,
            ${instant(now + validMs)}::timestamptz
       from (select) one left join console_key k on true
-     where k.id is not null or ${accountId}::text is null
+     where (k.id is not null or ${accountId}::text is null) and ${acting(sql)}
     on conflict (token_sha256) do nothing`;
   return token;
 }
@@ -185,7 +186,7 @@ export async function raiseSession(
     update sessions s set raised_key_id = k.id, raised_until = ${instant(now + RAISED_MS)}
       from account_keys k
      where s.id = ${session.id} and k.account_id = s.account_id and k.key_sha256 = ${keySha256(key)}
-       and 'payout' = any (k.permissions) and ${isValid(sql, now)}
+       and 'payout' = any (k.permissions) and ${isValid(sql, now)} and ${acting(sql)}
     returning s.raised_key_id, s.raised_until`;
 }
 
@@ -235,7 +236,7 @@ export async function endSession(
 ): Promise<boolean> {
   const row = await sql.maybe`
     update sessions set ended_at = coalesce(ended_at, ${instant(now)})
-     where id = ${id} and account_id = ${accountId} and (${keyId}::text is null or key_id = ${keyId})
+     where id = ${id} and account_id = ${accountId} and (${keyId}::text is null or key_id = ${keyId}) and ${acting(sql)}
     returning id`;
   return row !== undefined;
 }
@@ -251,7 +252,7 @@ export async function endOtherSessions(
     with gone as (
       update sessions s set ended_at = ${instant(now)}
        where account_id = ${accountId} and (${keyId}::text is null or key_id = ${keyId}) and id <> ${except}
-         and ${isOpen(sql, now)}
+         and ${isOpen(sql, now)} and ${acting(sql)}
       returning 1
     )
     select count(*)::int as ended from gone`;

@@ -1,5 +1,6 @@
 import postgres from 'postgres';
 import { driverAddress } from '../config/database-url.ts';
+import type { Actor } from '../domain/audit.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { NoResponse, Pool, PoolClosed, PoolOverloaded } from './pool.ts';
 import type { Client, CreateClient, PoolUsage, Share } from './pool.ts';
@@ -39,6 +40,10 @@ export interface Sql {
   within(statementTimeoutMs: number): Sql;
   /** Returns a part of the pool. Its statements have at most `connections` connections at one time. */
   share(connections: number): Sql;
+  /** Returns the same pool for the changes that somebody makes: audit rows name `actor` (docs/audit.md). */
+  actingAs(actor: Actor): Sql;
+  /** Who makes the changes, as JSON. Null if nobody was named. */
+  readonly actor: string | null;
   /** Returns what the pool does right now. */
   usage(): PoolUsage;
   /** Closes all connections after their statements complete. */
@@ -197,6 +202,7 @@ interface View {
   /** Whether its statements read large parts of tables. */
   readonly isLarge: boolean;
   readonly share: Share | null;
+  readonly actor: string | null;
 }
 
 /** How much later than the server's limit a connection without a response is discarded, ms. */
@@ -329,8 +335,9 @@ export function connect(options: SqlOptions): Sql {
       check: (rows: readonly T[]) => boolean,
     ) => await run<T>(send(strings, values), check, view);
 
-    const sql = (async (strings: TemplateStringsArray, ...values: unknown[]) =>
-      await query(strings, values, () => true)) as unknown as Sql;
+    const all = async (strings: TemplateStringsArray, ...values: unknown[]) =>
+      await query(strings, values, () => true);
+    const sql = Object.assign(all, { actor: view.actor }) as unknown as Sql;
     sql.maybe = async <T extends object>(strings: TemplateStringsArray, ...values: readonly unknown[]) =>
       (await query<T>(strings, values, (rows) => rows.length <= 1))[0];
     sql.one = async <T extends object>(strings: TemplateStringsArray, ...values: readonly unknown[]) => {
@@ -348,13 +355,14 @@ export function connect(options: SqlOptions): Sql {
         isLarge: true,
       });
     };
+    sql.actingAs = (actor) => createView({ ...view, actor: JSON.stringify(actor) });
     sql.share = (connections) => createView({ ...view, share: { max: connections, inUse: 0 } });
     sql.usage = () => pool.usage;
     sql.close = () => pool.close();
     return sql;
   }
 
-  return createView({ statementTimeoutMs: defaultTimeoutMs, isLarge: false, share: null });
+  return createView({ statementTimeoutMs: defaultTimeoutMs, isLarge: false, share: null, actor: null });
 }
 
 /** Returns an instant (epoch ms) as a query parameter. */

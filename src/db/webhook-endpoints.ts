@@ -1,5 +1,6 @@
 import type { AppId, Id, WebhookEndpointId } from '../domain/ids.ts';
 import type { DeactivationReason, WebhookType } from '../domain/outgoing-webhooks.ts';
+import { acting } from './audit.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
@@ -60,7 +61,7 @@ export async function createWebhookEndpoint(
       insert into webhook_endpoints (id, app_id, url, description, event_types, secret_id, ciphertext, encryption_key_id)
       select ${id}::text, ${appId}::text, ${url}::text, ${description}::text, ${[...eventTypes]}::text[], ${secretId}::text,
              ${ciphertext}::bytea, ${encryptionKeyId}::text
-       where (select count(*) from webhook_endpoints where app_id = ${appId}) < ${MAX_ENDPOINTS}::int
+       where (select count(*) from webhook_endpoints where app_id = ${appId}) < ${MAX_ENDPOINTS}::int and ${acting(sql)}
       on conflict (id) do nothing
       returning *
     )
@@ -112,7 +113,7 @@ export async function changeWebhookEndpoint(
        set url = coalesce(${url ?? null}, url), event_types = coalesce(${eventTypes === undefined ? null : [...eventTypes]}::text[], event_types),
            description = case when ${description === undefined}::boolean then description else ${description ?? null} end
            ${activity}
-     where app_id = ${appId} and id = ${id}
+     where app_id = ${appId} and id = ${id} and ${acting(sql)}
     returning ${columns(sql)}`;
 }
 
@@ -131,6 +132,6 @@ export async function rotateSigningSecret(
        set secret_id = ${secret.secretId}, ciphertext = ${secret.ciphertext}, encryption_key_id = ${secret.encryptionKeyId},
            secret_created_at = now(), previous_ciphertext = ciphertext, previous_encryption_key_id = encryption_key_id,
            previous_expires_at = ${instant(secret.previousEndsAt)}::timestamptz
-     where app_id = ${appId} and id = ${id} and secret_id <> ${secret.secretId}`;
+     where app_id = ${appId} and id = ${id} and secret_id <> ${secret.secretId} and ${acting(sql)}`;
   return await findWebhookEndpoint(sql, appId, id);
 }

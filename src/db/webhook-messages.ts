@@ -6,6 +6,7 @@ import type {
   MessageType,
   WebhookMessageKeys,
 } from '../domain/outgoing-webhooks.ts';
+import { acting } from './audit.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
 import { instant } from './sql.ts';
@@ -282,7 +283,7 @@ export async function recordWebhookAttempt(
                                        when ${isGone}::boolean then 'gone'
                                        when message.status = 'failed' and e.failing_since <= first.started_at then 'failing' end
         from message, first
-       where e.id = message.endpoint_id
+       where e.id = message.endpoint_id and ${acting(sql.actingAs({ kind: 'service' }))}
          -- The row changes rarely, so that messages that are delivered at the same time do not wait for each other.
          and (case when ${isDelivered}::boolean then e.failing_since is not null
                    else e.failing_since is null or ${isGone}::boolean or message.status = 'failed' end)

@@ -1,5 +1,6 @@
 import type { Environment } from '../domain/events.ts';
 import type { AppId } from '../domain/ids.ts';
+import { acting } from './audit.ts';
 import type { ProcessingStatus } from './deliveries.ts';
 import { newId } from './new-id.ts';
 import { retryAfterConflict } from './retries.ts';
@@ -62,7 +63,7 @@ export async function putWebhookSecret(sql: Sql, secret: NewWebhookSecret): Prom
                ${encryptionKeyId}::text,
                (select min(slot) from generate_series(1, ${MAX_LIVE_SECRETS}::int) slot
                  where slot not in (select live_slot from kept))
-          from (select count(*) from ended) n
+          from (select count(*) from ended) n where ${acting(sql)}
         on conflict (id) do nothing
       )
       select exists (select from webhook_secrets where app_id = ${appId} and provider = ${provider} and id <> ${id})

@@ -27,6 +27,7 @@ export const ID_PREFIXES = {
   reprocessRun: 'rpr',
   installation: 'ins',
   erasure: 'ers',
+  audit: 'aud',
 } as const;
 
 export type IdKind = keyof typeof ID_PREFIXES;

@@ -33,10 +33,17 @@ function columnsOf(item: z.ZodObject, prefix = ''): string[] {
   });
 }
 
-function cellsOf(row: Readonly<Record<string, unknown>>, prefix = ''): [string, unknown][] {
+/** Returns the cells of a row by column. An object that has a column of its own, because its fields vary, is JSON. */
+function cellsOf(
+  row: Readonly<Record<string, unknown>>,
+  columns: ReadonlySet<string>,
+  prefix = '',
+): [string, unknown][] {
   return Object.entries(row).flatMap(([name, value]) => {
     if (typeof value === 'object' && value !== null)
-      return cellsOf(value as Readonly<Record<string, unknown>>, `${prefix}${name}.`);
+      return columns.has(prefix + name)
+        ? [[prefix + name, JSON.stringify(value)]]
+        : cellsOf(value as Readonly<Record<string, unknown>>, columns, `${prefix}${name}.`);
     const isInstant = typeof value === 'number' && name.endsWith('At');
     return [[prefix + name, isInstant ? new Date(value).toISOString() : value]];
   });
@@ -58,6 +65,7 @@ export async function csvOfList(
   readPage: (limit: number, cursor: string | undefined) => Promise<PageOfRows>,
 ): Promise<RawReply> {
   const fields = columnsOf(itemOf(list));
+  const columns = new Set(fields);
   const parser = new Parser({
     fields: fields.map((column) => ({
       label: column,
@@ -76,7 +84,7 @@ export async function csvOfList(
   do {
     const page = await readPage(CSV_PAGE, next ?? undefined);
     if (page.items.length > 0)
-      parts.push(parser.parse(page.items.map((row) => Object.fromEntries(cellsOf(row)))) + EOL);
+      parts.push(parser.parse(page.items.map((row) => Object.fromEntries(cellsOf(row, columns)))) + EOL);
     next = page.nextCursor;
     rows += page.items.length;
     reads += 1;

@@ -4,6 +4,7 @@ import type { App } from '../db/apps.ts';
 import type { CreatorSession } from '../db/creator-sessions.ts';
 import type { OperatorSession } from '../db/operator-sessions.ts';
 import type { Session } from '../db/sessions.ts';
+import type { Actor } from '../domain/audit.ts';
 import { isId } from '../domain/ids.ts';
 import type { AppId, Id, IdKind } from '../domain/ids.ts';
 import type { Permission, SdkKeyKind } from '../domain/keys.ts';
@@ -127,7 +128,7 @@ type AccountCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = Publ
   readonly caller: Caller;
 };
 
-type SessionCall<I extends Ids, B extends z.ZodType> = PublicCall<I, z.ZodUndefined, B> & {
+type SessionCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = PublicCall<I, Q, B> & {
   readonly caller: Caller;
   readonly session: Session;
 };
@@ -276,29 +277,40 @@ export function rawAppRoute<
 export function sessionRoute<
   R extends z.ZodType,
   const I extends Ids = NoIds,
+  Q extends z.ZodType = z.ZodUndefined,
   B extends z.ZodType = z.ZodUndefined,
 >(
   spec: Declaration &
-    Input<I, z.ZodUndefined, B> &
-    JsonResponse<R> & { readonly permission: Permission | null } & Handler<SessionCall<I, B>, z.input<R>> & {
+    Input<I, Q, B> &
+    JsonResponse<R> & { readonly permission: Permission | null } & Handler<
+      SessionCall<I, Q, B>,
+      z.input<R>
+    > & {
       /** A limit per client address, besides that of the session. */
       readonly addressLimit?: RateLimitName;
+      /** For a list: whether `Accept: text/csv` gets its rows as CSV. */
+      readonly asCsv?: boolean;
     },
 ): Route {
   const { permission, addressLimit } = spec;
   return {
     ...describe(spec, { auth: 'session', permission, rateLimitName: 'account', limitsAddress: false }),
-    ...describeJson(spec),
+    ...describeJson(spec, { storesResponses: false, asCsv: spec.asCsv === true }),
     run: async (ctx, deps, params) => {
       const caller = await authenticateSession(ctx, deps);
       if (permission !== null) requirePermission(caller, permission);
       if (addressLimit !== undefined)
         await limitRate(ctx, deps.rateLimits, addressLimit, addressCaller(ctx.ip));
-      const call = await checkInput<I, z.ZodUndefined, B>(spec, ctx, deps, params);
+      const acting = actingDeps(ctx, deps, spec, actorOf(caller));
+      const checked = await checkInput<I, Q, B>(spec, ctx, acting, params);
       const { accountId } = params;
       if (accountId !== undefined && accountId !== caller.accountId) throw notFound();
-      const body = await spec.handler({ ...call, caller, session: caller.session });
-      sendReply(ctx, jsonReply(spec.response.status, body));
+      const call = { ...checked, caller, session: caller.session };
+      if (spec.asCsv === true && wantsCsv(ctx)) {
+        await sendCsv(spec, call, async (query) => await spec.handler({ ...call, query }));
+        return;
+      }
+      sendReply(ctx, jsonReply(spec.response.status, await spec.handler(call)));
     },
   };
 }
@@ -348,7 +360,8 @@ export function operatorRoute<
     ...describeJson(spec),
     run: async (ctx, deps, params) => {
       const session = await authenticateOperator(ctx, deps);
-      const call = await checkInput<I, Q, z.ZodUndefined>(spec, ctx, deps, params);
+      const acting = actingDeps(ctx, deps, spec, { kind: 'operator', sessionId: session.id });
+      const call = await checkInput<I, Q, z.ZodUndefined>(spec, ctx, acting, params);
       const body = await spec.handler({ ...call, session });
       sendReply(ctx, jsonReply(spec.response.status, body));
     },
@@ -473,6 +486,17 @@ const ACCOUNT_BODY_BYTES = 1024 * 1024;
 /** The largest JSON body of a call that anybody can make. */
 const OPEN_BODY_BYTES = 32 * 1024;
 
+/** Returns the dependencies of a call that may change something: audit rows name who calls. */
+function actingDeps(ctx: HttpContext, deps: HttpDeps, { method }: Declaration, actor: Actor): HttpDeps {
+  if (method === 'GET') return deps;
+  return { ...deps, sql: deps.sql.actingAs({ ...actor, requestId: ctx.state.requestId }) };
+}
+
+/** Returns how audit rows name the caller. */
+function actorOf({ keyId, session }: Caller): Actor {
+  return session === null ? { kind: 'key', keyId } : { kind: 'session', keyId, sessionId: session.id };
+}
+
 type AppPath = `/apps/:appId${string}`;
 type CreatorPath = `/creator${string}`;
 type OperatorPath = `/operator${string}`;
@@ -592,10 +616,11 @@ async function checkInput<I extends Ids, Q extends z.ZodType, B extends z.ZodTyp
 async function checkAccount<I extends Ids, Q extends z.ZodType, B extends z.ZodType>(
   spec: Declaration & Input<I, Q, B> & NeedsPermission,
   ctx: HttpContext,
-  deps: HttpDeps,
+  allDeps: HttpDeps,
   params: Params,
 ): Promise<AccountCall<I, Q, B>> {
-  const caller = requirePermission(await authenticateAccount(ctx, deps), spec.permission);
+  const caller = requirePermission(await authenticateAccount(ctx, allDeps), spec.permission);
+  const deps = actingDeps(ctx, allDeps, spec, actorOf(caller));
   // A malformed key is a 400 even if the app does not exist, so it is read before the app is looked up.
   if (spec.method === 'POST') readIdempotencyKey(ctx);
   return { ...(await checkInput(spec, ctx, deps, params, ACCOUNT_BODY_BYTES)), caller };
@@ -617,13 +642,14 @@ async function checkApp<I extends Ids, Q extends z.ZodType, B extends z.ZodType>
 
 /** Checks a call of a creator. Its statements use the share of the pool that calls without an account key have. */
 async function checkCreator<I extends Ids, Q extends z.ZodType>(
-  spec: Input<I, Q, z.ZodUndefined>,
+  spec: Declaration & Input<I, Q, z.ZodUndefined>,
   ctx: HttpContext,
   allDeps: HttpDeps,
   params: Params,
 ): Promise<CreatorCall<I, Q>> {
-  const deps = intakeDeps(allDeps);
-  const session = await authenticateCreator(ctx, deps);
+  const session = await authenticateCreator(ctx, intakeDeps(allDeps));
+  const { id: sessionId, affiliateId } = session;
+  const deps = actingDeps(ctx, intakeDeps(allDeps), spec, { kind: 'creator', affiliateId, sessionId });
   const call = await checkInput<I, Q, z.ZodUndefined>(spec, ctx, deps, params);
   const app = foundOrThrow(await findApp(deps.sql, session.accountId, session.appId));
   return { ...call, session, app };

@@ -2,6 +2,7 @@ import { accountKeyRoutes } from './resources/account-keys.ts';
 import { affiliateRoutes } from './resources/affiliates.ts';
 import { apiDocsRoutes } from './resources/api-docs.ts';
 import { appRoutes } from './resources/apps.ts';
+import { auditRoutes } from './resources/audit.ts';
 import { clickRoutes } from './resources/clicks.ts';
 import { commissionRoutes } from './resources/commissions.ts';
 import { creatorRoutes } from './resources/creator.ts';
@@ -100,8 +101,8 @@ export const routeGroups: readonly RouteGroup[] = [
   { name: 'Webhooks', description: 'Purchase events from billing providers.', routes: webhookRoutes },
   {
     name: 'Sessions',
-    description: 'Sessions of the console, and the account keys that they hold.',
-    routes: [...sessionRoutes, ...accountKeyRoutes],
+    description: 'Sessions of the console, the account keys that they hold, and who changed what.',
+    routes: [...sessionRoutes, ...accountKeyRoutes, ...auditRoutes],
   },
   {
     name: 'Creator',

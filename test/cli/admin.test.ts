@@ -132,6 +132,31 @@ describe('accounts and keys', () => {
     expect(await caller(second.key)).toBeUndefined();
     expect(await caller(third.key)).toBeDefined();
   });
+
+  // @promise audit-command-line
+  test('each change by the command line writes an audit row that says so, and a list writes none', async () => {
+    const { id } = await runJson<{ id: string }>('accounts', 'create', '--name', 'Audited');
+    const key = await runJson<Key>('keys', 'create', '--account', id, '--label', 'A program');
+    await runJson('keys', 'list', '--account', id);
+    const next = await runJson<Key>('keys', 'rotate', key.id);
+    await runJson('keys', 'revoke', next.id);
+    await runJson('keys', 'revoke', next.id);
+    await runJson('console', '--account', id);
+    const rows = await database.sql<{ actorKind: string; change: string; objectLabel: string | null }>`
+      select actor_kind, action || ' ' || object_kind as change, object_label from audit_rows
+       where account_id = ${id} order by changed_at, id`;
+    expect(rows.map(({ change }) => change)).toEqual([
+      'created account',
+      'created account_key',
+      expect.stringMatching(/^(created|replaced) account_key$/),
+      expect.stringMatching(/^(created|replaced) account_key$/),
+      'revoked account_key',
+      expect.stringMatching(/^created (account_key|sign_in_link)$/),
+      expect.stringMatching(/^created (account_key|sign_in_link)$/),
+    ]);
+    expect(new Set(rows.map(({ actorKind }) => actorKind))).toEqual(new Set(['command_line']));
+    expect(rows[1]).toMatchObject({ objectLabel: 'A program' });
+  });
 });
 
 describe('console', () => {

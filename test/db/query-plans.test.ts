@@ -33,7 +33,7 @@ import type { Route } from '../../src/http/route.ts';
 import { routes } from '../../src/http/routes.ts';
 import { startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
-import { signInCreator, signInOperator } from '../support/sessions.ts';
+import { signIn, signInCreator, signInOperator } from '../support/sessions.ts';
 import { BIG, createBigDatabase, LARGE_TABLES } from '../support/big-database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { findPlanFaults } from '../support/query-plans.ts';
@@ -43,6 +43,7 @@ let client: pg.Client;
 let api: TestApi;
 let sql: Sql;
 let appId: string;
+let accountId: string;
 let key: string;
 let sent: SentStatement[] = [];
 
@@ -56,6 +57,7 @@ beforeAll(async () => {
   const app = await sql.one<{ id: string; accountId: AccountId }>`
     select id, account_id from apps order by id limit 1`;
   appId = app.id;
+  accountId = app.accountId;
   key = (await createAccountKey(sql, app.accountId, PERMISSIONS)).key;
   await insertReprocessRuns();
 }, 300_000);
@@ -110,6 +112,14 @@ async function idsOf(kind: IdKind): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
+/** A key that has made half of all changes, and one that has made few. */
+async function keysOfAudit(): Promise<string[]> {
+  const { rows } = await client.query<{ id: string }>(
+    '(select key_id as id from audit_rows order by key_id limit 1) union all (select key_id from audit_rows order by key_id desc limit 1)',
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** Sample values of query parameters. Any other parameter must be a fixed list of values, which are all used. */
 const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   affiliateId: () => idsOf('affiliate'),
@@ -131,6 +141,12 @@ const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   endpointId: () => idsOf('webhookEndpoint'),
   'listEvents affiliateId': async () => (await idsOf('affiliate')).slice(0, 1),
   q: async () => ['creator', '%', 'nobody', '1'],
+  'listAudit appId': async () => [appId],
+  'listAudit actorKind': async () => ['creator'],
+  'listAudit keyId': async () => keysOfAudit(),
+  'listAudit action': async () => ['ended'],
+  'listAudit objectKind': async () => ['erasure'],
+  'listAudit objectId': async () => [appId, 'nobody'],
   timezone: async () => ['America/New_York'],
 };
 
@@ -219,8 +235,11 @@ async function payoutsOf(affiliateId: string): Promise<string[]> {
 
 /** The paths of a route in the big app. A creator asks for its own payouts. */
 async function pathsOf(route: Route, { affiliateId }: Caller): Promise<string[]> {
-  let paths = [route.path.replace(':appId', appId).replace(':provider', 'stripe')];
+  let paths = [
+    route.path.replace(':appId', appId).replace(':accountId', accountId).replace(':provider', 'stripe'),
+  ];
   for (const [name, kind] of Object.entries(route.ids)) {
+    if (kind === 'account') continue;
     const ids =
       affiliateId !== undefined && kind === 'payout' ? await payoutsOf(affiliateId) : await idsOf(kind);
     paths = paths.flatMap((path) => ids.map((id) => path.replace(`:${name}`, id)));
@@ -258,7 +277,11 @@ async function read(
 async function readsOf(route: Route): Promise<Read[]> {
   const reads: Read[] = [];
   const callers: Caller[] = [
-    route.auth === 'operator' ? { headers: await signInOperator({ ...api, sql }) } : { key },
+    route.auth === 'operator'
+      ? { headers: await signInOperator({ ...api, sql }) }
+      : route.auth === 'session'
+        ? { headers: await signIn(api, key) }
+        : { key },
   ];
   if (route.auth === 'creator') {
     callers.pop();
@@ -285,7 +308,7 @@ const readRoutes = routes
   .filter(
     ({ method, auth, operationId }) =>
       method === 'GET' &&
-      ['account', 'creator', 'operator'].includes(auth) &&
+      ['account', 'session', 'creator', 'operator'].includes(auth) &&
       !READS_EVERYTHING.has(operationId),
   )
   .map((route) => [route.path, route] as const);

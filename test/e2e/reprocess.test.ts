@@ -1188,6 +1188,8 @@ function failingAfter(statements: number): Sql {
     json: (value: unknown) => sql.json(value),
     within: () => failingSql,
     share: () => failingSql,
+    actingAs: () => failingSql,
+    actor: null,
     usage: () => sql.usage(),
     close: () => sql.close(),
   });

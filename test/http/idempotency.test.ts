@@ -217,7 +217,8 @@ describe('an interrupted call', () => {
       cut(strings);
       return row;
     };
-    return { sql: Object.assign(failing, sql, { one }), failed: () => failures };
+    const cutSql: Sql = Object.assign(failing, sql, { one, actingAs: () => cutSql });
+    return { sql: cutSql, failed: () => failures };
   }
 
   test.each([
@@ -317,7 +318,8 @@ describe('an interrupted call', () => {
         throw new DatabaseUnavailable('the database is away');
       return connection(strings, ...values);
     }) as unknown as Sql;
-    const cut = await startTestApi({ sql: Object.assign(away, connection), now: () => api.clock.now });
+    const sql: Sql = Object.assign(away, connection, { actingAs: () => sql });
+    const cut = await startTestApi({ sql, now: () => api.clock.now });
     const own = await newApp(api);
     const rotate = async () =>
       await cut.call<Record<string, string>>('POST', `/apps/${own.appId}/sdk-key/rotate`, {

@@ -715,6 +715,20 @@ const CONSOLE: readonly PromiseSection[] = [
         'a creator sees the own numbers, links, commissions and payouts, and nothing of customers or other creators',
     },
   },
+  {
+    title: 'Beyond the specification: who changed what',
+    promises: {
+      'audit-every-change':
+        'every route that changes a setting, a key, a secret, a creator, a link, a payout or a session writes an audit row with its caller, in the statement that changes',
+      'audit-command-line': 'a change by the command line writes an audit row that says so',
+      'audit-no-secrets': 'no audit row has a key, a secret, a token, a hash of one, or an e-mail address',
+      'audit-no-row-without-change': 'a call that changes nothing writes no audit row',
+      'audit-once': 'a call or a statement that is repeated writes its audit rows once',
+      'audit-append-only': 'the database refuses to change and to delete audit rows',
+      'audit-payout-requester': 'a payout names the session and the key that asked for it',
+      'audit-erasure-names-nobody': 'the audit row of an erasure does not have the user id',
+    },
+  },
 ];
 
 const WEBHOOKS_OUT: readonly PromiseSection[] = [

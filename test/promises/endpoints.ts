@@ -393,6 +393,13 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'post-accounts-accountid-keys-keyid-revoke': 'ends a key and its sessions at once' },
   },
   {
+    route: 'GET /accounts/:accountId/audit',
+    caller: 'session read',
+    promises: {
+      'get-accounts-accountid-audit': 'lists who changed what in the account, the last change first',
+    },
+  },
+  {
     route: 'POST /apps/:appId/affiliates/:affiliateId/sign-in-links',
     caller: 'account setup',
     promises: { 'post-creator-sign-in-links': 'returns a link that signs a creator in, once' },

@@ -16,6 +16,9 @@ export const BIG = {
   commissions: 50_400,
 } as const;
 
+/** Changes of settings, creators and links. Half of them are by one key, and a third of one object. */
+const AUDIT_ROWS = 30_000;
+
 /** The tables that grow with use. A plan that reads one of them completely is a fault. */
 export const LARGE_TABLES = [
   'affiliates',
@@ -37,6 +40,7 @@ export const LARGE_TABLES = [
   'payout_items',
   'webhook_messages',
   'webhook_attempts',
+  'audit_rows',
   'rollups',
   'rollup_blocks',
 ] as const;
@@ -197,6 +201,11 @@ const ROWS_OF_PURCHASES = [
        from (select n, app_id, at, ${id('commission', 'n')} as commission_id from story_events where story = 'earned') m`,
   `insert into webhook_attempts (message_id, number, started_at, duration_ms, status_code)
      select m.id, k, m.created_at, 5, 200 from webhook_messages m cross join generate_series(1, 2) k`,
+  `insert into audit_rows (id, account_id, app_id, changed_at, actor_kind, key_id, action, object_kind, object_id, after)
+     select ${id('audit', 'n')}, ${id('account', '1')}, ${id('app', '1 + n % 10 / 9')}, ${moment(`n / ${AUDIT_ROWS}.0`)}, 'key',
+            ${id('key', 'case n % 2 when 0 then 1 else 2 + n % 100 end')}, 'changed', case n % 3 when 0 then 'app' else 'affiliate' end,
+            case n % 3 when 0 then ${id('app', '1')}::text else ${id('affiliate', `1 + n % ${BIG.affiliates}`)} end, '{}'
+       from generate_series(1, ${AUDIT_ROWS}) n`,
   `insert into erasures (id, app_id, user_hash, pseudonym, finished_at)
      select ${id('erasure', 'row_number() over ()')}, id, sha256(convert_to(id, 'UTF8')), 'erased:' || left(md5(id), 22), now() from apps`,
 ];

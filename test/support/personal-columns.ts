@@ -20,6 +20,9 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   adjustments: { none: 'store kind state currency', reference: 'ref payment_ref' },
   affiliates: { none: 'name email status external_id' },
   apps: { none: 'name link_subdomain destination_schemes stripe_accounts ios_app_ids android_apps' },
+  audit_rows: {
+    none: 'actor_kind actor_label action object_kind object_id object_label before after request_id',
+  },
   attributions: { none: 'match_method sdk', pseudonym: 'device_id' },
   bindings: { pseudonym: 'customer_user_id' },
   clicks: { removed: 'claim_token ip_hash user_agent', pseudonym: 'claimed_by_device' },
@@ -60,7 +63,7 @@ export const PERSONAL_COLUMNS: Readonly<Record<string, Partial<Record<Treatment,
   payment_users: { pseudonym: 'customer_user_id' },
   payments: { none: 'store currency likely_cause', reference: 'ref' },
   payout_chain: { none: 'csv_sha256 previous_hash hash' },
-  payout_requests: { none: 'idempotency_key status' },
+  payout_requests: { none: 'idempotency_key status actor' },
   // What founders state about the money of a creator.
   payout_transfers: { none: 'state previous_state method reference note' },
   // The CSV has ids of commissions and events, and nothing of a user.

@@ -1564,6 +1564,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/accounts/{accountId}/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists who changed what in the account and its apps, the last change first.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
+         *
+         *     Requires a session of the console, whose key has the permission `read`. A key is not accepted.
+         */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/creator/session": {
         parameters: {
             query?: never;
@@ -5465,6 +5487,82 @@ export interface components {
              * @example 1781524800000
              */
             previousKeyExpiresAt: number;
+        };
+        /** @description One page of the list. */
+        AuditRowPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["AuditRow"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
+        /** @description A change of a setting, a key, a secret, a creator, a link or a payout. */
+        AuditRow: {
+            /**
+             * @description The id of the audit.
+             * @example aud_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /**
+             * @description When the change was made. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            changedAt: number;
+            /** @description The id of the app. Null for what belongs to the account. */
+            appId: string | null;
+            /** @description Who made it. */
+            actor: {
+                /**
+                 * @description `key`; `session` of the console; `creator`; `sign_in`, a person who opens a sign-in link; `operator`; `command_line`; `service`, without a caller; `database`, a statement that named nobody.
+                 * @enum {string}
+                 */
+                kind: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
+                /** @description The key, or the one that the session holds. Null for others. */
+                keyId: string | null;
+                /** @description The id of the session. Null for others. */
+                sessionId: string | null;
+                /** @description The creator. Null for others. */
+                affiliateId: string | null;
+                /** @description The label of the key, or the name of the creator, at that time. Null for others. */
+                label: string | null;
+            };
+            /**
+             * @description `replaced`: a new key or secret took its place, so it has an end. `raised`: a session may pay for a while. `requested`: an erasure or a reprocess run.
+             * @enum {string}
+             */
+            action: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
+            /** @description What it concerns. */
+            object: {
+                /**
+                 * @description What the change concerns.
+                 * @enum {string}
+                 */
+                kind: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "link" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                /**
+                 * @description The id of the object. A webhook secret has the name of its provider, an identity secret the id of its app, a sign-in link the id of its key or affiliate.
+                 * @example stripe
+                 */
+                id: string;
+                /** @description Its name after the change. Null if it has none. */
+                label: string | null;
+            };
+            /** @description The fields that changed, as they were. Null for a new object. */
+            before: {
+                [key: string]: unknown;
+            } | null;
+            /**
+             * @description The fields that changed, as they are since. Never a secret. An e-mail address is `(not kept)`.
+             * @example {
+             *       "commissionRateBps": 2500
+             *     }
+             */
+            after: {
+                [key: string]: unknown;
+            };
+            /** @description The `X-Request-Id` of the call. Null if it was none. */
+            requestId: string | null;
         };
         /** @description The session of a creator in the browser that calls. */
         CurrentCreatorSession: {
@@ -17253,6 +17351,145 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                limit?: number;
+                cursor?: string;
+                appId?: string;
+                actorKind?: "key" | "session" | "creator" | "sign_in" | "operator" | "command_line" | "service" | "database";
+                keyId?: string;
+                action?: "created" | "changed" | "replaced" | "revoked" | "started" | "raised" | "ended" | "requested" | "cancelled";
+                objectKind?: "account" | "account_key" | "session" | "sign_in_link" | "creator_sign_in_link" | "creator_session" | "app" | "sdk_key" | "webhook_secret" | "identity_secret" | "affiliate" | "link" | "payout" | "payout_transfer" | "webhook_endpoint" | "erasure" | "reprocess_run";
+                objectId?: string;
+                from?: number | string;
+                to?: number | string;
+            };
+            header?: never;
+            path: {
+                /** @description The id of an account. */
+                accountId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page of the list. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    /** @description With `text/csv`: pass it as `cursor` to get the rows after these 10000. Absent after the last row. */
+                    "X-Next-Cursor"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditRowPage"];
+                    "text/csv": string;
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
                     };
                 };
             };

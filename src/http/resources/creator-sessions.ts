@@ -153,7 +153,8 @@ export const creatorSessionRoutes = [
     handler: async ({ ctx, deps, body, now }) => {
       refuseForeignSignIn(ctx, deps.publicUrl);
       const made = newSession(ctx, now);
-      const started = isToken(body.token) ? await spendCreatorLink(deps.sql, body.token, made) : undefined;
+      const sql = deps.sql.actingAs({ kind: 'sign_in', requestId: ctx.state.requestId });
+      const started = isToken(body.token) ? await spendCreatorLink(sql, body.token, made) : undefined;
       if (started === undefined)
         throw new ApiError('invalid_sign_in_link', {
           detail:
@@ -162,7 +163,7 @@ export const creatorSessionRoutes = [
         });
       const previous = readSessionToken(ctx, deps.publicUrl, 'creator');
       const replaced = previous === null ? undefined : await findCreatorSession(deps.sql, previous, now);
-      if (replaced !== undefined) await endCreatorSession(deps.sql, replaced, replaced.id, now);
+      if (replaced !== undefined) await endCreatorSession(sql, replaced, replaced.id, now);
       ctx.set(sessionCookie(deps.publicUrl, made.token, 'creator'));
       return presentSession(started);
     },

@@ -1,5 +1,4 @@
 import * as z from 'zod';
-import type { Sql } from '../../db/sql.ts';
 import type { AccountId, AppId } from '../../domain/ids.ts';
 import { runSelfTest } from '../../self-test/run-self-test.ts';
 import type { SelfTestReport } from '../../self-test/run-self-test.ts';
@@ -9,10 +8,11 @@ import type { HttpDeps } from '../deps.ts';
 import { ApiError } from '../errors.ts';
 import * as enums from '../enum-fields.ts';
 import { epochMs, orNull, textField } from '../fields.ts';
+import type { RateLimits } from '../rate-limits.ts';
 import { appRoute } from '../route.ts';
 
-/** The number of running self-tests, by database and account. Each sends about twenty requests to this service. */
-const running = new WeakMap<Sql, Map<AccountId, number>>();
+/** The number of running self-tests, by service and account. Each sends about twenty requests to this service. */
+const running = new WeakMap<RateLimits, Map<AccountId, number>>();
 const ACCOUNT_LIMIT = 2;
 const PROCESS_LIMIT = 6;
 const RETRY_AFTER_SECONDS = 10;
@@ -77,9 +77,9 @@ function presentReport({ ok, checkedAt, providers, app }: SelfTestReport) {
 
 /** Runs the self-test. Throws 503 if the account or the process runs too many of them. */
 async function runWithinLimits(deps: HttpDeps, accountId: AccountId, appId: AppId): Promise<SelfTestReport> {
-  const { sql, secretBox, now, publicUrl, ownUrl, refusals } = deps;
-  const accounts = running.get(sql) ?? new Map<AccountId, number>();
-  running.set(sql, accounts);
+  const { sql, secretBox, now, publicUrl, ownUrl, refusals, rateLimits } = deps;
+  const accounts = running.get(rateLimits) ?? new Map<AccountId, number>();
+  running.set(rateLimits, accounts);
   const own = accounts.get(accountId) ?? 0;
   const all = [...accounts.values()].reduce((sum, count) => sum + count, 0);
   if (own >= ACCOUNT_LIMIT || all >= PROCESS_LIMIT) {

@@ -180,10 +180,11 @@ export const sessionRoutes = [
     handler: async ({ ctx, deps, body, now }) => {
       refuseForeignSignIn(ctx, deps.publicUrl);
       const made = newSession(ctx, now);
+      const sql = deps.sql.actingAs({ kind: 'sign_in', requestId: ctx.state.requestId });
       const headers = { 'WWW-Authenticate': 'Bearer' };
       let started: Session | undefined;
       if ('key' in body) {
-        if (keyKind(body.key) === 'account') started = await startSession(deps.sql, body.key, made);
+        if (keyKind(body.key) === 'account') started = await startSession(sql, body.key, made);
         if (started === undefined)
           throw new ApiError('unauthorized', {
             detail:
@@ -191,8 +192,7 @@ export const sessionRoutes = [
             headers,
           });
       } else {
-        if (isToken(body.token))
-          started = await spendSignInLink(deps.sql, body.token, made, body.accountName);
+        if (isToken(body.token)) started = await spendSignInLink(sql, body.token, made, body.accountName);
         if (started === undefined)
           throw new ApiError('invalid_sign_in_link', {
             detail:
@@ -203,7 +203,7 @@ export const sessionRoutes = [
       const previous = readSessionToken(ctx, deps.publicUrl);
       const replaced = previous === null ? undefined : await findSession(deps.sql, previous, now);
       if (replaced !== undefined)
-        await endSession(deps.sql, { accountId: replaced.accountId, keyId: null }, replaced.id, now);
+        await endSession(sql, { accountId: replaced.accountId, keyId: null }, replaced.id, now);
       ctx.set(sessionCookie(deps.publicUrl, made.token));
       return presentSession(started);
     },

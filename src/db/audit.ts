@@ -1,0 +1,107 @@
+import type { ActorKind, AuditAction, AuditedObject } from '../domain/audit.ts';
+import type { AccountId, AffiliateId, AppId, Id, KeyId, SessionId } from '../domain/ids.ts';
+import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
+import type { Examined, Page, Position } from './page.ts';
+import { instant } from './sql.ts';
+import type { Sql } from './sql.ts';
+
+/**
+ * A condition that names who makes the changes of the statement, for the triggers that write audit rows. It is always true. A
+ * statement that changes an audited table has it among the conditions of its rows (docs/audit.md).
+ */
+export function acting(sql: Sql) {
+  return sql.fragment`acting_as(${sql.actor}::text)`;
+}
+
+/** A change, and who made it. */
+export interface AuditRow {
+  readonly id: Id<'audit'>;
+  readonly changedAt: number;
+  /** Null for what belongs to the account. */
+  readonly appId: AppId | null;
+  readonly actorKind: ActorKind;
+  readonly keyId: KeyId | null;
+  readonly sessionId: SessionId | null;
+  /** The creator who made the change. */
+  readonly affiliateId: AffiliateId | null;
+  readonly actorLabel: string | null;
+  readonly action: AuditAction;
+  readonly objectKind: AuditedObject;
+  readonly objectId: string;
+  readonly objectLabel: string | null;
+  /** The fields that changed. Null for a new object. */
+  readonly before: Readonly<Record<string, unknown>> | null;
+  readonly after: Readonly<Record<string, unknown>>;
+  readonly requestId: string | null;
+}
+
+/** The filters of the list. Null selects all rows. The change was made in `from ≤ t < to`. */
+export interface AuditFilter {
+  readonly appId: AppId | null;
+  readonly actorKind: ActorKind | null;
+  readonly keyId: KeyId | null;
+  readonly action: AuditAction | null;
+  readonly objectKind: AuditedObject | null;
+  readonly objectId: string | null;
+  readonly from: number | null;
+  readonly to: number | null;
+}
+
+/** The filters of which one selects the index. The rows of the index are examined for all others, except the range. */
+const INDEXED = ['objectId', 'keyId', 'appId'] as const;
+
+function conditions(sql: Sql, filter: AuditFilter) {
+  return {
+    appId: sql.fragment`and a.app_id = ${filter.appId}`,
+    actorKind: sql.fragment`and a.actor_kind = ${filter.actorKind}`,
+    keyId: sql.fragment`and a.key_id = ${filter.keyId}`,
+    action: sql.fragment`and a.action = ${filter.action}`,
+    objectKind: sql.fragment`and a.object_kind = ${filter.objectKind}`,
+    objectId: sql.fragment`and a.object_id = ${filter.objectId}`,
+    from: sql.fragment`and a.changed_at >= ${instant(filter.from ?? 0)}`,
+    to: sql.fragment`and a.changed_at < ${instant(filter.to ?? 0)}`,
+  } satisfies Record<keyof AuditFilter, unknown>;
+}
+
+/**
+ * Returns a page of the changes of an account, the last first. An index selects the range and one of the object, the key and
+ * the app. A page with other filters examines at most `examines` rows of it and may have fewer than `limit`.
+ */
+export async function listAudit(
+  sql: Sql,
+  accountId: AccountId,
+  filter: AuditFilter,
+  after: Position<number> | null,
+  limit: number,
+  examines = PAGE_EXAMINES,
+): Promise<Page<AuditRow, number>> {
+  const all = conditions(sql, filter);
+  const given = (Object.keys(all) as (keyof AuditFilter)[]).filter((name) => filter[name] !== null);
+  const indexed = new Set<keyof AuditFilter>(['from', 'to']);
+  const chosen = INDEXED.find((name) => filter[name] !== null);
+  if (chosen !== undefined) indexed.add(chosen);
+  const joined = (names: readonly (keyof AuditFilter)[]) =>
+    names.reduce((text, name) => sql.fragment`${text} ${all[name]}`, sql.fragment``);
+  const others = given.filter((name) => !indexed.has(name));
+  const from =
+    after === null
+      ? sql.fragment``
+      : sql.fragment`and (a.changed_at, a.id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
+  const rows = await sql<AuditRow & Position<number> & Examined>`
+    with walked as (
+      select a.*, row_number() over (order by a.changed_at desc, a.id desc) as examined
+        from audit_rows a
+       where a.account_id = ${accountId} ${joined(given.filter((name) => indexed.has(name)))} ${from}
+       order by a.changed_at desc, a.id desc limit ${others.length === 0 ? limit + 1 : examines}
+    ), page as (
+      select * from (select a.*, (true ${joined(others)}) as is_match from walked a) m
+       where m.is_match or m.examined = ${examines}
+       order by m.examined limit ${limit + 1}
+    )
+    select id, changed_at, app_id, actor_kind, key_id, session_id, affiliate_id, actor_label, action, object_kind, object_id,
+           object_label, before, after, request_id, is_match, examined,
+           (extract(epoch from changed_at) * 1000000)::bigint as sort_key
+      from page
+     order by examined`;
+  return others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+}
