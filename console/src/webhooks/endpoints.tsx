@@ -92,8 +92,8 @@ function EndpointState({ endpoint }: { readonly endpoint: Endpoint }) {
       <>
         <Tag tone={deactivatedReason === 'by_request' ? 'plain' : 'bad'}>Not active</Tag>
         <Text size="xs" className="quiet" mt={2}>
-          {deactivatedReason === null ? '' : REASONS[deactivatedReason]}{' '}
-          {deactivatedAt === null ? '' : formatAgo(deactivatedAt)}
+          {deactivatedReason === null ? '' : REASONS[deactivatedReason]}
+          {deactivatedAt === null ? '' : ` That was ${formatAgo(deactivatedAt)}.`}
         </Text>
       </>
     );
@@ -233,7 +233,9 @@ export function Endpoints({ appId, canChange }: { readonly appId: string; readon
             <table className="rows">
               <thead>
                 <tr>
-                  <th scope="col">Sends to</th>
+                  <th scope="col" style={{ width: '40%' }}>
+                    Sends to
+                  </th>
                   <th scope="col">State</th>
                   <th scope="col">
                     <span className="spoken">Actions</span>

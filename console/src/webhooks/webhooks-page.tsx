@@ -88,7 +88,10 @@ function Messages({ appId, canChange }: { readonly appId: string; readonly canCh
             name="endpoint"
             label="Endpoint"
             options={Object.fromEntries(
-              endpoints.map(({ id, url, description }) => [id, description ?? url]),
+              endpoints.map(({ id, url, description }) => [
+                id,
+                description === null ? url : `${description}: ${url}`,
+              ]),
             )}
           />
         )}
