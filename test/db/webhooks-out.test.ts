@@ -116,6 +116,14 @@ describe('the outbox of messages', () => {
     ]);
   });
 
+  test('a commission that matured before the endpoint was created is not announced when it changes again', async () => {
+    const earning = await earn();
+    await matureCommission(api.sql, earning);
+    await newEndpoint();
+    await api.sql`update commissions set status = status where id = ${earning}`;
+    expect(await messagesOf()).toEqual([]);
+  });
+
   test('the ids of messages sort by their time', async () => {
     await newEndpoint();
     const before = newId('webhookMessage');
