@@ -1,34 +1,48 @@
 import './chart.css';
-import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts';
+import {
+  Bar,
+  CartesianGrid,
+  ComposedChart,
+  Line,
+  ResponsiveContainer,
+  Tooltip,
+  XAxis,
+  YAxis,
+} from 'recharts';
 
 /** A value of a chart and of its table. */
 export interface ChartPoint {
   /** The name of the point: a date. */
   readonly name: string;
   readonly value: number;
+  /** The value at the same place of the previous period. */
+  readonly before?: number;
 }
 
 const TEXT = { fontSize: 12, fill: 'var(--tri-quiet)' };
 
 /**
- * A chart of bars over a table with the same values, for people who do not see it or want the numbers. A chunk of its own:
- * load it lazily.
+ * A chart of bars over a table with the same values, for people who do not see it or want the numbers. With `before`, a dashed
+ * line shows the previous period. A chunk of its own: load it lazily.
  */
 export default function Chart({
   points,
   measure,
+  before,
   format,
 }: {
   readonly points: readonly ChartPoint[];
   /** What is measured: "Clicks". */
   readonly measure: string;
+  /** The name of the previous period: "The 30 days before". */
+  readonly before?: string;
   readonly format: (value: number) => string;
 }) {
   return (
     <>
       <div aria-hidden="true" className="chart no-print">
         <ResponsiveContainer width="100%" height={220}>
-          <BarChart
+          <ComposedChart
             data={[...points]}
             margin={{ top: 8, right: 8, bottom: 0, left: 0 }}
             accessibilityLayer={false}
@@ -46,7 +60,7 @@ export default function Chart({
             <Tooltip
               isAnimationActive={false}
               cursor={{ fill: 'var(--tri-nav-hover)' }}
-              formatter={(value) => [format(Number(value)), measure]}
+              formatter={(value) => format(Number(value))}
               contentStyle={{
                 background: 'var(--tri-surface)',
                 border: '1px solid var(--tri-edge)',
@@ -56,8 +70,25 @@ export default function Chart({
               labelStyle={{ color: 'var(--tri-quiet)' }}
               itemStyle={{ color: 'var(--mantine-color-text)' }}
             />
-            <Bar dataKey="value" fill="var(--tri-pulse)" radius={[3, 3, 0, 0]} isAnimationActive={false} />
-          </BarChart>
+            <Bar
+              dataKey="value"
+              name={measure}
+              fill="var(--tri-pulse)"
+              radius={[3, 3, 0, 0]}
+              isAnimationActive={false}
+            />
+            {before !== undefined && (
+              <Line
+                dataKey="before"
+                name={before}
+                stroke="var(--tri-quiet)"
+                strokeWidth={1.5}
+                strokeDasharray="5 4"
+                dot={false}
+                isAnimationActive={false}
+              />
+            )}
+          </ComposedChart>
         </ResponsiveContainer>
       </div>
       <details className="chart-table">
@@ -69,13 +100,21 @@ export default function Chart({
               <th scope="col" className="number">
                 {measure}
               </th>
+              {before !== undefined && (
+                <th scope="col" className="number">
+                  {before}
+                </th>
+              )}
             </tr>
           </thead>
           <tbody>
-            {points.map(({ name, value }) => (
-              <tr key={name}>
-                <td>{name}</td>
-                <td className="number">{format(value)}</td>
+            {points.map((point) => (
+              <tr key={point.name}>
+                <td>{point.name}</td>
+                <td className="number">{format(point.value)}</td>
+                {before !== undefined && (
+                  <td className="number">{point.before === undefined ? '' : format(point.before)}</td>
+                )}
               </tr>
             ))}
           </tbody>

@@ -385,24 +385,47 @@ suite('creators, links and commissions in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
-  test('the overview sums the funnel and the money, and leads to who earned most', async () => {
+  test('the overview shows a range with the period before it, who led in it, what is due, and what to do', async () => {
     const founder = await newFounder();
-    await withMoney(founder, 'Ada');
+    const ada = await withMoney(founder, 'Ada');
+    const joan = await withMoney(founder, 'Joan');
+    // More is taken back from Joan than is due to her.
+    const due = await service.sql.one<{ id: string }>`
+      select id from commissions where affiliate_id = ${joan} and status = 'matured' and amount_cents = 800`;
+    const reversal = await insertReversal(service, due.id, {
+      amountCents: 800,
+      occurredAt: Date.now() - 2 * DAY_MS,
+    });
+    await service.sql`update commissions set status = 'matured', matured_at = now() where id = ${reversal} and status = 'pending'`;
     const { page, problems } = await openApp(founder, 'overview');
     const figure = (name: string) => page.locator('.figures > div', { hasText: name }).first();
-    await figure('Held').waitFor();
-    for (const [name, value] of [
-      ['Installs', '3'],
-      ['Held', '$6.00'],
-      ['Due', '$5.50'],
-      ['Paid', '$10.00'],
-    ] as const)
-      expect(await figure(name).innerText()).toContain(value);
-    await page
-      .getByRole('row', { name: /Ada.*\$21\.50/ })
-      .getByRole('link')
-      .click();
+    const figures = async (expected: Readonly<Record<string, string>>) => {
+      for (const [name, value] of Object.entries(expected))
+        await figure(name).getByText(value, { exact: true }).waitFor();
+    };
+    // Due is what can be paid, not lowered by the balance of another creator.
+    await figures({ Held: '$12.00', Due: '$5.50', 'Negative balances': '-$2.50', Paid: '$20.00' });
+    await page.getByText('$5.50 due to 1 creator').waitFor();
+    await page.getByText(/Days are those of \S+\./).waitFor();
+    await figures({ Installs: '2', Earned: '-$1.00' });
+    await figure('Earned').getByText('$16.00 before').waitFor();
+    await page.getByLabel('Range').selectOption('12m');
+    await figures({ Installs: '6', Earned: '$35.00' });
+    await page.getByLabel('Measure').selectOption('commissions');
+    await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
+    // The previous period is a dashed line, and a column of the table for those who do not see it.
+    await page.locator('.recharts-line path[stroke-dasharray]').first().waitFor({ state: 'attached' });
+    await page.getByText('As a table').click();
+    await page.getByRole('columnheader', { name: 'The 12 months before' }).waitFor();
+    // Range and measure are in the address.
+    await page.reload();
+    await figures({ Earned: '$35.00' });
+    await page.getByRole('row', { name: /^Ada \$21\.50/ }).waitFor();
+    await page.getByRole('row', { name: /^Joan \$13\.50/ }).waitFor();
+    expect(new URL(page.url()).search).toBe('?range=12m&measure=commissions');
+    await page.getByRole('link', { name: 'Ada' }).click();
     await title(page, 'Ada');
+    expect(page.url()).toContain(ada);
     expect(problems()).toEqual([]);
   });
 
@@ -486,6 +509,10 @@ suite('creators, links and commissions in a browser', () => {
       await go('commissions');
       await page.getByText('by reversals').waitFor();
       await check('commissions');
+      await go('overview?range=12m&measure=commissions');
+      await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
+      await page.getByText('due to 1 creator').waitFor();
+      await check('overview');
       expect(problems()).toEqual([]);
     },
   );

@@ -248,6 +248,8 @@ export interface CauseSummary {
   readonly count: number;
   /** The sum of the known amounts. */
   readonly amountCents: number;
+  /** How many of them have no known amount. */
+  readonly unknownCount: number;
   /** Whether there may be more, because as many as are counted at most were found. */
   readonly truncated: boolean;
   readonly latestAt: number;
@@ -266,14 +268,14 @@ export async function summarizeUnattributed(
   const branches = LIKELY_CAUSES.map(
     (cause) => sql.fragment`
       select ${cause}::text as likely_cause, count(*) as count, coalesce(sum(e.amount_cents), 0)::bigint as amount_cents,
-             max(e.occurred_at) as latest_at
+             count(*) filter (where e.amount_cents is null) as unknown_count, max(e.occurred_at) as latest_at
         from (select amount_cents, occurred_at from events
                where app_id = ${appId} and likely_cause is not null and likely_cause = ${cause} ${inRange(sql, 'occurred_at', range)}
                order by occurred_at desc, id desc limit ${most}) e`,
   );
   const causes = branches.reduce((all, branch) => sql.fragment`${all} union all ${branch}`);
   return await sql<CauseSummary>`
-    select likely_cause, count, amount_cents, count = ${most} as truncated, latest_at
+    select likely_cause, count, amount_cents, unknown_count, count = ${most} as truncated, latest_at
       from (${causes}) c where count > 0 order by amount_cents desc, count desc, likely_cause`;
 }
 

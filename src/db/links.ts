@@ -23,6 +23,9 @@ export interface Link {
 export interface LinkListRow extends Link {
   readonly affiliateName: string;
   readonly clicks: number;
+  readonly installs: number;
+  /** Attributed production revenue net of refunds. */
+  readonly revenueCents: number;
 }
 
 const columns = (sql: Sql) => sql.fragment`
@@ -174,6 +177,17 @@ const listColumns = (sql: Sql) => sql.fragment`
   p.id, p.slug, p.destination_url, p.ios_destination_url, p.android_destination_url, p.campaign, p.active, p.affiliate_id, p.external_id,
   p.created_at, (select a.name from affiliates a where a.id = p.affiliate_id) as affiliate_name`;
 
+/** Joins a link's clicks, installs and revenue of all time. */
+const totals = (sql: Sql, appId: AppId) => sql.fragment`
+  left join lateral (
+    select sum(clicks)::bigint as clicks, sum(installs)::bigint as installs, sum(revenue_cents)::bigint as revenue_cents
+      from rollup_totals
+     where app_id = ${appId} and scope = 'link' and scope_id = p.id) t on true`;
+
+const totalColumns = (sql: Sql) => sql.fragment`
+  coalesce(t.clicks, 0) as clicks, coalesce(t.installs, 0) as installs,
+  coalesce(t.revenue_cents, 0)::float8 as revenue_cents`;
+
 /** Returns a page of an app's links, oldest first. */
 export async function listLinks(
   sql: Sql,
@@ -194,12 +208,10 @@ export async function listLinks(
       select * from links l where l.app_id = ${appId} ${ofAffiliate} ${ifActive} ${from}
        order by l.created_at, l.id limit ${limit + 1}
     )
-    select ${listColumns(sql)}, coalesce(t.clicks, 0) as clicks,
+    select ${listColumns(sql)}, ${totalColumns(sql)},
            (extract(epoch from p.created_at) * 1000000)::bigint as sort_key
       from p
-      left join lateral (
-        select sum(clicks)::bigint as clicks from rollup_totals
-         where app_id = ${appId} and scope = 'link' and scope_id = p.id) t on true
+      ${totals(sql, appId)}
      order by p.created_at, p.id`;
   return pageOf(rows, limit);
 }
@@ -230,11 +242,9 @@ export async function searchLinks(
       select l.* from found cross join lateral (select * from links l where l.id = found.id offset 0) l
        order by lower(l.slug) collate "C" limit ${limit}
     )
-    select ${listColumns(sql)}, coalesce(t.clicks, 0) as clicks
+    select ${listColumns(sql)}, ${totalColumns(sql)}
       from p
-      left join lateral (
-        select sum(clicks)::bigint as clicks from rollup_totals
-         where app_id = ${appId} and scope = 'link' and scope_id = p.id) t on true
+      ${totals(sql, appId)}
      order by lower(p.slug) collate "C"`;
 }
 
@@ -279,7 +289,8 @@ export async function listTopLinks(
        order by l.created_at, l.id limit ${limit} - (select count(*) from clicked)
     ), chosen as (select * from clicked union all select * from others)
     -- One index lookup per row: with a generic plan, a join would read all links.
-    select ${listColumns(sql)}, chosen.clicks
+    select ${listColumns(sql)}, ${totalColumns(sql)}
       from chosen cross join lateral (select * from links l where l.id = chosen.id offset 0) p
+      ${totals(sql, appId)}
      order by chosen.clicks desc, case when chosen.clicks = 0 then p.created_at end, p.id`;
 }

@@ -75,6 +75,34 @@ export async function listPayouts(
   return pageOf(rows, limit);
 }
 
+/** What exports would pay all affiliates of an app now, and what they would not. */
+export interface DueTotals {
+  /** The number of affiliates with a positive net, and the sum of their nets. */
+  readonly payees: number;
+  readonly payableCents: number;
+  /** The sum of the negative nets, which later earnings have to outweigh: zero or less. */
+  readonly negativeCents: number;
+}
+
+/** What an export at `asOf` nets, by affiliate: matured commissions, from their stored sums, and pending ones that are due. */
+const payableParts = (sql: Sql, appId: AppId, asOf: number) => sql.fragment`
+  select scope_id as affiliate_id, matured_cents as cents, matured_count as items
+    from rollup_totals
+   where app_id = ${appId} and scope = 'affiliate' and (matured_count <> 0 or matured_cents <> 0)
+  union all
+  select affiliate_id, amount_cents, 1 from commissions
+   where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)}`;
+
+/** Returns the sums of what is due at `asOf`, negative balances apart. */
+export async function readDueTotals(sql: Sql, appId: AppId, asOf: number): Promise<DueTotals> {
+  return await sql.one<DueTotals>`
+    with nets as (select sum(cents) as cents from (${payableParts(sql, appId, asOf)}) p group by affiliate_id)
+    select count(*) filter (where cents > 0)::int as payees,
+           coalesce(sum(cents) filter (where cents > 0), 0)::float8 as payable_cents,
+           coalesce(sum(cents) filter (where cents < 0), 0)::float8 as negative_cents
+      from nets`;
+}
+
 export interface PreviewRow {
   readonly affiliateId: AffiliateId;
   readonly affiliateName: string;
@@ -95,14 +123,7 @@ export async function previewPayouts(
   limit = PAYOUT_EARNINGS_LIMIT,
 ): Promise<PreviewRow[]> {
   return await sql<PreviewRow>`
-    with payable as (
-      select scope_id as affiliate_id, matured_cents as cents, matured_count as items
-        from rollup_totals
-       where app_id = ${appId} and scope = 'affiliate' and (matured_count <> 0 or matured_cents <> 0)
-      union all
-      select affiliate_id, amount_cents, 1 from commissions
-       where app_id = ${appId} and status = 'pending' and due_at <= ${instant(asOf)}
-    ), nets as (
+    with payable as (${payableParts(sql, appId, asOf)}), nets as (
       select affiliate_id, sum(cents) as cents, sum(items)::bigint as items
         from payable group by affiliate_id having sum(cents) > 0
     )
@@ -110,6 +131,76 @@ export async function previewPayouts(
            n.items > ${limit}::bigint as more_remains
       from nets n join affiliates a on a.id = n.affiliate_id
      order by n.cents desc, a.id`;
+}
+
+/** Why an export at present would pay an affiliate nothing. */
+export type NotPayableReason = 'held' | 'reversed' | 'negative_balance';
+
+export interface NotPayableRow {
+  readonly affiliateId: AffiliateId;
+  readonly affiliateName: string;
+  readonly reason: NotPayableReason;
+  /** The net of what is due: zero or less. */
+  readonly balanceCents: number;
+  /** The net of what is in the hold period. */
+  readonly heldCents: number;
+  /** When the next commission of them is due. Null if none is held. */
+  readonly nextDueAt: number | null;
+}
+
+export interface NotPayable {
+  readonly rows: readonly NotPayableRow[];
+  /** Whether there are more. */
+  readonly isTruncated: boolean;
+}
+
+/** Number of affiliates that are returned at most. */
+const MOST_NOT_PAYABLE = 100;
+/** Number of commissions in the hold period that are read at most, those that are due next. */
+const EXAMINED_HELD = 4_000;
+
+/**
+ * Returns affiliates whom an export at `asOf` would pay nothing although the ledger has unpaid commissions of theirs, and why:
+ * first those with a negative balance, then those whose next commission is due first. Reads at most the next 4,000 held commissions.
+ *
+ * The parts of the statement: `nets` is what is due, `held` the commissions in the hold period that are due next, `waiting` the
+ * affiliates of both without a positive net, whose held sum is what they earned and is neither due nor paid.
+ */
+export async function listNotPayable(
+  sql: Sql,
+  appId: AppId,
+  asOf: number,
+  { most = MOST_NOT_PAYABLE, examined = EXAMINED_HELD } = {},
+): Promise<NotPayable> {
+  const rows = await sql<NotPayableRow & { readonly isCut: boolean }>`
+    with nets as materialized (
+      -- What a payout has just paid is a stored sum and its opposite in the tail.
+      select affiliate_id, sum(cents) as cents from (${payableParts(sql, appId, asOf)}) p
+       group by affiliate_id having sum(cents) <> 0 or sum(items) > 0
+    ), held as materialized (
+      select affiliate_id, due_at from commissions
+       where app_id = ${appId} and status = 'pending' and due_at > ${instant(asOf)} order by due_at limit ${examined}
+    ), waiting as (
+      select affiliate_id::text as affiliate_id, max(cents) as cents, min(due_at) as next_due_at
+        from (select affiliate_id::text as affiliate_id, cents, null::timestamptz as due_at from nets
+              union all select affiliate_id::text, null, due_at from held) x
+       group by affiliate_id::text having coalesce(max(cents), 0) <= 0
+    ), chosen as (
+      select * from waiting order by least(coalesce(cents, 0), 0), next_due_at nulls first, affiliate_id limit ${most + 1}
+    )
+    select a.id as affiliate_id, a.name as affiliate_name,
+           case when c.cents < 0 then 'negative_balance' when c.next_due_at is null then 'reversed' else 'held' end as reason,
+           coalesce(c.cents, 0)::float8 as balance_cents,
+           coalesce((select sum(t.commission_cents - t.paid_cents) from rollup_totals t
+                      where t.app_id = ${appId} and t.scope = 'affiliate' and t.scope_id = c.affiliate_id)
+                    - coalesce(c.cents, 0), 0)::float8 as held_cents,
+           c.next_due_at, (select count(*) from held) = ${examined}::bigint as is_cut
+      from chosen c cross join lateral (select * from affiliates a where a.id = c.affiliate_id offset 0) a
+     order by least(coalesce(c.cents, 0), 0), c.next_due_at nulls first, a.id`;
+  return {
+    rows: rows.slice(0, most),
+    isTruncated: rows.length > most || rows.some(({ isCut }) => isCut),
+  };
 }
 
 /** Number of rows of each kind that the preview of an earlier instant examines at most. */

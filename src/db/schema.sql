@@ -1071,6 +1071,7 @@ create table rollup_blocks (
   constraint rollup_blocks_pkey PRIMARY KEY (app_id, scope, scope_id, block_at),
   constraint rollup_blocks_scope_check CHECK ((scope = ANY (ARRAY['app'::text, 'affiliate'::text, 'link'::text])))
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000, autovacuum_analyze_scale_factor=0.05);
+CREATE INDEX rollup_blocks_by_time ON rollup_blocks USING btree (app_id, scope, block_at DESC, scope_id);
 
 create table rollup_deltas (
   created_at timestamp with time zone not null default now(),

@@ -14,6 +14,7 @@ import { explanationRoutes } from './resources/explanations.ts';
 import { healthRoutes } from './resources/health.ts';
 import { ledgerCheckRoutes } from './resources/ledger-check.ts';
 import { identitySecretRoutes } from './resources/identity-secret.ts';
+import { leaderRoutes } from './resources/leaders.ts';
 import { linkAssociationRoutes } from './resources/link-associations.ts';
 import { linkRoutes } from './resources/links.ts';
 import { overviewRoutes } from './resources/overviews.ts';
@@ -66,7 +67,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Dashboards',
     description: 'Counts and sums for founders and creators.',
-    routes: [...overviewRoutes, ...timeseriesRoutes],
+    routes: [...overviewRoutes, ...timeseriesRoutes, ...leaderRoutes],
   },
   {
     name: 'Webhook settings',

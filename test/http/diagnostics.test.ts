@@ -53,6 +53,8 @@ interface EventRow {
   readonly userId?: string | null;
   readonly environment?: 'production' | 'sandbox';
   readonly kind?: string;
+  /** Defaults to 999. */
+  readonly amountCents?: number | null;
   readonly likelyCause?: string | null;
   readonly occurredAt?: number;
 }
@@ -69,6 +71,7 @@ async function insertEvents(owner: TestApp, rows: readonly EventRow[]): Promise<
     kind: 'purchase',
     likelyCause: null,
     occurredAt: Date.UTC(2026, 0, 1),
+    amountCents: 999,
     ...row,
     eventId: newId('event'),
     deliveryId: newId('delivery'),
@@ -76,7 +79,8 @@ async function insertEvents(owner: TestApp, rows: readonly EventRow[]): Promise<
   await api.sql`
     with rows as (
       select * from jsonb_to_recordset(${api.sql.json(created)})
-        r ("userId" text, environment text, kind text, "likelyCause" text, "occurredAt" bigint, "eventId" text, "deliveryId" text)
+        r ("userId" text, environment text, kind text, "likelyCause" text, "occurredAt" bigint, "amountCents" bigint, "eventId" text,
+           "deliveryId" text)
     ), added as (
       insert into deliveries (id, app_id, provider, received_at, signature_valid, processing_status, secret_id, body_sha256,
                               event_id, completed_at)
@@ -86,7 +90,7 @@ async function insertEvents(owner: TestApp, rows: readonly EventRow[]): Promise<
     insert into events (id, app_id, delivery_id, source, source_event_id, kind, environment, occurred_at, received_at,
                         customer_user_id, amount_cents, likely_cause)
     select "eventId", ${owner.appId}, "deliveryId", 'stripe', 'of-' || "eventId", kind, environment,
-           to_timestamp("occurredAt" / 1000.0), to_timestamp("occurredAt" / 1000.0 + 1), "userId", 999, "likelyCause"
+           to_timestamp("occurredAt" / 1000.0), to_timestamp("occurredAt" / 1000.0 + 1), "userId", "amountCents", "likelyCause"
       from rows`;
   return created.map(({ eventId }) => eventId);
 }
@@ -422,6 +426,7 @@ describe('GET diagnostics/unattributed/summary', () => {
           likelyCause: 'user_never_identified',
           count: 2,
           amountCents: 1_998,
+          unknownCount: 0,
           truncated: false,
           latestAt: at - DAY_MS,
           explanation: expect.stringMatching(/identify\(userId\)/),
@@ -437,6 +442,22 @@ describe('GET diagnostics/unattributed/summary', () => {
     expect(await summarizeUnattributed(api.sql, own.appId as AppId, range, 2)).toMatchObject([
       { likelyCause: 'user_never_identified', count: 2, truncated: true },
       { likelyCause: 'rate_zero', count: 1, truncated: false },
+    ]);
+  });
+
+  // @promise unattributed-unknown
+  test('a payment without a known amount is counted apart, so that its cause does not look like one of no money', async () => {
+    const own = await newApp(api);
+    const occurredAt = api.clock.now - DAY_MS;
+    await insertEvents(own, [
+      { likelyCause: 'price_unknown', occurredAt, amountCents: null },
+      { likelyCause: 'price_unknown', occurredAt, amountCents: null },
+      { likelyCause: 'user_never_identified', occurredAt },
+      { likelyCause: 'user_never_identified', occurredAt, amountCents: null },
+    ]);
+    expect((await get<{ causes: object[] }>('unattributed/summary', own)).body.causes).toMatchObject([
+      { likelyCause: 'user_never_identified', count: 2, amountCents: 999, unknownCount: 1 },
+      { likelyCause: 'price_unknown', count: 2, amountCents: 0, unknownCount: 2 },
     ]);
   });
 });

@@ -75,6 +75,7 @@ describe('an instant in a query', () => {
     ['/commissions', 'to'],
     ['/timeseries', 'from'],
     ['/timeseries', 'to'],
+    ['/leaders', 'from'],
   ])('%s?%s in seconds is a 400 that says so', async (path, name) => {
     for (const at of [1, Math.floor(api.clock.now / 1000), FIRST_INSTANT - 1])
       expect(await get(`${path}?${name}=${at}`)).toMatchObject(looksLikeSeconds(name));

@@ -5,7 +5,7 @@ import { listAffiliatesByEmail } from '../../src/db/affiliates.ts';
 import { readCommissionTotal } from '../../src/db/commission-totals.ts';
 import type { TotalsFilter } from '../../src/db/commission-totals.ts';
 import { matureOverdue } from '../../src/db/ledger.ts';
-import { previewEarlierPayouts, previewPayouts } from '../../src/db/payout-lists.ts';
+import { listNotPayable, previewEarlierPayouts, previewPayouts } from '../../src/db/payout-lists.ts';
 import type { PreviewRow } from '../../src/db/payout-lists.ts';
 import { ALL_COMMISSIONS, listCommissions } from '../../src/db/commissions.ts';
 import type { CommissionFilter } from '../../src/db/commissions.ts';
@@ -241,7 +241,7 @@ describe('filter of affiliates by e-mail address', () => {
 
 describe('links', () => {
   // @promise link-row-totals, get-links
-  test("links have clicks and the affiliate's name, and affiliate and state filter them", async () => {
+  test("links have clicks, installs, revenue and the affiliate's name, and affiliate and state filter them", async () => {
     const own = await newApp(api);
     const [ann, bob] = [
       await newAffiliate(api, own, { name: 'Ann' }),
@@ -256,12 +256,22 @@ describe('links', () => {
     await api.call('POST', '/clicks', {
       body: { customerAppId: own.appId, slug: one.slug, claimToken: randomUUID() },
     });
+    await insertEarning(api, own, {
+      affiliateId: bob,
+      linkId: three.id,
+      amountCents: 100,
+      occurredAt: 1_000,
+      dueAt: 1_000,
+    });
+    await api.sql`
+      insert into revenue_entries (payment_id, position, app_id, affiliate_id, link_id, amount_cents, occurred_at)
+      select payment_id, 1, app_id, affiliate_id, link_id, 1234, occurred_at from commissions where link_id = ${three.id}`;
     const idsOf = async (query: string) =>
       (await list(`/links${query}`, own)).body.items.map((row) => row.id);
     expect((await list('/links', own)).body.items).toMatchObject([
-      { id: one.id, affiliateName: 'Ann', clicks: 1 },
-      { id: two.id, affiliateName: 'Ann', clicks: 0 },
-      { id: three.id, affiliateName: 'Bob', clicks: 0 },
+      { id: one.id, affiliateName: 'Ann', clicks: 1, installs: 0, revenueCents: 0 },
+      { id: two.id, affiliateName: 'Ann', clicks: 0, installs: 0, revenueCents: 0 },
+      { id: three.id, affiliateName: 'Bob', clicks: 0, installs: 0, revenueCents: 1234 },
     ]);
     expect(await idsOf(`?affiliateId=${ann}`)).toEqual([one.id, two.id]);
     expect(await idsOf(`?affiliateId=${ann}&active=true`)).toEqual([one.id]);
@@ -498,6 +508,71 @@ describe('the payout preview', () => {
     expect(body).toMatchObject({ rows: [{ count: 2, totalCents: 1 }], totalCents: 1 });
     expect((await list('/commissions', own)).body).toEqual(before);
     expect((await list('/payouts', own)).body.items).toHaveLength(1);
+  });
+});
+
+describe('affiliates whom an export would pay nothing', () => {
+  interface NotPayableList {
+    readonly rows: readonly Record<string, unknown>[];
+    readonly truncated: boolean;
+  }
+  const notPayable = async (owner: TestApp) =>
+    (await api.call<NotPayableList>('GET', `/apps/${owner.appId}/payouts/not-payable`, { key: owner.key }))
+      .body;
+
+  // @promise not-payable
+  test('each affiliate with unpaid commissions and nothing to pay is listed with the reason, and no other', async () => {
+    const own = await newApp(api);
+    const ids: string[] = [];
+    for (const name of ['Due', 'Held', 'Held later', 'Negative', 'Reversed', 'Nothing'])
+      ids.push(await newAffiliate(api, own, { name }));
+    const [due = '', held = '', later = '', negative = '', reversed = ''] = ids;
+    const { now } = api.clock;
+    const occurredAt = now - 40 * DAY_MS;
+    const earn = async (affiliateId: string, amountCents: number, dueAt = occurredAt) =>
+      await insertEarning(api, own, { affiliateId, amountCents, occurredAt, dueAt, matured: dueAt < now });
+    await earn(due, 500);
+    await earn(due, 100, now + DAY_MS);
+    await earn(later, 70, now + 9 * DAY_MS);
+    await earn(held, 30, now + 3 * DAY_MS);
+    await earn(held, 40, now + 4 * DAY_MS);
+    const paid = await earn(negative, 900);
+    await payOut(api, own, negative);
+    await insertReversal(api, paid, { amountCents: 200, occurredAt });
+    await earn(negative, 60, now + 2 * DAY_MS);
+    await insertReversal(api, await earn(reversed, 80), { amountCents: 80, occurredAt });
+    const expected = {
+      rows: [
+        ['Negative', 'negative_balance', -200, 60, now + 2 * DAY_MS],
+        ['Reversed', 'reversed', 0, 0, null],
+        ['Held', 'held', 0, 70, now + 3 * DAY_MS],
+        ['Held later', 'held', 0, 70, now + 9 * DAY_MS],
+      ],
+      truncated: false,
+    };
+    const shown = async () => {
+      const { rows, truncated } = await notPayable(own);
+      return {
+        rows: rows.map((row) => [
+          row['affiliateName'],
+          row['reason'],
+          row['balanceCents'],
+          row['heldCents'],
+          row['nextDueAt'],
+        ]),
+        truncated,
+      };
+    };
+    expect(await shown()).toEqual(expected);
+    while ((await foldRollups(api.sql)) > 0);
+    expect(await shown()).toEqual(expected);
+    const id = own.appId as AppId;
+    const names = async (limits: object) => {
+      const { rows, isTruncated } = await listNotPayable(api.sql, id, now, limits);
+      return [rows.map((row) => row.affiliateName), isTruncated];
+    };
+    expect(await names({ most: 1 })).toEqual([['Negative'], true]);
+    expect(await names({ examined: 2 })).toEqual([['Negative', 'Reversed'], true]);
   });
 });
 

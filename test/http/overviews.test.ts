@@ -31,6 +31,7 @@ interface AppOverview {
   readonly funnel: Record<string, number>;
   readonly revenueCents: number;
   readonly commissions: Totals;
+  readonly due: { readonly payees: number; readonly payableCents: number; readonly negativeCents: number };
   readonly affiliates: readonly Row[];
   readonly links: readonly Row[];
   readonly recentCommissions: readonly Row[];
@@ -79,6 +80,7 @@ describe('the overview of an app', () => {
       funnel: { clicks: 0, installs: 0, identified: 0, paid: 0 },
       revenueCents: 0,
       commissions: NOTHING,
+      due: { payees: 0, payableCents: 0, negativeCents: 0 },
       affiliates: [],
       links: [],
       recentCommissions: [],
@@ -118,10 +120,38 @@ describe('the overview of an app', () => {
     expect(overview.affiliates.map(({ id }) => id)).toEqual([bob, ann]);
     const links = await rowsOf('/links');
     expect(overview.links).toEqual([links[1], links[0]]);
+    expect(links.map(({ clicks, installs, revenueCents }) => [clicks, installs, revenueCents])).toEqual([
+      [1, 1, 0],
+      [2, 0, 0],
+    ]);
     expect(overview.recentCommissions).toEqual(await rowsOf('/commissions'));
     expect(overview.recentCommissions).toHaveLength(4);
     expect(overview.recentCommissions[0]).toMatchObject({ id: reversal, kind: 'reversal', amountCents: -30 });
     expect(await findRollupDifferences(api.sql)).toEqual([]);
+  });
+
+  // @promise due-not-net
+  test('what is due is not lowered by the negative balance of another creator, which is shown apart', async () => {
+    const own = await newApp(api);
+    const [ann, bob, eve] = [
+      await newAffiliate(api, own),
+      await newAffiliate(api, own),
+      await newAffiliate(api, own),
+    ];
+    const occurredAt = api.clock.now - 40 * DAY_MS;
+    const earn = (affiliateId: string, amountCents: number, dueAt = occurredAt) =>
+      insertEarning(api, own, { affiliateId, amountCents, occurredAt, dueAt, matured: dueAt === occurredAt });
+    await earn(ann, 500);
+    // Due, and not marked so yet.
+    await earn(eve, 70, api.clock.now - 1);
+    const paid = await earn(bob, 900);
+    await payOut(api, own, bob);
+    const reversal = await insertReversal(api, paid, { amountCents: 200, occurredAt });
+    await api.sql`update commissions set status = 'matured', matured_at = now() where id = ${reversal}`;
+    const { due, commissions } = await ofApp(own);
+    expect(commissions.matured).toBe(300);
+    expect(due).toEqual({ payees: 2, payableCents: 570, negativeCents: -200 });
+    expect(await get<{ totalCents: number }>('/payouts/preview', own)).toMatchObject({ totalCents: 570 });
   });
 
   // @promise app-overview-rows

@@ -388,6 +388,7 @@ const OPERATION: readonly PromiseSection[] = [
       'deliveries-filter': 'deliveries are filtered by processing status and provider',
       'preview-earlier': 'the preview of an earlier instant is what was owed then',
       'app-overview-parts': "the founder's overview has its documented parts and amounts",
+      'due-not-net': 'what is due is not net of negative balances, which are shown apart',
       'app-overview-rows': "the founder's overview has ten affiliates, ten links, twenty commissions",
       'funnel-paid-users': '`paid` of the funnel counts users; revenue is net of refunds',
       'revenue-production-only': 'revenue is production only',

@@ -97,6 +97,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-timeseries': 'returns the numbers of the dashboards over time' },
   },
   {
+    route: 'GET /apps/:appId/leaders',
+    caller: 'account read',
+    promises: { 'get-leaders': 'returns the affiliates or links with the most of a measure in a range' },
+  },
+  {
     route: 'GET /apps/:appId/affiliates',
     caller: 'account read',
     promises: { 'get-affiliates': 'returns a list' },
@@ -170,6 +175,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     },
   },
   {
+    route: 'GET /apps/:appId/payouts/not-payable',
+    caller: 'account read',
+    promises: { 'not-payable': 'returns the affiliates whom exports would pay nothing, and why' },
+  },
+  {
     route: 'GET /apps/:appId/payouts/:payoutId',
     caller: 'account read',
     promises: { 'get-payout': 'returns the payout with the key that paid it' },
@@ -235,6 +245,7 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: {
       'unattributed-summary':
         'counts the unattributed payments of a range and their money by cause, of each cause at most the latest 4,000',
+      'unattributed-unknown': 'counts payments without a known amount apart',
     },
   },
   {

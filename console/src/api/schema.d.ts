@@ -438,7 +438,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Lists links with their clicks, oldest first.
+         * Lists links with their clicks, installs and revenue, oldest first.
          * @description With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601.
          *
          *     Requires an account key with the permission `read`.
@@ -590,6 +590,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/apps/{appId}/payouts/not-payable": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists affiliates with unpaid commissions whom exports would pay nothing now, and why.
+         * @description Requires an account key with the permission `read`.
+         */
+        get: operations["listNotPayable"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/apps/{appId}/payouts/{payoutId}": {
         parameters: {
             query?: never;
@@ -732,6 +752,28 @@ export interface paths {
          *     Requires an account key with the permission `read`.
          */
         get: operations["getTimeseries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/leaders": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the ten affiliates or links with the most of a measure in a range.
+         * @description Counts a quarter hour if it begins in the range, which has at most 400 days.
+         *
+         *     Requires an account key with the permission `read`.
+         */
+        get: operations["listLeaders"];
         put?: never;
         post?: never;
         delete?: never;
@@ -3156,7 +3198,7 @@ export interface components {
             /** @description At most twenty, by slug. */
             links: components["schemas"]["ListedLink"][];
         };
-        /** @description A link with its clicks. */
+        /** @description A link with its clicks, installs and revenue of all time. */
         ListedLink: {
             /**
              * @description The id of the link.
@@ -3216,6 +3258,16 @@ export interface components {
              * @example 42
              */
             clicks: number;
+            /**
+             * @description Attributed installs of all time.
+             * @example 42
+             */
+            installs: number;
+            /**
+             * @description Revenue of attributed production payments, net of refunds and disputes. US cents.
+             * @example 1999
+             */
+            revenueCents: number;
         };
         /** @description One page of the list. */
         ListedLinkPage: {
@@ -3543,6 +3595,43 @@ export interface components {
              */
             totalCents: number;
         };
+        /** @description Affiliates whom exports would pay nothing now, and why. */
+        NotPayableList: {
+            /** @description Negative balances first, then those whose next commission is due first. At most a hundred. */
+            rows: components["schemas"]["NotPayable"][];
+            /** @description Whether there are more. */
+            truncated: boolean;
+        };
+        /** @description An affiliate whom an export would pay nothing, and why. */
+        NotPayable: {
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
+             * @description The current name of the affiliate.
+             * @example First creator
+             */
+            affiliateName: string;
+            /**
+             * @description `held`: all is in the hold period. `reversed`: reversals take back exactly what is due. `negative_balance`: they take back more, which later commissions have to outweigh.
+             * @enum {string}
+             */
+            reason: "held" | "reversed" | "negative_balance";
+            /**
+             * @description The net of what is due: zero or less. US cents.
+             * @example 1999
+             */
+            balanceCents: number;
+            /**
+             * @description The net of what is in the hold period. US cents.
+             * @example 1999
+             */
+            heldCents: number;
+            /** @description When the next commission in the hold period is due. Epoch milliseconds. Null if there is none. */
+            nextDueAt: number | null;
+        };
         /** @description A payout, and what was stated about its money. */
         PayoutWithTransfers: {
             /**
@@ -3627,6 +3716,24 @@ export interface components {
              */
             revenueCents: number;
             commissions: components["schemas"]["Earnings"];
+            /** @description What can be paid. `commissions.matured` is net of negative balances; this is not. */
+            due: {
+                /**
+                 * @description The number of affiliates whom exports would pay now.
+                 * @example 42
+                 */
+                payees: number;
+                /**
+                 * @description What exports would pay now, as in the payout preview. US cents.
+                 * @example 1999
+                 */
+                payableCents: number;
+                /**
+                 * @description The negative balances of other affiliates, which no export pays: zero or less. US cents.
+                 * @example 1999
+                 */
+                negativeCents: number;
+            };
             /** @description The ten affiliates that earned most. */
             affiliates: components["schemas"]["ListedAffiliate"][];
             /** @description The ten links with the most clicks. */
@@ -3751,6 +3858,80 @@ export interface components {
                  */
                 revenueCents: number;
             }[];
+        };
+        /** @description The affiliates or links with the most of a measure in a range. */
+        Leaders: {
+            /**
+             * @description The beginning of the range, inclusive. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            from: number;
+            /**
+             * @description The end of the range, exclusive. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            to: number;
+            /**
+             * @description Whose sums are compared.
+             * @enum {string}
+             */
+            by: "affiliate" | "link";
+            /**
+             * @description What they are ordered by. `paid` counts users whose first attributed payment is in the range.
+             * @enum {string}
+             */
+            measure: "commissions" | "revenue" | "clicks" | "installs" | "paid";
+            /** @description Whether all were compared. If not, the list may miss one that was active only early in the range. */
+            complete: boolean;
+            /** @description Those with the most first. Those with none are left out. */
+            leaders: components["schemas"]["Leader"][];
+        };
+        /** @description An affiliate or a link with its counts and sums of a range. */
+        Leader: {
+            /**
+             * @description The id of the affiliate.
+             * @example aff_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            affiliateId: string;
+            /**
+             * @description The current name of the affiliate.
+             * @example First creator
+             */
+            affiliateName: string;
+            /** @description The id of the link. Null with `by=affiliate`. */
+            linkId: string | null;
+            /** @description The code of the link. Null with `by=affiliate`. */
+            slug: string | null;
+            /**
+             * @description Clicks, without those of bots.
+             * @example 42
+             */
+            clicks: number;
+            /**
+             * @description Installs that are attributed to an affiliate.
+             * @example 42
+             */
+            installs: number;
+            /**
+             * @description Attributed users that the app reported with `identify`.
+             * @example 42
+             */
+            identified: number;
+            /**
+             * @description Users whose first attributed payment is in the range.
+             * @example 42
+             */
+            paid: number;
+            /**
+             * @description Revenue of attributed production payments, net of refunds and disputes. US cents.
+             * @example 1999
+             */
+            revenueCents: number;
+            /**
+             * @description Commissions, net of reversals and corrections. US cents.
+             * @example 1999
+             */
+            commissionCents: number;
         };
         /** @description The URL and status of each provider. */
         WebhookSettings: {
@@ -4398,6 +4579,11 @@ export interface components {
              * @example 1999
              */
             amountCents: number;
+            /**
+             * @description How many of them have an amount that is unknown or not converted yet.
+             * @example 42
+             */
+            unknownCount: number;
             /** @description Whether more than 4,000 rows of one kind were found, of which the latest 4,000 were counted: the numbers are lower bounds. */
             truncated: boolean;
             /**
@@ -10739,6 +10925,131 @@ export interface operations {
             };
         };
     };
+    listNotPayable: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Affiliates whom exports would pay nothing now, and why. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NotPayableList"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
     getPayout: {
         parameters: {
             query?: never;
@@ -11654,6 +11965,136 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Timeseries"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    listLeaders: {
+        parameters: {
+            query?: {
+                from?: number | string;
+                to?: number | string;
+                by?: "affiliate" | "link";
+                measure?: "commissions" | "revenue" | "clicks" | "installs" | "paid";
+            };
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The affiliates or links with the most of a measure in a range. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Leaders"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */

@@ -2,12 +2,12 @@ import { Button, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
-import { formatCount } from '../format.ts';
+import { formatCount, formatMoney } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
 import { ListEnd, ListView, MOST_FOUND, useList } from '../parts/list.tsx';
 import { LinkDialog } from './link-dialog.tsx';
 
-/** Links with their clicks; each opens with its addresses, QR code and destinations. */
+/** Links with their clicks, installs and revenue of all time; each opens with its addresses, QR code and destinations. */
 export function LinkTable({
   appId,
   query,
@@ -57,6 +57,12 @@ export function LinkTable({
                 <th scope="col" className="number">
                   Clicks
                 </th>
+                <th scope="col" className="number">
+                  Installs
+                </th>
+                <th scope="col" className="number">
+                  Revenue
+                </th>
                 <th scope="col">
                   <span className="spoken">Actions</span>
                 </th>
@@ -83,6 +89,12 @@ export function LinkTable({
                   </td>
                   <td className="number" data-name="Clicks">
                     {formatCount(row.clicks)}
+                  </td>
+                  <td className="number" data-name="Installs">
+                    {formatCount(row.installs)}
+                  </td>
+                  <td className="number" data-name="Revenue">
+                    {formatMoney(row.revenueCents)}
                   </td>
                   <td style={{ textAlign: 'right' }}>
                     <Button

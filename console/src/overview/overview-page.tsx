@@ -1,41 +1,76 @@
 import { Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { Link, useParams } from 'react-router';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { lazy, Suspense } from 'react';
+import { Link, useParams, useSearchParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatCount, formatMoney } from '../format.ts';
-import { Section } from '../lists.tsx';
+import { formatCount, formatMoney, timeZone } from '../format.ts';
+import { Nothing, Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { chosen, Choice } from '../parts/choice.tsx';
 import { Figures } from '../parts/figures.tsx';
+import { nameOfBar, RANGES } from '../ranges.ts';
 import { usePermission } from '../session.ts';
+import { TopLists } from './leaders.tsx';
+import { MEASURES, OVERVIEW_MS, sumOf } from './measures.ts';
+import type { Measure, Point, Sums } from './measures.ts';
+import { ToDo } from './to-do.tsx';
+
+const Chart = lazy(async () => await import('../chart.tsx'));
 
 type Overview = Schemas['AppOverview'];
 
-/** How often sums are read again while the page is shown, ms. */
-const OVERVIEW_MS = 15_000;
-
 const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
 
-/** Says which part of the step before came this far. */
-const rate = (part: number, of: number, step: string): string | undefined =>
-  of === 0 ? undefined : `${percent.format(part / of)} of ${step}`;
+/** Says which part of the step before came this far, and what the previous period had. */
+function stepHint(part: number, of: number | null, step: string, before: string): string {
+  const rate = of === null || of === 0 ? '' : `${percent.format(part / of)} of ${step} · `;
+  return `${rate}${before} before`;
+}
 
-function Funnel({ funnel: { clicks, installs, identified, paid } }: Pick<Overview, 'funnel'>) {
+function Funnel({ now, before }: { readonly now: Sums; readonly before: Sums }) {
   return (
     <Figures
       figures={[
-        { name: 'Clicks', value: formatCount(clicks) },
-        { name: 'Installs', value: formatCount(installs), hint: rate(installs, clicks, 'clicks') },
-        { name: 'Users', value: formatCount(identified), hint: rate(identified, installs, 'installs') },
-        { name: 'Paying users', value: formatCount(paid), hint: rate(paid, identified, 'users') },
+        {
+          name: 'Clicks',
+          value: formatCount(now.clicks),
+          hint: stepHint(now.clicks, null, '', formatCount(before.clicks)),
+        },
+        {
+          name: 'Installs',
+          value: formatCount(now.installs),
+          hint: stepHint(now.installs, now.clicks, 'clicks', formatCount(before.installs)),
+        },
+        {
+          name: 'Users',
+          value: formatCount(now.identified),
+          hint: stepHint(now.identified, now.installs, 'installs', formatCount(before.identified)),
+        },
+        {
+          name: 'Paying users',
+          value: formatCount(now.paid),
+          hint: stepHint(now.paid, now.identified, 'users', formatCount(before.paid)),
+        },
+        {
+          name: 'Revenue',
+          value: formatMoney(now.revenueCents),
+          hint: `net of refunds · ${formatMoney(before.revenueCents)} before`,
+        },
+        {
+          name: 'Earned',
+          value: formatMoney(now.commissionCents),
+          hint: `by creators · ${formatMoney(before.commissionCents)} before`,
+        },
       ]}
     />
   );
 }
 
-function Money({
+/** What creators are owed at present, whatever the range. */
+function Balances({
   appId,
-  overview: { revenueCents, commissions },
+  overview: { commissions, due },
 }: {
   readonly appId: string;
   readonly overview: Overview;
@@ -43,88 +78,102 @@ function Money({
   return (
     <Figures
       figures={[
-        { name: 'Revenue', value: formatMoney(revenueCents), hint: 'through creators, net of refunds' },
-        { name: 'Held', value: formatMoney(commissions.pending), hint: 'commissions in the hold period' },
+        { name: 'Held', value: formatMoney(commissions.pending), hint: 'in the hold period' },
         {
           name: 'Due',
-          value: formatMoney(commissions.matured),
+          value: formatMoney(due.payableCents),
           hint: <Link to={`/apps/${appId}/payouts`}>Pay creators</Link>,
         },
-        { name: 'Paid', value: formatMoney(commissions.paid), hint: 'in payouts' },
+        ...(due.negativeCents < 0
+          ? [
+              {
+                name: 'Negative balances',
+                value: formatMoney(due.negativeCents),
+                hint: 'refunds after a payout; later commissions outweigh them',
+              },
+            ]
+          : []),
+        { name: 'Paid', value: formatMoney(commissions.paid), hint: 'in payouts, since the beginning' },
       ]}
     />
   );
 }
 
-function Leaders({ appId, overview }: { readonly appId: string; readonly overview: Overview }) {
-  const creators = overview.affiliates.filter(({ commissionCents }) => commissionCents > 0);
-  const links = overview.links.filter(({ clicks }) => clicks > 0);
+/** Joins the points of two periods by their place: the third day with the third day before. */
+function chartPoints(now: readonly Point[], before: readonly Point[], interval: string, measure: Measure) {
+  const { of } = MEASURES[measure];
+  return now.map((point, index) => {
+    const earlier = before[index];
+    return {
+      name: nameOfBar(point.at, interval),
+      value: of(point),
+      ...(earlier === undefined ? {} : { before: of(earlier) }),
+    };
+  });
+}
+
+function Range({ appId }: { readonly appId: string }) {
+  const [search, setSearch] = useSearchParams();
+  const range = chosen(RANGES, search.get('range'), '30d');
+  const measure = chosen(MEASURES, search.get('measure'), 'revenue');
+  const choose = (name: string) => (value: string) =>
+    setSearch((before) => ({ ...Object.fromEntries(before), [name]: value }), { replace: true });
+  const { from, beforeFrom, before, name, interval } = RANGES[range];
+  const series = useQuery({
+    queryKey: ['overview-series', appId, range],
+    queryFn: async () => {
+      const now = new Date();
+      const readRange = async (start: number, to: number) =>
+        await read(
+          api.GET('/apps/{appId}/timeseries', {
+            params: { path: { appId }, query: { from: start, to, interval, timezone: timeZone } },
+          }),
+        );
+      const [current, earlier] = await Promise.all([
+        readRange(from(now), now.getTime()),
+        readRange(beforeFrom(now), from(now)),
+      ]);
+      return { current: current.points, earlier: earlier.points, interval, before, name };
+    },
+    placeholderData: keepPreviousData,
+    refetchInterval: OVERVIEW_MS,
+  });
+  if (series.error !== null) return <ErrorBox error={series.error} retry={() => void series.refetch()} />;
+  if (series.data === undefined) return <Waiting what="the figures" />;
+  const { current, earlier, ...shown } = series.data;
+  const points = chartPoints(current, earlier, shown.interval, measure);
   return (
-    <div className="halves">
-      <Section id="top-creators" title="Creators who earned most">
-        <div className="surface">
-          {creators.length === 0 ? (
-            <Text size="sm" className="quiet" p="lg">
-              Nobody has earned a commission yet.
-            </Text>
+    <Stack gap="xl">
+      <Section
+        id="funnel"
+        title={shown.name}
+        aside={<Choice label="Range" options={RANGES} value={range} onChange={choose('range')} />}
+      >
+        <Funnel now={sumOf(current)} before={sumOf(earlier)} />
+      </Section>
+      <Section
+        id="chart"
+        title="Over time"
+        hint={`The dashed line: ${shown.before.toLowerCase()}. Days are those of ${timeZone}.`}
+        aside={<Choice label="Measure" options={MEASURES} value={measure} onChange={choose('measure')} />}
+      >
+        <div className="surface chart-surface">
+          {points.every((point) => point.value === 0 && (point.before ?? 0) === 0) ? (
+            <Nothing title="Nothing in this range" />
           ) : (
-            <table className="rows">
-              <thead>
-                <tr>
-                  <th scope="col">Creator</th>
-                  <th scope="col" className="number">
-                    Earned
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {creators.map((row) => (
-                  <tr key={row.id}>
-                    <td>
-                      <Link to={`/apps/${appId}/creators/${row.id}`}>{row.name}</Link>
-                    </td>
-                    <td className="number">{formatMoney(row.commissionCents)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
+            <Suspense fallback={<Waiting what="the chart" />}>
+              <Chart
+                points={points}
+                measure={MEASURES[measure].name}
+                before={shown.before}
+                format={MEASURES[measure].format}
+              />
+            </Suspense>
           )}
         </div>
       </Section>
-      <Section id="top-links" title="Links with the most clicks">
-        <div className="surface">
-          {links.length === 0 ? (
-            <Text size="sm" className="quiet" p="lg">
-              No link was clicked yet.
-            </Text>
-          ) : (
-            <table className="rows">
-              <thead>
-                <tr>
-                  <th scope="col">Link</th>
-                  <th scope="col" className="number">
-                    Clicks
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {links.map((row) => (
-                  <tr key={row.id}>
-                    <td>
-                      <Link to={`/apps/${appId}/links?q=${encodeURIComponent(row.slug)}`}>{row.slug}</Link>
-                      <Text size="xs" className="quiet">
-                        {row.affiliateName}
-                      </Text>
-                    </td>
-                    <td className="number">{formatCount(row.clicks)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          )}
-        </div>
-      </Section>
-    </div>
+      <TopLists appId={appId} measure={measure} range={range} from={from} />
+    </Stack>
   );
 }
 
@@ -144,26 +193,25 @@ export default function OverviewPage() {
     if (overview.error !== null)
       return <ErrorBox error={overview.error} retry={() => void overview.refetch()} />;
     if (overview.data === undefined) return <Waiting what="the overview" />;
+    const { funnel, due } = overview.data;
     return (
       <Stack gap="xl">
-        {overview.data.funnel.clicks === 0 && overview.data.funnel.installs === 0 && (
+        {funnel.clicks === 0 && funnel.installs === 0 && (
           <Text size="sm">
             Nothing was counted yet. <Link to={`/apps/${appId}/setup`}>Go on with the set-up</Link>
           </Text>
         )}
-        <Section id="funnel" title="From click to payment">
-          <Funnel funnel={overview.data.funnel} />
+        <ToDo appId={appId} due={due} />
+        <Section id="balances" title="Owed to creators now">
+          <Balances appId={appId} overview={overview.data} />
         </Section>
-        <Section id="money" title="Money">
-          <Money appId={appId} overview={overview.data} />
-        </Section>
-        <Leaders appId={appId} overview={overview.data} />
+        <Range key={appId} appId={appId} />
       </Stack>
     );
   };
   return (
     <>
-      <PageHead title="Overview">What creators brought, since the beginning.</PageHead>
+      <PageHead title="Overview">What creators brought, and what they are owed.</PageHead>
       {content()}
     </>
   );

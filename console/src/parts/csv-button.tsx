@@ -1,4 +1,5 @@
-import { Button } from '@mantine/core';
+import { Button, Text } from '@mantine/core';
+import { formatCount } from '../format.ts';
 import { useChange } from '../api/queries.ts';
 import { ErrorBox } from '../parts.tsx';
 import { saveFile } from './save-file.ts';
@@ -11,9 +12,17 @@ export interface CsvPart {
 
 /** Number of parts that one file has at most: half a million rows. */
 const MOST_PARTS = 50;
+/** Number of rows that the service returns in one part at most. */
+const ROWS_OF_PART = 10_000;
 
-/** Reads all parts of a list as CSV. The header line of a later part is left out. */
-async function readAll(readPart: (cursor: { readonly cursor?: string }) => Promise<CsvPart>): Promise<Blob> {
+interface Csv {
+  readonly file: Blob;
+  /** Whether the list has more rows than the file. */
+  readonly isCut: boolean;
+}
+
+/** Reads the parts of a list as CSV, up to 50. The header line of a later part is left out. */
+async function readAll(readPart: (cursor: { readonly cursor?: string }) => Promise<CsvPart>): Promise<Csv> {
   const parts: string[] = [];
   let cursor: string | null = null;
   do {
@@ -21,7 +30,7 @@ async function readAll(readPart: (cursor: { readonly cursor?: string }) => Promi
     parts.push(parts.length === 0 ? part.text : part.text.slice(part.text.indexOf('\n') + 1));
     cursor = part.nextCursor;
   } while (cursor !== null && parts.length < MOST_PARTS);
-  return new Blob(parts, { type: 'text/csv' });
+  return { file: new Blob(parts, { type: 'text/csv' }), isCut: cursor !== null };
 }
 
 /** A button that saves the rows of a list as a file. */
@@ -32,12 +41,22 @@ export function CsvButton({
   readonly name: string;
   readonly readPart: (cursor: { readonly cursor?: string }) => Promise<CsvPart>;
 }) {
-  const save = useChange(async () => saveFile(await readAll(readPart), `${name}.csv`));
+  const save = useChange(async () => {
+    const { file, isCut } = await readAll(readPart);
+    saveFile(file, `${name}.csv`);
+    return isCut;
+  });
   return (
     <>
       <Button variant="default" size="xs" loading={save.isPending} onClick={() => save.mutate(undefined)}>
         Save as CSV
       </Button>
+      {save.data === true && (
+        <Text size="sm" role="alert">
+          The file has the first {formatCount(MOST_PARTS * ROWS_OF_PART)} rows only. Choose a shorter range or
+          more filters to save the others.
+        </Text>
+      )}
       {save.error !== null && <ErrorBox error={save.error} />}
     </>
   );

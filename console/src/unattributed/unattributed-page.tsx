@@ -56,7 +56,16 @@ function CauseRow({ row, filters }: { readonly row: Cause; readonly filters: Fil
         {atLeast(formatCount(row.count), row.truncated)}
       </td>
       <td className="number" data-name="Money">
-        {atLeast(formatMoney(row.amountCents), row.truncated)}
+        {row.unknownCount === row.count ? (
+          <span className="quiet">unknown</span>
+        ) : (
+          atLeast(formatMoney(row.amountCents), row.truncated)
+        )}
+        {row.unknownCount > 0 && row.unknownCount < row.count && (
+          <Text size="xs" className="quiet">
+            and {atLeast(formatCount(row.unknownCount), row.truncated)} without a known price
+          </Text>
+        )}
       </td>
       <td className="number">
         <Button

@@ -201,6 +201,7 @@ const unattributedSummary = z
             likelyCause: enums.likelyCause,
             count: count('How many payments of the range earned nothing for this cause.'),
             amountCents: cents('What their customers paid, as far as it is known.'),
+            unknownCount: count('How many of them have an amount that is unknown or not converted yet.'),
             truncated: z.boolean().describe(LOWER_BOUNDS),
             latestAt: epochMs('When the latest of them occurred.'),
             explanation: textField(
@@ -255,6 +256,7 @@ function presentCause({ likelyCause, ...row }: CauseSummary) {
     likelyCause,
     count: row.count,
     amountCents: row.amountCents,
+    unknownCount: row.unknownCount,
     truncated: row.truncated,
     latestAt: row.latestAt,
     explanation: CAUSE_EXPLANATIONS[likelyCause],

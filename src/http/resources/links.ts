@@ -14,8 +14,10 @@ import { bulkOf, bulkResponse, presentBulk } from '../bulk.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError, externalIdTaken, foundOrThrow, invalidField } from '../errors.ts';
 import {
+  ATTRIBUTED_REVENUE,
   nameOfAffiliate,
   booleanText,
+  cents,
   count,
   epochMs,
   externalId,
@@ -102,8 +104,10 @@ export const linkRow = link
   .extend({
     affiliateName: nameOfAffiliate,
     clicks: count('Clicks of all time, without those of bots.'),
+    installs: count('Attributed installs of all time.'),
+    revenueCents: cents(ATTRIBUTED_REVENUE),
   })
-  .meta({ id: 'ListedLink', description: 'A link with its clicks.' });
+  .meta({ id: 'ListedLink', description: 'A link with its clicks, installs and revenue of all time.' });
 
 const newLink = z
   .strictObject({
@@ -151,7 +155,13 @@ export function linkPresenter({ publicUrl }: Pick<HttpDeps, 'publicUrl'>, { link
   });
   return {
     one,
-    row: (row: LinkListRow) => ({ ...one(row), affiliateName: row.affiliateName, clicks: row.clicks }),
+    row: (row: LinkListRow) => ({
+      ...one(row),
+      affiliateName: row.affiliateName,
+      clicks: row.clicks,
+      installs: row.installs,
+      revenueCents: row.revenueCents,
+    }),
   };
 }
 
@@ -240,7 +250,7 @@ export const linkRoutes = [
     path: '/apps/:appId/links',
     permission: 'read',
     operationId: 'listLinks',
-    summary: 'Lists links with their clicks, oldest first.',
+    summary: 'Lists links with their clicks, installs and revenue, oldest first.',
     description: CSV_LIST,
     asCsv: true,
     query: linksQuery,

@@ -4,6 +4,7 @@ import { ALL_COMMISSIONS, listCommissions } from '../../db/commissions.ts';
 import { listTopLinks } from '../../db/links.ts';
 import { readAffiliateTotals, readAppTotals } from '../../db/overviews.ts';
 import type { EarningTotals, Funnel } from '../../db/overviews.ts';
+import { readDueTotals } from '../../db/payout-lists.ts';
 import { foundOrThrow } from '../errors.ts';
 import { ATTRIBUTED_REVENUE, cents, count, epochMs, funnelCounts, orNull } from '../fields.ts';
 import { appRoute } from '../route.ts';
@@ -36,6 +37,15 @@ const appOverview = z
     funnel,
     revenueCents: cents(ATTRIBUTED_REVENUE),
     commissions: earnings,
+    due: z
+      .object({
+        payees: count('The number of affiliates whom exports would pay now.'),
+        payableCents: cents('What exports would pay now, as in the payout preview.'),
+        negativeCents: cents(
+          'The negative balances of other affiliates, which no export pays: zero or less.',
+        ),
+      })
+      .describe('What can be paid. `commissions.matured` is net of negative balances; this is not.'),
     affiliates: z.array(affiliateRow).describe('The ten affiliates that earned most.'),
     links: z.array(linkRow).describe('The ten links with the most clicks.'),
     recentCommissions: z.array(commission).describe('The latest twenty commissions.'),
@@ -71,9 +81,10 @@ export const overviewRoutes = [
     operationId: 'getAppOverview',
     summary: "Retrieves an app's all-time totals, top affiliates, top links and latest commissions.",
     response: { status: 200, schema: appOverview },
-    handler: async ({ deps, app }) => {
-      const [totals, affiliates, links, commissions] = await Promise.all([
+    handler: async ({ deps, app, now }) => {
+      const [totals, due, affiliates, links, commissions] = await Promise.all([
         readAppTotals(deps.sql, app.id),
+        readDueTotals(deps.sql, app.id, now),
         listTopEarners(deps.sql, app.id, { status: null }, TOP),
         listTopLinks(deps.sql, app.id, null, TOP),
         listCommissions(deps.sql, app.id, ALL_COMMISSIONS, null, RECENT_COMMISSIONS),
@@ -82,6 +93,7 @@ export const overviewRoutes = [
         funnel: presentFunnel(totals),
         revenueCents: totals.revenueCents,
         commissions: presentEarnings(totals),
+        due: { payees: due.payees, payableCents: due.payableCents, negativeCents: due.negativeCents },
         affiliates: affiliates.map(presentAffiliateRow),
         links: links.map(linkPresenter(deps, app).row),
         recentCommissions: commissions.rows.map(presentCommission),

@@ -8,11 +8,12 @@ import { readPayoutCsv } from '../../db/payout-csv.ts';
 import type { PayoutCsv } from '../../db/payout-csv.ts';
 import {
   findListedPayout,
+  listNotPayable,
   listPayouts,
   previewEarlierPayouts,
   previewPayouts,
 } from '../../db/payout-lists.ts';
-import type { PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
+import type { NotPayableRow, PayoutListRow, PreviewRow } from '../../db/payout-lists.ts';
 import { ApiError, foundOrThrow, invalidField, notFound } from '../errors.ts';
 import {
   nameOfAffiliate,
@@ -133,6 +134,33 @@ const preview = z
   })
   .meta({ id: 'PayoutPreview', description: 'What exports would pay, or what was owed, per affiliate.' });
 
+const notPayable = z
+  .object({
+    rows: z
+      .array(
+        z
+          .object({
+            affiliateId: idOf('affiliate'),
+            affiliateName: nameOfAffiliate,
+            reason: z
+              .enum(['held', 'reversed', 'negative_balance'])
+              .describe(
+                '`held`: all is in the hold period. `reversed`: reversals take back exactly what is due. `negative_balance`: they take back more, which later commissions have to outweigh.',
+              ),
+            balanceCents: cents('The net of what is due: zero or less.'),
+            heldCents: cents('The net of what is in the hold period.'),
+            nextDueAt: orNull(
+              epochMs('When the next commission in the hold period is due.'),
+              'Null if there is none.',
+            ),
+          })
+          .meta({ id: 'NotPayable', description: 'An affiliate whom an export would pay nothing, and why.' }),
+      )
+      .describe('Negative balances first, then those whose next commission is due first. At most a hundred.'),
+    truncated: z.boolean().describe('Whether there are more.'),
+  })
+  .meta({ id: 'NotPayableList', description: 'Affiliates whom exports would pay nothing now, and why.' });
+
 const exportBody = z
   .strictObject({
     expectedTotalCents: z
@@ -171,6 +199,11 @@ function presentTransfer(row: PayoutTransfer) {
   const { id, state, method, reference, note, createdAt } = row;
   const createdBy = { id: row.keyId, label: row.keyLabel, display: row.keyDisplay };
   return { id, state, method, reference, note, createdAt, createdBy };
+}
+
+function presentNotPayable(row: NotPayableRow) {
+  const { affiliateId, affiliateName, reason, balanceCents, heldCents, nextDueAt } = row;
+  return { affiliateId, affiliateName, reason, balanceCents, heldCents, nextDueAt };
 }
 
 function presentPreview(asOf: number, rows: readonly PreviewRow[]) {
@@ -270,6 +303,19 @@ export const payoutRoutes = [
       if (rows === undefined)
         throw invalidField('asOf', 'Too much was paid or became due since then. Choose a later instant.');
       return presentPreview(asOf, rows);
+    },
+  }),
+
+  appRoute({
+    method: 'GET',
+    path: '/apps/:appId/payouts/not-payable',
+    permission: 'read',
+    operationId: 'listNotPayable',
+    summary: 'Lists affiliates with unpaid commissions whom exports would pay nothing now, and why.',
+    response: { status: 200, schema: notPayable },
+    handler: async ({ deps, app, now }) => {
+      const { rows, isTruncated } = await listNotPayable(deps.sql, app.id, now);
+      return { rows: rows.map(presentNotPayable), truncated: isTruncated };
     },
   }),
 

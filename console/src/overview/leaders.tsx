@@ -1,0 +1,104 @@
+import { Text } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { ErrorBox, Waiting } from '../parts.tsx';
+import { Section } from '../lists.tsx';
+import { ListEnd } from '../parts/list.tsx';
+import { MEASURES, OVERVIEW_MS } from './measures.ts';
+import type { Measure } from './measures.ts';
+
+type Leader = Schemas['Leader'];
+
+function Name({ appId, row }: { readonly appId: string; readonly row: Leader }) {
+  if (row.linkId === null || row.slug === null)
+    return <Link to={`/apps/${appId}/creators/${row.affiliateId}`}>{row.affiliateName}</Link>;
+  return (
+    <>
+      <Link to={`/apps/${appId}/links?q=${encodeURIComponent(row.slug)}`}>{row.slug}</Link>
+      <Text size="xs" className="quiet">
+        {row.affiliateName}
+      </Text>
+    </>
+  );
+}
+
+/** The creators or links with the most of a measure in a range. */
+function Leaders({
+  appId,
+  by,
+  measure,
+  range,
+  from,
+}: {
+  readonly appId: string;
+  readonly by: 'affiliate' | 'link';
+  readonly measure: Measure;
+  /** The name of the range, and its beginning. */
+  readonly range: string;
+  readonly from: (now: Date) => number;
+}) {
+  const leaders = useQuery({
+    queryKey: ['leaders', appId, by, measure, range],
+    queryFn: async () => {
+      const now = new Date();
+      const query = { by, measure, from: from(now), to: now.getTime() };
+      return await read(api.GET('/apps/{appId}/leaders', { params: { path: { appId }, query } }));
+    },
+    placeholderData: keepPreviousData,
+    refetchInterval: OVERVIEW_MS,
+  });
+  const what = by === 'affiliate' ? 'Creators' : 'Links';
+  const { data } = leaders;
+  const shown = data === undefined ? measure : data.measure;
+  const { name, of, format } = MEASURES[shown];
+  return (
+    <Section id={`top-${by}`} title={`${what}: ${name.toLowerCase()}`}>
+      <div className="surface">
+        {leaders.error !== null && <ErrorBox error={leaders.error} retry={() => void leaders.refetch()} />}
+        {data === undefined && leaders.error === null && <Waiting what={what.toLowerCase()} />}
+        {data?.leaders.length === 0 && (
+          <Text size="sm" className="quiet" p="lg">
+            None in this range.
+          </Text>
+        )}
+        {data !== undefined && data.leaders.length > 0 && (
+          <table className="rows">
+            <thead>
+              <tr>
+                <th scope="col">{by === 'affiliate' ? 'Creator' : 'Link'}</th>
+                <th scope="col" className="number">
+                  {name}
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {data.leaders.map((row) => (
+                <tr key={row.linkId ?? row.affiliateId}>
+                  <td>
+                    <Name appId={appId} row={row} />
+                  </td>
+                  <td className="number">{format(of(row))}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )}
+      </div>
+      {data?.complete === false && (
+        <ListEnd>Of those most active lately and of all time: one active only early may be missing.</ListEnd>
+      )}
+    </Section>
+  );
+}
+
+/** The creators and the links with the most of a measure, side by side. */
+export function TopLists(props: Omit<Parameters<typeof Leaders>[0], 'by'>) {
+  return (
+    <div className="halves">
+      <Leaders {...props} by="affiliate" />
+      <Leaders {...props} by="link" />
+    </div>
+  );
+}

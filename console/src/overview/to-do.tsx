@@ -1,0 +1,118 @@
+import { Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { formatAgo, formatCount, formatMoney } from '../format.ts';
+import { Section } from '../lists.tsx';
+
+/** How often the causes and the deliveries are read again while the page is shown, ms. */
+const TO_DO_MS = 60_000;
+/** A delivery without an outcome for this long needs somebody, ms. */
+const STUCK_AFTER_MS = 10 * 60_000;
+
+interface Task {
+  readonly title: string;
+  readonly text: string;
+  readonly action: string;
+  readonly to: string;
+}
+
+const paymentsIn = (count: number) => (count === 1 ? '1 payment' : `${formatCount(count)} payments`);
+const creatorsIn = (count: number) => (count === 1 ? '1 creator' : `${formatCount(count)} creators`);
+
+function payTask({ payableCents, payees }: Schemas['AppOverview']['due']): Task | null {
+  if (payableCents === 0) return null;
+  return {
+    title: `${formatMoney(payableCents)} due to ${creatorsIn(payees)}`,
+    text: 'The hold period is over.',
+    action: 'Pay creators',
+    to: 'payouts',
+  };
+}
+
+/** Names the payments of the last 30 days that earn once their cause is removed. */
+function causeTask(causes: readonly Schemas['UnattributedCause'][]): Task | null {
+  const healing = causes.filter(({ heals }) => heals === 'when_fixed');
+  const [first] = healing;
+  if (first === undefined) return null;
+  const count = healing.reduce((sum, cause) => sum + cause.count, 0);
+  return {
+    title: `${paymentsIn(count)} earned nothing, and still can`,
+    text: first.explanation,
+    action: 'See the causes',
+    to: 'unattributed',
+  };
+}
+
+function deliveryTask(providers: readonly Schemas['ProviderHealth'][]): Task | null {
+  const bad = providers.filter(
+    ({ failed, refused, oldestUnfinishedAt }) =>
+      failed > 0 ||
+      refused > 0 ||
+      (oldestUnfinishedAt !== null && Date.now() - oldestUnfinishedAt > STUCK_AFTER_MS),
+  );
+  const [first] = bad;
+  if (first === undefined) return null;
+  const { title, failed, refused, oldestUnfinishedAt } = first;
+  const parts = [
+    failed > 0 ? `${formatCount(failed)} failed` : null,
+    refused > 0 ? `${formatCount(refused)} refused` : null,
+    failed === 0 && refused === 0 && oldestUnfinishedAt !== null
+      ? `the oldest unfinished one arrived ${formatAgo(oldestUnfinishedAt)}`
+      : null,
+  ].filter((part) => part !== null);
+  return {
+    title: `Webhooks of ${bad.map((provider) => provider.title).join(', ')} need attention`,
+    text: `${title}: ${parts.join(', ')} in the last 24 hours.`,
+    action: 'See the deliveries',
+    to: 'deliveries',
+  };
+}
+
+/** Cards with what to do. Nothing where there is nothing to do. */
+export function ToDo({
+  appId,
+  due,
+}: {
+  readonly appId: string;
+  readonly due: Schemas['AppOverview']['due'];
+}) {
+  const path = { path: { appId } };
+  const causes = useQuery({
+    queryKey: ['unattributed-summary', appId, {}],
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/diagnostics/unattributed/summary', { params: path })),
+    refetchInterval: TO_DO_MS,
+  });
+  const health = useQuery({
+    queryKey: ['deliveries-summary', appId],
+    queryFn: async () => await read(api.GET('/apps/{appId}/diagnostics/webhooks/summary', { params: path })),
+    refetchInterval: TO_DO_MS,
+  });
+  const tasks = [
+    payTask(due),
+    causeTask(causes.data?.causes ?? []),
+    deliveryTask(health.data?.providers ?? []),
+  ].filter((task) => task !== null);
+  if (tasks.length === 0) return null;
+  return (
+    <Section id="to-do" title="To do">
+      <ul className="cards">
+        {tasks.map((task) => (
+          <li key={task.to} className="surface">
+            <Text size="sm" fw={600}>
+              {task.title}
+            </Text>
+            <Text size="sm" className="quiet" lineClamp={3}>
+              {task.text}
+            </Text>
+            <Text size="sm">
+              <Link to={`/apps/${appId}/${task.to}`}>{task.action}</Link>
+            </Text>
+          </li>
+        ))}
+      </ul>
+    </Section>
+  );
+}
