@@ -34,7 +34,9 @@ export default defineConfig({
     target: 'es2022',
     modulePreload: { polyfill: false },
     rollupOptions: {
-      input: ['index.html', 'creator.html'].map((name) => path.join(import.meta.dirname, name)),
+      input: ['index.html', 'creator.html', 'operator.html'].map((name) =>
+        path.join(import.meta.dirname, name),
+      ),
     },
     reportCompressedSize: false,
     chunkSizeWarningLimit: 800,

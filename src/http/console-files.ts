@@ -28,7 +28,7 @@ interface Asset {
 }
 
 /** The pages, by the first part of their paths under `/console/`. Every other path is of the founder's page. */
-const PAGES = { '': 'index.html', creator: 'creator.html' } as const;
+const PAGES = { '': 'index.html', creator: 'creator.html', operator: 'operator.html' } as const;
 
 type PageName = keyof typeof PAGES;
 
@@ -42,7 +42,7 @@ interface ConsoleFiles {
 /** Reads the built pages. Returns null if they were not built. */
 function readFiles(folder: string): ConsoleFiles | null {
   const pageFile = (name: PageName) => path.join(folder, PAGES[name]);
-  if (!existsSync(pageFile('')) || !existsSync(pageFile('creator'))) return null;
+  if (!(Object.keys(PAGES) as PageName[]).every((name) => existsSync(pageFile(name)))) return null;
   const assets = new Map<string, Asset>();
   for (const name of readdirSync(path.join(folder, 'assets'))) {
     const contentType = CONTENT_TYPES[path.extname(name)];
@@ -54,7 +54,8 @@ function readFiles(folder: string): ConsoleFiles | null {
     assets.set(name, { contentType, plain: read(name), encoded: new Map(encoded) });
   }
   const readPage = (name: PageName) => readFileSync(pageFile(name), 'utf8');
-  return { pages: { '': readPage(''), creator: readPage('creator') }, assets };
+  const all = { '': readPage(''), creator: readPage('creator'), operator: readPage('operator') };
+  return { pages: all, assets };
 }
 
 const policy = (nonce: string) =>
@@ -77,8 +78,8 @@ function sendAsset(ctx: HttpContext, asset: Asset): void {
 }
 
 function sendPage(ctx: HttpContext, { pages }: ConsoleFiles): void {
-  const isCreator = /^\/console\/creator(\/|$)/.test(ctx.path);
-  const page = pages[isCreator ? 'creator' : ''];
+  const [, name] = /^\/console\/(creator|operator)(?:\/|$)/.exec(ctx.path) ?? [];
+  const page = pages[(name ?? '') as PageName];
   const nonce = randomBytes(16).toString('base64url');
   ctx.set({
     'Content-Type': 'text/html; charset=utf-8',

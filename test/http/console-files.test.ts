@@ -42,6 +42,7 @@ beforeAll(async () => {
   await mkdir(path.join(folder, 'assets'));
   await writeFile(path.join(folder, 'index.html'), PAGE);
   await writeFile(path.join(folder, 'creator.html'), `${PAGE}creator`);
+  await writeFile(path.join(folder, 'operator.html'), `${PAGE}operator`);
   await writeFile(path.join(folder, 'assets/index-1.js'), SCRIPT);
   await writeFile(path.join(folder, 'assets/index-1.js.gz'), gzipSync(SCRIPT));
   await writeFile(path.join(folder, 'assets/index-1.js.br'), brotliCompressSync(SCRIPT));
@@ -71,13 +72,16 @@ describe('the pages of the console', () => {
 
   // @promise console-page
   test.each([
-    ['/console/creator', './', true],
-    ['/console/creator/', '../', true],
-    ['/console/creator/payouts/pay_1', '../../', true],
-    ['/console/creators', './', false],
-  ])("%s has the base %s and is the creator's page: %s", async (at, base, isCreator) => {
+    ['/console/creator', './', 'creator'],
+    ['/console/creator/', '../', 'creator'],
+    ['/console/creator/payouts/pay_1', '../../', 'creator'],
+    ['/console/operator/', '../', 'operator'],
+    ['/console/creators', './', 'founder'],
+    ['/console/operators', './', 'founder'],
+  ])('%s has the base %s and is the page of the %s', async (at, base, whose) => {
     const text = await (await get(at)).text();
-    expect([text.includes(`<base href="${base}">`), text.endsWith('creator')]).toEqual([true, isCreator]);
+    const [, found = 'founder'] = /(creator|operator)$/.exec(text) ?? [];
+    expect([text.includes(`<base href="${base}">`), found]).toEqual([true, whose]);
   });
 
   // @promise console-policy

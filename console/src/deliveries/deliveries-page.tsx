@@ -1,4 +1,5 @@
 import { Text } from '@mantine/core';
+import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
@@ -17,6 +18,7 @@ import {
 import { ListView, useList } from '../parts/list.tsx';
 import { usePermission } from '../session.ts';
 import { ProviderHealth } from './health.tsx';
+import { Reprocess } from './reprocess.tsx';
 import { DELIVERY_STATUSES, PROVIDERS } from '../words.ts';
 
 type Delivery = Schemas['Delivery'];
@@ -70,7 +72,9 @@ function DeliveryRow({ row, appId }: { readonly row: Delivery; readonly appId: s
 
 function Deliveries({ appId }: { readonly appId: string }) {
   const filters = useFilters('status', 'source', ...RANGE_FILTERS);
+  const runFilter = useFilters('run');
   const range = useRange(filters);
+  const [openedAt] = useState(() => Date.now());
   const processingStatus = oneOf(Object.keys(DELIVERY_STATUSES) as Status[], filters.get('status'));
   const source = oneOf(Object.keys(PROVIDERS) as Delivery['source'][], filters.get('source'));
   const query = {
@@ -90,7 +94,10 @@ function Deliveries({ appId }: { readonly appId: string }) {
   return (
     <>
       <ProviderHealth appId={appId} filters={filters} />
-      <FilterBar filters={filters}>
+      <FilterBar
+        filters={filters}
+        aside={<Reprocess appId={appId} selection={query} openedAt={openedAt} filters={runFilter} />}
+      >
         <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
         <SelectFilter filters={filters} name="status" label="Outcome" options={DELIVERY_STATUSES} />
         <RangeFilter filters={filters} />

@@ -1,0 +1,165 @@
+import { Text } from '@mantine/core';
+import type { Schemas } from '../api/client.ts';
+import { formatCount } from '../format.ts';
+import { Tag } from '../parts/badges.tsx';
+import { useInstallationState } from './queries.ts';
+import { NotYet, Section } from './section.tsx';
+
+type InstallationState = Schemas['InstallationState'];
+
+/** Counts of the service end here. */
+const MOST = 10_000;
+/** The service counts waiting payments of a currency up to this number. */
+const MOST_WAITING = 1_000;
+
+const counted = (number: number, most: number) => `${formatCount(number)}${number >= most ? ' or more' : ''}`;
+
+/** Returns a duration in words: "3 hours". */
+function formatDuration(seconds: number): string {
+  const [unit, size] =
+    (
+      [
+        ['day', 86_400],
+        ['hour', 3_600],
+        ['minute', 60],
+      ] as const
+    ).find(([, length]) => seconds >= length) ?? (['second', 1] as const);
+  return new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'long' }).format(
+    Math.round(seconds / size),
+  );
+}
+
+/** Names that people know, by those of the service. */
+const CHECKS: Readonly<Record<string, string>> = {
+  database: 'Database',
+  secrets: 'Encryption keys',
+  payouts: 'Payouts',
+  temporal: 'Temporal',
+  temporal_set_up: 'Set-up of Temporal',
+};
+
+function Readiness({ checks }: { readonly checks: InstallationState['readiness'] }) {
+  return (
+    <Section title="Readiness">
+      <div className="surface">
+        <table className="rows">
+          <caption className="spoken">What the service depends on</caption>
+          <thead>
+            <tr>
+              <th scope="col">Part</th>
+              <th scope="col">State</th>
+              <th scope="col">What is missing</th>
+            </tr>
+          </thead>
+          <tbody>
+            {checks.map(({ name, ok, optional, detail }) => (
+              <tr key={name}>
+                <td>{CHECKS[name] ?? name}</td>
+                <td>
+                  <Tag tone={ok ? 'good' : optional ? 'wait' : 'bad'}>
+                    {ok ? 'Available' : optional ? 'Degraded' : 'Not available'}
+                  </Tag>
+                </td>
+                <td>{detail ?? <span className="quiet">nothing</span>}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+function Backlog({ backlog }: { readonly backlog: InstallationState['backlog'] }) {
+  const rows = [
+    ['Deliveries without an outcome', backlog.unfinishedDeliveries, backlog.oldestUnfinishedSeconds],
+    ['Commissions that are overdue', backlog.overdueCommissions, backlog.oldestOverdueSeconds],
+    ['Payout exports in progress', backlog.openPayoutRequests, backlog.oldestPayoutRequestSeconds],
+    ['Users whose payments wait for an evaluation', backlog.unhealedBindings, backlog.oldestUnhealedSeconds],
+  ] as const;
+  return (
+    <Section title="Backlog">
+      <div className="surface">
+        <table className="rows">
+          <caption className="spoken">Work that is not done yet</caption>
+          <thead>
+            <tr>
+              <th scope="col">Work</th>
+              <th scope="col" className="number">
+                Waiting
+              </th>
+              <th scope="col">Oldest</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(([name, number, oldest]) => (
+              <tr key={name}>
+                <td>{name}</td>
+                <td className="number" data-name="Waiting">
+                  {counted(number, MOST)}
+                </td>
+                <td data-name="Oldest">
+                  {number === 0 ? <span className="quiet">none</span> : formatDuration(oldest)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Section>
+  );
+}
+
+function RateGaps({ gaps }: { readonly gaps: InstallationState['rateGaps'] }) {
+  return (
+    <Section title="Exchange rates">
+      {gaps.length === 0 ? (
+        <Text size="sm" className="quiet">
+          No payment waits for an exchange rate.
+        </Text>
+      ) : (
+        <div className="surface">
+          <table className="rows">
+            <caption className="spoken">Currencies that payments wait for</caption>
+            <thead>
+              <tr>
+                <th scope="col">Currency</th>
+                <th scope="col" className="number">
+                  Payments
+                </th>
+                <th scope="col">Days</th>
+                <th scope="col">Latest rate</th>
+              </tr>
+            </thead>
+            <tbody>
+              {gaps.map((gap) => (
+                <tr key={gap.currency}>
+                  <td>{gap.currency}</td>
+                  <td className="number" data-name="Payments">
+                    {counted(gap.payments, MOST_WAITING)}
+                  </td>
+                  <td data-name="Days">
+                    {gap.firstDay === gap.lastDay ? gap.firstDay : `${gap.firstDay} to ${gap.lastDay}`}
+                  </td>
+                  <td data-name="Latest rate">{gap.latestRateDay ?? <span className="quiet">none</span>}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Section>
+  );
+}
+
+export function State() {
+  const state = useInstallationState();
+  if (state.data === undefined) return <NotYet query={state} what="the state of the installation" />;
+  return (
+    <>
+      <Readiness checks={state.data.readiness} />
+      <Backlog backlog={state.data.backlog} />
+      <RateGaps gaps={state.data.rateGaps} />
+    </>
+  );
+}

@@ -1,0 +1,287 @@
+import { readFileSync, statSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { projectRoot } from '../../src/config/project-root.ts';
+import { createOperatorLink } from '../../src/db/operator-sessions.ts';
+import { bodyOf, stripeInvoicePaid } from '../../test/support/provider-fixtures.ts';
+import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
+import type { Founder } from '../../test/support/founder.ts';
+import { startTestService } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+
+const KIB = 1024;
+/** What the first load of the operator's page may have, gzip. */
+const FIRST_LOAD = 160 * KIB;
+const SELLER = 'acct_FakeSeller01';
+
+const suite = hasBrowser() ? describe : describe.skip;
+
+const WINDOWS = [
+  ['light', 1280],
+  ['light', 360],
+  ['dark', 1280],
+  ['dark', 360],
+] as const;
+
+suite('reprocessing and the page of the operator in a browser', () => {
+  let service: TestService;
+  let browser: Browser;
+  let founder: Founder;
+  const open: GuardedPage[] = [];
+
+  beforeAll(async () => {
+    service = await startTestService({ settings: { temporalUiUrl: 'https://temporal.example.test' } });
+    browser = await launch();
+    founder = await setUpFounder(service, { name: 'Lantern Notes' });
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
+  });
+
+  const newPage = async (options = {}): Promise<GuardedPage> => {
+    const guarded = await openPage(browser, service.url, options);
+    open.push(guarded);
+    return guarded;
+  };
+  const signedIn = async (options = {}): Promise<GuardedPage> => {
+    const guarded = await newPage(options);
+    await guarded.page.goto(`${service.url}/console/`);
+    await guarded.page.getByLabel('Account key').fill(founder.key);
+    await guarded.page.getByRole('button', { name: 'Sign in' }).click();
+    await guarded.page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
+    return guarded;
+  };
+  const linkOf = async () =>
+    `${service.url}/console/operator/#token=${await createOperatorLink(service.sql, Date.now())}`;
+  const operatorPage = async (options = {}): Promise<GuardedPage> => {
+    const guarded = await newPage(options);
+    await guarded.page.goto(await linkOf());
+    await button(guarded.page, 'Sign in as the operator').click();
+    await guarded.page.getByRole('heading', { level: 1, name: 'Installation' }).waitFor();
+    await guarded.page.getByRole('heading', { level: 2, name: 'Readiness' }).waitFor();
+    return guarded;
+  };
+  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+  const row = (page: Page, name: string | RegExp) => page.getByRole('row', { name });
+
+  /** Checks a page that is shown, in its state, and takes a picture of it. */
+  const check = async (page: Page, state: string): Promise<void> => {
+    // Colours are measured after the transitions.
+    await page.waitForTimeout(300);
+    await shoot(page, state);
+    expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
+      state,
+      violations: [],
+      overflow: 0,
+    });
+  };
+
+  /** Creates an app whose delivery earned nothing when it arrived, and would earn 4.00 dollars now. */
+  const appToReprocess = async (): Promise<string> => {
+    const own = await setUpApp(founder, { name: 'Again' });
+    const { app } = own;
+    const userId = await own.customer();
+    const event = { ...stripeInvoicePaid({ userId, amount: 2_000 }), account: SELLER };
+    await own.stripe(bodyOf(event));
+    await own.ok('PATCH', `/apps/${app.id}/settings`, { stripeAccounts: [SELLER] });
+    return app.id;
+  };
+
+  test('a founder starts a dry run of the filters, sees its money, and adds exactly that', async () => {
+    const appId = await appToReprocess();
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${appId}/deliveries?source=stripe&status=ignored&range=7d`);
+    await row(page, /Stripe Ignored/).waitFor();
+    await button(page, /Process again/).click();
+    await page.getByText('Deliveries with the outcome “Ignored” of Stripe').waitFor();
+    await button(page, 'Start a dry run').click();
+    await page
+      .getByText('$4.00 of commissions and $20.00 of revenue would be added.')
+      .waitFor({ timeout: 30_000 });
+    await row(page, /Would be added.*commission \$4\.00/).waitFor();
+    // The run is in the address: a reload shows it again.
+    await page.reload();
+    await page.getByText('1 of 1 deliveries read, 1 differ.').waitFor();
+    expect(
+      (await founder.ok<{ totalCents: number }>('GET', `/apps/${appId}/commissions/totals`)).totalCents,
+    ).toBe(0);
+    await button(page, 'Add what it shows').click();
+    await page
+      .getByText('$4.00 of commissions and $20.00 of revenue were added.')
+      .waitFor({ timeout: 30_000 });
+    await row(page, /Stripe Added/).waitFor();
+    expect(
+      (await founder.ok<{ totalCents: number }>('GET', `/apps/${appId}/commissions/totals`)).totalCents,
+    ).toBe(400);
+    await button(page, 'New dry run').click();
+    await button(page, /^Dry run of/).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    expect(new URL(page.url()).searchParams.get('run')).toBeNull();
+    expect(problems()).toEqual([]);
+  });
+
+  test('the sign-in link of the operator works once, and the page says where the next one comes from', async () => {
+    const { page, problems } = await newPage();
+    await page.goto(`${service.url}/console/operator/`);
+    await page.getByText('admin -- console --operator').waitFor();
+    await check(page, 'operator-no-session');
+    const link = await linkOf();
+    await page.goto(link);
+    await button(page, 'Sign in as the operator').waitFor();
+    expect(page.url()).not.toContain('token');
+    await button(page, 'Sign in as the operator').click();
+    await page.getByRole('heading', { name: 'Readiness' }).waitFor();
+    await button(page, 'Sign out').click();
+    await page.getByText('You are not signed in').waitFor();
+    await page.goto('about:blank');
+    await page.goto(link);
+    await button(page, 'Sign in as the operator').click();
+    await page.getByText('The link was used before').waitFor();
+    await check(page, 'operator-spent-link');
+    expect(problems(/status of 401/)).toEqual([]);
+  });
+
+  test('the operator makes a link that signs a founder in', async () => {
+    const { page, problems } = await operatorPage();
+    const { name } = await service.sql.one<{ name: string }>`
+      select name from accounts where id = ${founder.accountId}`;
+    await button(page, `Create a sign-in link for ${name}`).click();
+    const link = await page.getByRole('status').locator('code').innerText();
+    const other = await newPage();
+    await other.page.goto(link);
+    await button(other.page, 'Sign in').click();
+    await other.page.getByRole('heading', { level: 1, name: /Set-up/ }).waitFor();
+    expect([...problems(), ...other.problems()]).toEqual([]);
+  });
+
+  test.each(WINDOWS)(
+    'the page of the operator and reprocessing have no violation in %s at %d px',
+    async (colorScheme, width) => {
+      const options = { colorScheme, viewport: { width, height: 900 } };
+      const name = (state: string) => `${state}-${colorScheme}-${width}`;
+      const { page, problems } = await operatorPage(options);
+      await page.getByText('No payment waits for an exchange rate.').waitFor();
+      await page.getByText('No step of a delivery fails.').waitFor();
+      await button(page, /^Create a sign-in link/)
+        .first()
+        .waitFor();
+      await check(page, name('operator'));
+      await button(page, /^Create a sign-in link/)
+        .first()
+        .click();
+      await page.getByText('shown once').waitFor();
+      await check(page, name('operator-link'));
+      // Every list full, without the faults themselves.
+      await page.route(
+        '**/operator/stuck-deliveries',
+        async (route) => await route.fulfill({ json: { deliveries: [STUCK] } }),
+      );
+      await page.route('**/operator/state', async (route) => {
+        const response = await route.fetch();
+        const state = (await response.json()) as object;
+        await route.fulfill({ json: { ...state, ...LACKS } });
+      });
+      await page.reload();
+      await row(page, /writeCommission.*Attempt 7.*permission denied/).waitFor();
+      await row(page, /TRY.*1,000 or more/).waitFor();
+      await row(page, /Encryption keys.*Degraded/).waitFor();
+      await check(page, name('operator-full'));
+      for (const part of ['state', 'accounts*', 'stuck-deliveries', 'reprocess-runs*']) {
+        await page.unroute(`**/operator/${part}`);
+        await page.route(`**/operator/${part}`, async (route) => await route.fulfill(FORBIDDEN));
+      }
+      await page.reload();
+      await page.getByText('That did not work').nth(3).waitFor();
+      await check(page, name('operator-errors'));
+      expect(problems(/status of 403/)).toEqual([]);
+
+      const appId = await appToReprocess();
+      const again = await signedIn(options);
+      await again.page.goto(`${service.url}/console/apps/${appId}/deliveries?run=new`);
+      await button(again.page, 'Start a dry run').waitFor();
+      await check(again.page, name('reprocess-new'));
+      await button(again.page, 'Start a dry run').click();
+      await button(again.page, 'Add what it shows').waitFor({ timeout: 30_000 });
+      await row(again.page, /Would be added/).waitFor();
+      await check(again.page, name('reprocess-dry-run'));
+      expect(again.problems()).toEqual([]);
+    },
+  );
+
+  test('the first load of the page of the operator stays within its budget', () => {
+    const folder = path.join(projectRoot, 'dist/console');
+    const names = readFileSync(path.join(folder, 'operator.html'), 'utf8').match(/assets\/[^"]+\.js/g) ?? [];
+    const bytes = names.reduce((sum, name) => sum + statSync(path.join(folder, `${name}.gz`)).size, 0);
+    process.stdout.write(`operator: ${(bytes / KIB).toFixed(1)} of ${FIRST_LOAD / KIB} KiB gzip\n`);
+    expect(bytes).toBeGreaterThan(0);
+    expect(bytes).toBeLessThan(FIRST_LOAD);
+  });
+});
+
+const FORBIDDEN = {
+  status: 403,
+  contentType: 'application/problem+json',
+  json: {
+    status: 403,
+    code: 'forbidden',
+    title: 'The key lacks a permission',
+    detail: 'The test refused it.',
+  },
+};
+
+const STUCK = {
+  id: 'del_01kbf2z4x8e0rvq1n3m5t7w9yc',
+  accountId: 'acct_01kbf2z4x8e0rvq1n3m5t7w9yc',
+  appId: 'app_01kbf2z4x8e0rvq1n3m5t7w9yc',
+  source: 'stripe',
+  receivedAt: Date.UTC(2026, 0, 1),
+  cause: 'writeCommission: permission denied for table commissions',
+  step: 'writeCommission',
+  attempt: 7,
+  workflowId: 'delivery:del_01kbf2z4x8e0rvq1n3m5t7w9yc',
+  workflowUrl:
+    'https://temporal.example.test/namespaces/default/workflows/delivery%3Adel_01kbf2z4x8e0rvq1n3m5t7w9yc',
+};
+
+const LACKS = {
+  readiness: [
+    { name: 'database', ok: true, optional: false, detail: null },
+    {
+      name: 'secrets',
+      ok: false,
+      optional: true,
+      detail:
+        'SECRETS_KEY lacks the key 1f0c2b9e of 3 webhook secrets: restore it, or set those webhook secrets again',
+    },
+    { name: 'temporal', ok: false, optional: true, detail: 'Temporal at 127.0.0.1:7233 does not respond' },
+  ],
+  backlog: {
+    unfinishedDeliveries: 10_000,
+    oldestUnfinishedSeconds: 200_000,
+    stuckDeliveries: 3,
+    overdueCommissions: 12,
+    oldestOverdueSeconds: 4_000,
+    openPayoutRequests: 1,
+    oldestPayoutRequestSeconds: 70,
+    unhealedBindings: 4,
+    oldestUnhealedSeconds: 5,
+  },
+  rateGaps: [
+    {
+      currency: 'TRY',
+      payments: 1_000,
+      firstDay: '2026-05-01',
+      lastDay: '2026-06-15',
+      latestRateDay: '2026-04-30',
+    },
+    { currency: 'ARS', payments: 2, firstDay: '2026-06-01', lastDay: '2026-06-01', latestRateDay: null },
+  ],
+};
