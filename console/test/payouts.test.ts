@@ -104,6 +104,17 @@ suite('payouts in a browser', () => {
     await page.getByText('This cannot be undone.').waitFor();
   };
 
+  /** Opens the confirmation of a payment to all creators. */
+  const payAll = async (page: Page, founder: Founder, name: string): Promise<void> => {
+    await button(page, name).click();
+    const form = page.getByLabel('Key that may pay');
+    await form.or(page.getByText('This cannot be undone.')).waitFor();
+    if ((await form.count()) === 0) return;
+    await form.fill(founder.key);
+    await button(page, 'Continue').click();
+    await page.getByText('This cannot be undone.').waitFor();
+  };
+
   const payoutsOf = async ({ appId }: Founder) =>
     await service.sql<{ id: string; totalCents: number; itemCount: number }>`
       select id, total_cents, item_count from payouts where app_id = ${appId} order by created_at`;
@@ -385,6 +396,99 @@ suite('payouts in a browser', () => {
     expect(problems(/status of 403/)).toEqual([]);
   });
 
+  test('all creators are paid by one dialog, each once, and those who are not due are listed with the reason', async () => {
+    const founder = await newFounder();
+    await earn(founder, 'Ada', 1000, 234);
+    await earn(founder, 'Grace', 500);
+    await earn(founder, 'Joan', 250);
+    const held = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      name: 'Mary',
+    });
+    await insertEarning(service, founder, {
+      affiliateId: held.id,
+      amountCents: 300,
+      occurredAt: Date.now() - 5 * DAY_MS,
+      dueAt: Date.now() + 26.1 * DAY_MS,
+    });
+    const { page, problems } = await signIn(founder);
+    await page.getByRole('row', { name: /Mary In the hold period.*in 26 days.*\$3\.00/ }).waitFor();
+    await payAll(page, founder, 'Pay all 3 creators $19.84');
+    expect(await dialog(page).innerText()).toMatch(
+      /cannot be undone[^]*Ada[^]*2[^]*\$12\.34[^]*Grace[^]*Joan/,
+    );
+    const keys: string[] = [];
+    await page.route('**/payouts/export', async (route) => {
+      keys.push((await route.request().allHeaders())['idempotency-key'] ?? '');
+      await route.continue();
+    });
+    // Both presses come before the page is drawn again.
+    await button(page, 'Pay 3 creators $19.84').evaluate((element: HTMLElement) => {
+      element.click();
+      element.click();
+    });
+    await page.getByText('$19.84 are marked as paid to 3 creators').waitFor();
+    expect([keys.length, new Set(keys).size]).toEqual([3, 3]);
+    await page.getByRole('row', { name: /Grace 1 \$5\.00 Paid Open CSV/ }).waitFor();
+    expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents).toSorted((a, b) => a - b)).toEqual([
+      250, 500, 1234,
+    ]);
+    expect(await remembered(page)).toBe(0);
+    await button(page, 'Done').click();
+    await page.getByText('Nothing is due').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('a payment of all that loses an answer stops there, and a reload finishes it without paying anybody twice', async () => {
+    const founder = await newFounder();
+    await earn(founder, 'Ada', 1000);
+    await earn(founder, 'Grace', 700);
+    await earn(founder, 'Joan', 500);
+    const { page, problems } = await signIn(founder);
+    await payAll(page, founder, 'Pay all 3 creators $22.00');
+    let sent = 0;
+    // The second payment is booked, and the browser never learns it.
+    await page.route('**/payouts/export', async (route) => {
+      sent += 1;
+      if (sent !== 2) return await route.continue();
+      await route.fetch();
+      return await route.abort('connectionreset');
+    });
+    await button(page, 'Pay 3 creators $22.00').click();
+    await page.getByRole('row', { name: /Grace.*Not known yet/ }).waitFor();
+    await page.getByRole('row', { name: /Joan.*not paid yet/ }).waitFor();
+    expect([sent, (await payoutsOf(founder)).length, await remembered(page)]).toEqual([2, 2, 1]);
+    await page.reload();
+    await page.getByText('Payments without an answer').waitFor();
+    await button(page, 'Finish the payment to Grace').click();
+    await button(page, 'Send it again').click();
+    await page.getByText('$7.00 are marked as paid to Grace').waitFor();
+    await button(page, 'Done').click();
+    await confirm(page, founder, 'Joan');
+    await button(page, 'Pay $5.00').click();
+    await page.getByText('$5.00 are marked as paid to Joan').waitFor();
+    expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([1000, 700, 500]);
+    expect(await remembered(page)).toBe(0);
+    await expectConsistentLedger(service.sql, ['paid_once', 'payouts_are_the_sum_of_their_items']);
+    expect(problems(/ERR_CONNECTION_RESET/)).toEqual([]);
+  });
+
+  test('a payment of all goes on with the others when the total of one has changed', async () => {
+    const founder = await newFounder();
+    const ada = await earn(founder, 'Ada', 1000);
+    await earn(founder, 'Grace', 700);
+    const { page, problems } = await signIn(founder);
+    await payAll(page, founder, 'Pay all 2 creators $17.00');
+    const { id } = await service.sql.one<{
+      id: string;
+    }>`select id from commissions where affiliate_id = ${ada}`;
+    await insertReversal(service, id, { amountCents: 400, occurredAt: Date.now() - DAY_MS });
+    await button(page, 'Pay 2 creators $17.00').click();
+    await page.getByText('$7.00 are marked as paid to 1 creator').waitFor();
+    await page.getByRole('row', { name: /Ada.*Not paid.*The net is now 600 cents/ }).waitFor();
+    expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([700]);
+    expect(problems(/status of 409/)).toEqual([]);
+  });
+
   test('marks about the money of a payout are appended, and one whose answer is lost is stored once', async () => {
     const founder = await newFounder(['read']);
     await earn(founder, 'Ada', 1000);
@@ -470,6 +574,9 @@ suite('payouts in a browser', () => {
       await earn(founder, 'Ada Lovelace', 123_456, 9_900);
       await earn(founder, 'Grace Hopper, who has a long name of a studio with many people', 500);
       await page.reload();
+      await payAll(page, founder, 'Pay all 2 creators $1,338.56');
+      await check('payouts-confirm-all');
+      await button(page, 'Cancel').click();
       await confirm(page, founder, 'Ada');
       await check('payouts-confirm');
       await button(page, 'Pay $1,333.56').click();

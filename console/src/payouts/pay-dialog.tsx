@@ -18,7 +18,7 @@ import { isRaised, RaiseForm } from './raise-form.tsx';
 export type Payment = Pick<Attempt, 'affiliateId' | 'affiliateName' | 'count' | 'expectedTotalCents'>;
 
 /** A link that saves a file that the page holds. */
-function SaveLink({
+export function SaveLink({
   file,
   name,
   children,

@@ -4,13 +4,14 @@ import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, read, given } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatCount, formatInstant, formatMoney } from '../format.ts';
-import { ListView, useList } from '../parts/list.tsx';
+import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
+import { ListEnd, ListView, useList } from '../parts/list.tsx';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { useAttempts } from './attempts.ts';
 import type { Scope } from './attempts.ts';
+import { PayAllDialog } from './pay-all.tsx';
 import { PayDialog, WaitingPayments } from './pay-dialog.tsx';
 import type { Payment } from './pay-dialog.tsx';
 
@@ -23,7 +24,22 @@ export const PAYOUT_KEYS = {
   one: (appId: string, payoutId: string) => ['payout', appId, payoutId],
 } as const;
 
-function Due({ scope, onPay }: { readonly scope: Scope; readonly onPay: (payment: Payment) => void }) {
+const paymentOf = (row: Schemas['PayoutPreview']['rows'][number]): Payment => ({
+  affiliateId: row.affiliateId,
+  affiliateName: row.affiliateName,
+  count: row.count,
+  expectedTotalCents: row.totalCents,
+});
+
+function Due({
+  scope,
+  onPay,
+  onPayAll,
+}: {
+  readonly scope: Scope;
+  readonly onPay: (payment: Payment) => void;
+  readonly onPayAll: (payments: readonly Payment[]) => void;
+}) {
   const { appId } = scope;
   const preview = useQuery({
     queryKey: PAYOUT_KEYS.preview(appId),
@@ -88,14 +104,7 @@ function Due({ scope, onPay }: { readonly scope: Scope; readonly onPay: (payment
                   <Button
                     size="compact-sm"
                     aria-label={`Pay ${row.affiliateName} ${formatMoney(row.totalCents)}`}
-                    onClick={() =>
-                      onPay({
-                        affiliateId: row.affiliateId,
-                        affiliateName: row.affiliateName,
-                        count: row.count,
-                        expectedTotalCents: row.totalCents,
-                      })
-                    }
+                    onClick={() => onPay(paymentOf(row))}
                   >
                     Pay …
                   </Button>
@@ -108,12 +117,100 @@ function Due({ scope, onPay }: { readonly scope: Scope; readonly onPay: (payment
               <td>All creators</td>
               <td />
               <td className="number">{formatMoney(totalCents)}</td>
-              <td />
+              <td style={{ textAlign: 'right' }}>
+                {rows.length > 1 && (
+                  <Button
+                    size="compact-sm"
+                    variant="default"
+                    aria-label={`Pay all ${formatCount(rows.length)} creators ${formatMoney(totalCents)}`}
+                    onClick={() => onPayAll(rows.map(paymentOf))}
+                  >
+                    Pay all …
+                  </Button>
+                )}
+              </td>
             </tr>
           </tfoot>
         </table>
       )}
     </div>
+  );
+}
+
+type NotPayableRow = Schemas['NotPayable'];
+
+/** Says why an export would pay a creator nothing. */
+function whyNot({ reason, balanceCents, nextDueAt }: NotPayableRow): string {
+  switch (reason) {
+    case 'held':
+      return nextDueAt === null
+        ? 'In the hold period.'
+        : `In the hold period: the next commission is due ${formatAgo(nextDueAt)}.`;
+    case 'reversed':
+      return 'Refunds take back exactly what is due.';
+    case 'negative_balance':
+      return `Refunds took back ${formatMoney(-balanceCents)} more than is due. Later commissions have to outweigh that.`;
+  }
+}
+
+/** The creators who are paid nothing at present, and why. Nothing where there are none. */
+function NotPaid({ appId }: { readonly appId: string }) {
+  const list = useQuery({
+    queryKey: ['not-payable', appId],
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/payouts/not-payable', { params: { path: { appId } } })),
+    refetchInterval: OVERVIEW_MS,
+  });
+  if (list.error !== null) return <ErrorBox error={list.error} retry={() => void list.refetch()} />;
+  if (list.data === undefined || list.data.rows.length === 0) return null;
+  const { rows, truncated } = list.data;
+  return (
+    <Section
+      id="not-paid"
+      title="Not due now"
+      hint="Creators with commissions that cannot be paid yet, and why."
+    >
+      <div className="surface">
+        <table className="rows">
+          <thead>
+            <tr>
+              <th scope="col">Creator</th>
+              <th scope="col">Why</th>
+              <th scope="col" className="number">
+                Held
+              </th>
+              <th scope="col" className="number">
+                Balance
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.affiliateId}>
+                <td>
+                  <Anchor
+                    component={Link}
+                    to={`/apps/${appId}/creators/${row.affiliateId}`}
+                    size="sm"
+                    fw={500}
+                  >
+                    {row.affiliateName}
+                  </Anchor>
+                </td>
+                <td>{whyNot(row)}</td>
+                <td className="number" data-name="Held">
+                  {formatMoney(row.heldCents)}
+                </td>
+                <td className="number" data-name="Balance">
+                  {formatMoney(row.balanceCents)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {truncated && <ListEnd>There are more. The page of a creator shows what is held until when.</ListEnd>}
+    </Section>
   );
 }
 
@@ -194,6 +291,7 @@ export default function PayoutsPage() {
   const scope = { accountId: session.account.id, appId };
   const attempts = useAttempts(scope);
   const [payment, setPayment] = useState<Payment | null>(null);
+  const [payments, setPayments] = useState<readonly Payment[] | null>(null);
   return (
     <>
       <PageHead title="Payouts">
@@ -201,18 +299,22 @@ export default function PayoutsPage() {
       </PageHead>
       {canRead ? (
         <Stack gap="xl">
-          {payment === null && <WaitingPayments scope={scope} attempts={attempts} onOpen={setPayment} />}
+          {payment === null && payments === null && (
+            <WaitingPayments scope={scope} attempts={attempts} onOpen={setPayment} />
+          )}
           <Section
             id="due"
             title="Due now"
             hint="Net of refunds. Paying one creator changes nothing for the others."
           >
-            <Due scope={scope} onPay={setPayment} />
+            <Due scope={scope} onPay={setPayment} onPayAll={setPayments} />
           </Section>
+          <NotPaid appId={appId} />
           <Section id="history" title="History">
             <PayoutHistory appId={appId} />
           </Section>
           <PayDialog scope={scope} payment={payment} onClose={() => setPayment(null)} />
+          <PayAllDialog scope={scope} payments={payments} onClose={() => setPayments(null)} />
         </Stack>
       ) : (
         <NoPermission permission="read" what="payouts" />
