@@ -438,7 +438,7 @@ async function replaceInRows(sql: Sql, { id, appId, user, pseudonym, keys }: Rep
   const users = usersOf(user, pseudonym);
   await sql.within(LONG_STATEMENT_MS)`
     with k as materialized (
-      select distinct source, "userKey" as user_key, replacement
+      select source, "userKey" as user_key, replacement
         from jsonb_to_recordset(${sql.json(keys)}) k (source text, "userKey" text, replacement text)
     ), held as materialized (
       select p.id, p.event_id from payments p
