@@ -10,7 +10,7 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { Component, Suspense, useEffect, useState } from 'react';
+import { Component, lazy, Suspense, useEffect, useState } from 'react';
 import type { ReactNode } from 'react';
 import {
   Link,
@@ -34,6 +34,8 @@ import { ErrorBox, Logo, PageHead, Waiting } from './parts.tsx';
 import { SessionContext } from './session.ts';
 import { openedLink, takeLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
+
+const AuditPage = lazy(async () => await import('./audit/audit-page.tsx'));
 
 /** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */
 async function signOut(): Promise<void> {
@@ -180,6 +182,9 @@ function Shell({ session }: { readonly session: Session }) {
             <NavLink className="nav" to="/access" onClick={close}>
               Access
             </NavLink>
+            <NavLink className="nav" to="/audit" onClick={close}>
+              Audit
+            </NavLink>
           </div>
         </Stack>
         <Text size="xs" className="quiet" px={12}>
@@ -265,6 +270,7 @@ export function App() {
             <Route key={path} path={`apps/:appId/${path}`} element={<Page />} />
           ))}
           <Route path="access" element={<AccessPage />} />
+          <Route path="audit" element={<AuditPage />} />
           <Route path="*" element={<NotFound />} />
         </Route>
       </Routes>

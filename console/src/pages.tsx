@@ -69,9 +69,19 @@ export const APP_PAGES: readonly AppPage[] = [
     Page: lazy(async () => await import('./payouts/payout-page.tsx')),
   },
   {
+    path: 'ledger',
+    title: 'Ledger',
+    Page: lazy(async () => await import('./ledger/ledger-page.tsx')),
+  },
+  {
     path: 'webhooks',
     title: 'Webhooks',
     Page: lazy(async () => await import('./webhooks/webhooks-page.tsx')),
+  },
+  {
+    path: 'settings',
+    title: 'Settings',
+    Page: lazy(async () => await import('./settings/settings-page.tsx')),
   },
 ];
 

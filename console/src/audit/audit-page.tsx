@@ -1,0 +1,213 @@
+import { Anchor, Group, Text } from '@mantine/core';
+import { Link } from 'react-router';
+import { api, AS_CSV, given, read, readCsv } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { useApps } from '../api/queries.ts';
+import { formatAgo, formatInstant } from '../format.ts';
+import { NoPermission, PageHead } from '../parts.tsx';
+import { CsvButton } from '../parts/csv-button.tsx';
+import {
+  FilterBar,
+  oneOf,
+  RANGE_FILTERS,
+  RangeFilter,
+  SelectFilter,
+  useFilters,
+  useRange,
+} from '../parts/filters.tsx';
+import type { Filters } from '../parts/filters.tsx';
+import { ListView, useList } from '../parts/list.tsx';
+import { useCurrentSession, usePermission } from '../session.ts';
+import { ACTIONS, ACTORS, fieldName, fieldValue, NONE, OBJECTS, pathOf } from './words.ts';
+
+type Row = Schemas['AuditRow'];
+
+const keysOf = <K extends string>(texts: Readonly<Record<K, string>>) => Object.keys(texts) as K[];
+
+/** The fields of a change: those of a new object, or of a changed one before and after. */
+function Change({ before, after }: Pick<Row, 'before' | 'after'>) {
+  // Of a new object, what is empty says nothing. The key of a session stands in the column of who acts.
+  const names = Object.keys(after).filter(
+    (name) => before !== null || (name !== 'keyId' && fieldValue(name, after[name]) !== NONE),
+  );
+  if (names.length === 0) return null;
+  return (
+    <ul className="changes">
+      {names.map((name) => (
+        <li key={name}>
+          <span className="quiet">{fieldName(name)}</span>{' '}
+          {before !== null && (
+            <>
+              <span className="spoken">from</span>
+              <del>{fieldValue(name, before[name])}</del> <span aria-hidden="true">→</span>{' '}
+              <span className="spoken">to</span>
+            </>
+          )}
+          <ins>{fieldValue(name, after[name])}</ins>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function Actor({ row, filters }: { readonly row: Row; readonly filters: Filters }) {
+  const { keyId, kind, label } = row.actor;
+  return (
+    <>
+      {label !== null &&
+        (keyId === null ? (
+          <Text size="sm">{label}</Text>
+        ) : (
+          <Anchor
+            component="button"
+            type="button"
+            size="sm"
+            ta="left"
+            aria-label={`Show only changes by ${label}`}
+            onClick={() => filters.set({ key: keyId })}
+          >
+            {label}
+          </Anchor>
+        ))}
+      <Text size={label === null ? 'sm' : 'xs'} className={label === null ? '' : 'quiet'}>
+        {ACTORS[kind]}
+      </Text>
+    </>
+  );
+}
+
+function AuditTableRow({
+  row,
+  appName,
+  filters,
+}: {
+  readonly row: Row;
+  readonly appName: string | null;
+  readonly filters: Filters;
+}) {
+  const path = pathOf(row);
+  const name = row.object.label ?? OBJECTS[row.object.kind];
+  return (
+    <tr>
+      <td>
+        <Text size="sm" title={formatAgo(row.changedAt)}>
+          {formatInstant(row.changedAt)}
+        </Text>
+      </td>
+      <td>
+        <Actor row={row} filters={filters} />
+      </td>
+      <td>
+        <Text size="sm">
+          {ACTIONS[row.action]}: {path === null ? name : <Link to={path}>{name}</Link>}
+        </Text>
+        <Text size="xs" className="quiet">
+          {OBJECTS[row.object.kind]}
+          {appName !== null && row.object.kind !== 'app' && ` · ${appName}`}
+        </Text>
+      </td>
+      <td>
+        <Change before={row.before} after={row.after} />
+      </td>
+    </tr>
+  );
+}
+
+function Audit() {
+  const { account } = useCurrentSession();
+  const apps = useApps();
+  const filters = useFilters('app', 'by', 'key', 'action', 'kind', 'object', ...RANGE_FILTERS);
+  const range = useRange(filters);
+  const query = {
+    ...range,
+    ...given({
+      appId: filters.get('app'),
+      actorKind: oneOf(keysOf(ACTORS), filters.get('by')),
+      keyId: filters.get('key'),
+      action: oneOf(keysOf(ACTIONS), filters.get('action')),
+      objectKind: oneOf(keysOf(OBJECTS), filters.get('kind')),
+      objectId: filters.get('object'),
+    }),
+  };
+  const path = { accountId: account.id };
+  const list = useList(
+    ['audit', account.id, query],
+    async (cursor) =>
+      await read(
+        api.GET('/accounts/{accountId}/audit', { params: { path, query: { ...query, ...cursor } } }),
+      ),
+    { idOf: ({ id }) => id },
+  );
+  const names = new Map((apps.data ?? []).map(({ id, name }) => [id, name]));
+  return (
+    <>
+      <FilterBar filters={filters}>
+        <SelectFilter filters={filters} name="app" label="App" options={Object.fromEntries(names)} />
+        <SelectFilter filters={filters} name="kind" label="What" options={OBJECTS} />
+        <SelectFilter filters={filters} name="action" label="Done" options={ACTIONS} />
+        <SelectFilter filters={filters} name="by" label="How" options={ACTORS} />
+        <RangeFilter filters={filters} label="When" />
+      </FilterBar>
+      <Group justify="space-between" mb="xs" gap="sm">
+        <Text size="sm">
+          {filters.get('key') !== undefined && 'Only changes by one key and its sessions. '}
+          {filters.get('object') !== undefined && 'Only changes of one object.'}
+        </Text>
+        <CsvButton
+          name="audit"
+          readPart={async (cursor) =>
+            await readCsv(
+              api.GET('/accounts/{accountId}/audit', {
+                params: { path, query: { ...query, ...cursor } },
+                ...AS_CSV,
+              }),
+            )
+          }
+        />
+      </Group>
+      <ListView
+        list={list}
+        what="changes"
+        isFiltered={!filters.isEmpty}
+        onClearFilters={filters.clear}
+        nothingYet="Each change from now on appears here."
+      >
+        {(rows) => (
+          <table className="rows">
+            <thead>
+              <tr>
+                <th scope="col">When</th>
+                <th scope="col">Who</th>
+                <th scope="col">What</th>
+                <th scope="col">Change</th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <AuditTableRow
+                  key={row.id}
+                  row={row}
+                  appName={row.appId === null ? null : (names.get(row.appId) ?? null)}
+                  filters={filters}
+                />
+              ))}
+            </tbody>
+          </table>
+        )}
+      </ListView>
+    </>
+  );
+}
+
+export default function AuditPage() {
+  const canRead = usePermission('read');
+  return (
+    <>
+      <PageHead title="Audit">
+        Who changed which setting, key, secret, creator, link or payout. Rows are only added; nobody can edit
+        or delete one.
+      </PageHead>
+      {canRead ? <Audit /> : <NoPermission permission="read" what="the changes" />}
+    </>
+  );
+}

@@ -1,0 +1,134 @@
+import type { Schemas } from '../api/client.ts';
+import { formatInstant, formatMoney } from '../format.ts';
+
+type Row = Schemas['AuditRow'];
+
+export const OBJECTS: Readonly<Record<Row['object']['kind'], string>> = {
+  account: 'Account',
+  account_key: 'Account key',
+  session: 'Session',
+  sign_in_link: 'Sign-in link',
+  creator_sign_in_link: 'Sign-in link of a creator',
+  creator_session: 'Session of a creator',
+  app: 'App and its settings',
+  sdk_key: 'SDK key',
+  webhook_secret: 'Webhook secret',
+  identity_secret: 'Identity secret',
+  affiliate: 'Creator',
+  link: 'Link',
+  payout: 'Payout',
+  payout_transfer: 'Money of a payout',
+  webhook_endpoint: 'Webhook endpoint',
+  erasure: 'Erasure of a person',
+  reprocess_run: 'Reprocessing',
+};
+
+export const ACTIONS: Readonly<Record<Row['action'], string>> = {
+  created: 'Created',
+  changed: 'Changed',
+  replaced: 'Replaced',
+  revoked: 'Revoked',
+  started: 'Started',
+  raised: 'Allowed to pay',
+  ended: 'Ended',
+  requested: 'Requested',
+  cancelled: 'Cancelled',
+};
+
+export const ACTORS: Readonly<Record<Row['actor']['kind'], string>> = {
+  key: 'By the API',
+  session: 'In the console',
+  creator: "On the creator's page",
+  sign_in: 'With a sign-in link',
+  operator: 'By the operator',
+  command_line: 'By the command line',
+  service: 'By the service itself',
+  database: 'In the database itself',
+};
+
+/** Fields whose name in the API is not the word of the pages. */
+const FIELDS: Readonly<Record<string, string>> = {
+  commissionRateBps: 'Commission',
+  defaultCommissionRateBps: 'Own commission',
+  attributionWindowDays: 'Attribution window, days',
+  holdPeriodDays: 'Hold period, days',
+  deferredWindowMinutes: 'Deferred match, minutes',
+  affiliateId: 'Creator',
+  itemCount: 'Commissions',
+  totalCents: 'Total',
+  iosAppIds: 'iOS apps',
+  iosDestinationUrl: 'Destination on iOS',
+  androidDestinationUrl: 'Destination on Android',
+  destinationUrl: 'Destination',
+  email: 'E-mail address',
+  externalId: 'Your own id',
+  raisedKeyId: 'Pays with the key',
+  raisedUntil: 'May pay until',
+  previousExpiresAt: 'End of the previous one',
+  secretId: 'Secret',
+};
+
+/** Returns the name of a field in words: "Hold period, days", "Link subdomain". */
+export function fieldName(name: string): string {
+  const words = name.replace(/(?:At|Id)$/, '').replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  return FIELDS[name] ?? words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** The text of an empty value. */
+export const NONE = 'none';
+
+/** Returns the value of a field in words. */
+export function fieldValue(name: string, value: unknown): string {
+  if (value === null || value === undefined || value === '') return NONE;
+  if (Array.isArray(value))
+    return value.length === 0 ? NONE : value.map((one) => fieldValue('', one)).join(', ');
+  switch (typeof value) {
+    case 'number':
+      if (/(At|Until)$/.test(name)) return formatInstant(value);
+      if (name.endsWith('Bps')) return `${value / 100} %`;
+      return name.endsWith('Cents') ? formatMoney(value) : String(value);
+    case 'boolean':
+      return value ? 'yes' : 'no';
+    case 'string':
+      return value;
+    default:
+      return JSON.stringify(value);
+  }
+}
+
+/** Returns the path of the page that shows the object of a change. Null if there is none. */
+export function pathOf({ object, appId, after }: Row): string | null {
+  const ofApp = appId === null ? null : `/apps/${appId}`;
+  switch (object.kind) {
+    case 'account':
+    case 'account_key':
+    case 'session':
+    case 'sign_in_link':
+      return '/access';
+    case 'affiliate':
+    case 'creator_sign_in_link':
+      return ofApp && `${ofApp}/creators/${object.id}`;
+    case 'creator_session':
+      return typeof after['affiliateId'] === 'string'
+        ? ofApp && `${ofApp}/creators/${after['affiliateId']}`
+        : null;
+    case 'payout_transfer':
+      return typeof after['payoutId'] === 'string' ? ofApp && `${ofApp}/payouts/${after['payoutId']}` : null;
+    case 'payout':
+      return ofApp && `${ofApp}/payouts/${object.id}`;
+    case 'link':
+      return ofApp && `${ofApp}/links`;
+    case 'app':
+      return ofApp && `${ofApp}/settings`;
+    case 'sdk_key':
+    case 'webhook_secret':
+    case 'identity_secret':
+      return ofApp && `${ofApp}/setup`;
+    case 'webhook_endpoint':
+      return ofApp && `${ofApp}/webhooks`;
+    case 'reprocess_run':
+      return ofApp && `${ofApp}/deliveries`;
+    case 'erasure':
+      return null;
+  }
+}

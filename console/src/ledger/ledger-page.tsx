@@ -1,0 +1,103 @@
+import { Button, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useParams } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { formatInstant } from '../format.ts';
+import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { Tag } from '../parts/badges.tsx';
+import { usePermission } from '../session.ts';
+
+type Check = Schemas['LedgerCheck']['checks'][number];
+
+function CheckRow({ check }: { readonly check: Check }) {
+  return (
+    <tr>
+      <td>
+        <Tag tone={check.ok ? 'good' : 'bad'}>{check.ok ? 'Holds' : `${check.violations} broken`}</Tag>
+      </td>
+      <td>
+        <Text size="sm">{check.description}</Text>
+        <Text size="xs" className="quiet code-text">
+          {check.name}
+        </Text>
+        {check.examples.length > 0 && (
+          <ul className="changes">
+            {check.examples.map((example) => (
+              <li key={example}>{example}</li>
+            ))}
+          </ul>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function Checks({ appId }: { readonly appId: string }) {
+  // A check reads every row of the app, so it runs when the page is opened and when it is asked for, and no more.
+  const check = useQuery({
+    queryKey: ['ledger-check', appId],
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/diagnostics/ledger', { params: { path: { appId } } })),
+    staleTime: Infinity,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
+  const again = () => void check.refetch();
+  if (check.error !== null && !check.isFetching) return <ErrorBox error={check.error} retry={again} />;
+  if (check.data === undefined) return <Waiting what="the checks" />;
+  // Broken rules first.
+  const rows = check.data.checks.toSorted((a, b) => Number(a.ok) - Number(b.ok));
+  return (
+    <Stack gap="sm">
+      <div role="status">
+        <Text fw={600}>
+          {check.data.ok
+            ? `All ${rows.length} rules hold.`
+            : 'A rule is broken. Send this page to the operator of the service: no row is edited by hand.'}
+        </Text>
+        <Text size="sm" className="quiet">
+          Checked {formatInstant(check.data.checkedAt)}.
+        </Text>
+      </div>
+      <Button
+        variant="default"
+        size="xs"
+        loading={check.isFetching}
+        onClick={again}
+        style={{ alignSelf: 'flex-start' }}
+      >
+        Check again
+      </Button>
+      <div className="surface">
+        <table className="rows">
+          <thead>
+            <tr>
+              <th scope="col">Result</th>
+              <th scope="col">Rule</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((one) => (
+              <CheckRow key={one.name} check={one} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Stack>
+  );
+}
+
+export default function LedgerPage() {
+  const { appId = '' } = useParams();
+  const canRead = usePermission('read');
+  return (
+    <>
+      <PageHead title="Ledger">
+        Each rule of the money is checked against every stored row of the app: payments, commissions, refunds
+        and payouts.
+      </PageHead>
+      {canRead ? <Checks key={appId} appId={appId} /> : <NoPermission permission="read" what="the checks" />}
+    </>
+  );
+}

@@ -1,0 +1,92 @@
+import type { Schemas } from '../api/client.ts';
+
+type Settings = Schemas['AppSettings'];
+type Change = Schemas['AppSettingsChange'];
+
+const PERCENT_IN_BPS = 100;
+
+/** What is being entered. Lists have one entry per line. */
+export interface Draft {
+  readonly name: string;
+  readonly linkSubdomain: string;
+  /** Percent. */
+  readonly rate: number | string;
+  readonly attributionWindowDays: number | string;
+  readonly holdPeriodDays: number | string;
+  readonly deferredWindowMinutes: number | string;
+  readonly identityVerification: boolean;
+  readonly destinationSchemes: string;
+  readonly stripeAccounts: string;
+  readonly iosAppIds: string;
+  readonly androidApps: string;
+}
+
+export function draftOf(settings: Settings): Draft {
+  return {
+    name: settings.name,
+    linkSubdomain: settings.linkSubdomain,
+    rate: settings.commissionRateBps / PERCENT_IN_BPS,
+    attributionWindowDays: settings.attributionWindowDays,
+    holdPeriodDays: settings.holdPeriodDays,
+    deferredWindowMinutes: settings.deferredWindowMinutes,
+    identityVerification: settings.identityVerification,
+    destinationSchemes: (settings.destinationSchemes ?? []).join('\n'),
+    stripeAccounts: settings.stripeAccounts.join('\n'),
+    iosAppIds: settings.iosAppIds.join('\n'),
+    androidApps: settings.androidApps
+      .map(({ packageName, sha256CertFingerprints }) => [packageName, ...sha256CertFingerprints].join(' '))
+      .join('\n'),
+  };
+}
+
+const isNumber = (value: number | string) => value !== '' && Number.isFinite(Number(value));
+
+/** Whether every field that needs a value has one. The service checks the rest. */
+export function isComplete(draft: Draft): boolean {
+  return (
+    draft.name.trim() !== '' &&
+    draft.linkSubdomain.trim() !== '' &&
+    [draft.rate, draft.attributionWindowDays, draft.holdPeriodDays, draft.deferredWindowMinutes].every(
+      isNumber,
+    )
+  );
+}
+
+const linesOf = (text: string) =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+
+function settingsOf(draft: Draft): Required<Change> {
+  const schemes = linesOf(draft.destinationSchemes);
+  return {
+    name: draft.name.trim(),
+    linkSubdomain: draft.linkSubdomain.trim(),
+    commissionRateBps: Math.round(Number(draft.rate) * PERCENT_IN_BPS),
+    attributionWindowDays: Number(draft.attributionWindowDays),
+    holdPeriodDays: Number(draft.holdPeriodDays),
+    deferredWindowMinutes: Number(draft.deferredWindowMinutes),
+    identityVerification: draft.identityVerification,
+    // An empty list would allow only the web; an empty field allows every scheme.
+    destinationSchemes: schemes.length === 0 ? null : schemes,
+    stripeAccounts: linesOf(draft.stripeAccounts),
+    iosAppIds: linesOf(draft.iosAppIds),
+    androidApps: linesOf(draft.androidApps).map((line) => {
+      const [packageName = '', ...sha256CertFingerprints] = line.split(/[\s,]+/);
+      return { packageName, sha256CertFingerprints };
+    }),
+  };
+}
+
+/** Returns the settings that the draft changes. A setting that was not touched is not sent: somebody else may change it. */
+export function changesOf(saved: Settings, draft: Draft): Change {
+  const before = draftOf(saved);
+  const after = settingsOf(draft);
+  const names = Object.keys(after) as (keyof Settings)[];
+  const isTouched = (name: keyof Settings) => {
+    const field = name === 'commissionRateBps' ? 'rate' : name;
+    return String(draft[field]).trim() !== String(before[field]).trim();
+  };
+  return Object.fromEntries(names.filter(isTouched).map((name) => [name, after[name]]));
+}

@@ -1,0 +1,230 @@
+import { Button, Group, NumberInput, Stack, Switch, Text, Textarea, TextInput, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import type { ReactNode } from 'react';
+import { Link, useParams } from 'react-router';
+import { api, read } from '../api/client.ts';
+import type { Schemas } from '../api/client.ts';
+import { KEYS, useChange } from '../api/queries.ts';
+import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { usePermission } from '../session.ts';
+import { changesOf, draftOf, isComplete } from './draft.ts';
+import type { Draft } from './draft.ts';
+
+type Settings = Schemas['AppSettings'];
+
+function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <section className="surface" aria-label={title} style={{ padding: 24 }}>
+      <Title order={2} size="h4" mb="md">
+        {title}
+      </Title>
+      <Stack>{children}</Stack>
+    </section>
+  );
+}
+
+function SettingsForm({ appId, settings }: { readonly appId: string; readonly settings: Settings }) {
+  const canWrite = usePermission('write');
+  // What was saved last. The form keeps what is being entered when the settings are read again.
+  const [saved, setSaved] = useState(settings);
+  const [draft, setDraft] = useState(() => draftOf(settings));
+  const set = (change: Partial<Draft>) => setDraft({ ...draft, ...change });
+  const changes = changesOf(saved, draft);
+  const hasChanges = Object.keys(changes).length > 0;
+  const save = useChange(
+    async () =>
+      await read(api.PATCH('/apps/{appId}/settings', { params: { path: { appId } }, body: changes })),
+    KEYS.apps,
+    ['settings', appId],
+    ['setup', appId],
+  );
+  const text = (name: 'name' | 'linkSubdomain') => ({
+    value: draft[name],
+    disabled: !canWrite,
+    onChange: (event: { readonly currentTarget: { readonly value: string } }) =>
+      set({ [name]: event.currentTarget.value }),
+  });
+  const lines = (name: 'destinationSchemes' | 'stripeAccounts' | 'iosAppIds' | 'androidApps') => ({
+    value: draft[name],
+    disabled: !canWrite,
+    autosize: true,
+    minRows: 1,
+    spellCheck: false,
+    onChange: (event: { readonly currentTarget: { readonly value: string } }) =>
+      set({ [name]: event.currentTarget.value }),
+  });
+  const number = (name: 'rate' | 'attributionWindowDays' | 'holdPeriodDays' | 'deferredWindowMinutes') => ({
+    value: draft[name],
+    disabled: !canWrite,
+    min: 0,
+    allowNegative: false,
+    required: true,
+    withAsterisk: false,
+    onChange: (value: number | string) => set({ [name]: value }),
+  });
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate(undefined, {
+          onSuccess: ({ id: _id, ...stored }) => {
+            setSaved(stored);
+            setDraft(draftOf(stored));
+          },
+        });
+      }}
+    >
+      <Stack gap="lg" maw={680}>
+        {!canWrite && (
+          <Text size="sm" className="quiet">
+            Changing settings needs the permission “write”, which your key lacks.
+          </Text>
+        )}
+        <Section title="App">
+          <TextInput
+            label="Name"
+            description="Only your account sees it."
+            maxLength={200}
+            required
+            withAsterisk={false}
+            {...text('name')}
+          />
+        </Section>
+        <Section title="Commissions">
+          <NumberInput
+            label="Commission"
+            description="From now on: payments that are evaluated after the change. Commissions that exist stay as they are, and so do their refunds. A creator's own commission comes before it."
+            max={100}
+            decimalScale={2}
+            suffix=" %"
+            {...number('rate')}
+          />
+          <NumberInput
+            label="Hold period"
+            description="From now on: days from a purchase until its commission is due. Commissions that exist keep their date."
+            max={365}
+            allowDecimal={false}
+            suffix=" days"
+            {...number('holdPeriodDays')}
+          />
+        </Section>
+        <Section title="Attribution">
+          <NumberInput
+            label="Attribution window"
+            description="From now on: days from a click to the first start of the app. Devices that have their creator keep the creator."
+            {...number('attributionWindowDays')}
+            min={1}
+            max={365}
+            allowDecimal={false}
+            suffix=" days"
+          />
+          <NumberInput
+            label="Deferred match"
+            description="From now on: minutes in which an install without a code is matched to a click by its address. 0 turns it off."
+            max={1440}
+            allowDecimal={false}
+            suffix=" minutes"
+            {...number('deferredWindowMinutes')}
+          />
+          <Switch
+            label="Accept only user ids that your server signed"
+            description="From now on: a device that reports a user needs a signature with the identity secret, so ship it first. Users who are known stay."
+            checked={draft.identityVerification}
+            disabled={!canWrite}
+            onChange={(event) => set({ identityVerification: event.currentTarget.checked })}
+          />
+        </Section>
+        <Section title="Links">
+          <TextInput
+            label="Subdomain"
+            description="The first part of new links. Links under a former subdomain go on working; an app can have 20 in its life."
+            required
+            withAsterisk={false}
+            spellCheck={false}
+            {...text('linkSubdomain')}
+          />
+          <Textarea
+            label="Own schemes"
+            description="One per line, such as myapp. New links may lead only to these schemes and the web; links from before stay. Empty: to any scheme that is not dangerous."
+            {...lines('destinationSchemes')}
+          />
+          <Textarea
+            label="iOS apps"
+            description="One per line: team id, dot, bundle id. They open links directly within a minute."
+            {...lines('iosAppIds')}
+          />
+          <Textarea
+            label="Android apps"
+            description="One per line: the package, then the SHA-256 fingerprints of its certificates, separated by spaces."
+            {...lines('androidApps')}
+          />
+        </Section>
+        <Section title="Billing">
+          <Textarea
+            label="Connected accounts of Stripe"
+            description="One per line, such as acct_1032D82eZvKYlo2C. From now on, their events count as your own; those of others are ignored."
+            {...lines('stripeAccounts')}
+          />
+          <Text size="sm">
+            Webhook addresses, secrets and SDK keys are on the page{' '}
+            <Link to={`/apps/${appId}/setup`}>Set-up</Link>.
+          </Text>
+        </Section>
+        {save.error !== null && <ErrorBox error={save.error} />}
+        <Group>
+          <Button
+            type="submit"
+            loading={save.isPending}
+            disabled={!canWrite || !hasChanges || !isComplete(draft)}
+          >
+            Save
+          </Button>
+          {hasChanges && (
+            <Button variant="default" onClick={() => setDraft(draftOf(saved))}>
+              Undo
+            </Button>
+          )}
+          <Text size="sm" className="quiet" role="status">
+            {hasChanges ? 'Not saved yet.' : save.isSuccess ? 'Saved.' : ''}
+          </Text>
+        </Group>
+        <Text size="sm" className="quiet">
+          <Link to={`/audit?object=${appId}&kind=app`}>Who changed these settings, and when</Link>
+        </Text>
+      </Stack>
+    </form>
+  );
+}
+
+function SettingsOfApp({ appId }: { readonly appId: string }) {
+  const settings = useQuery({
+    queryKey: ['settings', appId],
+    queryFn: async () => await read(api.GET('/apps/{appId}/settings', { params: { path: { appId } } })),
+  });
+  if (settings.data === undefined) {
+    return settings.error === null ? (
+      <Waiting what="the settings" />
+    ) : (
+      <ErrorBox error={settings.error} retry={() => void settings.refetch()} />
+    );
+  }
+  return <SettingsForm appId={appId} settings={settings.data} />;
+}
+
+export default function SettingsPage() {
+  const { appId = '' } = useParams();
+  const canRead = usePermission('read');
+  return (
+    <>
+      <PageHead title="Settings">
+        Changes apply from now on. Commissions that exist are never calculated again.
+      </PageHead>
+      {canRead ? (
+        <SettingsOfApp key={appId} appId={appId} />
+      ) : (
+        <NoPermission permission="read" what="the settings" />
+      )}
+    </>
+  );
+}

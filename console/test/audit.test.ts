@@ -1,0 +1,169 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import type { AccountId } from '../../src/domain/ids.ts';
+import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
+import type { Founder } from '../../test/support/founder.ts';
+import { startTestService } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+
+const suite = hasBrowser() ? describe : describe.skip;
+
+suite('audit, settings and ledger in a browser', () => {
+  let service: TestService;
+  let browser: Browser;
+  let founder: Founder;
+  let readKey: string;
+  const open: GuardedPage[] = [];
+
+  beforeAll(async () => {
+    service = await startTestService();
+    browser = await launch();
+    founder = await setUpFounder(service, { name: 'Lantern Notes' });
+    const { sql } = service.database;
+    readKey = (await createAccountKey(sql, founder.accountId as AccountId, ['read'])).key;
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
+  });
+
+  /** Opens a page that is signed in with a key. */
+  const signedIn = async (key = founder.key, options = {}): Promise<GuardedPage> => {
+    const guarded = await openPage(browser, service.url, options);
+    open.push(guarded);
+    await guarded.page.goto(`${service.url}/console/`);
+    await guarded.page.getByLabel('Account key').fill(key);
+    await guarded.page.getByRole('button', { name: 'Sign in' }).click();
+    await guarded.page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
+    return guarded;
+  };
+  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
+  const field = (page: Page, name: string) => page.getByLabel(name, { exact: true });
+  const row = (page: Page, name: string | RegExp) => page.getByRole('row', { name });
+
+  test('settings that are saved apply from now on, and the audit says who changed what', async () => {
+    const own = await setUpApp(founder, { name: 'Before' });
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/settings`);
+    await field(page, 'Commission').fill('25');
+    await field(page, 'Name').fill('After');
+    await field(page, 'iOS apps').fill('ABCDE12345.com.example.app');
+    await page.getByText('Not saved yet.').waitFor();
+    await button(page, 'Save').click();
+    await page.getByText('Saved.').waitFor();
+    await page.reload();
+    expect(await field(page, 'Commission').inputValue()).toBe('25 %');
+    expect(await field(page, 'Name').inputValue()).toBe('After');
+
+    await page.getByRole('link', { name: 'Who changed these settings, and when' }).click();
+    await row(page, /In the console.*Changed: After.*Commission.*20 %.*25 %/).waitFor();
+    await row(page, /Created: Before/).waitFor();
+    expect(await page.getByRole('row').count()).toBe(3);
+    await field(page, 'Done').selectOption('created');
+    await row(page, /Changed: After/).waitFor({ state: 'detached' });
+    await page.reload();
+    await row(page, /Created: Before/).waitFor();
+    expect(new URL(page.url()).searchParams.get('action')).toBe('created');
+    await page.getByRole('link', { name: 'Before' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('a setting that the service refuses is explained, and nothing is lost or saved', async () => {
+    const own = await setUpApp(founder, { name: 'Refused' });
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/settings`);
+    await page.getByLabel('Accept only user ids that your server signed').check();
+    await button(page, 'Save').click();
+    await page.getByRole('alert').filter({ hasText: 'The app has no identity secret' }).waitFor();
+    await button(page, 'Undo').click();
+    expect(await page.getByLabel('Accept only user ids that your server signed').isChecked()).toBe(false);
+    expect(await button(page, 'Save').isDisabled()).toBe(true);
+    expect(problems(/409/)).toEqual([]);
+  });
+
+  test('the changes of one key are shown together, and all changes are saved as CSV', async () => {
+    const own = await setUpApp(founder, { name: 'Changes' });
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/audit?app=${own.app.id}`);
+    await row(page, /By the API.*Created: Test creator.*Creator/).waitFor();
+    await row(page, /By the API.*Created: Test creator/)
+      .getByRole('button', { name: /Show only changes by tri_sk_live_/ })
+      .click();
+    await page.getByText('Only changes by one key and its sessions.').waitFor();
+    const download = page.waitForEvent('download');
+    await button(page, 'Save as CSV').click();
+    expect((await download).suggestedFilename()).toBe('audit.csv');
+    await row(page, /Created: Test creator/)
+      .first()
+      .getByRole('link', { name: 'Test creator' })
+      .click();
+    await page.getByRole('heading', { level: 1, name: 'Test creator' }).waitFor();
+    await page.goto(`${service.url}/console/audit?app=${own.app.id}&kind=erasure`);
+    await page.getByText('No changes match these filters').waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('the page of the ledger names each rule and says whether it holds', async () => {
+    const own = await setUpApp(founder, { name: 'Ledger' });
+    await own.purchase(await own.customer(), 9.99);
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/ledger`);
+    await page.getByText(/^All \d+ rules hold\.$/).waitFor();
+    await row(page, /Holds A commission is an item of at most one payout/).waitFor();
+    await button(page, 'Check again').click();
+    await page.getByText(/^All \d+ rules hold\.$/).waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('a key that may only read sees the settings and cannot change them', async () => {
+    const own = await setUpApp(founder, { name: 'Read only' });
+    const { page, problems } = await signedIn(readKey);
+    await page.goto(`${service.url}/console/apps/${own.app.id}/settings`);
+    await page.getByText('needs the permission “write”').waitFor();
+    expect(await field(page, 'Commission').isDisabled()).toBe(true);
+    expect(await button(page, 'Save').isDisabled()).toBe(true);
+    expect(problems()).toEqual([]);
+  });
+
+  describe.each([
+    ['light', 1280],
+    ['light', 360],
+    ['dark', 1280],
+    ['dark', 360],
+  ] as const)('in %s at %d px', (colorScheme, width) => {
+    test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll, empty or full', async () => {
+      const own = await setUpApp(founder, { name: 'Axe' });
+      await own.purchase(await own.customer(), 9.99);
+      await own.ok('PATCH', `/apps/${own.app.id}/settings`, {
+        commissionRateBps: 2500,
+        iosAppIds: ['ABCDE12345.com.example'],
+      });
+      const options = { colorScheme, viewport: { width, height: 900 } };
+      const { page, problems } = await signedIn(founder.key, options);
+      const pages: readonly (readonly [name: string, path: string, ready: string])[] = [
+        ['audit-full', 'audit', 'Created: '],
+        ['audit-empty', 'audit?kind=erasure', 'No changes match these filters'],
+        ['settings', `apps/${own.app.id}/settings`, 'Changes apply from now on'],
+        ['ledger', `apps/${own.app.id}/ledger`, 'rules hold'],
+      ];
+      for (const [name, path, ready] of pages) {
+        await page.goto(`${service.url}/console/${path}`);
+        await page.getByText(ready).first().waitFor();
+        if (name === 'settings') await field(page, 'Commission').waitFor();
+        // Colours are measured after the transitions.
+        await page.waitForTimeout(300);
+        await shoot(page, `${name}-${colorScheme}-${width}`);
+        const [violations, overflow] = [await violationsOf(page), await overflowOf(page)];
+        expect({ name, violations, overflow }).toEqual({ name, violations: [], overflow: 0 });
+      }
+      expect(problems()).toEqual([]);
+    });
+  });
+});
