@@ -1345,6 +1345,7 @@ CREATE INDEX webhook_messages_by_created ON webhook_messages USING btree (app_id
 CREATE INDEX webhook_messages_by_endpoint ON webhook_messages USING btree (app_id, endpoint_id, created_at DESC, id DESC);
 CREATE INDEX webhook_messages_by_status ON webhook_messages USING btree (app_id, status, created_at DESC, id DESC) WHERE (status <> 'delivered'::text);
 CREATE INDEX webhook_messages_next_attempt ON webhook_messages USING btree (next_attempt_at) WHERE (completed_at IS NULL);
+CREATE INDEX webhook_messages_open ON webhook_messages USING btree (endpoint_id, relay_at) WHERE (completed_at IS NULL);
 CREATE INDEX webhook_messages_to_relay ON webhook_messages USING btree (relay_at) WHERE (completed_at IS NULL);
 
 create table webhook_secrets (

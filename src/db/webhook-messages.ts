@@ -154,19 +154,42 @@ export async function sendMessageAgain(
     returning ${columns(sql)}`;
 }
 
+/** Messages of one endpoint that are in progress at once: claimed, or with an attempt within the next minutes. */
+export const OPEN_PER_ENDPOINT = 200;
+
 /**
  * Claims messages whose workflow is to be started, the longest due first: new ones, and those whose workflow should have made an
- * attempt and has not. No other process claims them for `claimMs`.
+ * attempt and has not. No other process claims them for `claimMs`. An endpoint that has `perEndpoint` messages in progress gets
+ * no more, so that one which fails fills neither the task queue nor the claims. A message that waits for a later attempt does
+ * not count: its endpoint may work again before that. The statement walks the endpoints with open messages by an index.
  */
 export async function claimWebhookMessages(
   sql: Sql,
   claimMs: number,
   limit: number,
+  perEndpoint = OPEN_PER_ENDPOINT,
 ): Promise<WebhookMessageKeys[]> {
   return await sql<WebhookMessageKeys>`
-    with page as materialized (
-      select id from webhook_messages where completed_at is null and relay_at <= now()
-       order by relay_at limit ${limit} for update skip locked
+    with recursive waiting (endpoint_id) as (
+      (select m.endpoint_id::text from webhook_messages m where m.completed_at is null order by m.endpoint_id limit 1)
+      union all
+      select (select m.endpoint_id::text from webhook_messages m
+               where m.completed_at is null and m.endpoint_id > w.endpoint_id order by m.endpoint_id limit 1)
+        from waiting w where w.endpoint_id is not null
+    ), due as materialized (
+      select d.id, d.relay_at
+        from waiting w
+       cross join lateral (
+         select count(*) as in_progress
+           from (select from webhook_messages m
+                  where m.endpoint_id = w.endpoint_id and m.completed_at is null and m.relay_at > now()
+                    and m.relay_at <= now() + interval '7 minutes' limit ${perEndpoint}) o) o
+       cross join lateral (
+         select m.id, m.relay_at from webhook_messages m
+          where m.endpoint_id = w.endpoint_id and m.completed_at is null and m.relay_at <= now()
+          order by m.relay_at limit least(${limit}::bigint, ${perEndpoint}::bigint - o.in_progress) for update skip locked) d
+    ), page as materialized (
+      select id from due order by relay_at limit ${limit}
     )
     update webhook_messages m set relay_at = now() + ${claimMs} * interval '1 millisecond'
       from page

@@ -170,6 +170,42 @@ describe('the outbox of messages', () => {
   });
 });
 
+// @promise webhooks-out-isolated
+test('an endpoint with many messages in progress leaves the claims to the others, until some wait for long or have ended', async () => {
+  const busy = await newEndpoint(['commission.created']);
+  for (let n = 0; n < 6; n += 1) await earn();
+  const other = await newApp(api);
+  const claim = async () =>
+    (await claimWebhookMessages(api.sql, 30_000, 10, 3)).filter(({ appId }) =>
+      [app.appId, other.appId].includes(appId),
+    );
+  expect(await claim()).toHaveLength(3);
+  expect(await claim()).toEqual([]);
+  await api.sql`
+    insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id)
+    select ${newId('webhookEndpoint')}, ${other.appId}, url, event_types, secret_id, ciphertext, encryption_key_id
+      from webhook_endpoints where id = ${busy}`;
+  const creator = await newAffiliate(api, other);
+  await insertEarning(api, other, {
+    affiliateId: creator,
+    amountCents: 5,
+    occurredAt: api.clock.now,
+    dueAt: 0,
+  });
+  expect(await claim()).toMatchObject([{ appId: other.appId }]);
+  // One of the three waits for an attempt in half an hour, another one was delivered.
+  await api.sql`
+    with claimed as (
+      select id, row_number() over (order by id) as n from webhook_messages
+       where endpoint_id = ${busy} and relay_at > now()
+    )
+    update webhook_messages m
+       set relay_at = case n when 1 then now() + interval '31 minutes' end, status = case n when 1 then 'pending' else 'delivered' end,
+           completed_at = case n when 2 then now() end, next_attempt_at = case n when 1 then now() + interval '30 minutes' end
+      from claimed c where c.id = m.id and c.n < 3`;
+  expect(await claim()).toHaveLength(2);
+});
+
 describe('the attempts at a message', () => {
   const idOfMessage = async () => (await messagesOf()).at(-1)?.id as WebhookMessageId;
   const endpointOf = async () =>
