@@ -113,7 +113,7 @@ suite('creators, links and commissions in a browser', () => {
     await page.getByLabel('Where the link leads').fill('https://example.com/get');
     await page.getByLabel('Code', { exact: true }).fill('ada-7');
     await button(page, 'Create the link').click();
-    await page.getByRole('row', { name: /ada-7.*Active/ }).waitFor();
+    await page.getByRole('row', { name: /ada-7.*Active 0 0 \$0\.00/ }).waitFor();
     for (const [press, meaning, action, state] of [
       ['Pause', 'Payments from now on earn nothing', 'Pause the creator', 'Paused'],
       ['Remove', 'can still sign in to see what is owed', 'Remove the creator', 'Removed'],
@@ -362,6 +362,37 @@ suite('creators, links and commissions in a browser', () => {
     await page.getByText('No commissions match these filters').waitFor();
     await button(page, 'Clear the filters').first().click();
     await page.locator('tbody tr').nth(7).waitFor();
+    // A creator is found by name, and the address has the id.
+    await page.getByRole('combobox', { name: 'Creator' }).fill('gra');
+    await page.getByRole('option', { name: 'Grace' }).click();
+    await page.waitForURL(/creator=aff_/);
+    await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 4);
+    await page.reload();
+    await page.waitForFunction(
+      () => document.querySelector<HTMLInputElement>('input[role=combobox]')?.value === 'Grace',
+    );
+    const { payoutId } = await service.sql.one<{ payoutId: string }>`
+      select id as payout_id from payouts where affiliate_id = ${ada}`;
+    await button(page, 'Clear the filters').first().click();
+    await page.getByLabel('Payout').fill(payoutId);
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 1);
+    expect(new URL(page.url()).search).toBe(`?payout=${payoutId}`);
+    // A file that ends before the list says so.
+    let parts = 0;
+    await page.route('**/commissions?**', async (route) => {
+      if (route.request().headers()['accept'] !== 'text/csv') return await route.continue();
+      parts += 1;
+      return await route.fulfill({
+        headers: { 'content-type': 'text/csv', 'x-next-cursor': `c${parts}` },
+        body: `id\r\n${parts}\r\n`,
+      });
+    });
+    const [cut] = await Promise.all([page.waitForEvent('download'), button(page, 'Save as CSV').click()]);
+    await page.getByText('The file has the first 500,000 rows only').waitFor();
+    expect([parts, (await readFile(await cut.path())).toString().trim().split('\r\n').length]).toEqual([
+      50, 51,
+    ]);
     // A later reversal may be outside of the range, so what remains of the earning is not known.
     const dayOf = (agoDays: number) => new Date(Date.now() - agoDays * DAY_MS).toISOString().slice(0, 10);
     await page.goto(

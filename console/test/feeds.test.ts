@@ -105,6 +105,21 @@ suite('events, unattributed payments and deliveries in a browser', () => {
       .getByRole('row', { name: /stranger-\d/ })
       .nth(2)
       .waitFor();
+    // Payments without a known price are no payments of $0.00.
+    await page.route('**/unattributed/summary?**', async (route) => {
+      const response = await route.fetch();
+      const body = (await response.json()) as { causes: { count: number; unknownCount: number }[] };
+      expect(body.causes.map(({ unknownCount }) => unknownCount)).toEqual([0, 0]);
+      const causes = body.causes.map((cause, index) => ({
+        ...cause,
+        unknownCount: index === 0 ? 2 : cause.count,
+      }));
+      await route.fulfill({ response, json: { ...body, causes } });
+    });
+    await page.reload();
+    await row(page, /The app never reported the user.*3.*\$55\.50 and 2 without a known price/).waitFor();
+    await row(page, /came through no creator.*1.*unknown/).waitFor();
+    await page.unroute('**/unattributed/summary?**');
     await button(page, 'Show only: The user came through no creator').click();
     await row(page, /RevenueCat Purchase known.*\$7\.00/).waitFor();
     expect(await row(page, /stranger-\d/).count()).toBe(0);

@@ -11,9 +11,11 @@ import {
   RANGE_FILTERS,
   RangeFilter,
   SelectFilter,
+  TextFilter,
   useFilters,
   useRange,
 } from '../parts/filters.tsx';
+import { SearchFilter } from '../parts/search-filter.tsx';
 import { usePermission } from '../session.ts';
 import { PROVIDERS } from '../words.ts';
 import { CommissionTable, KINDS, STATUSES, useCommissions } from './commission-table.tsx';
@@ -60,20 +62,19 @@ function Commissions({ appId }: { readonly appId: string }) {
     ...given({ status, kind, source, affiliateId, linkId, payoutId }),
   };
   const list = useCommissions(appId, query);
-  const isOf = (['creator', 'link', 'payout'] as const).filter((name) => filters.get(name) !== undefined);
   return (
     <>
       <FilterBar filters={filters}>
         <SelectFilter filters={filters} name="status" label="Status" options={STATUSES} />
         <SelectFilter filters={filters} name="kind" label="Kind" options={KINDS} />
         <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
+        <SearchFilter appId={appId} filters={filters} kind="creator" />
+        <SearchFilter appId={appId} filters={filters} kind="link" />
+        <TextFilter filters={filters} name="payout" label="Payout" placeholder="pay_…" />
         <RangeFilter filters={filters} label="Purchased" />
       </FilterBar>
       <Group justify="space-between" mb="xs" gap="sm">
-        <div>
-          {isOf.length > 0 && <Text size="sm">Only of one {isOf.join(' and one ')}.</Text>}
-          <Sum appId={appId} query={query} />
-        </div>
+        <Sum appId={appId} query={query} />
         <CsvButton
           name="commissions"
           readPart={async (cursor) =>

@@ -15,6 +15,7 @@ import {
   useRange,
 } from '../parts/filters.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { SearchFilter } from '../parts/search-filter.tsx';
 import { usePermission } from '../session.ts';
 import { EVENT_KINDS, OUTCOMES, PROVIDERS } from '../words.ts';
 import { Amount, Outcome } from './outcome.tsx';
@@ -81,6 +82,7 @@ function Events({ appId }: { readonly appId: string }) {
         <SelectFilter filters={filters} name="source" label="Provider" options={PROVIDERS} />
         <SelectFilter filters={filters} name="environment" label="Environment" options={ENVIRONMENTS} />
         <TextFilter filters={filters} name="user" label="User id" placeholder="exactly as reported" />
+        <SearchFilter appId={appId} filters={filters} kind="creator" />
         <RangeFilter filters={filters} />
       </FilterBar>
       <ListView

@@ -12,12 +12,15 @@ export function LinkTable({
   appId,
   query,
   text,
+  hasCreator = false,
   onClearFilters = () => {},
 }: {
   readonly appId: string;
   readonly query: { readonly affiliateId?: string; readonly active?: boolean };
   /** What the slug begins with. The other filters then do not apply. */
   readonly text?: string | undefined;
+  /** Whether the rows name their creator, and `query.affiliateId` is a filter. */
+  readonly hasCreator?: boolean;
   readonly onClearFilters?: () => void;
 }) {
   const [openId, setOpenId] = useState<string | null>(null);
@@ -37,13 +40,14 @@ export function LinkTable({
     { idOf: ({ id }) => id },
   );
   const open = list.rows.find(({ id }) => id === openId) ?? null;
-  const hasCreator = query.affiliateId === undefined;
   return (
     <>
       <ListView
         list={list}
         what="links"
-        isFiltered={text !== undefined || query.active !== undefined}
+        isFiltered={
+          text !== undefined || query.active !== undefined || (hasCreator && query.affiliateId !== undefined)
+        }
         onClearFilters={onClearFilters}
         nothingYet="Create a link for a creator. Clicks on it are counted from then on."
       >

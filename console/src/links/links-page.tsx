@@ -1,10 +1,11 @@
 import { Button } from '@mantine/core';
 import { useState } from 'react';
 import { useParams } from 'react-router';
-import { api, AS_CSV, readCsv } from '../api/client.ts';
+import { api, AS_CSV, given, readCsv } from '../api/client.ts';
 import { NoPermission, PageHead } from '../parts.tsx';
 import { CsvButton } from '../parts/csv-button.tsx';
 import { FilterBar, oneOf, SelectFilter, TextFilter, useFilters } from '../parts/filters.tsx';
+import { SearchFilter } from '../parts/search-filter.tsx';
 import { usePermission } from '../session.ts';
 import { LinkTable } from './link-table.tsx';
 import { NewLinkDialog } from './new-link.tsx';
@@ -12,9 +13,12 @@ import { NewLinkDialog } from './new-link.tsx';
 const STATES = { active: 'Active', inactive: 'Inactive' } as const;
 
 function Links({ appId }: { readonly appId: string }) {
-  const filters = useFilters('q', 'state');
+  const filters = useFilters('q', 'state', 'creator');
   const state = oneOf(['active', 'inactive'], filters.get('state'));
-  const query = state === undefined ? {} : { active: state === 'active' };
+  const query = given({
+    affiliateId: filters.get('creator'),
+    active: state === undefined ? undefined : state === 'active',
+  });
   const text = filters.get('q');
   return (
     <>
@@ -37,9 +41,14 @@ function Links({ appId }: { readonly appId: string }) {
         }
       >
         <TextFilter filters={filters} name="q" label="Search" placeholder="beginning of the code" />
-        {text === undefined && <SelectFilter filters={filters} name="state" label="State" options={STATES} />}
+        {text === undefined && (
+          <>
+            <SelectFilter filters={filters} name="state" label="State" options={STATES} />
+            <SearchFilter appId={appId} filters={filters} kind="creator" />
+          </>
+        )}
       </FilterBar>
-      <LinkTable appId={appId} query={query} text={text} onClearFilters={filters.clear} />
+      <LinkTable appId={appId} query={query} text={text} hasCreator onClearFilters={filters.clear} />
     </>
   );
 }

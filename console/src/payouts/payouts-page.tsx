@@ -5,9 +5,12 @@ import { Link, useParams } from 'react-router';
 import { api, read, given } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
+import { FilterBar, useFilters } from '../parts/filters.tsx';
+import type { Filters } from '../parts/filters.tsx';
 import { ListEnd, ListView, useList } from '../parts/list.tsx';
 import { Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
+import { SearchFilter } from '../parts/search-filter.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
 import { useAttempts } from './attempts.ts';
 import type { Scope } from './attempts.ts';
@@ -221,9 +224,12 @@ export const payerOf = ({ createdBy }: Pick<Schemas['Payout'], 'createdBy'>): st
 export function PayoutHistory({
   appId,
   affiliateId,
+  filters,
 }: {
   readonly appId: string;
-  readonly affiliateId?: string;
+  readonly affiliateId?: string | undefined;
+  /** Given where `affiliateId` is a filter: the rows name their creator. */
+  readonly filters?: Filters;
 }) {
   const list = useList(
     PAYOUT_KEYS.list(appId, affiliateId),
@@ -242,8 +248,8 @@ export function PayoutHistory({
     <ListView
       list={list}
       what="payouts"
-      isFiltered={false}
-      onClearFilters={() => {}}
+      isFiltered={filters !== undefined && !filters.isEmpty}
+      onClearFilters={() => filters?.clear()}
       nothingYet="What you pay is listed here, with its CSV."
     >
       {(rows) => (
@@ -251,7 +257,7 @@ export function PayoutHistory({
           <thead>
             <tr>
               <th scope="col">When</th>
-              {affiliateId === undefined && <th scope="col">Creator</th>}
+              {filters !== undefined && <th scope="col">Creator</th>}
               <th scope="col">By</th>
               <th scope="col" className="number">
                 Rows
@@ -269,7 +275,7 @@ export function PayoutHistory({
                     {formatInstant(row.createdAt)}
                   </Anchor>
                 </td>
-                {affiliateId === undefined && <td>{row.affiliateName}</td>}
+                {filters !== undefined && <td>{row.affiliateName}</td>}
                 <td className="quiet">{payerOf(row)}</td>
                 <td className="number" data-name="Rows">
                   {formatCount(row.itemCount)}
@@ -290,6 +296,7 @@ export default function PayoutsPage() {
   const session = useCurrentSession();
   const scope = { accountId: session.account.id, appId };
   const attempts = useAttempts(scope);
+  const filters = useFilters('creator');
   const [payment, setPayment] = useState<Payment | null>(null);
   const [payments, setPayments] = useState<readonly Payment[] | null>(null);
   return (
@@ -311,7 +318,10 @@ export default function PayoutsPage() {
           </Section>
           <NotPaid appId={appId} />
           <Section id="history" title="History">
-            <PayoutHistory appId={appId} />
+            <FilterBar filters={filters}>
+              <SearchFilter appId={appId} filters={filters} kind="creator" />
+            </FilterBar>
+            <PayoutHistory appId={appId} affiliateId={filters.get('creator')} filters={filters} />
           </Section>
           <PayDialog scope={scope} payment={payment} onClose={() => setPayment(null)} />
           <PayAllDialog scope={scope} payments={payments} onClose={() => setPayments(null)} />

@@ -1,0 +1,66 @@
+import { Select } from '@mantine/core';
+import { useDebouncedValue } from '@mantine/hooks';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, read } from '../api/client.ts';
+import type { Filters } from './filters.tsx';
+
+/** How long the search waits for the next key, ms. */
+const TYPING_MS = 250;
+
+type Kind = 'creator' | 'link';
+const LABELS = { creator: 'Creator', link: 'Link' } as const;
+const PLACEHOLDERS = { creator: 'name or e-mail', link: 'beginning of the code' } as const;
+
+/** Reads the creators or links that a text finds. An id finds its own. */
+function useFound(appId: string, kind: Kind, text: string) {
+  const found = useQuery({
+    queryKey: ['search', appId, text],
+    queryFn: async () =>
+      await read(api.GET('/apps/{appId}/search', { params: { path: { appId }, query: { q: text } } })),
+    enabled: text !== '',
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });
+  if (text === '' || found.data === undefined) return [];
+  return kind === 'creator'
+    ? found.data.affiliates.map(({ id, name }) => ({ value: id, label: name }))
+    : found.data.links.map(({ id, slug }) => ({ value: id, label: slug }));
+}
+
+/** A filter by one creator or link, found by name. The address has the id, under the name of the kind. */
+export function SearchFilter({
+  appId,
+  filters,
+  kind,
+}: {
+  readonly appId: string;
+  readonly filters: Filters;
+  readonly kind: Kind;
+}) {
+  const chosen = filters.get(kind) ?? '';
+  const [text, setText] = useState('');
+  const [typed] = useDebouncedValue(text.trim(), TYPING_MS);
+  const current = useFound(appId, kind, chosen).find(({ value }) => value === chosen);
+  const found = useFound(appId, kind, typed);
+  // An address may name one that does not exist.
+  const known = chosen === '' ? [] : [current ?? { value: chosen, label: chosen }];
+  const options = [...known, ...found.filter(({ value }) => value !== chosen)];
+  return (
+    <Select
+      label={LABELS[kind]}
+      size="xs"
+      placeholder={PLACEHOLDERS[kind]}
+      searchable
+      clearable={chosen !== ''}
+      clearButtonProps={{ 'aria-label': `All: ${LABELS[kind].toLowerCase()}` }}
+      value={chosen === '' ? null : chosen}
+      data={options}
+      // The service has searched.
+      filter={({ options: all }) => all}
+      onSearchChange={setText}
+      onChange={(value) => filters.set({ [kind]: value ?? '' })}
+      nothingFoundMessage={typed === '' ? 'Enter a beginning' : 'Nothing found'}
+    />
+  );
+}
