@@ -11,6 +11,8 @@ import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.t
 import type { TestApi, TestApp } from '../support/api.ts';
 import { runOn } from '../support/postgres-admin.ts';
 import { requestOf } from '../support/route-requests.ts';
+import { newTenant } from '../support/tenant.ts';
+import type { Tenant } from '../support/tenant.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -105,6 +107,10 @@ describe('a repeated call', () => {
 describe('every POST with an account key', () => {
   const posts = routes.filter(({ method, auth }) => method === 'POST' && auth === 'account');
   const keeping = posts.filter(({ operationId }) => operationId !== 'exportPayout');
+  let owner: Tenant;
+  beforeAll(async () => {
+    owner = await newTenant(api, 'owner');
+  });
 
   // @promise idempotency-key
   test('every POST with an account key stores its responses, or is the export', () => {
@@ -115,9 +121,7 @@ describe('every POST with an account key', () => {
   test.each(keeping.map((route) => [route.path, route] as const))(
     'POST %s honours the idempotency key',
     async (_path, route) => {
-      const owner = await newApp(api);
-      const affiliate = await newAffiliate(api, owner);
-      const { path, body } = requestOf(route, ({ kind }) => (kind === 'affiliate' ? affiliate : owner.appId));
+      const { path, body } = requestOf(route, ({ kind }) => owner.ids[kind]);
       const key = randomUUID();
       const first = await post(path, body, key, owner.key);
       expect(first.status).toBeLessThan(300);
