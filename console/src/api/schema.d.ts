@@ -6231,6 +6231,16 @@ export interface components {
                  * @example 12
                  */
                 oldestUnhealedSeconds: number;
+                /**
+                 * @description Messages to endpoints of apps of which the next attempt is due.
+                 * @example 42
+                 */
+                dueWebhooks: number;
+                /**
+                 * @description How long the oldest of them has waited. In seconds; 0 without any.
+                 * @example 12
+                 */
+                oldestDueWebhookSeconds: number;
             };
             /** @description Currencies in which payments wait for an exchange rate. */
             rateGaps: {

@@ -76,6 +76,7 @@ function Backlog({ backlog }: { readonly backlog: InstallationState['backlog'] }
     ['Commissions that are overdue', backlog.overdueCommissions, backlog.oldestOverdueSeconds],
     ['Payout exports in progress', backlog.openPayoutRequests, backlog.oldestPayoutRequestSeconds],
     ['Users whose payments wait for an evaluation', backlog.unhealedBindings, backlog.oldestUnhealedSeconds],
+    ['Webhooks to endpoints that are due', backlog.dueWebhooks, backlog.oldestDueWebhookSeconds],
   ] as const;
   return (
     <Section title="Backlog">

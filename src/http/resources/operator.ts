@@ -106,6 +106,8 @@ const state = z
         oldestPayoutRequestSeconds: seconds('How long the oldest of them has waited.'),
         unhealedBindings: count('Users whose earlier payments are not evaluated yet.'),
         oldestUnhealedSeconds: seconds('How long the oldest of them has waited.'),
+        dueWebhooks: count('Messages to endpoints of apps of which the next attempt is due.'),
+        oldestDueWebhookSeconds: seconds('How long the oldest of them has waited.'),
       })
       .describe('Work that was accepted and is not done yet. Each number is counted up to 10,000.'),
     rateGaps: z
