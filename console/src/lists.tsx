@@ -1,37 +1,5 @@
-import { Button, Group, Stack, Text, Title } from '@mantine/core';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { Group, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { ErrorBox, Waiting } from './parts.tsx';
-
-interface ListPage<T> {
-  readonly items: readonly T[];
-  readonly nextCursor: string | null;
-}
-
-/** Reads a list of the API page by page. `rows` is undefined until the first page is there. */
-export function useList<T>(
-  queryKey: readonly unknown[],
-  readPage: (cursor: string | undefined) => Promise<ListPage<T>>,
-  options: { readonly enabled?: boolean; readonly refetchInterval?: number } = {},
-) {
-  const query = useInfiniteQuery({
-    queryKey,
-    queryFn: async ({ pageParam }) => await readPage(pageParam),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => last.nextCursor ?? undefined,
-    ...options,
-  });
-  return {
-    rows: query.data?.pages.flatMap(({ items }) => items),
-    error: query.error,
-    retry: () => void query.refetch(),
-    hasMore: query.hasNextPage,
-    isLoadingMore: query.isFetchingNextPage,
-    loadMore: () => void query.fetchNextPage(),
-  };
-}
-
-export type List<T> = ReturnType<typeof useList<T>>;
 
 /** What a list shows without rows: that there is nothing yet, or that nothing matches the filters. */
 export function Nothing({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
@@ -44,40 +12,6 @@ export function Nothing({ title, children }: { readonly title: string; readonly 
         </Text>
       )}
     </Stack>
-  );
-}
-
-/** A list with its states: loading, error, nothing, rows, more. `children` gets the rows. */
-export function ListSurface<T>({
-  list,
-  what,
-  nothing,
-  children,
-}: {
-  readonly list: List<T>;
-  /** Completes "Loading … ". */
-  readonly what: string;
-  readonly nothing: ReactNode;
-  readonly children: (rows: readonly T[]) => ReactNode;
-}) {
-  const { rows, error, retry } = list;
-  return (
-    <>
-      <div className="surface">
-        {error !== null && <ErrorBox error={error} retry={retry} />}
-        {rows === undefined && error === null && <Waiting what={what} />}
-        {/* A page of a filter without an index may have no rows, and more pages. */}
-        {rows?.length === 0 && !list.hasMore && nothing}
-        {rows !== undefined && rows.length > 0 && children(rows)}
-      </div>
-      {list.hasMore && (
-        <Group justify="center" mt="sm">
-          <Button variant="default" loading={list.isLoadingMore} onClick={list.loadMore}>
-            Load more
-          </Button>
-        </Group>
-      )}
-    </>
   );
 }
 

@@ -15,8 +15,7 @@ export const KEYS = {
   links: (appId: string) => ['links', appId],
 } as const;
 
-/** How often a page asks again while it waits for something to happen, ms. */
-export const LIVE_MS = 3_000;
+export { LIVE_MS } from './query-client.ts';
 
 export const queryClient: QueryClient = createQueryClient();
 

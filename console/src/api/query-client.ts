@@ -1,6 +1,9 @@
 import { QueryCache, QueryClient, useMutation, useQueryClient } from '@tanstack/react-query';
 import { Problem } from './client.ts';
 
+/** How often a page asks again while it waits for something to happen, ms. */
+export const LIVE_MS = 3_000;
+
 /** The name under which the session of a page is kept. */
 export const SESSION_KEY = ['session'];
 

@@ -1,8 +1,9 @@
 import { Anchor, Group, NativeSelect } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
 import { api, read, given } from '../api/client.ts';
-import { ListSurface, Nothing, useList } from '../lists.tsx';
+import { Nothing } from '../lists.tsx';
 import { PageHead } from '../parts.tsx';
+import { ListView, useList } from '../parts/list.tsx';
 import { CommissionTable } from './commission-table.tsx';
 
 const STATUSES = { pending: 'Held', matured: 'Due', paid: 'Paid' } as const;
@@ -17,7 +18,7 @@ export function CommissionsPage() {
       await read(
         api.GET('/creator/commissions', {
           params: {
-            query: given({ status: status ?? undefined, cursor }),
+            query: { ...given({ status: status ?? undefined }), ...cursor },
           },
         }),
       ),
@@ -48,7 +49,8 @@ export function CommissionsPage() {
           Statement of a month
         </Anchor>
       </PageHead>
-      <ListSurface
+      <ListView
+        moreText="Load more"
         list={list}
         what="your commissions"
         nothing={
@@ -62,7 +64,7 @@ export function CommissionsPage() {
         }
       >
         {(rows) => <CommissionTable rows={rows} />}
-      </ListSurface>
+      </ListView>
     </>
   );
 }

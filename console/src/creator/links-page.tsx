@@ -1,10 +1,11 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
-import { api, read, given } from '../api/client.ts';
+import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount } from '../format.ts';
-import { ListSurface, Nothing, useList } from '../lists.tsx';
+import { Nothing } from '../lists.tsx';
 import { CopyLine, PageHead, Waiting } from '../parts.tsx';
+import { ListView, useList } from '../parts/list.tsx';
 import { KEYS } from './queries.ts';
 import type { Creator } from './queries.ts';
 
@@ -73,14 +74,15 @@ function LinkRow({ link, appName }: { readonly link: Schemas['CreatorLink']; rea
 export function LinksPage({ creator }: { readonly creator: Creator }) {
   const links = useList(
     KEYS.links,
-    async (cursor) => await read(api.GET('/creator/links', { params: { query: given({ cursor }) } })),
+    async (cursor) => await read(api.GET('/creator/links', { params: { query: cursor } })),
   );
   return (
     <>
       <PageHead title="Links and codes">
         Share a link, show its QR code, or say the code. All three count for you.
       </PageHead>
-      <ListSurface
+      <ListView
+        moreText="Load more"
         list={links}
         what="your links"
         nothing={<Nothing title="No link yet">You get one from the people who invited you.</Nothing>}
@@ -92,7 +94,7 @@ export function LinksPage({ creator }: { readonly creator: Creator }) {
             ))}
           </ul>
         )}
-      </ListSurface>
+      </ListView>
     </>
   );
 }

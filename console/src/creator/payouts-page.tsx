@@ -1,23 +1,25 @@
 import { Anchor } from '@mantine/core';
 import { Link } from 'react-router';
-import { api, read, given } from '../api/client.ts';
+import { api, read } from '../api/client.ts';
 import { formatCount, formatDate, formatMoney } from '../format.ts';
-import { ListSurface, Nothing, useList } from '../lists.tsx';
+import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
+import { ListView, useList } from '../parts/list.tsx';
 import { usePayoutCsv } from './payout-csv.ts';
 import { KEYS } from './queries.ts';
 
 export function PayoutsPage() {
   const payouts = useList(
     KEYS.payouts,
-    async (cursor) => await read(api.GET('/creator/payouts', { params: { query: given({ cursor }) } })),
+    async (cursor) => await read(api.GET('/creator/payouts', { params: { query: cursor } })),
   );
   const save = usePayoutCsv();
   return (
     <>
       <PageHead title="Payouts">What was paid to you, with a statement for each payout.</PageHead>
       {save.error !== null && <ErrorBox error={save.error} />}
-      <ListSurface
+      <ListView
+        moreText="Load more"
         list={payouts}
         what="your payouts"
         nothing={<Nothing title="No payout yet">A payout contains what is due when it is made.</Nothing>}
@@ -73,7 +75,7 @@ export function PayoutsPage() {
             </tbody>
           </table>
         )}
-      </ListSurface>
+      </ListView>
     </>
   );
 }

@@ -2,10 +2,11 @@ import { Button, Group, NativeSelect, Stack } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { api, read, given } from '../api/client.ts';
+import { api, read } from '../api/client.ts';
 import { formatDate, formatMoney, timeZone } from '../format.ts';
-import { ListSurface, Nothing, useList } from '../lists.tsx';
+import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
+import { ListView, useList } from '../parts/list.tsx';
 import { saveFile } from '../parts/save-file.ts';
 import { CommissionTable } from './commission-table.tsx';
 import type { Creator } from './queries.ts';
@@ -47,7 +48,7 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
     async (cursor) =>
       await read(
         api.GET('/creator/commissions', {
-          params: { query: { from, to, limit: 100, ...given({ cursor }) } },
+          params: { query: { from, to, limit: 100, ...cursor } },
         }),
       ),
   );
@@ -110,7 +111,8 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
             </dd>
           </dl>
         </div>
-        <ListSurface
+        <ListView
+          moreText="Load more"
           list={rows}
           what="the rows"
           nothing={
@@ -118,8 +120,8 @@ export function RangeStatementPage({ creator }: { readonly creator: Creator }) {
           }
         >
           {(shown) => <CommissionTable rows={shown} />}
-        </ListSurface>
-        {rows.hasMore && (
+        </ListView>
+        {rows.query.hasNextPage && (
           <p className="quiet" style={{ margin: 0, fontSize: 14 }}>
             Printing contains the rows that are loaded. The CSV contains up to 10,000.
           </p>

@@ -1,11 +1,12 @@
 import { Anchor, Button, Group, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
-import { api, read, given } from '../api/client.ts';
+import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatDate, formatInstant, formatMoney } from '../format.ts';
-import { ListSurface, Nothing, useList } from '../lists.tsx';
+import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
+import { ListView, useList } from '../parts/list.tsx';
 import { CommissionTable } from './commission-table.tsx';
 import { usePayoutCsv } from './payout-csv.ts';
 
@@ -60,10 +61,10 @@ export function StatementPage() {
     async (cursor) =>
       await read(
         api.GET('/creator/commissions', {
-          params: { query: { payoutId: id, limit: 100, ...given({ cursor }) } },
+          params: { query: { payoutId: id, limit: 100, ...cursor } },
         }),
       ),
-    { enabled: statement.data !== undefined },
+    { isEnabled: statement.data !== undefined },
   );
   const save = usePayoutCsv();
   if (statement.error !== null) {
@@ -101,10 +102,15 @@ export function StatementPage() {
       <Stack gap="lg">
         {save.error !== null && <ErrorBox error={save.error} />}
         <Facts statement={statement.data} />
-        <ListSurface list={rows} what="the rows" nothing={<Nothing title="The payout has no rows" />}>
+        <ListView
+          moreText="Load more"
+          list={rows}
+          what="the rows"
+          nothing={<Nothing title="The payout has no rows" />}
+        >
           {(shown) => <CommissionTable rows={shown} />}
-        </ListSurface>
-        {rows.hasMore && (
+        </ListView>
+        {rows.query.hasNextPage && (
           <p className="quiet" style={{ margin: 0, fontSize: 14 }}>
             Printing contains the rows that are loaded; the CSV contains all.
           </p>

@@ -3,7 +3,7 @@ import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-quer
 import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { given } from '../api/client.ts';
-import { LIVE_MS } from '../api/queries.ts';
+import { LIVE_MS } from '../api/query-client.ts';
 import { ErrorBox, Waiting } from '../parts.tsx';
 
 /** One page of a list of the API. */
@@ -24,15 +24,22 @@ export interface List<T> {
 /** How many pages are read at most until one has rows: a page of some filters has few, even none, of many rows examined. */
 const MOST_PAGES = 5;
 
+/** How a list is kept up to date. A live one compares rows by their id. */
+type ListOptions<T> =
+  | { readonly idOf: (row: T) => string; readonly isLive?: boolean }
+  | { readonly idOf?: undefined; readonly isLive?: undefined; readonly isEnabled?: boolean };
+
 /**
  * Reads a list page by page. `name` has everything that chooses its rows. With `isLive` its first page is read again every
- * few seconds while the page is visible: rows that are shown change, and new ones wait until they are asked for.
+ * few seconds while the page is visible: rows that are shown change, and new ones wait until they are asked for. Without
+ * `idOf` all its pages are read again when the window gets the focus.
  */
 export function useList<T>(
   name: readonly unknown[],
   readPage: (cursor: { readonly cursor?: string }) => Promise<ListPage<T>>,
-  { idOf, isLive = false }: { readonly idOf: (row: T) => string; readonly isLive?: boolean },
+  options: ListOptions<T> = {},
 ): List<T> {
+  const { idOf = () => '', isLive = false } = options;
   const client = useQueryClient();
   const query = useInfiniteQuery({
     queryKey: [...name, 'pages'],
@@ -51,7 +58,8 @@ export function useList<T>(
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
     // Pages that were read stay as they are, so that nothing moves while somebody reads.
     staleTime: isLive ? Infinity : 5_000,
-    refetchOnWindowFocus: false,
+    refetchOnWindowFocus: options.idOf === undefined,
+    enabled: !('isEnabled' in options) || options.isEnabled !== false,
   });
   const head = useQuery({
     queryKey: [...name, 'head'],
@@ -88,24 +96,59 @@ export function ListEnd({ children }: { readonly children: ReactNode }) {
   );
 }
 
+/** What a list without rows shows: what to do to get a first row or to clear its filters, or a text of its own. */
+type NothingText =
+  | {
+      readonly isFiltered: boolean;
+      /** What to do to get a first row. */
+      readonly nothingYet: ReactNode;
+      readonly onClearFilters: () => void;
+    }
+  | { readonly nothing: ReactNode };
+
+function NothingFound({
+  what,
+  hasMore,
+  ...text
+}: { readonly what: string; readonly hasMore: boolean } & NothingText) {
+  if ('nothing' in text) return hasMore ? null : text.nothing;
+  const { isFiltered, nothingYet, onClearFilters } = text;
+  return (
+    <Stack gap="xs" p="xl" align="flex-start">
+      {isFiltered ? (
+        <>
+          <Text fw={600}>{hasMore ? `No ${what} found so far` : `No ${what} match these filters`}</Text>
+          <Button variant="default" size="compact-sm" onClick={onClearFilters}>
+            Clear the filters
+          </Button>
+        </>
+      ) : (
+        <>
+          <Text fw={600}>No {what} yet</Text>
+          <Text size="sm" className="quiet">
+            {nothingYet}
+          </Text>
+        </>
+      )}
+    </Stack>
+  );
+}
+
 /** A list with its states: loading, an error, nothing yet, nothing that matches, rows, and more rows. */
 export function ListView<T>({
   list,
   what,
-  isFiltered,
-  nothingYet,
-  onClearFilters,
+  moreText = 'Show more',
   children,
+  ...nothing
 }: {
   readonly list: List<T>;
   /** The rows in the plural: "events". */
   readonly what: string;
-  readonly isFiltered: boolean;
-  /** What to do to get a first row. */
-  readonly nothingYet: ReactNode;
-  readonly onClearFilters: () => void;
+  /** The text of the button that reads the next page below rows. */
+  readonly moreText?: string;
   readonly children: (rows: readonly T[]) => ReactNode;
-}) {
+} & NothingText) {
   const { query, rows, newRows, showNew } = list;
   if (query.data === undefined) {
     return query.error === null ? (
@@ -122,7 +165,7 @@ export function ListView<T>({
         loading={query.isFetchingNextPage}
         onClick={() => void query.fetchNextPage()}
       >
-        {rows.length === 0 ? 'Search further back' : 'Show more'}
+        {rows.length === 0 && 'nothingYet' in nothing ? 'Search further back' : moreText}
       </Button>
     </Group>
   );
@@ -140,25 +183,7 @@ export function ListView<T>({
       </div>
       <div className="surface">
         {rows.length === 0 ? (
-          <Stack gap="xs" p="xl" align="flex-start">
-            {isFiltered ? (
-              <>
-                <Text fw={600}>
-                  {query.hasNextPage ? `No ${what} found so far` : `No ${what} match these filters`}
-                </Text>
-                <Button variant="default" size="compact-sm" onClick={onClearFilters}>
-                  Clear the filters
-                </Button>
-              </>
-            ) : (
-              <>
-                <Text fw={600}>No {what} yet</Text>
-                <Text size="sm" className="quiet">
-                  {nothingYet}
-                </Text>
-              </>
-            )}
-          </Stack>
+          <NothingFound what={what} hasMore={query.hasNextPage} {...nothing} />
         ) : (
           children(rows)
         )}
