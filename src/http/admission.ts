@@ -31,6 +31,8 @@ export class Admission {
   readonly #limit: number;
   readonly #waiting: Waiter[] = [];
   #working = 0;
+  /** How many of these are answered, and keep their places. */
+  #kept = 0;
 
   constructor(limit: number) {
     this.#limit = limit === 0 ? Number.POSITIVE_INFINITY : limit;
@@ -38,18 +40,27 @@ export class Admission {
 
   /**
    * Runs `work` when there is room. Throws 503 if there is none within a second. The place is free again when the work has
-   * ended, and also what it passed to `keepPlace`.
+   * ended, and also what it passed to `keepPlace`. At most half of the places are kept in that way: deliveries that are
+   * stuck leave the others room.
    */
   async run<T>(work: (keepPlace: KeepPlace) => Promise<T>): Promise<T> {
     await this.#enter();
-    let kept: Promise<unknown> = Promise.resolve();
+    let kept: Promise<unknown> | null = null;
     try {
       return await work((ended) => {
-        kept = ended;
+        if (this.#kept < this.#limit / 2) kept = ended;
       });
     } finally {
-      void kept.finally(() => this.#leave());
+      if (kept === null) this.#leave();
+      else void this.#leaveAfter(kept);
     }
+  }
+
+  async #leaveAfter(ended: Promise<unknown>): Promise<void> {
+    this.#kept += 1;
+    await ended;
+    this.#kept -= 1;
+    this.#leave();
   }
 
   async #enter(): Promise<void> {

@@ -102,7 +102,7 @@ describe('a flood of webhooks', () => {
 
 describe('webhooks that are answered as pending', () => {
   // @promise overload-pending
-  test('keep their places until their deliveries have ended, so that no more workflows run than are finished', async () => {
+  test('keep their places until their deliveries have ended, and at most half of all places', async () => {
     let endAll = () => {};
     pendingUntil = new Promise((resolve) => {
       endAll = resolve;
@@ -111,13 +111,14 @@ describe('webhooks that are answered as pending', () => {
     expect(pending.map(({ status, body }) => [status, body])).toEqual(
       pending.map(() => [200, expect.objectContaining({ pending: true })]),
     );
-    const begin = performance.now();
-    expect((await webhook()).status).toBe(503);
-    expect(performance.now() - begin).toBeGreaterThan(900);
-    const waiting = webhook();
-    endAll();
-    expect((await waiting).status).toBe(200);
     pendingUntil = null;
+    // Two of the three places are kept, so these are worked on one after the other.
+    [inProgress, mostInProgress] = [0, 0];
+    expect(statuses(await Promise.all([webhook(), webhook()]), 200)).toHaveLength(2);
+    expect(mostInProgress).toBe(1);
+    endAll();
+    await Promise.all([webhook(), webhook()]);
+    expect(mostInProgress).toBe(2);
   });
 });
 
