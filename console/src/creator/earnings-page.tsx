@@ -5,7 +5,7 @@ import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatDate, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
-import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
+import { ErrorBox, PageHead } from '../parts.tsx';
 import { EarningsChart } from './earnings-chart.tsx';
 import { KEYS, OVERVIEW_MS } from './queries.ts';
 import type { Creator } from './queries.ts';
@@ -29,6 +29,10 @@ function Tile({
     </div>
   );
 }
+
+/** The names of the tiles. */
+const SUMS = ['Earned', 'Held', 'Due', 'Paid'] as const;
+const COUNTS = ['Clicks', 'Installs', 'Buyers'] as const;
 
 function Sums({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
   const { earnings, funnel, nextDueAt, heldUntil, carriedBalanceCents } = overview;
@@ -56,6 +60,27 @@ function Sums({ overview }: { readonly overview: Schemas['CreatorOverview'] }) {
         <Tile name="Clicks" value={formatCount(funnel.clicks)} />
         <Tile name="Installs" value={formatCount(funnel.installs)} />
         <Tile name="Buyers" value={formatCount(funnel.paid)} />
+      </dl>
+    </>
+  );
+}
+
+/** The tiles before their numbers are known. They take the same place, so that nothing below them moves. */
+function NoSums() {
+  return (
+    <>
+      <p className="spoken" role="status">
+        Loading your earnings …
+      </p>
+      <dl className="tiles" aria-hidden="true">
+        {SUMS.map((name) => (
+          <Tile key={name} name={name} value="…" />
+        ))}
+      </dl>
+      <dl className="tiles tiles-small" aria-hidden="true">
+        {COUNTS.map((name) => (
+          <Tile key={name} name={name} value="…" />
+        ))}
       </dl>
     </>
   );
@@ -101,8 +126,11 @@ export function EarningsPage({ creator }: { readonly creator: Creator }) {
           {overview.error !== null && (
             <ErrorBox error={overview.error} retry={() => void overview.refetch()} />
           )}
-          {overview.data === undefined && overview.error === null && <Waiting what="your earnings" />}
-          {overview.data !== undefined && <Sums overview={overview.data} />}
+          {overview.data === undefined ? (
+            overview.error === null && <NoSums />
+          ) : (
+            <Sums overview={overview.data} />
+          )}
         </div>
         <EarningsChart />
         <Rules rules={creator.rules} />

@@ -1,0 +1,216 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { projectRoot } from '../../src/config/project-root.ts';
+import { createAccountKey } from '../../src/db/account-keys.ts';
+import type { AccountId } from '../../src/domain/ids.ts';
+import { setUpFounder } from '../../test/support/founder.ts';
+import type { Founder } from '../../test/support/founder.ts';
+import { startTestService } from '../../test/support/service.ts';
+import type { TestService } from '../../test/support/service.ts';
+import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
+import type { GuardedPage } from './browser.ts';
+
+/** What the design asks for. LCP is printed only, because it varies with the machine. */
+const LCP_MS = 2_500;
+const MOST_CLS = 0.02;
+
+/** The prefixes of the ids in the paths of pages, by their first part. */
+const PREFIXES: Readonly<Record<string, string>> = { creators: 'aff', events: 'evt', payouts: 'pay' };
+
+const suite = hasBrowser() ? describe : describe.skip;
+
+/** The paths of all pages of an app, as the router has them, with ids that nothing has. */
+const PAGES = [
+  ...readFileSync(path.join(projectRoot, 'console/src/pages.tsx'), 'utf8').matchAll(/\bpath: '([^']+)'/g),
+].map(([, at = '']) =>
+  at.replace(/:\w+/, `${PREFIXES[at.split('/')[0] ?? ''] ?? 'xxx'}_01kbf2z4x8e0rvq1n3m5t7w9yc`),
+);
+
+suite('the states of the pages of a founder in a browser', () => {
+  let service: TestService;
+  let browser: Browser;
+  let founder: Founder;
+  const open: GuardedPage[] = [];
+
+  beforeAll(async () => {
+    service = await startTestService();
+    browser = await launch();
+    founder = await setUpFounder(service, { name: 'Lantern Notes' });
+    const user = await founder.customer();
+    for (const [nth, usd] of [9.99, 20, 5].entries())
+      await founder.purchase(user, usd, { transactionId: `state-${nth}` });
+    await founder.purchase('a stranger', 20);
+  });
+  afterAll(async () => {
+    await browser.close();
+    await service.close();
+  });
+  afterEach(async () => {
+    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
+  });
+
+  const newPage = async (options = {}): Promise<GuardedPage> => {
+    const guarded = await openPage(browser, service.url, options);
+    open.push(guarded);
+    return guarded;
+  };
+  const signIn = async (page: Page, key: string): Promise<void> => {
+    await page.goto(`${service.url}/console/`);
+    await page.getByLabel('Account key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
+  };
+
+  describe.each([
+    ['light', 1280],
+    ['light', 360],
+    ['dark', 1280],
+    ['dark', 360],
+  ] as const)('in %s at %d px', (colorScheme, width) => {
+    const options = { colorScheme, viewport: { width, height: 900 } };
+
+    /** Opens each page, waits for its state, and returns what is wrong with it, by page. */
+    const faultsOf = async (
+      page: Page,
+      state: string,
+      waitFor: () => Promise<void>,
+    ): Promise<Record<string, unknown>> => {
+      const faults: Record<string, unknown> = {};
+      expect(PAGES.length).toBeGreaterThan(11);
+      for (const at of PAGES) {
+        await page.goto(`${service.url}/console/apps/${founder.app.id}/${at}`);
+        await waitFor();
+        // Colours are measured after the transitions.
+        await page.waitForTimeout(250);
+        await shoot(page, `${at.replace(/\/.*/, '-one')}-${state}-${colorScheme}-${width}`);
+        const [violations, overflow] = [await violationsOf(page), await overflowOf(page)];
+        if (violations.length > 0 || overflow > 0) faults[at] = { violations, overflow };
+      }
+      return faults;
+    };
+
+    test('no page has a violation or a sideways scroll while the service refuses its calls', async () => {
+      const { page, problems } = await newPage(options);
+      await signIn(page, founder.key);
+      // The list of apps is that of the navigation, which the pages need.
+      await page.route(/\/apps\/app_[^?]*(\?|$)/, async (route) => {
+        if (route.request().resourceType() === 'document') await route.continue();
+        else await route.fulfill(REFUSED);
+      });
+      const faults = await faultsOf(page, 'error', async () => {
+        await page.getByText('The test refused it.').first().waitFor();
+      });
+      expect(faults).toEqual({});
+      expect(problems(/status of 403/)).toEqual([]);
+    });
+
+    test('no page has a violation or a sideways scroll for a key without any permission to see it', async () => {
+      const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['payout']);
+      const { page, problems } = await newPage(options);
+      await page.goto(`${service.url}/console/`);
+      await page.getByLabel('Account key').fill(key);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByText('That did not work').waitFor();
+      const faults = await faultsOf(page, 'no-permission', async () => {
+        await page
+          .getByText(/^You cannot see /)
+          .first()
+          .waitFor();
+      });
+      expect(faults).toEqual({});
+      expect(problems(/status of 403/)).toEqual([]);
+    });
+  });
+
+  test('pages do not move while they load, and their largest part is printed beside its limit', async () => {
+    const lines: string[] = [];
+    const measure = async (name: string, at: string, cookies: Parameters<Context['addCookies']>[0]) => {
+      const { page, close } = await newPage();
+      await page.context().addCookies(cookies);
+      const debug = await page.context().newCDPSession(page);
+      await debug.send('Network.enable');
+      await debug.send('Network.emulateNetworkConditions', SLOW_4G);
+      await debug.send('Emulation.setCPUThrottlingRate', { rate: 4 });
+      await page.addInitScript(OBSERVE);
+      await page.goto(service.url + at, { waitUntil: 'networkidle' });
+      await page.waitForTimeout(500);
+      const { lcp, cls } = await page.evaluate(
+        () => (globalThis as unknown as { measured: Measured }).measured,
+      );
+      lines.push(
+        `${name}: LCP ${(lcp / 1000).toFixed(2)} s of ${LCP_MS / 1000} s${lcp > LCP_MS ? ' (above)' : ''}, CLS ${cls.toFixed(4)} of ${MOST_CLS}`,
+      );
+      await close();
+      return { name, cls, isDrawn: lcp > 0 };
+    };
+    const { page } = await newPage();
+    await signIn(page, founder.key);
+    const ofFounder = await page.context().cookies();
+    const link = await founder.ok<{ url: string }>(
+      'POST',
+      `/apps/${founder.app.id}/affiliates/${founder.affiliateId}/sign-in-links`,
+    );
+    const creator = await newPage();
+    await creator.page.goto(link.url);
+    await creator.page.getByRole('button', { name: 'Show my earnings' }).click();
+    await creator.page.getByText('Of all time').waitFor();
+    const measures = [
+      await measure('sign-in', '/console/', []),
+      await measure('overview', `/console/apps/${founder.app.id}/overview`, ofFounder),
+      await measure('events', `/console/apps/${founder.app.id}/events`, ofFounder),
+      await measure("creator's page", '/console/creator/', await creator.page.context().cookies()),
+    ];
+    process.stdout.write(
+      `slow 4G, processor four times slower\n${lines.map((line) => `  ${line}\n`).join('')}`,
+    );
+    expect(measures.filter(({ isDrawn }) => !isDrawn)).toEqual([]);
+    expect(measures.filter(({ cls }) => cls > MOST_CLS)).toEqual([]);
+  });
+});
+
+type Context = ReturnType<Page['context']>;
+
+interface Measured {
+  readonly lcp: number;
+  readonly cls: number;
+}
+
+/** The profile "slow 4G" of Lighthouse: 1.6 Mbit/s down, 0.75 Mbit/s up, 150 ms. */
+const SLOW_4G = {
+  offline: false,
+  latency: 150,
+  downloadThroughput: (1.6 * 1024 * 1024) / 8,
+  uploadThroughput: (750 * 1024) / 8,
+};
+
+/** Observes what is drawn. The layout shift is the worst window of a session, as web vitals define it. */
+const OBSERVE = `
+  globalThis.measured = { lcp: 0, cls: 0 };
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) measured.lcp = entry.startTime;
+  }).observe({ type: 'largest-contentful-paint', buffered: true });
+  let first = 0, last = 0, sum = 0;
+  new PerformanceObserver((list) => {
+    for (const { startTime, value, hadRecentInput } of list.getEntries()) {
+      if (hadRecentInput) continue;
+      if (startTime - last > 1000 || startTime - first > 5000) { first = startTime; sum = 0; }
+      last = startTime;
+      sum += value;
+      measured.cls = Math.max(measured.cls, sum);
+    }
+  }).observe({ type: 'layout-shift', buffered: true });
+`;
+
+const REFUSED = {
+  status: 403,
+  contentType: 'application/problem+json',
+  json: {
+    status: 403,
+    code: 'forbidden',
+    title: 'The key lacks a permission',
+    detail: 'The test refused it.',
+    requestId: 'req-1',
+  },
+};
