@@ -14,7 +14,7 @@ import { usePermission } from '../session.ts';
 import { TopLists } from './leaders.tsx';
 import { MEASURES, OVERVIEW_MS, sumOf } from './measures.ts';
 import type { Measure, Point, Sums } from './measures.ts';
-import { ToDo } from './to-do.tsx';
+import { ToDo, useToDo } from './to-do.tsx';
 
 const Chart = lazy(async () => await import('../chart.tsx'));
 
@@ -186,13 +186,14 @@ export default function OverviewPage() {
     enabled: canRead,
     refetchInterval: OVERVIEW_MS,
   });
+  const toDo = useToDo(appId, canRead);
   const content = () => {
     if (!canRead) return <NoPermission permission="read" what="the overview" />;
     if (overview.error instanceof Problem && overview.error.status === 404)
       return <Text size="sm">There is no such app in your account.</Text>;
     if (overview.error !== null)
       return <ErrorBox error={overview.error} retry={() => void overview.refetch()} />;
-    if (overview.data === undefined) return <Waiting what="the overview" />;
+    if (overview.data === undefined || toDo.isPending) return <Waiting what="the overview" />;
     const { funnel, due } = overview.data;
     return (
       <Stack gap="xl">
@@ -201,7 +202,7 @@ export default function OverviewPage() {
             Nothing was counted yet. <Link to={`/apps/${appId}/setup`}>Go on with the set-up</Link>
           </Text>
         )}
-        <ToDo appId={appId} due={due} />
+        <ToDo appId={appId} due={due} causes={toDo.causes} providers={toDo.providers} />
         <Section id="balances" title="Owed to creators now">
           <Balances appId={appId} overview={overview.data} />
         </Section>

@@ -70,31 +70,42 @@ function deliveryTask(providers: readonly Schemas['ProviderHealth'][]): Task | n
   };
 }
 
-/** Cards with what to do. Nothing where there is nothing to do. */
-export function ToDo({
-  appId,
-  due,
-}: {
-  readonly appId: string;
-  readonly due: Schemas['AppOverview']['due'];
-}) {
+/** Reads what there may be to do, besides payouts. `isPending` until the first answers: cards that come later move the page. */
+export function useToDo(appId: string, enabled: boolean) {
   const path = { path: { appId } };
   const causes = useQuery({
     queryKey: ['unattributed-summary', appId, {}],
     queryFn: async () =>
       await read(api.GET('/apps/{appId}/diagnostics/unattributed/summary', { params: path })),
+    enabled,
     refetchInterval: TO_DO_MS,
   });
   const health = useQuery({
     queryKey: ['deliveries-summary', appId],
     queryFn: async () => await read(api.GET('/apps/{appId}/diagnostics/webhooks/summary', { params: path })),
+    enabled,
     refetchInterval: TO_DO_MS,
   });
-  const tasks = [
-    payTask(due),
-    causeTask(causes.data?.causes ?? []),
-    deliveryTask(health.data?.providers ?? []),
-  ].filter((task) => task !== null);
+  return {
+    isPending: causes.isPending || health.isPending,
+    causes: causes.data?.causes ?? [],
+    providers: health.data?.providers ?? [],
+  };
+}
+
+/** Cards with what to do. Nothing where there is nothing to do. */
+export function ToDo({
+  appId,
+  due,
+  causes,
+  providers,
+}: {
+  readonly appId: string;
+  readonly due: Schemas['AppOverview']['due'];
+  readonly causes: readonly Schemas['UnattributedCause'][];
+  readonly providers: readonly Schemas['ProviderHealth'][];
+}) {
+  const tasks = [payTask(due), causeTask(causes), deliveryTask(providers)].filter((task) => task !== null);
   if (tasks.length === 0) return null;
   return (
     <Section id="to-do" title="To do">
