@@ -168,9 +168,12 @@ function Shell({ session }: { readonly session: Session }) {
       </AppShell.Header>
       <AppShell.Navbar p="sm" aria-label="Pages">
         <Stack gap="xs" style={{ flex: 1 }}>
-          {apps.data !== undefined && apps.data.length > 0 && chosen !== undefined && (
-            <AppSwitcher apps={apps.data} chosen={chosen} onChosen={close} />
-          )}
+          {/* Keeps its place before the apps are known, so that the links below do not move. */}
+          <div style={{ minHeight: 36 }}>
+            {apps.data !== undefined && apps.data.length > 0 && chosen !== undefined && (
+              <AppSwitcher apps={apps.data} chosen={chosen} onChosen={close} />
+            )}
+          </div>
           <div>
             {chosen !== undefined &&
               chosen !== 'new' &&

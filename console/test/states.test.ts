@@ -126,7 +126,12 @@ suite('the states of the pages of a founder in a browser', () => {
 
   test('pages do not move while they load, and their largest part is printed beside its limit', async () => {
     const lines: string[] = [];
-    const measure = async (name: string, at: string, cookies: Parameters<Context['addCookies']>[0]) => {
+    const measure = async (
+      name: string,
+      at: string,
+      last: string,
+      cookies: Parameters<Context['addCookies']>[0],
+    ) => {
       const { page, close } = await newPage();
       await page.context().addCookies(cookies);
       const debug = await page.context().newCDPSession(page);
@@ -134,8 +139,10 @@ suite('the states of the pages of a founder in a browser', () => {
       await debug.send('Network.emulateNetworkConditions', SLOW_4G);
       await debug.send('Emulation.setCPUThrottlingRate', { rate: 4 });
       await page.addInitScript(OBSERVE);
-      await page.goto(service.url + at, { waitUntil: 'networkidle' });
-      await page.waitForTimeout(500);
+      await page.goto(service.url + at);
+      // What comes last, and then whatever it moves.
+      await page.locator(last).first().waitFor({ state: 'attached' });
+      await page.waitForTimeout(1_500);
       const { lcp, cls } = await page.evaluate(
         () => (globalThis as unknown as { measured: Measured }).measured,
       );
@@ -157,10 +164,15 @@ suite('the states of the pages of a founder in a browser', () => {
     await creator.page.getByRole('button', { name: 'Show my earnings' }).click();
     await creator.page.getByText('Of all time').waitFor();
     const measures = [
-      await measure('sign-in', '/console/', []),
-      await measure('overview', `/console/apps/${founder.app.id}/overview`, ofFounder),
-      await measure('events', `/console/apps/${founder.app.id}/events`, ofFounder),
-      await measure("creator's page", '/console/creator/', await creator.page.context().cookies()),
+      await measure('sign-in', '/console/', 'form', []),
+      await measure('overview', `/console/apps/${founder.app.id}/overview`, '.chart-surface', ofFounder),
+      await measure('events', `/console/apps/${founder.app.id}/events`, 'tbody tr', ofFounder),
+      await measure(
+        "creator's page",
+        '/console/creator/',
+        '.chart-surface',
+        await creator.page.context().cookies(),
+      ),
     ];
     process.stdout.write(
       `slow 4G, processor four times slower\n${lines.map((line) => `  ${line}\n`).join('')}`,
