@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
+import { readdirSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from '@jest/globals';
+import { projectRoot } from '../../src/config/project-root.ts';
 import { textOf } from '../support/text-of.ts';
 
 /** The files of released schemas with their SHA-256. A file is added here when a release contains it, and never changed. */
@@ -14,4 +17,10 @@ const FROZEN: Readonly<Record<string, string>> = {
 test.each(Object.entries(FROZEN))('the migration %s of a release is unchanged', (name, sha256) => {
   const text = textOf(`src/db/migrations/${name}`);
   expect(createHash('sha256').update(text).digest('hex')).toBe(sha256);
+});
+
+// @promise migrations-frozen
+test('no two migrations have the same number, so that their order is the one of their numbers', () => {
+  const numbers = readdirSync(path.join(projectRoot, 'src/db/migrations')).map((name) => name.slice(0, 4));
+  expect(numbers.filter((number, n) => numbers.indexOf(number) !== n)).toEqual([]);
 });
