@@ -275,7 +275,8 @@ describe('the attempts of a process', () => {
   test('an endpoint that fails gets one attempt at a time and the other messages wait until after the next one', async () => {
     const id = await newEndpoint(['commission.created'], REFUSES);
     for (let n = 0; n < 5; n += 1) await earn();
-    const { sendMessage } = activities();
+    const process = activities();
+    const sendMessage = async (message: string) => await process.sendMessage(message);
     const [first = '', ...rest] = (await messagesOf()).map((message) => message.id);
     expect((await sendMessage(first)).state).toBe('retry');
     for (const other of rest) {
