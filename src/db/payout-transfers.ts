@@ -2,8 +2,16 @@ import type { AccountId, AppId, KeyId, PayoutId, TransferId } from '../domain/id
 import { acting } from './audit.ts';
 import type { Sql } from './sql.ts';
 
-export const TRANSFER_STATES = ['sent', 'returned', 'withdrawn'] as const;
+export const TRANSFER_STATES = ['sent', 'returned', 'withdrawn', 'return_withdrawn'] as const;
 export type TransferState = (typeof TRANSFER_STATES)[number];
+
+/** The statements that each one can follow. */
+const FOLLOWS: Readonly<Record<TransferState, readonly (TransferState | 'none')[]>> = {
+  sent: ['none', 'returned', 'withdrawn'],
+  returned: ['sent', 'return_withdrawn'],
+  withdrawn: ['sent', 'return_withdrawn'],
+  return_withdrawn: ['returned'],
+};
 
 /** What somebody stated about the money of a payout outside of the service. */
 export interface PayoutTransfer {
@@ -51,7 +59,6 @@ export async function appendTransfer(
   },
 ): Promise<PayoutTransfer | null | undefined> {
   const { id, appId, payoutId, accountId, keyId, state, method, reference, note } = transfer;
-  const allowed = state === 'sent' ? ['none', 'returned', 'withdrawn'] : ['sent'];
   await sql`
     insert into payout_transfers (id, app_id, payout_id, position, state, previous_position, previous_state, method, reference,
                                   note, account_id, key_id)
@@ -60,7 +67,7 @@ export async function appendTransfer(
       from payouts p
       left join lateral (select position, state from payout_transfers where payout_id = p.id order by position desc limit 1) l
              on true
-     where p.app_id = ${appId} and p.id = ${payoutId} and coalesce(l.state, 'none') = any(${allowed}::text[])
+     where p.app_id = ${appId} and p.id = ${payoutId} and coalesce(l.state, 'none') = any(${FOLLOWS[state]}::text[])
        and coalesce(l.position, 0) < 100 and ${acting(sql)}
     on conflict do nothing`;
   const [stored] = await sql<PayoutTransfer>`${selectTransfers(sql, appId, payoutId)} and t.id = ${id}`;

@@ -913,12 +913,13 @@ create table payout_transfers (
   constraint payout_transfers_note_check CHECK (((length(note) >= 1) AND (length(note) <= 1000))),
   constraint payout_transfers_position_check CHECK ((("position" >= 1) AND ("position" <= 100))),
   constraint payout_transfers_reference_check CHECK (((length(reference) >= 1) AND (length(reference) <= 200))),
-  constraint payout_transfers_state_check CHECK ((state = ANY (ARRAY['sent'::text, 'returned'::text, 'withdrawn'::text]))),
+  constraint payout_transfers_state_check CHECK ((state = ANY (ARRAY['sent'::text, 'returned'::text, 'withdrawn'::text, 'return_withdrawn'::text]))),
   constraint transfer_follows_the_one_before CHECK (((("position" = 1) = (previous_position IS NULL)) AND (("position" = 1) = (previous_state IS NULL)))),
   constraint transfer_state_is_possible CHECK (
 CASE state
     WHEN 'sent'::text THEN (COALESCE(previous_state, 'withdrawn'::text) = ANY (ARRAY['returned'::text, 'withdrawn'::text]))
-    ELSE (COALESCE(previous_state, ''::text) = 'sent'::text)
+    WHEN 'return_withdrawn'::text THEN (COALESCE(previous_state, ''::text) = 'returned'::text)
+    ELSE (COALESCE(previous_state, ''::text) = ANY (ARRAY['sent'::text, 'return_withdrawn'::text]))
 END)
 );
 CREATE TRIGGER payout_transfers_append_only BEFORE DELETE OR UPDATE OR TRUNCATE ON payout_transfers FOR EACH STATEMENT EXECUTE FUNCTION forbid_change();
@@ -1301,8 +1302,6 @@ create table webhook_endpoints (
   deactivated_at timestamp with time zone,
   deactivated_reason text,
   failing_since timestamp with time zone,
-  failures integer not null default 0,
-  next_probe_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   constraint webhook_endpoints_pkey PRIMARY KEY (id),
   constraint webhook_endpoints_app_id_id_key UNIQUE (app_id, id),
@@ -1312,7 +1311,6 @@ create table webhook_endpoints (
   constraint webhook_endpoints_deactivated_reason_check CHECK ((deactivated_reason = ANY (ARRAY['by_request'::text, 'failing'::text, 'gone'::text]))),
   constraint webhook_endpoints_description_check CHECK (((length(description) >= 1) AND (length(description) <= 200))),
   constraint webhook_endpoints_event_types_check CHECK ((cardinality(event_types) > 0)),
-  constraint webhook_endpoints_failures_check CHECK ((failures >= 0)),
   constraint webhook_endpoints_url_check CHECK (((length(url) >= 1) AND (length(url) <= 2000)))
 );
 CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (app_id) WHERE (deactivated_at IS NULL);

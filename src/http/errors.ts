@@ -108,7 +108,7 @@ export const ERRORS = {
   transfer_not_possible: [
     409,
     'The transfer cannot be stated now',
-    'Read the payout again. `sent` follows no statement, `returned` or `withdrawn`; `returned` and `withdrawn` follow `sent`.',
+    'Read the payout again. `sent` follows no statement, `returned` or `withdrawn`; `returned` and `withdrawn` follow `sent` or `return_withdrawn`, which follows `returned`.',
   ],
   too_many_endpoints: [
     409,

@@ -73,7 +73,7 @@ describe('transfers', () => {
   test('statements about the money of a payout are appended, in a possible order only', async () => {
     const own = await newApp(api);
     const payoutId = await paid(own);
-    for (const early of ['returned', 'withdrawn']) {
+    for (const early of ['returned', 'withdrawn', 'return_withdrawn']) {
       const refused = await state(own, payoutId, { state: early });
       expect([refused.status, refused.body]).toEqual([
         409,
@@ -101,6 +101,32 @@ describe('transfers', () => {
       await api.sql`select id, label, display from account_keys where account_id = ${own.accountId}`;
     expect(sent.body).toMatchObject({ createdBy: key });
     expect((await state(own, payoutId, { state: 'lost' })).status).toBe(400);
+  });
+
+  test('a return that was stated by mistake is withdrawn, and the money counts as sent again', async () => {
+    const own = await newApp(api);
+    const payoutId = await paid(own);
+    const steps: readonly (readonly [string, number])[] = [
+      ['sent', 201],
+      ['return_withdrawn', 409],
+      ['returned', 201],
+      ['withdrawn', 409],
+      ['return_withdrawn', 201],
+      ['return_withdrawn', 409],
+      ['sent', 409],
+      ['returned', 201],
+      ['return_withdrawn', 201],
+      ['withdrawn', 201],
+      ['returned', 409],
+    ];
+    for (const [next, status] of steps)
+      expect([next, (await state(own, payoutId, { state: next })).status]).toEqual([next, status]);
+    await expect(
+      api.sql`
+        insert into payout_transfers (id, app_id, payout_id, position, state, previous_position, previous_state, account_id, key_id)
+        select 'trf_01kbf2z4x8e0rvq1n3m5t7w9yc', app_id, payout_id, position + 1, 'return_withdrawn', position, state, account_id, key_id
+          from payout_transfers where payout_id = ${payoutId} order by position desc limit 1`,
+    ).rejects.toThrow('transfer_state_is_possible');
   });
 
   test('of ten calls at once one states that the money was sent, and a call that is repeated returns its statement', async () => {

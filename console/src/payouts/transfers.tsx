@@ -1,8 +1,9 @@
 import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { api, given, read } from '../api/client.ts';
+import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { useChange } from '../api/queries.ts';
+import { KEYS, useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
@@ -19,8 +20,9 @@ const STATES: Readonly<Record<State, string>> = {
   sent: 'Sent',
   returned: 'Came back',
   withdrawn: 'Mark withdrawn',
+  return_withdrawn: 'Return withdrawn',
 };
-const TONES = { sent: 'good', returned: 'bad', withdrawn: 'plain' } as const;
+const TONES = { sent: 'good', returned: 'bad', withdrawn: 'plain', return_withdrawn: 'good' } as const;
 
 /** What each mark means, and the button that makes it. */
 const MARKS: Readonly<Record<State, { readonly action: string; readonly meaning: string }>> = {
@@ -34,45 +36,63 @@ const MARKS: Readonly<Record<State, { readonly action: string; readonly meaning:
     action: 'Withdraw the mark',
     meaning: 'The mark before was a mistake: the money was not sent. Both marks stay visible.',
   },
+  return_withdrawn: {
+    action: 'Withdraw the return',
+    meaning: 'The mark before was a mistake: the money did not come back. Both marks stay visible.',
+  },
 };
 
 /** The marks that can follow the latest one, as the service accepts them. */
-const nextMarks = (latest: Transfer | undefined): readonly State[] =>
-  latest?.state === 'sent' ? ['returned', 'withdrawn'] : ['sent'];
+const NEXT: Readonly<Record<State, readonly State[]>> = {
+  sent: ['returned', 'withdrawn'],
+  returned: ['sent', 'return_withdrawn'],
+  withdrawn: ['sent'],
+  return_withdrawn: ['returned', 'withdrawn'],
+};
+const nextMarks = (latest: Transfer | undefined) => NEXT[latest?.state ?? 'withdrawn'];
 
 /** Says what became of the money of a payout. */
 export function MoneyTag({ transfers: [latest] }: { readonly transfers: readonly Transfer[] }) {
   if (latest === undefined || latest.state === 'withdrawn') return <Tag tone="wait">Not marked as sent</Tag>;
   return (
     <>
-      <Tag tone={TONES[latest.state]}>{STATES[latest.state]}</Tag> {formatInstant(latest.createdAt)}
+      <Tag tone={TONES[latest.state]}>
+        {STATES[latest.state === 'return_withdrawn' ? 'sent' : latest.state]}
+      </Tag>{' '}
+      {formatInstant(latest.createdAt)}
     </>
   );
 }
 
 const filled = (text: string) => (text.trim() === '' ? undefined : text.trim());
 
+const EMPTY = { method: '', reference: '', note: '' };
+
 function MarkForm({
   appId,
   payout,
   state,
+  text: { method, reference, note },
+  onText,
+  onNotRaised,
   onClose,
 }: {
   readonly appId: string;
   readonly payout: Schemas['PayoutWithTransfers'];
   readonly state: State;
+  readonly text: typeof EMPTY;
+  readonly onText: (changed: Partial<typeof EMPTY>) => void;
+  /** The session may no longer pay. */
+  readonly onNotRaised: () => void;
   readonly onClose: () => void;
 }) {
-  const [method, setMethod] = useState('');
-  const [reference, setReference] = useState('');
-  const [note, setNote] = useState('');
   const body = {
     state,
     ...given({ method: filled(method), reference: filled(reference), note: filled(note) }),
   };
-  const text = JSON.stringify(body);
+  const bodyText = JSON.stringify(body);
   // One key for one mark: sent again after a lost answer, it is stored once.
-  const key = useMemo(() => ({ text, key: newIdempotencyKey() }), [text]).key;
+  const key = useMemo(() => ({ bodyText, key: newIdempotencyKey() }), [bodyText]).key;
   const mark = useChange(
     async () =>
       await read(
@@ -87,7 +107,12 @@ function MarkForm({
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        mark.mutate(undefined, { onSuccess: onClose });
+        mark.mutate(undefined, {
+          onSuccess: onClose,
+          onError: (error) => {
+            if (error instanceof Problem && error.code === 'session_not_raised') onNotRaised();
+          },
+        });
       }}
     >
       <Stack>
@@ -95,21 +120,21 @@ function MarkForm({
           {MARKS[state].meaning} It is about {formatMoney(payout.totalCents)} to {payout.affiliateName}. The
           mark names the key that you entered and cannot be edited.
         </Text>
-        {state !== 'withdrawn' && (
+        {(state === 'sent' || state === 'returned') && (
           <>
             <TextInput
               label="Method"
               placeholder="bank transfer"
               maxLength={200}
               value={method}
-              onChange={(event) => setMethod(event.currentTarget.value)}
+              onChange={(event) => onText({ method: event.currentTarget.value })}
             />
             <TextInput
               label="Reference"
               description="Of the bank or the payment service."
               maxLength={200}
               value={reference}
-              onChange={(event) => setReference(event.currentTarget.value)}
+              onChange={(event) => onText({ reference: event.currentTarget.value })}
             />
           </>
         )}
@@ -119,7 +144,7 @@ function MarkForm({
           autosize
           minRows={2}
           value={note}
-          onChange={(event) => setNote(event.currentTarget.value)}
+          onChange={(event) => onText({ note: event.currentTarget.value })}
         />
         {mark.error !== null && <ErrorBox error={mark.error} />}
         <Group justify="flex-end">
@@ -136,13 +161,24 @@ function MarkForm({
 }
 
 /** Asks for a key that may pay, then for the mark. */
-function MarkSteps(props: Parameters<typeof MarkForm>[0]) {
+function MarkSteps(props: Pick<Parameters<typeof MarkForm>[0], 'appId' | 'payout' | 'state' | 'onClose'>) {
+  const client = useQueryClient();
   const session = useCurrentSession();
   const [needsKey, setNeedsKey] = useState(() => !isRaised(session));
+  const [text, setText] = useState(EMPTY);
+  const askAgain = () => {
+    setNeedsKey(true);
+    void client.invalidateQueries({ queryKey: KEYS.session });
+  };
   return needsKey ? (
     <RaiseForm onRaised={() => setNeedsKey(false)} onCancel={props.onClose} />
   ) : (
-    <MarkForm {...props} />
+    <MarkForm
+      {...props}
+      text={text}
+      onText={(changed) => setText((before) => ({ ...before, ...changed }))}
+      onNotRaised={askAgain}
+    />
   );
 }
 
