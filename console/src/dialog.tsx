@@ -7,16 +7,25 @@ export function Dialog({
   onClose,
   title,
   size,
+  isHeld = false,
   children,
 }: {
   readonly isOpen: boolean;
   readonly onClose: () => void;
   readonly title: string;
   readonly size?: 'md' | 'lg';
+  /** Whether Escape and a click outside leave it open. */
+  readonly isHeld?: boolean;
   readonly children: ReactNode;
 }) {
   return (
-    <Modal.Root opened={isOpen} onClose={onClose} size={size ?? 'md'}>
+    <Modal.Root
+      opened={isOpen}
+      onClose={onClose}
+      size={size ?? 'md'}
+      closeOnEscape={!isHeld}
+      closeOnClickOutside={!isHeld}
+    >
       <Modal.Overlay />
       <Modal.Content>
         <Modal.Body pt="md">

@@ -489,6 +489,124 @@ suite('payouts in a browser', () => {
     expect(problems(/status of 409/)).toEqual([]);
   });
 
+  test('a payment of all that books only a part says how much it paid, and names who is not paid in full', async () => {
+    const founder = await newFounder();
+    await earn(founder, 'Ada', 1000);
+    await earn(founder, 'Grace', 700);
+    const { page, problems } = await signIn(founder);
+    await payAll(page, founder, 'Pay all 2 creators $17.00');
+    // A payout with room for $4.00 of what is due to the first.
+    let sent = 0;
+    await page.route('**/payouts/export', async (route) => {
+      sent += 1;
+      const answer = await route.fetch();
+      const part = { 'x-payout-more-due': 'true', 'x-payout-total-cents': '400' };
+      await route.fulfill({
+        response: answer,
+        headers: { ...answer.headers(), ...(sent === 1 ? part : {}) },
+      });
+    });
+    await button(page, 'Pay 2 creators $17.00').click();
+    await page.getByText('$11.00 are marked as paid to 2 creators').waitFor();
+    await page.getByText('More is due to Ada').waitFor();
+    await page.getByRole('row', { name: /Ada.*Paid \$4\.00/ }).waitFor();
+    expect(await page.evaluate(() => document.activeElement?.getAttribute('role'))).toBe('status');
+    expect(problems()).toEqual([]);
+  });
+
+  test.each([
+    ['over the rate limit', 429, 'rate_limited', '2'],
+    ['that could not be settled', 503, 'payout_not_settled', '2'],
+    ['without the permission', 403, 'forbidden', null],
+  ] as const)(
+    'a payment of all %s stops at the first refusal and goes on with all who were not paid',
+    async (_what, status, code, retryAfter) => {
+      const founder = await newFounder();
+      await earn(founder, 'Ada', 1000);
+      await earn(founder, 'Grace', 700);
+      await earn(founder, 'Joan', 500);
+      const { page, problems } = await signIn(founder);
+      await payAll(page, founder, 'Pay all 3 creators $22.00');
+      let sent = 0;
+      await page.route('**/payouts/export', async (route) => {
+        sent += 1;
+        if (sent !== 2) return await route.continue();
+        return await route.fulfill({
+          status,
+          headers: retryAfter === null ? {} : { 'retry-after': retryAfter },
+          contentType: 'application/problem+json',
+          body: JSON.stringify({ code, title: 'No', detail: 'Not now.', status }),
+        });
+      });
+      await button(page, 'Pay 3 creators $22.00').click();
+      await page.getByRole('row', { name: /Grace.*Not paid.*Not now/ }).waitFor();
+      await page.getByRole('row', { name: /Joan.*not paid yet/ }).waitFor();
+      expect([sent, await remembered(page)]).toEqual([2, 0]);
+      const goOn = button(page, /^Go on (with 2|in [12] s)$/);
+      if (retryAfter !== null) expect(await goOn.isDisabled()).toBe(true);
+      await button(page, 'Go on with 2').click();
+      await page.getByText('$22.00 are marked as paid to 3 creators').waitFor();
+      expect((await payoutsOf(founder)).map(({ totalCents }) => totalCents)).toEqual([1000, 700, 500]);
+      expect(problems(new RegExp(`${status}`))).toEqual([]);
+    },
+  );
+
+  test('a payment of all keeps its list and the focus while it runs, and says that it stops', async () => {
+    const founder = await newFounder(['read']);
+    await earn(founder, 'Ada', 1000);
+    await earn(founder, 'Grace', 700);
+    const { page, problems } = await signIn(founder);
+    await payAll(page, founder, 'Pay all 2 creators $17.00');
+    const focused = async () => await page.evaluate(() => document.activeElement?.getAttribute('aria-label'));
+    expect(await focused()).toBe('Payments');
+    const answers: (() => void)[] = [];
+    await page.route('**/payouts/export', async (route) => {
+      await new Promise<void>((resolve) => answers.push(resolve));
+      await route.continue();
+    });
+    await button(page, 'Pay 2 creators $17.00').click();
+    await button(page, 'Stop after this one').click();
+    await button(page, 'Stops after this one').waitFor();
+    await page.keyboard.press('Escape');
+    await page.mouse.click(5, 5);
+    answers.shift()?.();
+    await page.getByRole('row', { name: /Ada.*Paid/ }).waitFor();
+    await page.getByRole('row', { name: /Grace.*not paid yet/ }).waitFor();
+    await button(page, 'Go on with 1').waitFor();
+    expect(await focused()).toBe('Payments');
+    expect(await payoutsOf(founder)).toHaveLength(1);
+    await page.keyboard.press('Escape');
+    await dialog(page).waitFor({ state: 'hidden' });
+    expect(problems()).toEqual([]);
+  });
+
+  test('a mark whose session may no longer pay asks for the key again and keeps what was entered', async () => {
+    const founder = await newFounder(['read']);
+    await earn(founder, 'Ada', 1000);
+    const { page, problems } = await signIn(founder);
+    await confirm(page, founder, 'Ada');
+    await button(page, 'Pay $10.00').click();
+    await page.getByRole('link', { name: 'Open the payout' }).click();
+    await button(page, 'Mark as sent …').click();
+    await page.getByLabel('Reference').fill('2026-06/17');
+    await service.sql`update sessions set raised_key_id = null, raised_until = null where account_id = ${founder.accountId}`;
+    await button(page, 'Mark as sent').last().click();
+    await page.getByLabel('Key that may pay').fill(founder.key);
+    await button(page, 'Continue').click();
+    expect(await page.getByLabel('Reference').inputValue()).toBe('2026-06/17');
+    await button(page, 'Mark as sent').last().click();
+    await page.getByRole('row', { name: /Sent 2026-06\/17.*Ann/ }).waitFor();
+    // A return that was marked by mistake is withdrawn, and the money counts as sent again.
+    await button(page, 'Mark as returned …').click();
+    await dialog(page).getByRole('button', { name: 'Mark as returned' }).click();
+    await button(page, 'Withdraw the return …').click();
+    await dialog(page).getByRole('button', { name: 'Withdraw the return' }).click();
+    await page.getByRole('row', { name: /Return withdrawn/ }).waitFor();
+    await button(page, 'Mark as returned …').waitFor();
+    expect(await button(page, 'Mark as sent …').count()).toBe(0);
+    expect(problems(/status of 403/)).toEqual([]);
+  });
+
   test('marks about the money of a payout are appended, and one whose answer is lost is stored once', async () => {
     const founder = await newFounder(['read']);
     await earn(founder, 'Ada', 1000);

@@ -18,8 +18,8 @@ export interface ExportInput {
 }
 
 export type ExportResult =
-  /** `moreDue`: earnings remain that this payout had no room for. Another export pays them. */
-  | { readonly kind: 'csv'; readonly csv: PayoutCsv; readonly moreDue: boolean }
+  /** `totalCents`: what the payout paid. `moreDue`: earnings remain that this payout had no room for. Another export pays them. */
+  | { readonly kind: 'csv'; readonly csv: PayoutCsv; readonly totalCents: number; readonly moreDue: boolean }
   | { readonly kind: 'not_found' }
   | { readonly kind: 'total_changed'; readonly netCents: number }
   /** The idempotency key belongs to an earlier request with other input. */
@@ -77,10 +77,11 @@ async function resultOf({ sql }: Pick<CommandDeps, 'sql'>, request: PayoutReques
     case 'paid': {
       const csv =
         request.payoutId === null ? undefined : await readPayoutCsv(sql, request.appId, request.payoutId);
-      return csv === undefined ? { kind: 'not_found' } : { kind: 'csv', csv, moreDue: request.moreDue };
+      if (csv === undefined) return { kind: 'not_found' };
+      return { kind: 'csv', csv, totalCents: request.netCents ?? 0, moreDue: request.moreDue };
     }
     case 'empty':
-      return { kind: 'csv', csv: EMPTY_PAYOUT_CSV, moreDue: request.moreDue };
+      return { kind: 'csv', csv: EMPTY_PAYOUT_CSV, totalCents: 0, moreDue: request.moreDue };
     case 'total_changed':
       return { kind: 'total_changed', netCents: request.netCents ?? 0 };
     case 'open':

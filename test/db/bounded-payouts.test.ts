@@ -80,6 +80,7 @@ async function exportOnce(body: object = {}) {
     amounts: lines.map((line) => Number(line.split(',')[4])),
     ids: lines.map((line) => line.split(',')[3] ?? ''),
     moreDue: answer.headers.get('x-payout-more-due'),
+    totalCents: answer.headers.get('x-payout-total-cents'),
   };
 }
 
@@ -190,9 +191,12 @@ describe('a payout is bounded', () => {
     expect(await exportOnce({ expectedTotalCents: 15 })).toMatchObject({
       amounts: [1, 2, 3],
       moreDue: 'true',
+      // What was paid, not what was expected.
+      totalCents: '6',
     });
     expect(await row()).toMatchObject({ count: 2, totalCents: 9, moreRemains: false });
     expect(await exportOnce({ expectedTotalCents: 9 })).toMatchObject({ amounts: [4, 5], moreDue: 'false' });
+    expect(await exportOnce()).toMatchObject({ amounts: [], totalCents: '0' });
   });
 
   // @promise payout-bounded, expected-total

@@ -2464,10 +2464,10 @@ export interface components {
         /** @description A statement about the money of a payout. */
         NewPayoutTransfer: {
             /**
-             * @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake.
+             * @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake. `return_withdrawn`: the return before was a mistake.
              * @enum {string}
              */
-            state: "sent" | "returned" | "withdrawn";
+            state: "sent" | "returned" | "withdrawn" | "return_withdrawn";
             /**
              * @description How the money was sent.
              * @example bank transfer
@@ -2575,7 +2575,7 @@ export interface components {
              */
             from?: number;
             /**
-             * @description With `from`: of those that arrived before this time. Defaults to now, and is now if it is later. Epoch milliseconds.
+             * @description With `from`: of those that arrived before this time. Defaults to now. Epoch milliseconds.
              * @example 1781524800000
              */
             to?: number;
@@ -3690,10 +3690,10 @@ export interface components {
              */
             id: string;
             /**
-             * @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake.
+             * @description `sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake. `return_withdrawn`: the return before was a mistake.
              * @enum {string}
              */
-            state: "sent" | "returned" | "withdrawn";
+            state: "sent" | "returned" | "withdrawn" | "return_withdrawn";
             /** @description How the money was sent. Null if it was not said. */
             method: string | null;
             /** @description The reference of the bank or the payment service. Null if it was not said. */
@@ -6376,7 +6376,7 @@ export interface components {
              */
             nextCursor: string | null;
         };
-        /** @description The progress of a reprocess run, and its app. */
+        /** @description A reprocess run, and its app. */
         OperatorReprocessRun: {
             /**
              * @description The id of the app.
@@ -6384,22 +6384,29 @@ export interface components {
              */
             appId: string;
             /**
-             * @description How the run was requested.
-             * @enum {string}
-             */
-            requestedBy: "api" | "command_line";
-            /**
              * @description The id of the run.
              * @example rpr_01kbf2z4x8e0rvq1n3m5t7w9yc
              */
             id: string;
             /** @description Whether the run only shows what it would append. */
             dryRun: boolean;
+            /** @description The dry run whose result the run applies. Null for a dry run, and for a run of the command line. */
+            applies: string | null;
             /**
              * @description `waiting` for a worker; `running`; `cancelling`: it completes the page that it has begun; `finished`; `cancelled`.
              * @enum {string}
              */
             status: "waiting" | "running" | "cancelling" | "finished" | "cancelled";
+            /** @description The id of the delivery. Null for a range. */
+            deliveryId: string | null;
+            /** @description The beginning of the range, inclusive. Epoch milliseconds. Null without one. */
+            from: number | null;
+            /** @description The end of the range, exclusive. Epoch milliseconds. Null for one delivery. */
+            to: number | null;
+            /** @description Only deliveries of this provider. Null: of all. */
+            source: ("revenuecat" | "adapty" | "superwall" | "stripe" | "paddle") | null;
+            /** @description Only deliveries with this outcome. Null: with any. */
+            processingStatus: ("failed" | "ignored" | "duplicate" | "processed") | null;
             /**
              * @description How many deliveries it examines.
              * @example 42
@@ -6420,8 +6427,14 @@ export interface components {
              * @example 42
              */
             applied: number;
+            /** @description Commissions: what a dry run would append so far, or what another run has appended. US cents. Null for a run that appends until it has ended, and for runs of earlier releases. */
+            commissionCents: number | null;
+            /** @description Revenue: what a dry run would append so far, or what another run has appended. US cents. Null as `commissionCents`. */
+            revenueCents: number | null;
             /** @description Why the last attempt failed. It is made again. Null without one. */
             lastError: string | null;
+            /** @description The key that requested it. Null for a run of the command line. */
+            keyId: string | null;
             /**
              * @description When it was requested. Epoch milliseconds.
              * @example 1781524800000
@@ -11388,6 +11401,8 @@ export interface operations {
                     "X-Payout-Id"?: string;
                     /** @description The SHA-256 of the body, hexadecimal. */
                     "X-Payout-Sha256"?: string;
+                    /** @description What this payout paid, in cents: less than `expectedTotalCents` if more is due. 0 if nothing was paid. */
+                    "X-Payout-Total-Cents"?: string;
                     /** @description `true` if earnings remain due that this payout had no room for: export again. Otherwise `false`. */
                     "X-Payout-More-Due"?: string;
                     [name: string]: unknown;

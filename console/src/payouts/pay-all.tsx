@@ -22,9 +22,9 @@ type Outcomes = ReadonlyMap<string, Outcome>;
 const isSettled = (outcome: Outcome | undefined): boolean =>
   outcome?.kind === 'paid' || outcome?.kind === 'not_paid' || outcome?.kind === 'other_waits';
 
-/** Whether the service pays nobody at present. */
-const isStopped = (outcome: Outcome): boolean =>
-  outcome.kind === 'not_paid' && outcome.error.code === 'payouts_stopped';
+/** Whether the next payment would have no other outcome, so that the run ends. */
+const endsRun = ({ kind }: Outcome): boolean =>
+  kind === 'not_raised' || kind === 'unknown' || kind === 'refused';
 
 function Result({
   appId,
@@ -50,7 +50,7 @@ function Result({
     case 'paid':
       return (
         <>
-          <Tag tone="good">Paid</Tag>{' '}
+          <Tag tone="good">Paid</Tag> {outcome.payout.moreDue && `${formatMoney(outcome.payout.totalCents)} `}
           <Anchor component={Link} to={`/apps/${appId}/payouts/${outcome.payout.payoutId}`} size="sm">
             Open
           </Anchor>{' '}
@@ -64,6 +64,7 @@ function Result({
           )}
         </>
       );
+    case 'refused':
     case 'not_paid':
       return (
         <>
@@ -144,15 +145,22 @@ function Payments({
 
 const creatorsIn = (count: number) => (count === 1 ? '1 creator' : `${formatCount(count)} creators`);
 
+const names = new Intl.ListFormat('en');
+
 function Done({ outcomes }: { readonly outcomes: Outcomes }) {
+  const ref = useRef<HTMLDivElement>(null);
+  useEffect(() => ref.current?.focus(), []);
   const results = [...outcomes.values()];
   const paid = results.filter((outcome) => outcome.kind === 'paid');
-  const total = paid.reduce((sum, { attempt }) => sum + attempt.expectedTotalCents, 0);
+  const total = paid.reduce((sum, { payout }) => sum + payout.totalCents, 0);
+  const unfinished = paid.filter(({ payout }) => payout.moreDue).map(({ attempt }) => attempt.affiliateName);
   const others = results.length - paid.length;
   return (
     <Alert
+      ref={ref}
+      tabIndex={-1}
       role="status"
-      color={others === 0 ? 'teal' : 'yellow'}
+      color={others === 0 && unfinished.length === 0 ? 'teal' : 'yellow'}
       variant="light"
       title={`${formatMoney(total)} are marked as paid to ${creatorsIn(paid.length)}`}
     >
@@ -160,6 +168,11 @@ function Done({ outcomes }: { readonly outcomes: Outcomes }) {
         {others > 0 && `${creatorsIn(others)} not paid: the list says why. `}Now transfer the money yourself,
         with the CSV files as the statements. They stay on the pages of the payouts.
       </Text>
+      {unfinished.length > 0 && (
+        <Text size="sm" mt={6}>
+          More is due to {names.format(unfinished)} than one payout takes: pay again until nothing remains.
+        </Text>
+      )}
     </Alert>
   );
 }
@@ -172,10 +185,12 @@ function PayAllSteps({
   scope,
   payments: asked,
   onClose,
+  onRunning,
 }: {
   readonly scope: Scope;
   readonly payments: readonly Payment[];
   readonly onClose: () => void;
+  readonly onRunning: (isRunning: boolean) => void;
 }) {
   const client = useQueryClient();
   const session = useCurrentSession();
@@ -185,6 +200,14 @@ function PayAllSteps({
   const [outcomes, setOutcomes] = useState<Outcomes>(new Map());
   const [paying, setPaying] = useState<string | null>(null);
   const [failure, setFailure] = useState<Error | null>(null);
+  const [stopsNext, setStopsNext] = useState(false);
+  const [waitSeconds, setWaitSeconds] = useState(0);
+  useEffect(() => {
+    if (waitSeconds === 0) return;
+    const timer = setTimeout(() => setWaitSeconds(waitSeconds - 1), 1_000);
+    return () => clearTimeout(timer);
+  }, [waitSeconds]);
+  const list = useRef<HTMLDivElement>(null);
   // A second press comes before the page is drawn again.
   const isRunning = useRef(false);
   const isStopping = useRef(false);
@@ -200,7 +223,9 @@ function PayAllSteps({
     if (isRunning.current) return;
     isRunning.current = true;
     isStopping.current = false;
+    setStopsNext(false);
     setFailure(null);
+    onRunning(true);
     const known = new Map(outcomes);
     try {
       for (const payment of payments) {
@@ -217,21 +242,35 @@ function PayAllSteps({
           // oxlint-disable-next-line no-await-in-loop
           await client.invalidateQueries({ queryKey: KEYS.session });
         }
-        if (outcome.kind === 'not_raised' || outcome.kind === 'unknown' || isStopped(outcome)) break;
+        if (outcome.kind === 'refused') setWaitSeconds(outcome.retryAfterSeconds);
+        if (endsRun(outcome)) break;
       }
     } catch (error) {
       setFailure(error as Error);
     } finally {
       isRunning.current = false;
       setPaying(null);
+      onRunning(false);
     }
     // Everything that shows money of this app.
     await client.invalidateQueries({ predicate: ({ queryKey }) => queryKey.includes(scope.appId) });
   };
 
-  if (needsKey) return <RaiseForm onRaised={() => setNeedsKey(false)} onCancel={onClose} />;
   const settled = payments.filter(({ affiliateId }) => isSettled(outcomes.get(affiliateId))).length;
   const isOver = settled === payments.length;
+  const isPaying = paying !== null;
+  let step = isOver ? 'over' : 'idle';
+  if (isPaying) step = 'paying';
+  if (needsKey) step = 'key';
+  const lastStep = useRef(step);
+  useEffect(() => {
+    if (lastStep.current === step) return;
+    lastStep.current = step;
+    // The button that was pressed is gone or waits. `RaiseForm` and `Done` take the focus themselves.
+    if (step === 'idle' || step === 'paying') list.current?.focus();
+  }, [step]);
+
+  if (needsKey) return <RaiseForm onRaised={() => setNeedsKey(false)} onCancel={onClose} />;
   const rest = payments.filter(({ affiliateId }) => !isSettled(outcomes.get(affiliateId)));
   const total = formatMoney(rest.reduce((sum, row) => sum + row.expectedTotalCents, 0));
   return (
@@ -252,7 +291,7 @@ function PayAllSteps({
         </div>
       )}
       {failure !== null && <ErrorBox error={failure} />}
-      <div className="surface">
+      <div className="surface" ref={list} tabIndex={-1} role="group" aria-label="Payments">
         <Payments scope={scope} payments={payments} outcomes={outcomes} paying={paying} />
       </div>
       <Group justify="flex-end">
@@ -261,9 +300,10 @@ function PayAllSteps({
             variant="default"
             onClick={() => {
               isStopping.current = true;
+              setStopsNext(true);
             }}
           >
-            Stop after this one
+            {stopsNext ? 'Stops after this one' : 'Stop after this one'}
           </Button>
         )}
         {paying === null && !isOver && (
@@ -274,10 +314,12 @@ function PayAllSteps({
         {isOver ? (
           <Button onClick={onClose}>Done</Button>
         ) : (
-          <Button loading={paying !== null} onClick={() => void run()}>
+          <Button loading={isPaying} disabled={waitSeconds > 0} onClick={() => void run()}>
             {outcomes.size === 0
               ? `Pay ${creatorsIn(rest.length)} ${total}`
-              : `Go on with ${formatCount(rest.length)}`}
+              : waitSeconds > 0
+                ? `Go on in ${formatCount(waitSeconds)} s`
+                : `Go on with ${formatCount(rest.length)}`}
           </Button>
         )}
       </Group>
@@ -295,9 +337,18 @@ export function PayAllDialog({
   readonly payments: readonly Payment[] | null;
   readonly onClose: () => void;
 }) {
+  const [isRunning, setIsRunning] = useState(false);
   return (
-    <Dialog isOpen={payments !== null} onClose={onClose} title="Pay all creators" size="lg">
-      {payments !== null && <PayAllSteps scope={scope} payments={payments} onClose={onClose} />}
+    <Dialog
+      isOpen={payments !== null}
+      onClose={onClose}
+      title="Pay all creators"
+      size="lg"
+      isHeld={isRunning}
+    >
+      {payments !== null && (
+        <PayAllSteps scope={scope} payments={payments} onClose={onClose} onRunning={setIsRunning} />
+      )}
     </Dialog>
   );
 }

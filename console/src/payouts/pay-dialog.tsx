@@ -59,8 +59,8 @@ function Paid({
         variant="light"
         title={
           payout.moreDue
-            ? 'A first part is marked as paid'
-            : `${formatMoney(payment.expectedTotalCents)} are marked as paid to ${payment.affiliateName}`
+            ? `${formatMoney(payout.totalCents)}, a first part, are marked as paid to ${payment.affiliateName}`
+            : `${formatMoney(payout.totalCents)} are marked as paid to ${payment.affiliateName}`
         }
       >
         <Stack gap={6}>
@@ -143,7 +143,7 @@ function Confirm({
           </Text>
         </Alert>
       )}
-      {outcome?.kind === 'not_paid' && <ErrorBox error={outcome.error} />}
+      {(outcome?.kind === 'not_paid' || outcome?.kind === 'refused') && <ErrorBox error={outcome.error} />}
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose} data-autofocus>
           {outcome?.kind === 'not_paid' ? 'Close' : 'Cancel'}

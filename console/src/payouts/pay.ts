@@ -5,17 +5,21 @@ import type { Attempt, Scope } from './attempts.ts';
 export interface PaidPayout {
   readonly payoutId: string;
   readonly csv: Blob;
+  /** What was paid: less than what is due if more than one payout takes is due. */
+  readonly totalCents: number;
   /** Whether earnings remain due that this payout had no room for. */
   readonly moreDue: boolean;
 }
 
 export type Outcome =
-  /** The payout of `attempt`, whose total is what was paid. */
+  /** The payout of `attempt`. */
   | { readonly kind: 'paid'; readonly attempt: Attempt; readonly payout: PaidPayout }
   /** Nothing was sent: an earlier payment of another total to this creator waits for its answer. */
   | { readonly kind: 'other_waits'; readonly attempt: Attempt }
   /** The service has stated that nothing was paid. */
   | { readonly kind: 'not_paid'; readonly error: Problem }
+  /** Nothing was paid, and another payment would be refused at present, too. A new request may pay later. */
+  | { readonly kind: 'refused'; readonly error: Problem; readonly retryAfterSeconds: number }
   /** The session may not pay at present. An earlier request of the attempt may have paid. */
   | { readonly kind: 'not_raised' }
   /** No answer, or none that says whether it paid. The same request can be sent again. */
@@ -23,6 +27,23 @@ export type Outcome =
 
 /** Codes of answers that close the request for good: it has not paid and never will. */
 const NOT_PAID = new Set(['total_changed', 'payout_not_settled', 'payouts_stopped', 'not_found']);
+
+/** Codes and statuses of answers that every payment would get at present. */
+const REFUSED_CODES = new Set(['payout_not_settled', 'payouts_stopped']);
+const REFUSED_STATUSES = new Set([401, 403, 429]);
+
+/** Returns the outcome of a request that has paid nothing. */
+function notPaid(error: Problem, { headers }: Response): Outcome {
+  if (!REFUSED_CODES.has(error.code) && !REFUSED_STATUSES.has(error.status))
+    return { kind: 'not_paid', error };
+  // An operator ends a stop, perhaps earlier than the service says.
+  const seconds = error.code === 'payouts_stopped' ? 0 : Number(headers.get('Retry-After') ?? 0);
+  return {
+    kind: 'refused',
+    error,
+    retryAfterSeconds: Number.isInteger(seconds) && seconds > 0 ? seconds : 0,
+  };
+}
 
 /** Whether the service refused a request before it looked at its idempotency key. */
 const isRefusedAtOnce = ({ status }: Problem) => status >= 400 && status < 500;
@@ -55,23 +76,28 @@ export async function pay(
   if (data !== undefined) {
     close();
     const payoutId = response.headers.get('X-Payout-Id');
+    const totalCents = response.headers.get('X-Payout-Total-Cents');
     return payoutId === null
       ? { kind: 'not_paid', error: new Problem(200, { detail: 'Nothing is due. Nothing was paid.' }) }
       : {
           kind: 'paid',
           attempt,
-          payout: { payoutId, csv: data, moreDue: response.headers.get('X-Payout-More-Due') === 'true' },
+          payout: {
+            payoutId,
+            csv: data,
+            // An older process of the service, during an update, does not say it.
+            totalCents: totalCents === null ? attempt.expectedTotalCents : Number(totalCents),
+            moreDue: response.headers.get('X-Payout-More-Due') === 'true',
+          },
         };
   }
   const problem = new Problem(response.status, typeof error === 'object' ? error : {});
   if (NOT_PAID.has(problem.code)) {
     close();
-    return { kind: 'not_paid', error: problem };
+    return notPaid(problem, response);
   }
   // Only the first request of an attempt is known to have paid nothing when it is refused.
   if (isNew && isRefusedAtOnce(problem)) close();
   if (problem.code === 'session_not_raised') return { kind: 'not_raised' };
-  return isNew && isRefusedAtOnce(problem)
-    ? { kind: 'not_paid', error: problem }
-    : { kind: 'unknown', error: problem };
+  return isNew && isRefusedAtOnce(problem) ? notPaid(problem, response) : { kind: 'unknown', error: problem };
 }

@@ -79,7 +79,7 @@ const transferText = (example: string, description: string, length: number) =>
 const transferState = z
   .enum(TRANSFER_STATES)
   .describe(
-    '`sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake.',
+    '`sent`: the money left. `returned`: it came back. `withdrawn`: the statement before was a mistake. `return_withdrawn`: the return before was a mistake.',
   );
 const METHOD = 'How the money was sent.';
 const REFERENCE = 'The reference of the bank or the payment service.';
@@ -229,6 +229,8 @@ export const CSV_HEADERS = {
 
 const EXPORT_HEADERS = {
   ...CSV_HEADERS,
+  'X-Payout-Total-Cents':
+    'What this payout paid, in cents: less than `expectedTotalCents` if more is due. 0 if nothing was paid.',
   'X-Payout-More-Due':
     '`true` if earnings remain due that this payout had no room for: export again. Otherwise `false`.',
 };
@@ -246,11 +248,18 @@ export function presentCsv({ payoutId, bytes, sha256 }: PayoutCsv, fileName: str
 }
 
 function presentExport(
-  { csv, moreDue }: { csv: PayoutCsv; moreDue: boolean },
+  { csv, totalCents, moreDue }: { csv: PayoutCsv; totalCents: number; moreDue: boolean },
   affiliateId: string,
 ): RawReply {
   const { headers, body } = presentCsv(csv, csv.payoutId ?? `nothing-due-${affiliateId}`);
-  return { headers: { ...headers, 'X-Payout-More-Due': String(moreDue) }, body };
+  return {
+    headers: {
+      ...headers,
+      'X-Payout-Total-Cents': String(totalCents),
+      'X-Payout-More-Due': String(moreDue),
+    },
+    body,
+  };
 }
 
 const EXPORT_RETRY_AFTER_SECONDS = 5;

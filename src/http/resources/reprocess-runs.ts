@@ -27,9 +27,7 @@ const request = z
   .strictObject({
     deliveryId: inputId('delivery').optional().describe('A dry run of this delivery.'),
     from: instantInBody('A dry run of the deliveries that arrived at this time or later.').optional(),
-    to: instantInBody(
-      'With `from`: of those that arrived before this time. Defaults to now, and is now if it is later.',
-    ).optional(),
+    to: instantInBody('With `from`: of those that arrived before this time. Defaults to now.').optional(),
     source: enums.provider.optional(),
     processingStatus: enums.deliveryOutcome.optional(),
     apply: inputId('reprocessRun')
@@ -207,9 +205,7 @@ async function requestRun(
   body: z.output<typeof request>,
   now: number,
 ): Promise<Requested> {
-  const { apply, deliveryId, from, source = null, processingStatus = null } = body;
-  // Deliveries that arrive later are not in the range, so that the run ends.
-  const to = Math.min(body.to ?? now, now);
+  const { apply, deliveryId, from, to = now, source = null, processingStatus = null } = body;
   if (apply !== undefined) {
     if (!isId('reprocessRun', apply)) throw notFound();
     const requested = await requestApplication(deps.sql, made, apply);
@@ -224,7 +220,7 @@ async function requestRun(
   }
   if (deliveryId !== undefined && !isId('delivery', deliveryId))
     throw invalidField('deliveryId', NO_DELIVERY);
-  if (from !== undefined && from >= to) throw invalidField('from', 'Must be before `to`, and in the past.');
+  if (from !== undefined && from >= to) throw invalidField('from', 'Must be before `to`.');
   const selection = { deliveryId: deliveryId ?? null, from: from ?? now, to, source, processingStatus };
   const requested = await requestDryRun(deps.sql, made, selection);
   if (requested.outcome === 'not_found') throw invalidField('deliveryId', NO_DELIVERY);
