@@ -524,7 +524,6 @@ describe('the check of query plans', () => {
     ['commissions_by_affiliate_status', '/commissions', { affiliateId: 'first', status: 'paid' }],
     ['rollups_top_links', '/overview', {}],
     ['rollups_top_links_of_affiliate', '/affiliates/last/overview', {}],
-    ['rollup_blocks_pkey', '/timeseries', { ...PERIODS[1], interval: 'month' }],
     ['rollup_blocks_by_time', '/leaders', { from: '2023-01-01', to: '2023-01-31' }],
     ['affiliates_external_id', '/affiliates', { externalId: 'nobody' }],
     ['events_by_received', '/events', {}],
