@@ -3,6 +3,7 @@ import type { Logger } from 'pino';
 import type { SecretBox } from '../src/config/secret-box.ts';
 import { signingSecretContext } from '../src/db/webhook-endpoints.ts';
 import {
+  claimProbe,
   failUnsentMessage,
   loadMessageToSend,
   postponeMessage,
@@ -11,8 +12,9 @@ import {
 import type { MessageToSend } from '../src/db/webhook-messages.ts';
 import type { Sql } from '../src/db/sql.ts';
 import type { WebhookEndpointId } from '../src/domain/ids.ts';
-import { retryDelayMs } from '../src/domain/outgoing-webhooks.ts';
+import { RETRY_DELAYS_MS, retryDelayMs } from '../src/domain/outgoing-webhooks.ts';
 import type { AttemptResult, WebhookTargets } from '../src/domain/outgoing-webhooks.ts';
+import { HOUR_MS } from '../src/domain/time.ts';
 import type { WebhookProgress } from '../src/domain/workflow-contracts.ts';
 import { postWebhook } from '../src/webhooks-out/post.ts';
 import { messageBody, signedHeaders } from '../src/webhooks-out/signature.ts';
@@ -36,14 +38,19 @@ export interface WebhookActivities {
 
 /** Attempts of a process at one endpoint at a time. A slow endpoint then leaves the others their share. */
 const PER_ENDPOINT = 8;
-/** The same for an endpoint whose attempts fail: it may take all the time that an attempt has. */
-const PER_FAILING_ENDPOINT = 1;
 /** Database connections that attempts of a process have at a time. */
 const CONNECTIONS = 4;
 /** The wait of a message whose endpoint has enough to do, ms: longer with each message that was turned away. */
 const BUSY_MS = { least: 1_000, most: 5 * 60_000 };
 /** So many more messages that were turned away add the least wait once more. */
 const TURNED_AWAY = 32;
+/** No other message tries an endpoint that fails for this long, ms: longer than an attempt takes. */
+const PROBE_MS = 30_000;
+/**
+ * Messages that wait for an endpoint that fails look again within this long after the time of the next attempt, ms: within as
+ * long as it has failed, so that each looks seldom, and all follow soon when it works again after a moment.
+ */
+const SPREAD_MS = { least: 10_000, most: 2 * HOUR_MS };
 /** The status with which an endpoint says that it wants no messages any more. */
 const GONE = 410;
 
@@ -53,7 +60,7 @@ export function createWebhookActivities({
   secretBox,
   logger,
   webhookTargets = 'public',
-  webhookRetryMs,
+  webhookRetryMs = RETRY_DELAYS_MS,
   observeWebhook,
 }: WebhookActivityDeps): WebhookActivities {
   const sql = allSql.share(CONNECTIONS);
@@ -62,11 +69,11 @@ export function createWebhookActivities({
 
   /** Runs `attempt` if the endpoint has room for it. Returns the wait otherwise, ms. */
   async function withRoom<T>(
-    { endpointId, isFailing }: MessageToSend,
+    { endpointId }: MessageToSend,
     attempt: () => Promise<T>,
   ): Promise<T | { readonly busyMs: number }> {
     const load = busy.get(endpointId) ?? { inFlight: 0, turnedAway: 0 };
-    if (load.inFlight >= (isFailing ? PER_FAILING_ENDPOINT : PER_ENDPOINT)) {
+    if (load.inFlight >= PER_ENDPOINT) {
       load.turnedAway += 1;
       const spread = Math.min(BUSY_MS.most, BUSY_MS.least * (1 + load.turnedAway / TURNED_AWAY));
       return { busyMs: Math.round(BUSY_MS.least + spread * Math.random()) };
@@ -79,6 +86,15 @@ export function createWebhookActivities({
       load.inFlight -= 1;
       if (load.inFlight === 0) busy.delete(endpointId);
     }
+  }
+
+  /** Returns the wait of a message whose endpoint fails, ms. Null if it makes the next attempt. */
+  async function probeWaitMs({ endpointId, isFailing }: MessageToSend): Promise<number | null> {
+    if (!isFailing) return null;
+    const { isAllowed, waitMs, failingMs } = await claimProbe(sql, endpointId, PROBE_MS);
+    if (isAllowed) return null;
+    const spreadMs = Math.min(SPREAD_MS.most, Math.max(SPREAD_MS.least, failingMs));
+    return Math.ceil(waitMs + 1 + spreadMs * Math.random());
   }
 
   /** The secrets that sign, the current one first. */
@@ -121,6 +137,8 @@ export function createWebhookActivities({
       startedAt,
       nextInMs,
       isGone,
+      isProbe: message.isFailing,
+      retryMs: webhookRetryMs,
     });
     observeWebhook?.(state === 'retry' ? 'retried' : state);
     if (deactivated !== null) {
@@ -149,7 +167,10 @@ export function createWebhookActivities({
         return { state: 'failed', attempts, problem: inactive, waitMs: 0 };
       }
       if (dueInMs > 0) return { state: 'later', attempts, problem, waitMs: dueInMs };
-      const result = await withRoom(message, async () => await attemptOnce(message));
+      const result = await withRoom(message, async () => {
+        const busyMs = await probeWaitMs(message);
+        return busyMs === null ? await attemptOnce(message) : { busyMs };
+      });
       if ('state' in result) return result;
       await postponeMessage(sql, messageId, result.busyMs);
       return { state: 'later', attempts, problem, waitMs: result.busyMs };

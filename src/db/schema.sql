@@ -1302,6 +1302,8 @@ create table webhook_endpoints (
   deactivated_at timestamp with time zone,
   deactivated_reason text,
   failing_since timestamp with time zone,
+  failures integer not null default 0,
+  next_probe_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
   constraint webhook_endpoints_pkey PRIMARY KEY (id),
   constraint webhook_endpoints_app_id_id_key UNIQUE (app_id, id),
@@ -1311,6 +1313,7 @@ create table webhook_endpoints (
   constraint webhook_endpoints_deactivated_reason_check CHECK ((deactivated_reason = ANY (ARRAY['by_request'::text, 'failing'::text, 'gone'::text]))),
   constraint webhook_endpoints_description_check CHECK (((length(description) >= 1) AND (length(description) <= 200))),
   constraint webhook_endpoints_event_types_check CHECK ((cardinality(event_types) > 0)),
+  constraint webhook_endpoints_failures_check CHECK ((failures >= 0)),
   constraint webhook_endpoints_url_check CHECK (((length(url) >= 1) AND (length(url) <= 2000)))
 );
 CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (app_id) WHERE (deactivated_at IS NULL);

@@ -1,5 +1,5 @@
 import type { AppId, WebhookEndpointId, WebhookMessageId } from '../domain/ids.ts';
-import { TEST_TYPE } from '../domain/outgoing-webhooks.ts';
+import { MAX_PROBE_MS, MAX_RETRY_AFTER_MS, TEST_TYPE } from '../domain/outgoing-webhooks.ts';
 import type {
   DeactivationReason,
   MessageStatus,
@@ -132,6 +132,9 @@ export async function createTestMessage(
         from webhook_endpoints e where e.app_id = ${appId} and e.id = ${endpointId}
       on conflict (id) do nothing
       returning *
+    ), hurried as (
+      -- A person wants to see an attempt, also at an endpoint that fails.
+      update webhook_endpoints e set next_probe_at = now() from added where e.id = added.endpoint_id and e.failing_since is not null
     )
     select ${columns(sql)}
       from (select * from added union all select * from webhook_messages where id = ${id} and app_id = ${appId}) m`;
@@ -147,11 +150,16 @@ export async function sendMessageAgain(
   id: WebhookMessageId,
 ): Promise<WebhookMessage | undefined> {
   return await sql.maybe<WebhookMessage>`
-    update webhook_messages
-       set status = 'pending', completed_at = null, next_attempt_at = now(), relay_at = now(),
-           earlier_attempts = case when completed_at is null then earlier_attempts else attempts end
-     where app_id = ${appId} and id = ${id}
-    returning ${columns(sql)}`;
+    with message as (
+      update webhook_messages
+         set status = 'pending', completed_at = null, next_attempt_at = now(), relay_at = now(),
+             earlier_attempts = case when completed_at is null then earlier_attempts else attempts end
+       where app_id = ${appId} and id = ${id}
+      returning *
+    ), hurried as (
+      update webhook_endpoints e set next_probe_at = now() from message where e.id = message.endpoint_id and e.failing_since is not null
+    )
+    select ${columns(sql)} from message`;
 }
 
 /** Messages of one endpoint that are in progress at once: claimed, or with an attempt within the next minutes. */
@@ -244,6 +252,33 @@ export async function postponeMessage(sql: Sql, id: WebhookMessageId, waitMs: nu
      where id = ${id} and completed_at is null`;
 }
 
+/** What a message may do whose endpoint fails. */
+export interface Probe {
+  /** Whether it makes the next attempt, or the endpoint has worked again meanwhile. */
+  readonly isAllowed: boolean;
+  /** How long until another one may, ms. */
+  readonly waitMs: number;
+  /** For how long the endpoint has failed, ms. */
+  readonly failingMs: number;
+}
+
+/**
+ * Lets one message try an endpoint that fails, if it is time. No other message of any process may do it for `claimMs`; the
+ * result of the attempt then says when the next one may.
+ */
+export async function claimProbe(sql: Sql, id: WebhookEndpointId, claimMs: number): Promise<Probe> {
+  return await sql.one<Probe>`
+    with claimed as (
+      update webhook_endpoints set next_probe_at = now() + ${claimMs} * interval '1 millisecond'
+       where id = ${id} and failing_since is not null and coalesce(next_probe_at, now()) <= now()
+      returning id
+    )
+    select exists (select from claimed) or failing_since is null as is_allowed,
+           greatest(0, extract(epoch from next_probe_at - now()) * 1000)::float8 as wait_ms,
+           greatest(0, extract(epoch from now() - failing_since) * 1000)::float8 as failing_ms
+      from webhook_endpoints where id = ${id}`;
+}
+
 /** Ends a message whose endpoint is not active: nothing is sent. */
 export async function failUnsentMessage(sql: Sql, id: WebhookMessageId, problem: string): Promise<void> {
   await sql`
@@ -260,12 +295,19 @@ export interface MadeAttempt extends Omit<WebhookAttempt, 'number'> {
   readonly nextInMs: number | null;
   /** Whether the response said that the endpoint is gone for good. */
   readonly isGone: boolean;
+  /** Whether it was the one attempt at an endpoint that fails. */
+  readonly isProbe: boolean;
+  /** The wait that the response asks for, ms. Null if it asks for none. */
+  readonly retryAfterMs: number | null;
+  /** The waits between attempts, ms. */
+  readonly retryMs: readonly number[];
 }
 
 /**
  * Records an attempt, and what it says about the message and the endpoint, in one statement that is safe to send twice. An
- * endpoint is deactivated when it is gone, or when the last attempt at a message fails and no attempt at any message has
- * succeeded since the first one at this message. Returns why the endpoint is not active afterwards, or null if it is.
+ * endpoint is deactivated when it is gone; when the last attempt at a message fails and no attempt at any message has succeeded
+ * since the first one at this message; and when all attempts have failed for as long, and as often, as a message is tried. A
+ * failure moves the time at which one message may try the endpoint again. Returns why the endpoint is not active afterwards, or null if it is.
  */
 export async function recordWebhookAttempt(
   sql: Sql,
@@ -274,6 +316,9 @@ export async function recordWebhookAttempt(
 ): Promise<DeactivationReason | null> {
   const { number, startedAt, durationMs, statusCode, problem, response, nextInMs, isGone } = attempt;
   const isDelivered = problem === null;
+  const allMs = attempt.retryMs.reduce((sum, ms) => sum + ms, 0);
+  const probeMs = attempt.retryMs.map((ms) => String(Math.min(ms, MAX_PROBE_MS)));
+  const askedMs = Math.min(attempt.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
   const row = await sql.maybe<{ reason: DeactivationReason | null }>`
     with message as (
       update webhook_messages m
@@ -300,16 +345,27 @@ export async function recordWebhookAttempt(
       update webhook_endpoints e
          set failing_since = case when ${isDelivered}::boolean then null
                                   else coalesce(e.failing_since, ${instant(startedAt)}::timestamptz) end,
-             deactivated_at = case when ${isGone}::boolean or (message.status = 'failed' and e.failing_since <= first.started_at)
-                                   then coalesce(e.deactivated_at, now()) else e.deactivated_at end,
+             failures = case when ${isDelivered}::boolean then 0 when counts then e.failures + 1 else e.failures end,
+             next_probe_at = case when ${isDelivered}::boolean then null when not counts then e.next_probe_at
+                                  else now() + interval '1 millisecond' * greatest(${askedMs}::float8,
+                                    (${probeMs}::text[]::float8[])[least(e.failures + 1, ${probeMs.length}::int)]) end,
+             deactivated_at = case when ${isGone}::boolean or is_given_up then coalesce(e.deactivated_at, now())
+                                   else e.deactivated_at end,
              deactivated_reason = case when e.deactivated_at is not null then e.deactivated_reason
                                        when ${isGone}::boolean then 'gone'
-                                       when message.status = 'failed' and e.failing_since <= first.started_at then 'failing' end
+                                       when is_given_up then 'failing' end
         from message, first
-       where e.id = message.endpoint_id and ${acting(sql.actingAs({ kind: 'service' }))}
+       cross join webhook_endpoints before
+       cross join lateral (
+         select ${attempt.isProbe}::boolean or before.failing_since is null as counts,
+                not ${isDelivered}::boolean
+                and (message.status = 'failed' and before.failing_since <= first.started_at
+                     or before.failures >= ${attempt.retryMs.length}::int
+                        and before.failing_since <= now() - ${allMs} * interval '1 millisecond') as is_given_up) says
+       where before.id = e.id and e.id = message.endpoint_id and ${acting(sql.actingAs({ kind: 'service' }))}
          -- The row changes rarely, so that messages that are delivered at the same time do not wait for each other.
          and (case when ${isDelivered}::boolean then e.failing_since is not null
-                   else e.failing_since is null or ${isGone}::boolean or message.status = 'failed' end)
+                   else counts or ${isGone}::boolean or message.status = 'failed' end)
       returning e.deactivated_reason
     )
     select (select deactivated_reason from endpoint) as reason from message`;

@@ -52,8 +52,11 @@ export const RETRY_DELAYS_MS: readonly number[] = [
   24 * HOUR_MS,
 ];
 
+/** The longest wait until one message tries an endpoint again of which all attempts fail. */
+export const MAX_PROBE_MS = 30 * MINUTE_MS;
+
 /** The longest wait that an endpoint can ask for with `Retry-After`. */
-const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
+export const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 /** A wait is at most this part longer, so that messages that failed together are not all sent again together. */
 const JITTER = 0.1;
 

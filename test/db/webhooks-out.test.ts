@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import pino from 'pino';
+import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { matureCommission, matureOverdue } from '../../src/db/ledger.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { createWebhookEndpoint } from '../../src/db/webhook-endpoints.ts';
+import { createWebhookEndpoint, signingSecretContext } from '../../src/db/webhook-endpoints.ts';
 import {
   claimWebhookMessages,
   listWebhookMessages,
@@ -11,9 +13,9 @@ import {
 } from '../../src/db/webhook-messages.ts';
 import { isId } from '../../src/domain/ids.ts';
 import type { AppId, CommissionId, WebhookEndpointId, WebhookMessageId } from '../../src/domain/ids.ts';
-import { WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
+import { RETRY_DELAYS_MS, WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
 import type { WebhookType } from '../../src/domain/outgoing-webhooks.ts';
-import { DAY_MS } from '../../src/domain/time.ts';
+import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning, insertReversal } from '../support/ledger.ts';
@@ -33,16 +35,20 @@ beforeEach(async () => {
   affiliateId = await newAffiliate(api, app);
 });
 
-async function newEndpoint(eventTypes: readonly WebhookType[] = WEBHOOK_TYPES): Promise<WebhookEndpointId> {
+async function newEndpoint(
+  eventTypes: readonly WebhookType[] = WEBHOOK_TYPES,
+  url = 'https://example.com/hook',
+  appId = app.appId,
+): Promise<WebhookEndpointId> {
   const id = newId('webhookEndpoint');
   await createWebhookEndpoint(api.sql, {
     id,
-    appId: app.appId as AppId,
-    url: 'https://example.com/hook',
+    appId: appId as AppId,
+    url,
     description: null,
     eventTypes,
     secretId: newId('secret'),
-    ...createSecretBox([TEST_KEY]).encrypt('whsec_', 'x'),
+    ...createSecretBox([TEST_KEY]).encrypt('whsec_c2VjcmV0', signingSecretContext(id)),
   });
   return id;
 }
@@ -67,6 +73,9 @@ const attempt = (number: number, over: object = {}) => ({
   response: 'no',
   nextInMs: 60_000 as number | null,
   isGone: false,
+  isProbe: true,
+  retryAfterMs: null,
+  retryMs: RETRY_DELAYS_MS,
   ...over,
 });
 
@@ -248,5 +257,57 @@ describe('the attempts at a message', () => {
     expect(await recordWebhookAttempt(api.sql, id, attempt(2, { nextInMs: null }))).toBe(reason);
     expect((await endpointOf()).reason).toBe(reason);
     expect(await loadMessageToSend(api.sql, id)).toMatchObject({ status: 'failed', dueInMs: null });
+  });
+});
+
+describe('the attempts of a process', () => {
+  const activities = () =>
+    createWebhookActivities({
+      sql: api.sql,
+      secretBox: createSecretBox([TEST_KEY]),
+      logger: pino({ level: 'silent' }),
+      webhookTargets: 'any',
+    });
+  /** An address that refuses connections at once. */
+  const REFUSES = 'http://127.0.0.1:1/';
+
+  // @promise webhooks-out-isolated
+  test('an endpoint that fails gets one attempt at a time and the other messages wait until after the next one', async () => {
+    const id = await newEndpoint(['commission.created'], REFUSES);
+    for (let n = 0; n < 5; n += 1) await earn();
+    const process = activities();
+    const sendMessage = async (message: string) => await process.sendMessage(message);
+    const [first = '', ...rest] = (await messagesOf()).map((message) => message.id);
+    expect((await sendMessage(first)).state).toBe('retry');
+    for (const other of rest) {
+      expect(await sendMessage(other)).toMatchObject({ state: 'later', attempts: 0 });
+    }
+    const due = async () =>
+      await api.sql`
+        with endpoint as (update webhook_endpoints set next_probe_at = now() where id = ${id})
+        update webhook_messages set next_attempt_at = now() where endpoint_id = ${id}`;
+    await due();
+    const results = await Promise.all(rest.map(sendMessage));
+    expect(results.map(({ state }) => state).toSorted()).toEqual(['later', 'later', 'later', 'retry']);
+    await due();
+    const later = (await Promise.all(rest.map(sendMessage))).filter(({ state }) => state === 'later');
+    expect(later).toHaveLength(3);
+    const { probeInMs } = await api.sql.one<{ probeInMs: number }>`
+      select extract(epoch from next_probe_at - now())::float8 * 1000 as probe_in_ms from webhook_endpoints where id = ${id}`;
+    expect(probeInMs).toBeGreaterThan(20 * 60_000);
+  });
+
+  // @promise webhooks-out-deactivated
+  test('an endpoint that has failed for the time of all attempts is deactivated by a message that has attempts left', async () => {
+    await newEndpoint(['commission.created']);
+    await earn();
+    const id = (await messagesOf())[0]?.id as WebhookMessageId;
+    const began = Date.now() - 77 * HOUR_MS;
+    for (let number = 1; number < 10; number += 1) {
+      expect(
+        await recordWebhookAttempt(api.sql, id, attempt(number, { startedAt: began + number })),
+      ).toBeNull();
+    }
+    expect(await recordWebhookAttempt(api.sql, id, attempt(10))).toBe('failing');
   });
 });

@@ -791,6 +791,15 @@ describe('runs that are requested over the API', () => {
     return await read(made.body.id);
   };
 
+  test('a range that ends in the future ends when the run is requested, and one that begins there is a 400', async () => {
+    const made = await request({ ...lastDay, to: Date.now() + DAY_MS });
+    expect(made).toMatchObject({ status: 201, body: { to: api.clock.now } });
+    expect(await request({ from: Date.now() + DAY_MS, to: Date.now() + 2 * DAY_MS })).toMatchObject({
+      status: 400,
+      body: { errors: [{ path: 'from' }] },
+    });
+  });
+
   // @promise reprocess-api-applies-shown, reprocess-api-get, reprocess-api-changes
   test('a dry run over the API shows its money, and the run that applies it appends exactly that', async () => {
     const userId = user();

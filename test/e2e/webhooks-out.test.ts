@@ -270,7 +270,9 @@ describe('outgoing webhooks', () => {
     await service.temporal.workflow.getHandle(`webhook:${id}`).terminate('lost by the test');
     receiver.status = 200;
     // The attempt is due now, but the relay looks at it a minute later.
-    await service.sql`update webhook_messages set next_attempt_at = now() where id = ${id}`;
+    await service.sql`
+      with endpoint as (update webhook_endpoints set next_probe_at = now() where app_id = ${founder.app.id})
+      update webhook_messages set next_attempt_at = now() where id = ${id}`;
     const { status, out } = await runAdminIn({ DATABASE_URL: service.database.url }, 'recover', '--json');
     expect({ status, ...(JSON.parse(out) as object) }).toMatchObject({ status: 0, left: { messages: 0 } });
     await eventuallyStatus(id, 'delivered');

@@ -256,6 +256,7 @@ describe.each(operatorRoutes)('%s with the session of the operator', (_, route) 
     expect(response.text).not.toMatch(
       /mine creator|theirs creator|mine campaign|-erased|tri_sk_|pk_live_|whsec/,
     );
+    expect(response.text).not.toMatch(/cents|"key(Id)?"|\bkey_/i);
   });
 
   if (requestOf(route, () => 'x').idPlaces.length > 0) {

@@ -207,15 +207,35 @@ test('a stuck delivery has its step and attempt from Temporal, its cause, and a 
 });
 
 // @promise get-all-reprocess-runs
-test('the operator sees the reprocess runs of all apps', async () => {
+test('the operator sees the reprocess runs of all apps, without their money and keys', async () => {
   const apps = [await newApp(api), await newApp(api)];
   for (const { appId, key } of apps) {
     const path = `/apps/${appId}/reprocess-runs`;
     expect((await api.call('POST', path, { key, body: { from: api.clock.now - 1000 } })).status).toBe(201);
   }
+  await api.sql`
+    update reprocess_runs set relayed_at = now(), finished_at = now(), commission_cents = 400, revenue_cents = 2000
+     where app_id = ${apps[1]?.appId ?? ''}`;
   const headers = await signInOperator(api);
-  const { body } = await api.call<{ items: { appId: string }[] }>('GET', '/operator/reprocess-runs', {
-    headers,
-  });
+  const { body } = await api.call<{ items: { id: string; appId: string }[] }>(
+    'GET',
+    '/operator/reprocess-runs',
+    { headers },
+  );
   expect(body.items.map(({ appId }) => appId)).toEqual(apps.map(({ appId }) => appId).toReversed());
+  expect(body.items[0]).toEqual({
+    appId: apps[1]?.appId,
+    id: expect.stringMatching(/^rpr_/),
+    dryRun: true,
+    requestedBy: 'api',
+    status: 'finished',
+    deliveries: 0,
+    seen: 0,
+    changed: 0,
+    applied: 0,
+    lastError: null,
+    createdAt: expect.any(Number),
+    finishedAt: expect.any(Number),
+    workflowUrl: `https://temporal.example.test/namespaces/default/workflows/reprocess%3A${body.items[0]?.id}`,
+  });
 });

@@ -2575,7 +2575,7 @@ export interface components {
              */
             from?: number;
             /**
-             * @description With `from`: of those that arrived before this time. Defaults to now. Epoch milliseconds.
+             * @description With `from`: of those that arrived before this time. Defaults to now, and is now if it is later. Epoch milliseconds.
              * @example 1781524800000
              */
             to?: number;
@@ -6376,7 +6376,7 @@ export interface components {
              */
             nextCursor: string | null;
         };
-        /** @description A reprocess run, and its app. */
+        /** @description The progress of a reprocess run, and its app. */
         OperatorReprocessRun: {
             /**
              * @description The id of the app.
@@ -6384,29 +6384,22 @@ export interface components {
              */
             appId: string;
             /**
+             * @description How the run was requested.
+             * @enum {string}
+             */
+            requestedBy: "api" | "command_line";
+            /**
              * @description The id of the run.
              * @example rpr_01kbf2z4x8e0rvq1n3m5t7w9yc
              */
             id: string;
             /** @description Whether the run only shows what it would append. */
             dryRun: boolean;
-            /** @description The dry run whose result the run applies. Null for a dry run, and for a run of the command line. */
-            applies: string | null;
             /**
              * @description `waiting` for a worker; `running`; `cancelling`: it completes the page that it has begun; `finished`; `cancelled`.
              * @enum {string}
              */
             status: "waiting" | "running" | "cancelling" | "finished" | "cancelled";
-            /** @description The id of the delivery. Null for a range. */
-            deliveryId: string | null;
-            /** @description The beginning of the range, inclusive. Epoch milliseconds. Null without one. */
-            from: number | null;
-            /** @description The end of the range, exclusive. Epoch milliseconds. Null for one delivery. */
-            to: number | null;
-            /** @description Only deliveries of this provider. Null: of all. */
-            source: ("revenuecat" | "adapty" | "superwall" | "stripe" | "paddle") | null;
-            /** @description Only deliveries with this outcome. Null: with any. */
-            processingStatus: ("failed" | "ignored" | "duplicate" | "processed") | null;
             /**
              * @description How many deliveries it examines.
              * @example 42
@@ -6427,14 +6420,8 @@ export interface components {
              * @example 42
              */
             applied: number;
-            /** @description Commissions: what a dry run would append so far, or what another run has appended. US cents. Null for a run that appends until it has ended, and for runs of earlier releases. */
-            commissionCents: number | null;
-            /** @description Revenue: what a dry run would append so far, or what another run has appended. US cents. Null as `commissionCents`. */
-            revenueCents: number | null;
             /** @description Why the last attempt failed. It is made again. Null without one. */
             lastError: string | null;
-            /** @description The key that requested it. Null for a run of the command line. */
-            keyId: string | null;
             /**
              * @description When it was requested. Epoch milliseconds.
              * @example 1781524800000

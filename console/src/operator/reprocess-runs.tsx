@@ -23,7 +23,7 @@ export function ReprocessRuns() {
     ['reprocess-runs'],
     async (cursor) =>
       await read(api.GET('/operator/reprocess-runs', { params: { query: { limit: 10, ...cursor } } })),
-    { idOf: ({ id }) => id },
+    { idOf: ({ id }) => id, isLive: true },
   );
   return (
     <Section title="Reprocessing">
@@ -53,7 +53,7 @@ export function ReprocessRuns() {
                       {formatAgo(row.createdAt)}
                     </Text>
                     <Text size="xs" className="quiet">
-                      {row.keyId === null ? 'command line' : 'API'}
+                      {row.requestedBy === 'api' ? 'API' : 'command line'}
                     </Text>
                   </td>
                   <td style={{ overflowWrap: 'anywhere' }}>{row.appId}</td>

@@ -24,6 +24,9 @@ create table webhook_endpoints (
   deactivated_reason text check (deactivated_reason in ('by_request', 'failing', 'gone')),
   -- Since when every attempt has failed. Null after a success, and before the first attempt.
   failing_since      timestamptz,
+  -- While it fails: the attempts that failed, not counting those that were made at the same time, and when one message may try again.
+  failures           integer not null default 0 check (failures >= 0),
+  next_probe_at      timestamptz,
   created_at         timestamptz not null default now(),
   unique (app_id, id),
   check ((deactivated_at is null) = (deactivated_reason is null)),

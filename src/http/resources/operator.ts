@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { readBacklog } from '../../db/backlog.ts';
+import type { Backlog } from '../../db/backlog.ts';
 import {
   accountExists,
   findRateGaps,
@@ -11,6 +12,7 @@ import {
 import type { ListedAccount, RateGap, StuckDelivery } from '../../db/installation-state.ts';
 import { endOperatorSession, findOperatorSession, spendOperatorLink } from '../../db/operator-sessions.ts';
 import { listReprocessRuns } from '../../db/reprocess-runs.ts';
+import type { ListedRun } from '../../db/reprocess-runs.ts';
 import { createSignInLink } from '../../db/sessions.ts';
 import { isToken, SIGN_IN_LINK_MS, signInUrl } from '../../domain/sessions.ts';
 import { workflowIds } from '../../domain/workflow-ids.ts';
@@ -154,9 +156,26 @@ const stuckDelivery = z
     description: 'A delivery of which a step fails. It is retried until it succeeds.',
   });
 
+/** Leaves out the money of the run and what names data of the app, such as its key and deliveries. */
 const operatorRun = z
-  .object({ appId: idOf('app'), ...run.shape })
-  .meta({ id: 'OperatorReprocessRun', description: 'A reprocess run, and its app.' });
+  .object({
+    appId: idOf('app'),
+    requestedBy: z.enum(['api', 'command_line']).describe('How the run was requested.'),
+    ...run.pick({
+      id: true,
+      dryRun: true,
+      status: true,
+      deliveries: true,
+      seen: true,
+      changed: true,
+      applied: true,
+      lastError: true,
+      createdAt: true,
+      finishedAt: true,
+      workflowUrl: true,
+    }).shape,
+  })
+  .meta({ id: 'OperatorReprocessRun', description: 'The progress of a reprocess run, and its app.' });
 
 /** How many stuck deliveries are listed. Temporal is asked about each. */
 const MOST_STUCK = 20;
@@ -178,6 +197,41 @@ function presentGap(row: RateGap) {
     firstDay: row.firstDay,
     lastDay: row.lastDay,
     latestRateDay: row.latestRateDay,
+  };
+}
+
+function presentBacklog(backlog: Backlog): z.input<typeof state>['backlog'] {
+  return {
+    unfinishedDeliveries: backlog.unfinishedDeliveries,
+    oldestUnfinishedSeconds: backlog.oldestUnfinishedSeconds,
+    stuckDeliveries: backlog.stuckDeliveries,
+    overdueCommissions: backlog.overdueCommissions,
+    oldestOverdueSeconds: backlog.oldestOverdueSeconds,
+    openPayoutRequests: backlog.openPayoutRequests,
+    oldestPayoutRequestSeconds: backlog.oldestPayoutRequestSeconds,
+    unhealedBindings: backlog.unhealedBindings,
+    oldestUnhealedSeconds: backlog.oldestUnhealedSeconds,
+    dueWebhooks: backlog.dueWebhooks,
+    oldestDueWebhookSeconds: backlog.oldestDueWebhookSeconds,
+  };
+}
+
+function presentOperatorRun(row: ListedRun, temporalUi: HttpDeps['temporalUi']): z.input<typeof operatorRun> {
+  const shown = presentRun(row, temporalUi);
+  return {
+    appId: row.appId,
+    requestedBy: row.keyId === null ? 'command_line' : 'api',
+    id: shown.id,
+    dryRun: shown.dryRun,
+    status: shown.status,
+    deliveries: shown.deliveries,
+    seen: shown.seen,
+    changed: shown.changed,
+    applied: shown.applied,
+    lastError: shown.lastError,
+    createdAt: shown.createdAt,
+    finishedAt: shown.finishedAt,
+    workflowUrl: shown.workflowUrl,
   };
 }
 
@@ -285,7 +339,7 @@ export const operatorRoutes = [
       return {
         checkedAt: now,
         readiness: readiness.map(({ name, ok, optional, detail }) => ({ name, ok, optional, detail })),
-        backlog: { ...backlog },
+        backlog: presentBacklog(backlog),
         rateGaps: gaps.map(presentGap),
       };
     },
@@ -350,7 +404,7 @@ export const operatorRoutes = [
       const key = listKey('operator-reprocess-runs');
       const after = decodeCursor(key, timeKey, query.cursor);
       const page = await listReprocessRuns(deps.sql, null, after, query.limit);
-      return presentPage(key, page, (row) => ({ appId: row.appId, ...presentRun(row, deps.temporalUi) }));
+      return presentPage(key, page, (row) => presentOperatorRun(row, deps.temporalUi));
     },
   }),
 ];

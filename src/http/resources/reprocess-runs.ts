@@ -27,7 +27,9 @@ const request = z
   .strictObject({
     deliveryId: inputId('delivery').optional().describe('A dry run of this delivery.'),
     from: instantInBody('A dry run of the deliveries that arrived at this time or later.').optional(),
-    to: instantInBody('With `from`: of those that arrived before this time. Defaults to now.').optional(),
+    to: instantInBody(
+      'With `from`: of those that arrived before this time. Defaults to now, and is now if it is later.',
+    ).optional(),
     source: enums.provider.optional(),
     processingStatus: enums.deliveryOutcome.optional(),
     apply: inputId('reprocessRun')
@@ -205,7 +207,9 @@ async function requestRun(
   body: z.output<typeof request>,
   now: number,
 ): Promise<Requested> {
-  const { apply, deliveryId, from, to = now, source = null, processingStatus = null } = body;
+  const { apply, deliveryId, from, source = null, processingStatus = null } = body;
+  // Deliveries that arrive later are not in the range, so that the run ends.
+  const to = Math.min(body.to ?? now, now);
   if (apply !== undefined) {
     if (!isId('reprocessRun', apply)) throw notFound();
     const requested = await requestApplication(deps.sql, made, apply);
@@ -220,7 +224,7 @@ async function requestRun(
   }
   if (deliveryId !== undefined && !isId('delivery', deliveryId))
     throw invalidField('deliveryId', NO_DELIVERY);
-  if (from !== undefined && from >= to) throw invalidField('from', 'Must be before `to`.');
+  if (from !== undefined && from >= to) throw invalidField('from', 'Must be before `to`, and in the past.');
   const selection = { deliveryId: deliveryId ?? null, from: from ?? now, to, source, processingStatus };
   const requested = await requestDryRun(deps.sql, made, selection);
   if (requested.outcome === 'not_found') throw invalidField('deliveryId', NO_DELIVERY);
