@@ -1,4 +1,4 @@
-import { lookup as lookUp } from 'node:dns';
+import { lookup as lookUp, Resolver } from 'node:dns/promises';
 import { request as requestHttp } from 'node:http';
 import type { IncomingMessage, RequestOptions } from 'node:http';
 import { request as requestHttps } from 'node:https';
@@ -10,6 +10,8 @@ import { isPublicAddress } from '../domain/public-addresses.ts';
 
 /** How long an attempt may take. Standard Webhooks recommends 15 to 30 seconds. */
 const TIMEOUT_MS = 15_000;
+/** How long a name server has for its first answer, ms. It is asked twice. */
+const RESOLVE_MS = 2_000;
 /** The part of a response that is read and stored. */
 const RESPONSE_BYTES = 2_048;
 const USER_AGENT = 'Tributary-Webhooks/1';
@@ -34,8 +36,8 @@ export interface PostOptions {
   readonly targets: WebhookTargets;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal;
-  /** Resolves host names; the one of the system by default. */
-  readonly resolve?: typeof lookUp;
+  /** Resolves host names; `resolveName` by default. */
+  readonly resolve?: NameResolver;
 }
 
 /** The address of an endpoint is not one of the public internet. */
@@ -63,6 +65,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 /** Returns the problem of an error of the connection, without any text that the host has sent. */
 function problemOf(error: unknown): string {
   if (error instanceof AddressRefused) return REFUSED;
+  if (error instanceof NameNotFound) return error.message;
   const { code, errors } = error as { code?: unknown; errors?: unknown };
   // Several addresses failed, each with its own error.
   if (Array.isArray(errors) && errors.length > 0) return problemOf(errors[0]);
@@ -70,23 +73,79 @@ function problemOf(error: unknown): string {
   return PROBLEMS[code] ?? `The connection failed (${code}).`;
 }
 
+/** Returns the addresses of a host name. */
+type NameResolver = (name: string, signal: AbortSignal) => Promise<readonly string[]>;
+
+/** The name servers do not know the name, or did not respond. */
+class NameNotFound extends Error {
+  override readonly name = 'NameNotFound';
+  constructor(code: unknown) {
+    super(code === 'ENOTFOUND' || code === 'ENODATA' ? PROBLEMS['ENOTFOUND'] : PROBLEMS['EAI_AGAIN']);
+  }
+}
+
 /**
- * Returns a function that resolves a host name for a connection and drops addresses that are not public. The connection uses
- * its result and asks no second time, so a name that changes its address meanwhile gains nothing.
+ * Asks name servers for the addresses of a name until `signal`. It does not use the look-up of the system, which blocks a thread
+ * for each name: a few names whose servers do not respond would stop the other look-ups of the process. It reads no hosts file.
  */
-function publicLookup(resolve: typeof lookUp): LookupFunction {
+export async function resolveName(
+  name: string,
+  signal: AbortSignal,
+  servers?: readonly string[],
+): Promise<string[]> {
+  const resolver = new Resolver({ timeout: RESOLVE_MS, tries: 2 });
+  if (servers !== undefined) resolver.setServers(servers);
+  const cancel = () => resolver.cancel();
+  signal.addEventListener('abort', cancel);
+  try {
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)]);
+    const addresses = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
+    if (addresses.length > 0) return addresses;
+    const codes = answers.map((answer) =>
+      answer.status === 'rejected' ? (answer.reason as { code?: unknown }).code : 'ENODATA',
+    );
+    throw new NameNotFound(codes.find((code) => code !== 'ENODATA') ?? 'ENODATA');
+  } finally {
+    signal.removeEventListener('abort', cancel);
+  }
+}
+
+/**
+ * Returns the addresses that an attempt may connect to. Where private addresses are allowed, names that only the system knows
+ * are, too: those of the hosts file, and those without a dot.
+ */
+async function allowedAddresses(
+  name: string,
+  isOpen: boolean,
+  resolve: NameResolver,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  if (!isOpen) {
+    const allowed = (await resolve(name, signal)).filter(isPublicAddress);
+    if (allowed.length === 0) throw new AddressRefused(name);
+    return allowed;
+  }
+  if (name.includes('.')) {
+    try {
+      return await resolve(name, signal);
+    } catch (error) {
+      if (signal.aborted) throw error;
+    }
+  }
+  return (await lookUp(name, { all: true })).map(({ address }) => address);
+}
+
+/**
+ * Returns the look-up of a connection that has only these addresses. The connection asks no second time, so a name that changes
+ * its address meanwhile gains nothing.
+ */
+function fixedLookup(addresses: readonly string[]): LookupFunction {
+  const found = addresses.map((address) => ({ address, family: isIP(address) }));
   return (hostname, options, callback) => {
-    resolve(hostname, { ...options, all: true }, (error, addresses) => {
-      if (error !== null) {
-        callback(error, '');
-        return;
-      }
-      const allowed = addresses.filter(({ address }) => isPublicAddress(address));
-      const [first] = allowed;
-      if (first === undefined) callback(new AddressRefused(hostname), '');
-      else if (options.all === true) callback(null, allowed);
-      else callback(null, first.address, first.family);
-    });
+    const [first] = found;
+    if (first === undefined) callback(new NameNotFound('ENODATA'), '');
+    else if (options.all === true) callback(null, found);
+    else callback(null, first.address, first.family);
   };
 }
 
@@ -134,7 +193,7 @@ export async function postWebhook({
   targets,
   timeoutMs = TIMEOUT_MS,
   signal,
-  resolve = lookUp,
+  resolve = resolveName,
 }: PostOptions): Promise<PostResult> {
   const startedAt = performance.now();
   const failed = (problem: string): PostResult => ({
@@ -162,11 +221,13 @@ export async function postWebhook({
       'user-agent': USER_AGENT,
       ...headers,
     },
-    ...(isOpen ? {} : { lookup: publicLookup(resolve) }),
   };
   const timeout = AbortSignal.timeout(timeoutMs);
   const ended = signal === undefined ? timeout : AbortSignal.any([timeout, signal]);
   try {
+    if (isIP(host) === 0) {
+      options.lookup = fixedLookup(await allowedAddresses(host, isOpen, resolve, ended));
+    }
     const response = await new Promise<IncomingMessage>((resolveResponse, reject) => {
       const request =
         target.protocol === 'https:'

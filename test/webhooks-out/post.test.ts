@@ -1,8 +1,10 @@
+import { createSocket } from 'node:dgram';
 import { createServer } from 'node:http';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { postWebhook } from '../../src/webhooks-out/post.ts';
+import { postWebhook, resolveName } from '../../src/webhooks-out/post.ts';
 import type { PostOptions } from '../../src/webhooks-out/post.ts';
 
 const servers: Server[] = [];
@@ -30,13 +32,12 @@ const send = async (url: string, over: Partial<PostOptions> = {}) =>
 /** A resolver that returns these addresses for every name, and counts how often it is asked. */
 function resolver(...answers: readonly (readonly string[])[]) {
   const asked: string[] = [];
-  const resolve = (hostname: string, _: unknown, callback: (...args: unknown[]) => void) => {
+  const resolve = async (hostname: string) => {
     const addresses = answers[Math.min(asked.length, answers.length - 1)] ?? [];
     asked.push(hostname);
-    const found = addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 }));
-    process.nextTick(callback, null, found);
+    return await Promise.resolve(addresses);
   };
-  return { asked, resolve: resolve as unknown as NonNullable<PostOptions['resolve']> };
+  return { asked, resolve };
 }
 
 const REFUSED = 'The address of the host is private or reserved, so the service does not connect to it.';
@@ -201,6 +202,33 @@ describe('private addresses', () => {
     expect(result.problem).toBe(REFUSED);
     expect(asked).toHaveLength(1);
     expect(connections()).toBe(0);
+  });
+
+  // @promise webhooks-out-isolated
+  test('a name whose servers do not respond ends with the attempt and delays no other look-up of the process', async () => {
+    const silent = createSocket('udp4');
+    const questions: Buffer[] = [];
+    silent.on('message', (question) => questions.push(question));
+    await new Promise<void>((done) => {
+      silent.bind(0, '127.0.0.1', done);
+    });
+    try {
+      const nameServers = [`127.0.0.1:${silent.address().port}`];
+      const resolve = async (name: string, signal: AbortSignal) => await resolveName(name, signal, nameServers);
+      const attempts = Array.from({ length: 8 }, async () => {
+        return await send('https://silent.example.com/', { targets: 'public', resolve, timeoutMs: 700 });
+      });
+      await setImmediate();
+      // The look-up of the system would take one of the few threads that all look-ups of the process share.
+      expect(process.getActiveResourcesInfo()).not.toContain('GetAddrInfoReqWrap');
+      const results = await Promise.all(attempts);
+      expect(new Set(results.map(({ problem }) => problem))).toEqual(
+        new Set(['The endpoint did not respond within 0.7 s.']),
+      );
+      expect(questions.length).toBeGreaterThan(0);
+    } finally {
+      silent.close();
+    }
   });
 
   test('http is refused where only public addresses are allowed, also for an endpoint that exists', async () => {
