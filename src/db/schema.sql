@@ -1319,6 +1319,7 @@ create table webhook_endpoints (
 CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (app_id) WHERE (deactivated_at IS NULL);
 CREATE INDEX webhook_endpoints_by_app ON webhook_endpoints USING btree (app_id, created_at, id);
 CREATE TRIGGER webhook_endpoints_audit AFTER INSERT OR UPDATE OF url, description, event_types, secret_id, previous_expires_at, deactivated_at ON webhook_endpoints FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_endpoint', 'id', 'url! description event_types secret_id! previous_expires_at deactivated_at deactivated_reason');
+CREATE TRIGGER webhook_endpoints_fail_waiting AFTER UPDATE OF deactivated_at ON webhook_endpoints FOR EACH ROW WHEN (((old.deactivated_at IS NULL) AND (new.deactivated_at IS NOT NULL))) EXECUTE FUNCTION fail_waiting_messages();
 
 create table webhook_messages (
   id webhook_message_id not null,
@@ -1621,7 +1622,9 @@ begin
      select case when tg_op = 'UPDATE' then 'commission.matured'
                  when c.kind = 'earning' then 'commission.created' else 'commission.reversed' end as type) t
     join webhook_endpoints e on e.app_id = c.app_id and e.deactivated_at is null and t.type = any(e.event_types)
-   where tg_op = 'INSERT' or c.matured_at = now()
+   where tg_op = 'INSERT'
+      -- The rows of a payout that is recorded from its file matured in another history of the database.
+      or c.matured_at = now() and not exists (select from payouts p where p.id = c.payout_id and p.recorded_at is not null)
   on conflict (endpoint_id, type, subject_id) do nothing;
   return null;
 end $function$;
@@ -1840,6 +1843,17 @@ CREATE OR REPLACE FUNCTION epoch_ms(at timestamp with time zone)
 AS $function$
   select floor(extract(epoch from at) * 1000)::bigint
 $function$;
+
+CREATE OR REPLACE FUNCTION fail_waiting_messages()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+begin
+  update webhook_messages
+     set status = 'failed', completed_at = now(), next_attempt_at = null, relay_at = null, last_problem = 'The endpoint is not active.'
+   where app_id = new.app_id and endpoint_id = new.id and completed_at is null;
+  return null;
+end $function$;
 
 CREATE OR REPLACE FUNCTION forbid_binding_change()
  RETURNS trigger

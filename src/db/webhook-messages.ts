@@ -323,11 +323,11 @@ export async function recordWebhookAttempt(
     with message as (
       update webhook_messages m
          set attempts = ${number}::int, last_problem = ${problem}::text,
-             status = case when ${isDelivered}::boolean then 'delivered' when ${nextInMs === null}::boolean then 'failed' else 'pending' end,
-             completed_at = case when ${isDelivered || nextInMs === null}::boolean then now() end,
-             next_attempt_at = case when not ${isDelivered || nextInMs === null}::boolean
+             status = case when ${isDelivered}::boolean then 'delivered' when ${nextInMs === null}::boolean or m.completed_at is not null then 'failed' else 'pending' end,
+             completed_at = case when ${isDelivered || nextInMs === null}::boolean then now() else m.completed_at end,
+             next_attempt_at = case when m.completed_at is null and not ${isDelivered || nextInMs === null}::boolean
                                     then now() + ${nextInMs ?? 0} * interval '1 millisecond' end,
-             relay_at = case when not ${isDelivered || nextInMs === null}::boolean
+             relay_at = case when m.completed_at is null and not ${isDelivered || nextInMs === null}::boolean
                              then now() + ${nextInMs ?? 0} * interval '1 millisecond' + interval '1 minute' end
        where m.id = ${id} and m.attempts = ${number - 1}::int
       returning m.id, m.endpoint_id, m.status, m.earlier_attempts

@@ -3,8 +3,14 @@ import pino from 'pino';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { matureCommission, matureOverdue } from '../../src/db/ledger.ts';
+import { COLUMNS } from '../../src/db/payout-csv.ts';
+import { recordPayout } from '../../src/db/payout-records.ts';
 import { newId } from '../../src/db/new-id.ts';
-import { createWebhookEndpoint, signingSecretContext } from '../../src/db/webhook-endpoints.ts';
+import {
+  changeWebhookEndpoint,
+  createWebhookEndpoint,
+  signingSecretContext,
+} from '../../src/db/webhook-endpoints.ts';
 import {
   claimWebhookMessages,
   listWebhookMessages,
@@ -131,6 +137,31 @@ describe('the outbox of messages', () => {
     await newEndpoint();
     await api.sql`update commissions set status = status where id = ${earning}`;
     expect(await messagesOf()).toEqual([]);
+  });
+
+  // @promise webhooks-out-with-fact
+  test('a payout that is recorded from its file announces nothing: its commissions matured in another history', async () => {
+    const id = await earn();
+    await newEndpoint();
+    const { eventId, occurredAt } = await api.sql.one<{ eventId: string; occurredAt: number }>`
+      select event_id, occurred_at from commissions where id = ${id}`;
+    const line = [newId('payout'), affiliateId, 'Creator', id, 1_999, '19.99', 'USD', eventId, occurredAt];
+    const csv = Buffer.from([COLUMNS.join(','), line.join(','), ''].join('\r\n'));
+    expect((await recordPayout(api.sql, csv)).kind).toBe('recorded');
+    expect(await messagesOf()).toEqual([]);
+  });
+
+  // @promise webhooks-out-deactivated
+  test('messages that wait when their endpoint is deactivated fail with it, also if it is activated before their next attempt', async () => {
+    const id = await newEndpoint(['commission.created']);
+    await earn();
+    const change = async (isActive: boolean) =>
+      await changeWebhookEndpoint(api.sql, app.appId as AppId, id, { isActive });
+    await change(false);
+    await change(true);
+    expect(await messagesOf()).toMatchObject([
+      { status: 'failed', attempts: 0, lastProblem: 'The endpoint is not active.' },
+    ]);
   });
 
   test('the ids of messages sort by their time', async () => {

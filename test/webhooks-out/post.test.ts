@@ -214,7 +214,8 @@ describe('private addresses', () => {
     });
     try {
       const nameServers = [`127.0.0.1:${silent.address().port}`];
-      const resolve = async (name: string, signal: AbortSignal) => await resolveName(name, signal, nameServers);
+      const resolve = async (name: string, signal: AbortSignal) =>
+        await resolveName(name, signal, nameServers);
       const attempts = Array.from({ length: 8 }, async () => {
         return await send('https://silent.example.com/', { targets: 'public', resolve, timeoutMs: 700 });
       });

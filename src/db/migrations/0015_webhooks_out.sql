@@ -83,6 +83,17 @@ create table webhook_attempts (
   primary key (message_id, number)
 );
 
+-- The messages that wait fail with their endpoint, in the statement that deactivates it: none is sent when it is activated again.
+create function fail_waiting_messages() returns trigger language plpgsql as $$
+begin
+  update webhook_messages
+     set status = 'failed', completed_at = now(), next_attempt_at = null, relay_at = null, last_problem = 'The endpoint is not active.'
+   where app_id = new.app_id and endpoint_id = new.id and completed_at is null;
+  return null;
+end $$;
+create trigger webhook_endpoints_fail_waiting after update of deactivated_at on webhook_endpoints
+  for each row when (old.deactivated_at is null and new.deactivated_at is not null) execute function fail_waiting_messages();
+
 alter table retention_progress
   drop constraint retention_progress_kind_check,
   add constraint retention_progress_kind_check
@@ -129,7 +140,9 @@ begin
      select case when tg_op = 'UPDATE' then 'commission.matured'
                  when c.kind = 'earning' then 'commission.created' else 'commission.reversed' end as type) t
     join webhook_endpoints e on e.app_id = c.app_id and e.deactivated_at is null and t.type = any(e.event_types)
-   where tg_op = 'INSERT' or c.matured_at = now()
+   where tg_op = 'INSERT'
+      -- The rows of a payout that is recorded from its file matured in another history of the database.
+      or c.matured_at = now() and not exists (select from payouts p where p.id = c.payout_id and p.recorded_at is not null)
   on conflict (endpoint_id, type, subject_id) do nothing;
   return null;
 end $$;
