@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { MAX_ENDPOINTS, signingSecretContext } from '../../src/db/webhook-endpoints.ts';
+import { presentPage } from '../../src/http/pagination.ts';
 import type { WebhookEndpointId } from '../../src/domain/ids.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
@@ -188,6 +189,15 @@ describe('messages to endpoints', () => {
     ]);
     const rest = (await call('GET', `${path}?limit=2&cursor=${first.nextCursor}`)).body;
     expect(rest).toMatchObject({ items: [{ number: 1 }], nextCursor: null });
+
+    const key = {
+      list: 'webhook-attempts',
+      appId: app.appId,
+      filters: { messageId: String(message.id) },
+    };
+    const beyond = { rows: [], next: { sortKey: 2 ** 31, id: String(message.id) } };
+    const { nextCursor: forged } = presentPage(key, beyond, (row) => row);
+    expect((await call('GET', `${path}?cursor=${forged}`)).status).toBe(400);
   });
 
   // @promise webhooks-out-send-again, send-webhook-message-again, get-webhook-message

@@ -61,6 +61,9 @@ const attempt = z
   })
   .meta({ id: 'WebhookAttempt', description: 'An attempt at a message.' });
 
+/** The largest number of the database type of an attempt's number. */
+const MAX_INTEGER = 2_147_483_647;
+
 const messageId = { messageId: 'webhookMessage' } as const;
 
 export function presentMessage(row: WebhookMessage) {
@@ -149,7 +152,7 @@ export const webhookMessageRoutes = [
     response: { status: 200, schema: pageOf(attempt) },
     handler: async ({ deps, app, ids, query }) => {
       const key = { list: 'webhook-attempts', appId: app.id, filters: { messageId: ids.messageId } };
-      const after = decodeCursor(key, z.int().min(0), query.cursor);
+      const after = decodeCursor(key, z.int().min(0).max(MAX_INTEGER), query.cursor);
       foundOrThrow(await findWebhookMessage(deps.sql, app.id, ids.messageId));
       const page = await listWebhookAttempts(deps.sql, ids.messageId, after, query.limit);
       return presentPage(key, page, presentAttempt);
