@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import type { Browser, Page } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
+import { eventually } from '../../test/support/eventually.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { startTestService } from '../../test/support/service.ts';
@@ -117,7 +118,12 @@ suite('outgoing webhooks in a browser', () => {
     await button(page, 'Done').click();
     await row(page, /Two secrets sign until/).waitFor();
     await button(page, /^Deactivate/).click();
-    await row(page, /Not active.*It was deactivated here/).waitFor();
+    await page.getByText('Its messages that wait fail').waitFor();
+    await button(page, 'Cancel').click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await button(page, /^Deactivate/).click();
+    await button(page, 'Deactivate the endpoint').click();
+    await row(page, /Not active.*Somebody deactivated it/).waitFor();
     await button(page, /^Activate/).click();
     await row(page, /Active/).waitFor();
 
@@ -126,6 +132,55 @@ suite('outgoing webhooks in a browser', () => {
     await page.reload();
     await page.getByText('No messages match these filters').waitFor();
     expect(problems()).toEqual([]);
+  });
+
+  test('a create and a rotation whose answers are lost are sent again and happen once', async () => {
+    const own = await setUpApp(founder, { name: 'Lost answers' });
+    const { page, problems } = await signedIn();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
+    /** Loses the answer of the next call that matches. */
+    const loseNext = async (path: RegExp) =>
+      await page.route(
+        path,
+        async (route) => {
+          if (route.request().method() !== 'POST') return await route.fallback();
+          await route.fetch();
+          return await route.abort();
+        },
+        { times: 1 },
+      );
+    await page.getByText('No endpoints yet').waitFor();
+    await button(page, 'New endpoint').click();
+    await page.getByLabel('URL').fill(receiver.url);
+    await loseNext(/\/webhook-endpoints$/);
+    await button(page, 'Create the endpoint').click();
+    await page.getByText('That did not work').waitFor();
+    await button(page, 'Create the endpoint').click();
+    await page.getByText('Copy the signing secret now').waitFor();
+    receiver.secret = (await page.getByText(/^whsec_/).textContent()) ?? '';
+    await button(page, 'Done').click();
+    const { items } = await own.ok<{ items: object[] }>('GET', `/apps/${own.app.id}/webhook-endpoints`);
+    expect(items).toHaveLength(1);
+
+    await button(page, /^Rotate the secret of/).click();
+    await loseNext(/\/rotate-secret$/);
+    await button(page, 'Create the new secret').click();
+    await page.getByText('That did not work').waitFor();
+    await button(page, 'Create the new secret').click();
+    await page.getByText('Copy the new signing secret now').waitFor();
+    const secret = (await page.getByText(/^whsec_/).textContent()) ?? '';
+    await button(page, 'Done').click();
+    // The secret that was in use still signs beside the new one.
+    for (const signing of [receiver.secret, secret]) {
+      receiver.secret = signing;
+      receiver.received.length = 0;
+      await button(page, /^Send a test event/).click();
+      await eventually('the test event arrives', async () => receiver.received.length > 0);
+      expect(receiver.received.map(({ isSigned, signatures }) => [isSigned, signatures])).toEqual([
+        [true, 2],
+      ]);
+    }
+    expect(problems(/ERR_FAILED/)).toEqual([]);
   });
 
   test('a key that only reads sees messages, and says which permission changes need', async () => {

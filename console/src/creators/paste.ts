@@ -1,6 +1,7 @@
 import { parse } from 'csv-parse/browser/esm/sync';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import { newIdempotencyKey } from '../api/idempotency.ts';
 
 /** A line that was pasted, as a creator to add, or with what is wrong with it. */
 export interface PastedRow {
@@ -74,11 +75,6 @@ export interface RowResult {
 }
 
 const CHUNK = 100;
-
-function newIdempotencyKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `console-${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
-}
 
 /**
  * Adds creators, a hundred at a time, and reports each row by its line. The service refuses a call with an invalid row as a

@@ -1,4 +1,5 @@
 import { useSyncExternalStore } from 'react';
+import { newIdempotencyKey } from '../api/idempotency.ts';
 
 /**
  * A payment that was sent and whose outcome is not known yet. It is stored before it is sent and until the service has
@@ -22,12 +23,6 @@ export interface Scope {
 
 const PREFIX = 'tributary:payout:';
 const prefixOf = ({ accountId, appId }: Scope) => `${PREFIX}${accountId}:${appId}:`;
-
-/** Creates a key. `crypto.randomUUID` is missing over http. */
-export function newIdempotencyKey(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return `console-${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
-}
 
 const listeners = new Set<() => void>();
 /** Changes with each change in this page. Another tab causes an event of the window. */

@@ -1,8 +1,9 @@
 import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useMemo, useState } from 'react';
+import { useState } from 'react';
 import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import { useIdempotencyKey } from '../api/idempotency.ts';
 import { KEYS, useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatInstant, formatMoney } from '../format.ts';
@@ -10,7 +11,6 @@ import { Section } from '../lists.tsx';
 import { ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { useCurrentSession } from '../session.ts';
-import { newIdempotencyKey } from './attempts.ts';
 import { isRaised, RaiseForm } from './raise-form.tsx';
 
 type Transfer = Schemas['PayoutTransfer'];
@@ -90,9 +90,7 @@ function MarkForm({
     state,
     ...given({ method: filled(method), reference: filled(reference), note: filled(note) }),
   };
-  const bodyText = JSON.stringify(body);
-  // One key for one mark: sent again after a lost answer, it is stored once.
-  const key = useMemo(() => ({ bodyText, key: newIdempotencyKey() }), [bodyText]).key;
+  const key = useIdempotencyKey(body);
   const mark = useChange(
     async () =>
       await read(

@@ -1,6 +1,7 @@
 import { Button, Checkbox, Group, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
+import { useIdempotencyKey } from '../api/idempotency.ts';
 import { useChange } from '../api/queries.ts';
 import { ErrorBox, Secret } from '../parts.tsx';
 import { EVENT_TYPES, WEBHOOK_KEYS } from './words.ts';
@@ -23,12 +24,17 @@ export function EndpointForm({
   const [description, setDescription] = useState(endpoint?.description ?? '');
   const [types, setTypes] = useState<readonly EventType[]>(endpoint?.eventTypes ?? ALL_TYPES);
   const fields = { url: url.trim(), eventTypes: ALL_TYPES.filter((type) => types.includes(type)) };
+  const created = {
+    ...fields,
+    ...(description.trim() === '' ? {} : { description: description.trim() }),
+  };
+  const key = useIdempotencyKey(created);
   const create = useChange(
     async () =>
       await read(
         api.POST('/apps/{appId}/webhook-endpoints', {
-          params: { path: { appId } },
-          body: { ...fields, ...(description.trim() === '' ? {} : { description: description.trim() }) },
+          params: { path: { appId }, header: { 'Idempotency-Key': key } },
+          body: created,
         }),
       ),
     WEBHOOK_KEYS.endpoints(appId),

@@ -2,6 +2,7 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, read } from '../api/client.ts';
+import { useIdempotencyKey } from '../api/idempotency.ts';
 import { LIVE_MS, useChange } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
 import { formatAgo, formatInstant } from '../format.ts';
@@ -32,12 +33,14 @@ function RotateSecret({
   readonly endpoint: Endpoint;
   readonly onClose: () => void;
 }) {
+  const body = {};
+  const key = useIdempotencyKey(body);
   const rotate = useChange(
     async () =>
       await read(
         api.POST('/apps/{appId}/webhook-endpoints/{endpointId}/rotate-secret', {
-          params: { path: { appId, endpointId: endpoint.id } },
-          body: {},
+          params: { path: { appId, endpointId: endpoint.id }, header: { 'Idempotency-Key': key } },
+          body,
         }),
       ),
     WEBHOOK_KEYS.endpoints(appId),
@@ -74,14 +77,58 @@ function RotateSecret({
   );
 }
 
+/** Deactivates an endpoint, after a question. */
+function Deactivate({
+  appId,
+  endpoint,
+  onClose,
+}: {
+  readonly appId: string;
+  readonly endpoint: Endpoint;
+  readonly onClose: () => void;
+}) {
+  const deactivate = useChange(
+    async () =>
+      await read(
+        api.PATCH('/apps/{appId}/webhook-endpoints/{endpointId}', {
+          params: { path: { appId, endpointId: endpoint.id } },
+          body: { active: false },
+        }),
+      ),
+    WEBHOOK_KEYS.endpoints(appId),
+    WEBHOOK_KEYS.messages(appId),
+  );
+  return (
+    <Stack>
+      <Text size="sm">
+        Nothing more is sent to {endpoint.url}. Its messages that wait fail; you can send them again when the
+        endpoint is active. What happens while it is not active is not sent later.
+      </Text>
+      {deactivate.error !== null && <ErrorBox error={deactivate.error} />}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose} data-autofocus>
+          Cancel
+        </Button>
+        <Button
+          loading={deactivate.isPending}
+          onClick={() => deactivate.mutate(undefined, { onSuccess: onClose })}
+        >
+          Deactivate the endpoint
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
 type OpenDialog =
   | { readonly kind: 'new' }
-  | { readonly kind: 'change' | 'rotate'; readonly endpoint: Endpoint };
+  | { readonly kind: 'change' | 'rotate' | 'deactivate'; readonly endpoint: Endpoint };
 
 const TITLES: Readonly<Record<OpenDialog['kind'], string>> = {
   new: 'New endpoint',
   change: 'Change the endpoint',
   rotate: 'Rotate the secret?',
+  deactivate: 'Deactivate the endpoint?',
 };
 
 /** The state of an endpoint, with what to do. */
@@ -133,9 +180,12 @@ function EndpointRow({
     WEBHOOK_KEYS.messages(appId),
   );
   const activate = useChange(
-    async (active: boolean) =>
+    async () =>
       await read(
-        api.PATCH('/apps/{appId}/webhook-endpoints/{endpointId}', { params: { path }, body: { active } }),
+        api.PATCH('/apps/{appId}/webhook-endpoints/{endpointId}', {
+          params: { path },
+          body: { active: true },
+        }),
       ),
     WEBHOOK_KEYS.endpoints(appId),
   );
@@ -186,7 +236,7 @@ function EndpointRow({
             {...button}
             loading={activate.isPending}
             aria-label={`${active ? 'Deactivate' : 'Activate'} ${url}`}
-            onClick={() => activate.mutate(!active)}
+            onClick={() => (active ? onOpen({ kind: 'deactivate', endpoint }) : activate.mutate(undefined))}
           >
             {active ? 'Deactivate' : 'Activate'}
           </Button>
@@ -264,6 +314,9 @@ export function Endpoints({ appId, canChange }: { readonly appId: string; readon
         )}
         {dialog?.kind === 'rotate' && (
           <RotateSecret appId={appId} endpoint={dialog.endpoint} onClose={close} />
+        )}
+        {dialog?.kind === 'deactivate' && (
+          <Deactivate appId={appId} endpoint={dialog.endpoint} onClose={close} />
         )}
       </Dialog>
     </Section>

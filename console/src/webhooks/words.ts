@@ -37,7 +37,7 @@ export const MESSAGE_TONES: Readonly<Record<Message['status'], 'good' | 'bad' | 
 
 /** Why an endpoint is not active, in words. */
 export const REASONS: Readonly<Record<NonNullable<Endpoint['deactivatedReason']>, string>> = {
-  by_request: 'It was deactivated here.',
+  by_request: 'Somebody deactivated it.',
   failing: 'Every attempt failed for three days, so the service deactivated it.',
   gone: 'It responded with 410 Gone, so the service deactivated it.',
 };

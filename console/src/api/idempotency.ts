@@ -1,0 +1,13 @@
+import { useMemo } from 'react';
+
+/** Creates a key. `crypto.randomUUID` is missing over http. */
+export function newIdempotencyKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `console-${[...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** Returns the key of an open form. A call with the same body that is sent again after a lost answer runs once. */
+export function useIdempotencyKey(body: object): string {
+  const text = JSON.stringify(body);
+  return useMemo(() => ({ text, key: newIdempotencyKey() }), [text]).key;
+}
