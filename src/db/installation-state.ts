@@ -11,6 +11,7 @@ export interface ListedAccount {
   readonly createdAt: number;
   /** Number of its apps, counted up to `MOST_APPS`. */
   readonly apps: number;
+  /** Null if nobody has signed in within the longest duration of a session: ended ones are deleted. */
   readonly lastSignInAt: number | null;
 }
 

@@ -77,7 +77,7 @@ export function Accounts() {
                     <td data-name="Created">{formatDate(row.createdAt)}</td>
                     <td data-name="Last sign-in">
                       {row.lastSignInAt === null ? (
-                        <span className="quiet">never</span>
+                        <span className="quiet">not in the last 30 days</span>
                       ) : (
                         <span title={formatInstant(row.lastSignInAt)}>{formatAgo(row.lastSignInAt)}</span>
                       )}

@@ -14,6 +14,15 @@ export function Section({ title, children }: { readonly title: string; readonly 
   );
 }
 
+/** Says above an older answer that the latest query failed. */
+export function NotCurrent({
+  query,
+}: {
+  readonly query: { readonly error: Error | null; readonly refetch: () => unknown };
+}) {
+  return query.error === null ? null : <ErrorBox error={query.error} retry={() => void query.refetch()} />;
+}
+
 /** What a section shows until its query has an answer. */
 export function NotYet({
   query,

@@ -1,9 +1,9 @@
 import { Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
-import { formatCount } from '../format.ts';
+import { formatCount, formatInstant } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
 import { useInstallationState } from './queries.ts';
-import { NotYet, Section } from './section.tsx';
+import { NotCurrent, NotYet, Section } from './section.tsx';
 
 type InstallationState = Schemas['InstallationState'];
 
@@ -158,6 +158,10 @@ export function State() {
   if (state.data === undefined) return <NotYet query={state} what="the state of the installation" />;
   return (
     <>
+      <NotCurrent query={state} />
+      <Text size="sm" className="quiet">
+        Checked {formatInstant(state.data.checkedAt)}.
+      </Text>
       <Readiness checks={state.data.readiness} />
       <Backlog backlog={state.data.backlog} />
       <RateGaps gaps={state.data.rateGaps} />

@@ -1,18 +1,25 @@
 import { Text } from '@mantine/core';
-import { formatAgo, formatInstant } from '../format.ts';
+import { formatAgo, formatCount, formatInstant } from '../format.ts';
 import { PROVIDERS } from '../words.ts';
-import { useStuckDeliveries } from './queries.ts';
-import { NotYet, Section } from './section.tsx';
+import { useInstallationState, useStuckDeliveries } from './queries.ts';
+import { NotCurrent, NotYet, Section } from './section.tsx';
+
+/** The service searches as many deliveries without an outcome for stuck ones. */
+const SEARCHED = 2_000;
 
 export function StuckDeliveries() {
   const stuck = useStuckDeliveries();
+  const unfinished = useInstallationState().data?.backlog.unfinishedDeliveries ?? 0;
   return (
     <Section title="Stuck deliveries">
+      {stuck.data !== undefined && <NotCurrent query={stuck} />}
       {stuck.data === undefined ? (
         <NotYet query={stuck} what="stuck deliveries" />
       ) : stuck.data.deliveries.length === 0 ? (
         <Text size="sm" className="quiet">
-          No step of a delivery fails.
+          {unfinished < SEARCHED
+            ? 'No step of a delivery fails.'
+            : `No step fails of the first ${formatCount(SEARCHED)} deliveries without an outcome. Later ones are not searched.`}
         </Text>
       ) : (
         <div className="surface">
@@ -51,7 +58,7 @@ export function StuckDeliveries() {
                   </td>
                   <td data-name="Step" style={{ whiteSpace: 'nowrap' }}>
                     {row.step === null ? (
-                      <span className="quiet">between two attempts</span>
+                      <span className="quiet">Temporal names none now</span>
                     ) : (
                       <>
                         {row.step}

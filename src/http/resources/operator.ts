@@ -58,7 +58,10 @@ const account = z
     name: textField('My company', 'The name of the account.'),
     createdAt: epochMs('When it was created.'),
     apps: count(`How many apps it has, counted up to ${MOST_APPS}.`),
-    lastSignInAt: orNull(epochMs('When somebody last signed in to the console.'), 'Null if nobody has.'),
+    lastSignInAt: orNull(
+      epochMs('When somebody last signed in to the console.'),
+      'Null if nobody has in the last 30 days.',
+    ),
   })
   .meta({ id: 'OperatorAccount', description: 'An account of the installation.' });
 
