@@ -3,7 +3,9 @@ import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { projectRoot } from '../../src/config/project-root.ts';
+import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createOperatorLink } from '../../src/db/operator-sessions.ts';
+import type { AccountId } from '../../src/domain/ids.ts';
 import { bodyOf, stripeInvoicePaid } from '../../test/support/provider-fixtures.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
@@ -50,10 +52,10 @@ suite('reprocessing and the page of the operator in a browser', () => {
     open.push(guarded);
     return guarded;
   };
-  const signedIn = async (options = {}): Promise<GuardedPage> => {
+  const signedIn = async (options = {}, key = founder.key): Promise<GuardedPage> => {
     const guarded = await newPage(options);
     await guarded.page.goto(`${service.url}/console/`);
-    await guarded.page.getByLabel('Account key').fill(founder.key);
+    await guarded.page.getByLabel('Account key').fill(key);
     await guarded.page.getByRole('button', { name: 'Sign in' }).click();
     await guarded.page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
     return guarded;
@@ -121,10 +123,23 @@ suite('reprocessing and the page of the operator in a browser', () => {
       (await founder.ok<{ totalCents: number }>('GET', `/apps/${appId}/commissions/totals`)).totalCents,
     ).toBe(400);
     await button(page, 'New dry run').click();
-    await button(page, /^Dry run of/).waitFor();
+    // What was added is not offered again.
+    await button(page, /^Dry run of/).click();
+    await row(page, /Stripe Would be added/).waitFor();
+    expect(await button(page, 'Add what it shows').count()).toBe(0);
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'hidden' });
     expect(new URL(page.url()).searchParams.get('run')).toBeNull();
+    expect(problems()).toEqual([]);
+  });
+
+  test('a key without the permission “setup” cannot start a dry run, also by its address', async () => {
+    const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['read']);
+    const own = await setUpApp(founder, { name: 'Reader' });
+    const { page, problems } = await signedIn({}, key);
+    await page.goto(`${service.url}/console/apps/${own.app.id}/deliveries?run=new`);
+    await page.getByRole('dialog').getByText('lacks the permission “setup”').waitFor();
+    expect(await button(page, 'Start a dry run').isDisabled()).toBe(true);
     expect(problems()).toEqual([]);
   });
 
@@ -147,6 +162,20 @@ suite('reprocessing and the page of the operator in a browser', () => {
     await page.getByText('The link was used before').waitFor();
     await check(page, 'operator-spent-link');
     expect(problems(/status of 401/)).toEqual([]);
+  });
+
+  test('a query that fails says so above what is known, with the time of the last check', async () => {
+    const { page, problems } = await operatorPage();
+    await page.clock.install();
+    await page.reload();
+    await page.getByText(/^Checked /).waitFor();
+    await row(page, /Database.*Available/).waitFor();
+    for (const part of ['state', 'stuck-deliveries'])
+      await page.route(`**/operator/${part}`, async (route) => await route.fulfill(FORBIDDEN));
+    await page.clock.fastForward(20_000);
+    await page.getByText('That did not work').nth(1).waitFor();
+    expect(await row(page, /Database.*Available/).count()).toBe(1);
+    expect(problems(/status of 403/)).toEqual([]);
   });
 
   test('the operator makes a link that signs a founder in', async () => {

@@ -197,14 +197,30 @@ export async function listReprocessRuns(
   return pageOf(rows, limit);
 }
 
+/** A run that is shown alone. */
+export interface FoundRun extends ListedRun {
+  /** Whether it is a dry run that has ended with something to append, which no run has applied or applies. */
+  readonly isApplicable: boolean;
+}
+
+/** How many of the latest runs of an app are searched for one that applies a dry run. */
+const APPLYING_EXAMINED = 100;
+
 /** Returns a reprocess run of an app. Undefined for an unknown one. */
 export async function findListedRun(
   sql: Sql,
   appId: AppId,
   id: ReprocessRunId,
-): Promise<ListedRun | undefined> {
-  return await sql.maybe<ListedRun>`
-    select ${columns(sql)} from reprocess_runs r ${selection(sql)} where r.app_id = ${appId} and r.id = ${id}`;
+): Promise<FoundRun | undefined> {
+  return await sql.maybe<FoundRun>`
+    select ${columns(sql)},
+           r.dry_run and r.finished_at is not null and not r.cancelled
+           and exists (select from reprocess_changes c where c.reprocess_run_id = r.id and c.appends)
+           and not exists (
+             select from (select x.applies_run_id, x.cancelled from reprocess_runs x where x.app_id = r.app_id
+                           order by x.created_at desc, x.id desc limit ${APPLYING_EXAMINED}) a
+              where a.applies_run_id = r.id and not a.cancelled) as is_applicable
+      from reprocess_runs r ${selection(sql)} where r.app_id = ${appId} and r.id = ${id}`;
 }
 
 /** What a run found about one delivery. */

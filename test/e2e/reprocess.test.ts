@@ -878,6 +878,18 @@ describe('runs that are requested over the API', () => {
     expect(await run(lastDay)).toMatchObject({ changed: 1, commissionCents: 100 });
   });
 
+  test('only a dry run that shows something to append, and that no run has applied, can be applied', async () => {
+    await acceptAsReadBefore(purchase(user()), { environment: 'sandbox' });
+    expect(await run(lastDay)).toMatchObject({ status: 'finished', changed: 1, isApplicable: false });
+    await acceptAsFailed(purchase(user()));
+    expect((await request(lastDay)).body).toMatchObject({ isApplicable: false });
+    await api.sql`update reprocess_runs set finished_at = now(), cancelled = true where finished_at is null`;
+    const dry = await run(lastDay);
+    expect(dry).toMatchObject({ changed: 2, isApplicable: true });
+    expect(await run({ apply: dry.id })).toMatchObject({ applied: 1, isApplicable: false });
+    expect(await read(dry.id)).toMatchObject({ isApplicable: false });
+  });
+
   test('a dry run reads only the deliveries of its filters', async () => {
     const failed = await acceptAsFailed(purchase(user()));
     await acceptAsReadBefore(purchase(user()), {});

@@ -5224,6 +5224,82 @@ export interface components {
                 fix: string | null;
             }[];
         };
+        /** @description A reprocess run, and whether it can be applied. */
+        FoundReprocessRun: {
+            /**
+             * @description The id of the run.
+             * @example rpr_01kbf2z4x8e0rvq1n3m5t7w9yc
+             */
+            id: string;
+            /** @description Whether the run only shows what it would append. */
+            dryRun: boolean;
+            /** @description The dry run whose result the run applies. Null for a dry run, and for a run of the command line. */
+            applies: string | null;
+            /**
+             * @description `waiting` for a worker; `running`; `cancelling`: it completes the page that it has begun; `finished`; `cancelled`.
+             * @enum {string}
+             */
+            status: "waiting" | "running" | "cancelling" | "finished" | "cancelled";
+            /** @description The id of the delivery. Null for a range. */
+            deliveryId: string | null;
+            /** @description The beginning of the range, inclusive. Epoch milliseconds. Null without one. */
+            from: number | null;
+            /** @description The end of the range, exclusive. Epoch milliseconds. Null for one delivery. */
+            to: number | null;
+            /** @description Only deliveries of this provider. Null: of all. */
+            source: ("revenuecat" | "adapty" | "superwall" | "stripe" | "paddle") | null;
+            /** @description Only deliveries with this outcome. Null: with any. */
+            processingStatus: ("failed" | "ignored" | "duplicate" | "processed") | null;
+            /**
+             * @description How many deliveries it examines.
+             * @example 42
+             */
+            deliveries: number;
+            /**
+             * @description How many it has examined.
+             * @example 42
+             */
+            seen: number;
+            /**
+             * @description How many of them differ in anything from what is stored.
+             * @example 42
+             */
+            changed: number;
+            /**
+             * @description To how many of them something was appended.
+             * @example 42
+             */
+            applied: number;
+            /** @description Commissions: what a dry run would append so far, or what another run has appended. US cents. Null for a run that appends until it has ended, and for runs of earlier releases. */
+            commissionCents: number | null;
+            /** @description Revenue: what a dry run would append so far, or what another run has appended. US cents. Null as `commissionCents`. */
+            revenueCents: number | null;
+            /** @description Why the last attempt failed. It is made again. Null without one. */
+            lastError: string | null;
+            /** @description The key that requested it. Null for a run of the command line. */
+            keyId: string | null;
+            /**
+             * @description When it was requested. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            createdAt: number;
+            /** @description When it ended. Epoch milliseconds. Null until then. */
+            finishedAt: number | null;
+            /** @description The page of the workflow in the Temporal UI. Null without `TEMPORAL_UI_URL`. */
+            workflowUrl: string | null;
+            /** @description Whether it is a dry run that has finished and shows something to append, which none of the latest 100 runs applies. */
+            isApplicable: boolean;
+        };
+        /** @description One page of the list. */
+        ReprocessRunPage: {
+            /** @description The rows of the page. */
+            items: components["schemas"]["ReprocessRun"][];
+            /**
+             * @description Pass it as `cursor` to get the next page. Null on the last page.
+             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
+             */
+            nextCursor: string | null;
+        };
         /** @description Stored deliveries that are processed again. */
         ReprocessRun: {
             /**
@@ -5287,16 +5363,6 @@ export interface components {
             finishedAt: number | null;
             /** @description The page of the workflow in the Temporal UI. Null without `TEMPORAL_UI_URL`. */
             workflowUrl: string | null;
-        };
-        /** @description One page of the list. */
-        ReprocessRunPage: {
-            /** @description The rows of the page. */
-            items: components["schemas"]["ReprocessRun"][];
-            /**
-             * @description Pass it as `cursor` to get the next page. Null on the last page.
-             * @example WzE3ODE1MjQ4MDAwMDAsImFmZl8wMWtiIiwiWmF2Il0
-             */
-            nextCursor: string | null;
         };
         /** @description One page of the list. */
         ReprocessPlanPage: {
@@ -6300,7 +6366,7 @@ export interface components {
              * @example 42
              */
             apps: number;
-            /** @description When somebody last signed in to the console. Epoch milliseconds. Null if nobody has. */
+            /** @description When somebody last signed in to the console. Epoch milliseconds. Null if nobody has in the last 30 days. */
             lastSignInAt: number | null;
         };
         /** @description A link that signs a founder in. */
@@ -15635,7 +15701,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Stored deliveries that are processed again. */
+            /** @description A reprocess run, and whether it can be applied. */
             201: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15645,7 +15711,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ReprocessRun"];
+                    "application/json": components["schemas"]["FoundReprocessRun"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */
@@ -15811,7 +15877,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Stored deliveries that are processed again. */
+            /** @description A reprocess run, and whether it can be applied. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -15820,7 +15886,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ReprocessRun"];
+                    "application/json": components["schemas"]["FoundReprocessRun"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */
@@ -16070,7 +16136,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Stored deliveries that are processed again. */
+            /** @description A reprocess run, and whether it can be applied. */
             200: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -16080,7 +16146,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ReprocessRun"];
+                    "application/json": components["schemas"]["FoundReprocessRun"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. */

@@ -187,7 +187,6 @@ function RunView({
   }
   const { data } = run;
   const [tone, text] = RUN_STATES[data.status];
-  const canApply = data.dryRun && data.status === 'finished' && data.changed > 0;
   return (
     <Stack gap="md">
       <Group gap="xs">
@@ -234,7 +233,7 @@ function RunView({
             New dry run
           </Button>
         )}
-        {canApply && mayApply && (
+        {data.isApplicable && mayApply && (
           <Button loading={apply.isPending} onClick={() => apply.mutate({ apply: data.id })}>
             Add what it shows
           </Button>
@@ -254,6 +253,8 @@ function useRequest(appId: string, onShow: (id: string) => void) {
       onShow(made.id);
     },
     ['reprocess-runs', appId],
+    // A dry run that is applied cannot be applied again.
+    ['reprocess-run', appId],
   );
 }
 
@@ -296,6 +297,7 @@ function NewDryRun({
   readonly onShow: (id: string) => void;
 }) {
   const request = useRequest(appId, onShow);
+  const mayStart = usePermission('setup');
   const { source, processingStatus, to } = selection;
   const from = selection.from ?? openedAt - DEFAULT_DAYS * DAY_MS;
   const outcome = OUTCOMES.find((known) => known === processingStatus);
@@ -324,10 +326,15 @@ function NewDryRun({
         is edited.
       </Text>
       <Text size="sm">{what}</Text>
+      {!mayStart && (
+        <Text size="sm" className="quiet">
+          Your key lacks the permission “setup”.
+        </Text>
+      )}
       {request.error !== null && <ErrorBox error={request.error} />}
       <Group justify="flex-end">
         <Button
-          disabled={!isPossible}
+          disabled={!isPossible || !mayStart}
           loading={request.isPending}
           onClick={() =>
             request.mutate({

@@ -7,7 +7,7 @@ import {
   requestApplication,
   requestDryRun,
 } from '../../db/reprocess-runs.ts';
-import type { ListedPlan, ListedRun, Requested, RunRequest } from '../../db/reprocess-runs.ts';
+import type { FoundRun, ListedPlan, ListedRun, Requested, RunRequest } from '../../db/reprocess-runs.ts';
 import { isId } from '../../domain/ids.ts';
 import { MAX_REQUESTED_DELIVERIES } from '../../domain/reprocess.ts';
 import { workflowIds } from '../../domain/workflow-ids.ts';
@@ -101,6 +101,16 @@ export const run = z
   })
   .meta({ id: 'ReprocessRun', description: 'Stored deliveries that are processed again.' });
 
+const foundRun = run
+  .extend({
+    isApplicable: z
+      .boolean()
+      .describe(
+        'Whether it is a dry run that has finished and shows something to append, which none of the latest 100 runs applies.',
+      ),
+  })
+  .meta({ id: 'FoundReprocessRun', description: 'A reprocess run, and whether it can be applied.' });
+
 const plan = z
   .object({
     deliveryId: idOf('delivery'),
@@ -170,6 +180,14 @@ export function presentRun(row: ListedRun, temporalUi: HttpDeps['temporalUi']): 
     finishedAt: row.finishedAt,
     workflowUrl: workflowUrl(temporalUi, workflowIds.reprocess(row.id)),
   };
+}
+
+function presentFound(
+  row: FoundRun | undefined,
+  temporalUi: HttpDeps['temporalUi'],
+): z.input<typeof foundRun> {
+  const found = foundOrThrow(row);
+  return { ...presentRun(found, temporalUi), isApplicable: found.isApplicable };
 }
 
 function outcomeOf({ appends, appliedAt, refusal }: ListedPlan, isDryRun: boolean) {
@@ -247,7 +265,7 @@ export const reprocessRunRoutes = [
       'code would append anything else by then is refused, with both shown. Nothing that is stored is edited. An app has one ' +
       'run at a time.',
     body: request,
-    response: { status: 201, schema: run },
+    response: { status: 201, schema: foundRun },
     errors: ['reprocess_run_in_progress', 'reprocess_run_not_applicable'],
     handler: async ({ deps, app, caller, body, idGenerator, now }) => {
       const made = { id: idGenerator.id('reprocessRun'), appId: app.id, keyId: caller.keyId };
@@ -257,7 +275,7 @@ export const reprocessRunRoutes = [
           detail: `The run ${requested.id} is in progress. Wait for its end, or cancel it.`,
         });
       }
-      return presentRun(foundOrThrow(await findListedRun(deps.sql, app.id, made.id)), deps.temporalUi);
+      return presentFound(await findListedRun(deps.sql, app.id, made.id), deps.temporalUi);
     },
   }),
 
@@ -284,9 +302,9 @@ export const reprocessRunRoutes = [
     operationId: 'getReprocessRun',
     summary: 'Retrieves a reprocess run with its progress.',
     ids: runId,
-    response: { status: 200, schema: run },
+    response: { status: 200, schema: foundRun },
     handler: async ({ deps, app, ids }) =>
-      presentRun(foundOrThrow(await findListedRun(deps.sql, app.id, ids.reprocessRunId)), deps.temporalUi),
+      presentFound(await findListedRun(deps.sql, app.id, ids.reprocessRunId), deps.temporalUi),
   }),
 
   appRoute({
@@ -316,14 +334,11 @@ export const reprocessRunRoutes = [
     summary: 'Stops a reprocess run after its current page.',
     description: 'What it has appended remains. A run that has ended stays as it is.',
     ids: runId,
-    response: { status: 200, schema: run },
+    response: { status: 200, schema: foundRun },
     handler: async ({ deps, app, ids }) => {
       foundOrThrow(await findListedRun(deps.sql, app.id, ids.reprocessRunId));
       await cancelReprocessRun(deps.sql, ids.reprocessRunId);
-      return presentRun(
-        foundOrThrow(await findListedRun(deps.sql, app.id, ids.reprocessRunId)),
-        deps.temporalUi,
-      );
+      return presentFound(await findListedRun(deps.sql, app.id, ids.reprocessRunId), deps.temporalUi);
     },
   }),
 ];
