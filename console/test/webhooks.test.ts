@@ -108,7 +108,12 @@ suite('outgoing webhooks in a browser', () => {
     await button(page, 'Send again').click();
     await dialog.getByText('Delivered').waitFor();
     await dialog.getByRole('row', { name: /2.*200/ }).waitFor();
+    // The message is in the address: a reload shows it again.
+    await page.reload();
+    await dialog.getByRole('row', { name: /2.*200/ }).waitFor();
     await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'hidden' });
+    expect(new URL(page.url()).searchParams.get('message')).toBeNull();
     await row(page, new RegExp(`${receiver.url}.*Active`)).waitFor();
 
     // The secret is replaced without a gap, and the endpoint is deactivated and activated.

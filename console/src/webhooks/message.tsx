@@ -5,7 +5,11 @@ import { LIVE_MS, useChange } from '../api/queries.ts';
 import { formatAgo, formatInstant } from '../format.ts';
 import { CodeBlock, CopyLine, ErrorBox, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { ListEnd } from '../parts/list.tsx';
 import { MESSAGE_STATUSES, MESSAGE_TONES, WEBHOOK_KEYS } from './words.ts';
+
+/** How many attempts are shown. Only a message that was sent again often has more. */
+const MOST_ATTEMPTS = 100;
 
 /** One message with its attempts, and the button that sends it again. */
 export function MessageDetails({
@@ -30,7 +34,7 @@ export function MessageDetails({
     queryFn: async () =>
       await read(
         api.GET('/apps/{appId}/webhook-messages/{messageId}/attempts', {
-          params: { path, query: { limit: 100 } },
+          params: { path, query: { limit: MOST_ATTEMPTS } },
         }),
       ),
     refetchInterval: LIVE_MS,
@@ -107,6 +111,7 @@ export function MessageDetails({
           </table>
         )}
       </div>
+      {attempts.data.nextCursor !== null && <ListEnd>Only the latest {MOST_ATTEMPTS} are shown.</ListEnd>}
     </Stack>
   );
 }

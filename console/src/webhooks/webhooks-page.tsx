@@ -1,5 +1,4 @@
 import { Button, Stack, Text } from '@mantine/core';
-import { useState } from 'react';
 import { useParams } from 'react-router';
 import { api, given, read } from '../api/client.ts';
 import { Dialog } from '../dialog.tsx';
@@ -57,7 +56,8 @@ function MessageRow({
 
 function Messages({ appId, canChange }: { readonly appId: string; readonly canChange: boolean }) {
   const filters = useFilters('endpoint', 'status', 'type');
-  const [open, setOpen] = useState<Message | null>(null);
+  const opened = useFilters('message');
+  const openId = opened.get('message');
   const endpoints = useEndpoints(appId, canChange).data?.items ?? [];
   const query = given({
     endpointId: filters.get('endpoint'),
@@ -123,15 +123,20 @@ function Messages({ appId, canChange }: { readonly appId: string; readonly canCh
                   key={row.id}
                   row={row}
                   url={urls.get(row.endpointId)}
-                  onOpen={() => setOpen(row)}
+                  onOpen={() => opened.set({ message: row.id })}
                 />
               ))}
             </tbody>
           </table>
         )}
       </ListView>
-      <Dialog isOpen={open !== null} onClose={() => setOpen(null)} title={open?.type ?? ''} size="lg">
-        {open !== null && <MessageDetails appId={appId} messageId={open.id} canSend={canChange} />}
+      <Dialog
+        isOpen={openId !== undefined}
+        onClose={opened.clear}
+        title={list.rows.find(({ id }) => id === openId)?.type ?? 'Message'}
+        size="lg"
+      >
+        {openId !== undefined && <MessageDetails appId={appId} messageId={openId} canSend={canChange} />}
       </Dialog>
     </Section>
   );
