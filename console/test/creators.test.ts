@@ -416,6 +416,57 @@ suite('creators, links and commissions in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
+  test('figures stay on the page when they cannot be read again, and a search that fails says so', async () => {
+    const founder = await newFounder();
+    await withMoney(founder, 'Ada');
+    const { page, problems } = await openApp(founder, 'overview');
+    await page.getByText('$5.50 due to 1 creator').waitFor();
+    await page.locator('.figures > div', { hasText: 'Revenue' }).first().waitFor();
+    await page.route('**/apps/*/**', async (route) => {
+      const body = { code: 'rate_limited', title: 'No', detail: 'Not now.', status: 429 };
+      await route.fulfill({
+        status: 429,
+        contentType: 'application/problem+json',
+        body: JSON.stringify(body),
+      });
+    });
+    const readAgain = async () => {
+      // Answers are fresh for five seconds.
+      await page.waitForTimeout(5_200);
+      await page.evaluate(() => dispatchEvent(new Event('visibilitychange')));
+      await page.getByText('Not now.').first().waitFor();
+    };
+    await readAgain();
+    await page.getByText('$5.50 due to 1 creator').waitFor();
+    await page.locator('.figures > div', { hasText: 'Revenue' }).first().waitFor();
+    await page.getByText('What there is to do could not be read').waitFor();
+    await page.unroute('**/apps/*/**');
+    await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
+    await page.getByRole('row', { name: /Ada.*\$5\.50/ }).waitFor();
+    await page.route('**/payouts/preview', async (route) => {
+      const body = { code: 'rate_limited', title: 'No', detail: 'Not now.', status: 429 };
+      await route.fulfill({
+        status: 429,
+        contentType: 'application/problem+json',
+        body: JSON.stringify(body),
+      });
+    });
+    await readAgain();
+    await page.getByRole('row', { name: /Ada.*\$5\.50/ }).waitFor();
+    await page.route('**/search?*', async (route) => {
+      const body = { code: 'rate_limited', title: 'No', detail: 'Search later.', status: 429 };
+      await route.fulfill({
+        status: 429,
+        contentType: 'application/problem+json',
+        body: JSON.stringify(body),
+      });
+    });
+    await page.getByPlaceholder('name or e-mail').fill('Ada');
+    await page.getByText('Search later.').first().waitFor();
+    expect(await page.getByText('Nothing found').count()).toBe(0);
+    expect(problems(/status of 429/)).toEqual([]);
+  });
+
   test('the overview shows a range with the period before it, who led in it, what is due, and what to do', async () => {
     const founder = await newFounder();
     const ada = await withMoney(founder, 'Ada');

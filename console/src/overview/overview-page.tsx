@@ -138,12 +138,15 @@ function Range({ appId }: { readonly appId: string }) {
     placeholderData: keepPreviousData,
     refetchInterval: OVERVIEW_MS,
   });
-  if (series.error !== null) return <ErrorBox error={series.error} retry={() => void series.refetch()} />;
-  if (series.data === undefined) return <Waiting what="the figures" />;
+  const failure = series.error !== null && (
+    <ErrorBox error={series.error} retry={() => void series.refetch()} />
+  );
+  if (series.data === undefined) return failure || <Waiting what="the figures" />;
   const { current, earlier, ...shown } = series.data;
   const points = chartPoints(current, earlier, shown.interval, measure);
   return (
     <Stack gap="xl">
+      {failure}
       <Section
         id="funnel"
         title={shown.name}
@@ -191,18 +194,21 @@ export default function OverviewPage() {
     if (!canRead) return <NoPermission permission="read" what="the overview" />;
     if (overview.error instanceof Problem && overview.error.status === 404)
       return <Text size="sm">There is no such app in your account.</Text>;
-    if (overview.error !== null)
-      return <ErrorBox error={overview.error} retry={() => void overview.refetch()} />;
-    if (overview.data === undefined || toDo.isPending) return <Waiting what="the overview" />;
+    const failure = overview.error !== null && (
+      <ErrorBox error={overview.error} retry={() => void overview.refetch()} />
+    );
+    if (overview.data === undefined) return failure || <Waiting what="the overview" />;
+    if (toDo.isPending) return <Waiting what="the overview" />;
     const { funnel, due } = overview.data;
     return (
       <Stack gap="xl">
+        {failure}
         {funnel.clicks === 0 && funnel.installs === 0 && (
           <Text size="sm">
             Nothing was counted yet. <Link to={`/apps/${appId}/setup`}>Go on with the set-up</Link>
           </Text>
         )}
-        <ToDo appId={appId} due={due} causes={toDo.causes} providers={toDo.providers} />
+        <ToDo appId={appId} due={due} causes={toDo.causes} providers={toDo.providers} error={toDo.error} />
         <Section id="balances" title="Owed to creators now">
           <Balances appId={appId} overview={overview.data} />
         </Section>

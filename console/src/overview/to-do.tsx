@@ -56,15 +56,15 @@ function deliveryTask(providers: readonly Schemas['ProviderHealth'][]): Task | n
   if (first === undefined) return null;
   const { title, failed, refused, oldestUnfinishedAt } = first;
   const parts = [
-    failed > 0 ? `${formatCount(failed)} failed` : null,
-    refused > 0 ? `${formatCount(refused)} refused` : null,
+    failed > 0 ? `${formatCount(failed)} failed in the last 24 hours` : null,
+    refused > 0 ? `${formatCount(refused)} refused in the last 24 hours` : null,
     failed === 0 && refused === 0 && oldestUnfinishedAt !== null
       ? `the oldest unfinished one arrived ${formatAgo(oldestUnfinishedAt)}`
       : null,
   ].filter((part) => part !== null);
   return {
     title: `Webhooks of ${bad.map((provider) => provider.title).join(', ')} need attention`,
-    text: `${title}: ${parts.join(', ')} in the last 24 hours.`,
+    text: `${title}: ${parts.join(', ')}.`,
     action: 'See the deliveries',
     to: 'deliveries',
   };
@@ -90,6 +90,7 @@ export function useToDo(appId: string, enabled: boolean) {
     isPending: causes.isPending || health.isPending,
     causes: causes.data?.causes ?? [],
     providers: health.data?.providers ?? [],
+    error: causes.error ?? health.error,
   };
 }
 
@@ -99,16 +100,24 @@ export function ToDo({
   due,
   causes,
   providers,
+  error,
 }: {
   readonly appId: string;
   readonly due: Schemas['AppOverview']['due'];
   readonly causes: readonly Schemas['UnattributedCause'][];
   readonly providers: readonly Schemas['ProviderHealth'][];
+  /** Why some of it could not be read. */
+  readonly error: Error | null;
 }) {
   const tasks = [payTask(due), causeTask(causes), deliveryTask(providers)].filter((task) => task !== null);
-  if (tasks.length === 0) return null;
+  if (tasks.length === 0 && error === null) return null;
   return (
     <Section id="to-do" title="To do">
+      {error !== null && (
+        <Text size="sm" role="alert" mb="sm">
+          What there is to do could not be read: {error.message}
+        </Text>
+      )}
       <ul className="cards">
         {tasks.map((task) => (
           <li key={task.to} className="surface">

@@ -22,10 +22,12 @@ function useFound(appId: string, kind: Kind, text: string) {
     placeholderData: keepPreviousData,
     staleTime: 60_000,
   });
-  if (text === '' || found.data === undefined) return [];
-  return kind === 'creator'
-    ? found.data.affiliates.map(({ id, name }) => ({ value: id, label: name }))
-    : found.data.links.map(({ id, slug }) => ({ value: id, label: slug }));
+  if (text === '' || found.data === undefined) return { options: [], error: found.error };
+  const options =
+    kind === 'creator'
+      ? found.data.affiliates.map(({ id, name }) => ({ value: id, label: name }))
+      : found.data.links.map(({ id, slug }) => ({ value: id, label: slug }));
+  return { options, error: found.error };
 }
 
 /** A filter by one creator or link, found by name. The address has the id, under the name of the kind. */
@@ -41,11 +43,11 @@ export function SearchFilter({
   const chosen = filters.get(kind) ?? '';
   const [text, setText] = useState('');
   const [typed] = useDebouncedValue(text.trim(), TYPING_MS);
-  const current = useFound(appId, kind, chosen).find(({ value }) => value === chosen);
+  const current = useFound(appId, kind, chosen).options.find(({ value }) => value === chosen);
   const found = useFound(appId, kind, typed);
   // An address may name one that does not exist.
   const known = chosen === '' ? [] : [current ?? { value: chosen, label: chosen }];
-  const options = [...known, ...found.filter(({ value }) => value !== chosen)];
+  const options = [...known, ...found.options.filter(({ value }) => value !== chosen)];
   return (
     <Select
       label={LABELS[kind]}
@@ -60,7 +62,8 @@ export function SearchFilter({
       filter={({ options: all }) => all}
       onSearchChange={setText}
       onChange={(value) => filters.set({ [kind]: value ?? '' })}
-      nothingFoundMessage={typed === '' ? 'Enter a beginning' : 'Nothing found'}
+      error={typed === '' ? null : found.error?.message}
+      nothingFoundMessage={typed === '' ? 'Enter a beginning' : found.error === null && 'Nothing found'}
     />
   );
 }

@@ -50,93 +50,98 @@ function Due({
       await read(api.GET('/apps/{appId}/payouts/preview', { params: { path: { appId } } })),
     refetchInterval: OVERVIEW_MS,
   });
-  if (preview.error !== null) return <ErrorBox error={preview.error} retry={() => void preview.refetch()} />;
-  if (preview.data === undefined) return <Waiting what="what is due" />;
+  const failure = preview.error !== null && (
+    <ErrorBox error={preview.error} retry={() => void preview.refetch()} />
+  );
+  if (preview.data === undefined) return failure || <Waiting what="what is due" />;
   const { rows, totalCents } = preview.data;
   return (
-    <div className="surface">
-      {rows.length === 0 ? (
-        <Stack gap="xs" p="xl" align="flex-start">
-          <Text fw={600}>Nothing is due</Text>
-          <Text size="sm" className="quiet">
-            A commission is due when its hold period is over. A creator with a negative balance is paid once
-            new commissions outweigh it.
-          </Text>
-        </Stack>
-      ) : (
-        <table className="rows">
-          <thead>
-            <tr>
-              <th scope="col">Creator</th>
-              <th scope="col" className="number">
-                Rows
-              </th>
-              <th scope="col" className="number">
-                Due
-              </th>
-              <th scope="col">
-                <span className="spoken">Actions</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((row) => (
-              <tr key={row.affiliateId}>
-                <td>
-                  <Anchor
-                    component={Link}
-                    to={`/apps/${appId}/creators/${row.affiliateId}`}
-                    size="sm"
-                    fw={500}
-                  >
-                    {row.affiliateName}
-                  </Anchor>
-                  {row.moreRemains && (
-                    <Text size="xs" className="quiet">
-                      More than one payout takes: pay until nothing remains.
-                    </Text>
+    <Stack>
+      {failure}
+      <div className="surface">
+        {rows.length === 0 ? (
+          <Stack gap="xs" p="xl" align="flex-start">
+            <Text fw={600}>Nothing is due</Text>
+            <Text size="sm" className="quiet">
+              A commission is due when its hold period is over. A creator with a negative balance is paid once
+              new commissions outweigh it.
+            </Text>
+          </Stack>
+        ) : (
+          <table className="rows">
+            <thead>
+              <tr>
+                <th scope="col">Creator</th>
+                <th scope="col" className="number">
+                  Rows
+                </th>
+                <th scope="col" className="number">
+                  Due
+                </th>
+                <th scope="col">
+                  <span className="spoken">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {rows.map((row) => (
+                <tr key={row.affiliateId}>
+                  <td>
+                    <Anchor
+                      component={Link}
+                      to={`/apps/${appId}/creators/${row.affiliateId}`}
+                      size="sm"
+                      fw={500}
+                    >
+                      {row.affiliateName}
+                    </Anchor>
+                    {row.moreRemains && (
+                      <Text size="xs" className="quiet">
+                        More than one payout takes: pay until nothing remains.
+                      </Text>
+                    )}
+                  </td>
+                  <td className="number" data-name="Rows">
+                    {formatCount(row.count)}
+                  </td>
+                  <td className="number" data-name="Due">
+                    {formatMoney(row.totalCents)}
+                  </td>
+                  <td style={{ textAlign: 'right' }}>
+                    <Button
+                      size="compact-sm"
+                      aria-label={`Pay ${row.affiliateName} ${formatMoney(row.totalCents)}`}
+                      onClick={() => onPay(paymentOf(row))}
+                    >
+                      Pay …
+                    </Button>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+            <tfoot>
+              <tr>
+                <td>All creators</td>
+                <td />
+                <td className="number">{formatMoney(totalCents)}</td>
+                <td style={{ textAlign: 'right' }}>
+                  {rows.length > 1 && (
+                    <Button
+                      size="compact-sm"
+                      variant="default"
+                      aria-label={`Pay all ${formatCount(rows.length)} creators ${formatMoney(totalCents)}`}
+                      onClick={() => onPayAll(rows.map(paymentOf))}
+                    >
+                      Pay all …
+                    </Button>
                   )}
                 </td>
-                <td className="number" data-name="Rows">
-                  {formatCount(row.count)}
-                </td>
-                <td className="number" data-name="Due">
-                  {formatMoney(row.totalCents)}
-                </td>
-                <td style={{ textAlign: 'right' }}>
-                  <Button
-                    size="compact-sm"
-                    aria-label={`Pay ${row.affiliateName} ${formatMoney(row.totalCents)}`}
-                    onClick={() => onPay(paymentOf(row))}
-                  >
-                    Pay …
-                  </Button>
-                </td>
               </tr>
-            ))}
-          </tbody>
-          <tfoot>
-            <tr>
-              <td>All creators</td>
-              <td />
-              <td className="number">{formatMoney(totalCents)}</td>
-              <td style={{ textAlign: 'right' }}>
-                {rows.length > 1 && (
-                  <Button
-                    size="compact-sm"
-                    variant="default"
-                    aria-label={`Pay all ${formatCount(rows.length)} creators ${formatMoney(totalCents)}`}
-                    onClick={() => onPayAll(rows.map(paymentOf))}
-                  >
-                    Pay all …
-                  </Button>
-                )}
-              </td>
-            </tr>
-          </tfoot>
-        </table>
-      )}
-    </div>
+            </tfoot>
+          </table>
+        )}
+      </div>
+    </Stack>
   );
 }
 
@@ -164,8 +169,8 @@ function NotPaid({ appId }: { readonly appId: string }) {
       await read(api.GET('/apps/{appId}/payouts/not-payable', { params: { path: { appId } } })),
     refetchInterval: OVERVIEW_MS,
   });
-  if (list.error !== null) return <ErrorBox error={list.error} retry={() => void list.refetch()} />;
-  if (list.data === undefined || list.data.rows.length === 0) return null;
+  const failure = list.error !== null && <ErrorBox error={list.error} retry={() => void list.refetch()} />;
+  if (list.data === undefined || list.data.rows.length === 0) return failure || null;
   const { rows, truncated } = list.data;
   return (
     <Section
@@ -173,6 +178,7 @@ function NotPaid({ appId }: { readonly appId: string }) {
       title="Not due now"
       hint="Creators with commissions that cannot be paid yet, and why."
     >
+      {failure}
       <div className="surface">
         <table className="rows">
           <thead>
