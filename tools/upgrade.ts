@@ -163,6 +163,7 @@ async function main(): Promise<void> {
   const bad: string[] = [];
   let purchases = 0;
   const untilDone = async (name: string, attempt: () => Promise<{ status: number; text: string }>) => {
+    let last = '';
     for (let time = 1; time <= 60; time += 1) {
       const answer = await attempt().catch((error: unknown) => ({ status: 0, text: String(error) }));
       counts.set(`${name} ${answer.status}`, (counts.get(`${name} ${answer.status}`) ?? 0) + 1);
@@ -170,9 +171,10 @@ async function main(): Promise<void> {
       // A process that was stopped refuses connections: a balancer would choose another.
       if (answer.status !== 503 && answer.status !== 0)
         bad.push(`${name}: ${answer.status} ${answer.text.slice(0, 200)}`);
+      last = answer.text;
       await sleep(200);
     }
-    bad.push(`${name} never succeeded`);
+    bad.push(`${name} never succeeded: ${last.slice(0, 200)}`);
   };
   const client = async (n: number) => {
     for (let turn = n; load.isRunning; turn += 1) {
@@ -199,10 +201,12 @@ async function main(): Promise<void> {
           async () => await through((of) => of.exportCsv(founder.affiliateId, { headers })),
         );
       } else {
-        await untilDone(
-          'read',
-          async () => await through((of) => of.call('GET', `/apps/${founder.app.id}/overview`)),
-        );
+        // Today's description of the API does not describe the responses of the baseline.
+        await untilDone('read', async () => {
+          const headers = { authorization: `Bearer ${key}` };
+          const response = await fetch(`${target()}/apps/${founder.app.id}/overview`, { headers });
+          return { status: response.status, text: await response.text() };
+        });
       }
     }
   };
