@@ -11,7 +11,7 @@ import {
 } from '../src/db/webhook-messages.ts';
 import type { MessageToSend } from '../src/db/webhook-messages.ts';
 import type { Sql } from '../src/db/sql.ts';
-import type { WebhookEndpointId } from '../src/domain/ids.ts';
+import type { AccountId, WebhookEndpointId } from '../src/domain/ids.ts';
 import { RETRY_DELAYS_MS, retryDelayMs } from '../src/domain/outgoing-webhooks.ts';
 import type { AttemptResult, WebhookTargets } from '../src/domain/outgoing-webhooks.ts';
 import { HOUR_MS } from '../src/domain/time.ts';
@@ -38,6 +38,8 @@ export interface WebhookActivities {
 
 /** Attempts of a process at one endpoint at a time. A slow endpoint then leaves the others their share. */
 const PER_ENDPOINT = 8;
+/** Attempts of a process at all endpoints of an account at a time: less than a third of those that it makes in all. */
+const PER_ACCOUNT = 12;
 /** Database connections that attempts of a process have at a time. */
 const CONNECTIONS = 4;
 /** The wait of a message whose endpoint has enough to do, ms: longer with each message that was turned away. */
@@ -64,27 +66,35 @@ export function createWebhookActivities({
   observeWebhook,
 }: WebhookActivityDeps): WebhookActivities {
   const sql = allSql.share(CONNECTIONS);
-  /** The attempts in flight and the messages that were turned away since the endpoint was idle. */
-  const busy = new Map<WebhookEndpointId, { inFlight: number; turnedAway: number }>();
+  /** The attempts in flight, and the messages that were turned away since there was none, of endpoints and of accounts. */
+  const busy = new Map<WebhookEndpointId | AccountId, { inFlight: number; turnedAway: number }>();
 
-  /** Runs `attempt` if the endpoint has room for it. Returns the wait otherwise, ms. */
+  /** Runs `attempt` if the endpoint and its account have room for it. Returns the wait otherwise, ms. */
   async function withRoom<T>(
-    { endpointId }: MessageToSend,
+    { endpointId, accountId }: MessageToSend,
     attempt: () => Promise<T>,
   ): Promise<T | { readonly busyMs: number }> {
-    const load = busy.get(endpointId) ?? { inFlight: 0, turnedAway: 0 };
-    if (load.inFlight >= PER_ENDPOINT) {
-      load.turnedAway += 1;
-      const spread = Math.min(BUSY_MS.most, BUSY_MS.least * (1 + load.turnedAway / TURNED_AWAY));
+    const shares = [
+      { id: endpointId, most: PER_ENDPOINT },
+      { id: accountId, most: PER_ACCOUNT },
+    ].map(({ id, most }) => ({ id, most, load: busy.get(id) ?? { inFlight: 0, turnedAway: 0 } }));
+    const full = shares.find(({ most, load }) => load.inFlight >= most)?.load;
+    if (full !== undefined) {
+      full.turnedAway += 1;
+      const spread = Math.min(BUSY_MS.most, BUSY_MS.least * (1 + full.turnedAway / TURNED_AWAY));
       return { busyMs: Math.round(BUSY_MS.least + spread * Math.random()) };
     }
-    load.inFlight += 1;
-    busy.set(endpointId, load);
+    for (const { id, load } of shares) {
+      load.inFlight += 1;
+      busy.set(id, load);
+    }
     try {
       return await attempt();
     } finally {
-      load.inFlight -= 1;
-      if (load.inFlight === 0) busy.delete(endpointId);
+      for (const { id, load } of shares) {
+        load.inFlight -= 1;
+        if (load.inFlight === 0) busy.delete(id);
+      }
     }
   }
 

@@ -1,4 +1,4 @@
-import type { AppId, WebhookEndpointId, WebhookMessageId } from '../domain/ids.ts';
+import type { AccountId, AppId, WebhookEndpointId, WebhookMessageId } from '../domain/ids.ts';
 import { MAX_PROBE_MS, MAX_RETRY_AFTER_MS, TEST_TYPE } from '../domain/outgoing-webhooks.ts';
 import type {
   DeactivationReason,
@@ -209,6 +209,7 @@ export async function claimWebhookMessages(
 export interface MessageToSend {
   readonly messageId: WebhookMessageId;
   readonly endpointId: WebhookEndpointId;
+  readonly accountId: AccountId;
   readonly type: MessageType;
   readonly data: Readonly<Record<string, unknown>>;
   readonly status: MessageStatus;
@@ -232,7 +233,8 @@ export interface MessageToSend {
 /** Returns a message with its endpoint. Undefined for an unknown one. */
 export async function loadMessageToSend(sql: Sql, id: WebhookMessageId): Promise<MessageToSend | undefined> {
   return await sql.maybe<MessageToSend>`
-    select m.id as message_id, m.endpoint_id, m.type, m.data, m.status, m.attempts, m.earlier_attempts, m.last_problem, m.created_at,
+    select m.id as message_id, m.endpoint_id, (select account_id from apps where id = m.app_id) as account_id, m.type, m.data,
+           m.status, m.attempts, m.earlier_attempts, m.last_problem, m.created_at,
            ceil(extract(epoch from m.next_attempt_at - clock_timestamp()) * 1000)::float8 as due_in_ms,
            e.url, e.deactivated_at is null as is_active, e.failing_since is not null as is_failing,
            e.ciphertext, e.encryption_key_id,

@@ -1,4 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import pino from 'pino';
 import { createWebhookActivities } from '../../activities/webhooks.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
@@ -326,6 +331,36 @@ describe('the attempts of a process', () => {
     const { probeInMs } = await api.sql.one<{ probeInMs: number }>`
       select extract(epoch from next_probe_at - now())::float8 * 1000 as probe_in_ms from webhook_endpoints where id = ${id}`;
     expect(probeInMs).toBeGreaterThan(20 * 60_000);
+  });
+
+  // @promise webhooks-out-isolated
+  test('the slow endpoints of an account get twelve attempts at a time together, and the endpoint of another account its own', async () => {
+    const held: ServerResponse[] = [];
+    const receiver = createServer((_, response) => void held.push(response)).listen(0, '127.0.0.1');
+    await once(receiver, 'listening');
+    const url = `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+    const process = activities();
+    const sendAll = async () => (await messagesOf()).map(async ({ id }) => await process.sendMessage(id));
+    try {
+      for (let n = 0; n < 3; n += 1) await newEndpoint(['commission.created'], url);
+      for (let n = 0; n < 8; n += 1) await earn();
+      const sent = await sendAll();
+      app = await newApp(api);
+      affiliateId = await newAffiliate(api, app);
+      await newEndpoint(['commission.created'], url);
+      await earn();
+      while (held.length < 12) await sleep(5);
+      const others = await sendAll();
+      while (held.length < 13) await sleep(5);
+      for (const response of held) response.writeHead(200).end();
+      const states = (await Promise.all(sent)).map(({ state }) => state);
+      expect(states.filter((state) => state === 'delivered')).toHaveLength(12);
+      expect(states.filter((state) => state === 'later')).toHaveLength(12);
+      expect((await Promise.all(others)).map(({ state }) => state)).toEqual(['delivered']);
+    } finally {
+      receiver.closeAllConnections();
+      receiver.close();
+    }
   });
 
   // @promise webhooks-out-deactivated
