@@ -491,8 +491,17 @@ suite('creators, links and commissions in a browser', () => {
     await page.getByText(/Days are those of \S+\./).waitFor();
     await figures({ Installs: '2', Earned: '-$1.00' });
     await figure('Earned').getByText('$16.00 before').waitFor();
+    const lengths: number[] = [];
+    page.on('request', (request) => {
+      const { pathname, searchParams } = new URL(request.url());
+      if (pathname.endsWith('/timeseries'))
+        lengths.push(Number(searchParams.get('to')) - Number(searchParams.get('from')));
+    });
     await page.getByLabel('Range').selectOption('12m');
     await figures({ Installs: '6', Earned: '$35.00' });
+    // A period that has not ended is compared with as much of the one before.
+    expect(new Set(lengths)).toEqual(new Set([lengths[0]]));
+    expect(lengths[0]).toBeGreaterThan(300 * DAY_MS);
     await page.getByLabel('Measure').selectOption('commissions');
     await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
     // The previous period is a dashed line, and a column of the table for those who do not see it.

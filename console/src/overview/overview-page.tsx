@@ -129,9 +129,12 @@ function Range({ appId }: { readonly appId: string }) {
             params: { path: { appId }, query: { from: start, to, interval, timezone: timeZone } },
           }),
         );
+      // The period before ends as long after its beginning as this one has lasted.
+      const [start, beforeStart] = [from(now), beforeFrom(now)];
+      const beforeEnd = Math.min(start, beforeStart + now.getTime() - start);
       const [current, earlier] = await Promise.all([
-        readRange(from(now), now.getTime()),
-        readRange(beforeFrom(now), from(now)),
+        readRange(start, now.getTime()),
+        readRange(beforeStart, beforeEnd),
       ]);
       return { current: current.points, earlier: earlier.points, interval, before, name };
     },
