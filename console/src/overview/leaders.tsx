@@ -6,7 +6,7 @@ import type { Schemas } from '../api/client.ts';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { Section } from '../lists.tsx';
 import { ListEnd } from '../parts/list.tsx';
-import { MEASURES, OVERVIEW_MS } from './measures.ts';
+import { LEADERS_MS, MEASURES } from './measures.ts';
 import type { Measure } from './measures.ts';
 
 type Leader = Schemas['Leader'];
@@ -47,7 +47,7 @@ function Leaders({
       return await read(api.GET('/apps/{appId}/leaders', { params: { path: { appId }, query } }));
     },
     placeholderData: keepPreviousData,
-    refetchInterval: OVERVIEW_MS,
+    refetchInterval: LEADERS_MS,
   });
   const what = by === 'affiliate' ? 'Creators' : 'Links';
   const { data } = leaders;

@@ -34,3 +34,5 @@ export function sumOf(points: readonly Point[]): Sums {
 
 /** How often sums are read again while the page is shown, ms. */
 export const OVERVIEW_MS = 15_000;
+/** The same for leaders, which cost the database more. */
+export const LEADERS_MS = 60_000;
