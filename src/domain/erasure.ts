@@ -23,8 +23,8 @@ export interface Identifiers {
 }
 
 /**
- * Texts that programs send where an id is missing, in lower case. RevenueCat refuses most of them as user ids. Whoever has such an
- * id is not one person.
+ * Strings that clients send in place of a missing id, in lower case. RevenueCat refuses most of them as user ids. A user with such
+ * an id may be several persons.
  */
 const PLACEHOLDERS: ReadonlySet<string> = new Set(
   `no_user null none nil (null) nan unidentified undefined unknown anonymous guest default test n/a true false -1 0 [] {}`
