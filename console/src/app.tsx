@@ -10,7 +10,7 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { Component, lazy, Suspense, useEffect, useState } from 'react';
+import { Component, lazy, Suspense, useState } from 'react';
 import type { ReactNode } from 'react';
 import {
   Link,
@@ -32,7 +32,7 @@ import { NewAppPage } from './new-app.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageHead, Waiting } from './parts.tsx';
 import { SessionContext } from './session.ts';
-import { openedLink, takeLink } from './sign-in-link.ts';
+import { useSignInLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
 
 const AuditPage = lazy(async () => await import('./audit/audit-page.tsx'));
@@ -229,16 +229,7 @@ function Centered({ children }: { readonly children: ReactNode }) {
 }
 
 export function App() {
-  const [link, setLink] = useState(openedLink);
-  // A link that is pasted where the page is shown already only changes the fragment: the page is not loaded again.
-  useEffect(() => {
-    const take = () => {
-      const pasted = takeLink();
-      if (pasted !== null) setLink(pasted);
-    };
-    addEventListener('hashchange', take);
-    return () => removeEventListener('hashchange', take);
-  }, []);
+  const [link, closeLink] = useSignInLink();
   const current = useSession();
   if (current.data === undefined) {
     return (
@@ -258,7 +249,7 @@ export function App() {
         hasAccounts={hasAccounts}
         hasSession={session !== null}
         link={link}
-        onLinkClosed={() => setLink(null)}
+        onLinkClosed={closeLink}
       />
     );
   }

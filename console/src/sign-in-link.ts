@@ -1,3 +1,5 @@
+import { useEffect, useState } from 'react';
+
 /** A sign-in link that was opened and not yet used. */
 export interface SignInLink {
   readonly token: string;
@@ -5,7 +7,7 @@ export interface SignInLink {
 }
 
 /** Reads the token of a sign-in link, and removes it from the address bar and the history. */
-export function takeLink(): SignInLink | null {
+function takeLink(): SignInLink | null {
   const fragment = new URLSearchParams(location.hash.slice(1));
   const token = fragment.get('token');
   if (token === null) return null;
@@ -14,4 +16,19 @@ export function takeLink(): SignInLink | null {
 }
 
 /** The link with which the page was loaded, taken once: the fragment is gone afterwards. */
-export const openedLink = takeLink();
+const openedLink = takeLink();
+
+/** Returns the sign-in link that was opened last, or null, and a function that closes it. */
+export function useSignInLink(): readonly [link: SignInLink | null, close: () => void] {
+  const [link, setLink] = useState(openedLink);
+  // A link that is pasted where the page is shown already only changes the fragment: the page is not loaded again.
+  useEffect(() => {
+    const take = () => {
+      const pasted = takeLink();
+      if (pasted !== null) setLink(pasted);
+    };
+    addEventListener('hashchange', take);
+    return () => removeEventListener('hashchange', take);
+  }, []);
+  return [link, () => setLink(null)];
+}

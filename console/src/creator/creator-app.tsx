@@ -1,13 +1,12 @@
 import { Button, Group, Text } from '@mantine/core';
-import { useEffect, useState } from 'react';
 import type { ReactNode } from 'react';
 import { Link, NavLink, Route, Routes } from 'react-router';
-import { api } from '../api/client.ts';
+import { api, read } from '../api/client.ts';
 import { timeZone } from '../format.ts';
+import { LinkSignInPage } from '../link-sign-in.tsx';
 import { ErrorBox, Logo, PageHead, Waiting } from '../parts.tsx';
-import { openedLink, takeLink } from '../sign-in-link.ts';
+import { useSignInLink } from '../sign-in-link.ts';
 import { CommissionsPage } from './commissions-page.tsx';
-import { CreatorSignInPage } from './creator-sign-in.tsx';
 import { EarningsPage } from './earnings-page.tsx';
 import { LinksPage } from './links-page.tsx';
 import { PayoutsPage } from './payouts-page.tsx';
@@ -120,16 +119,7 @@ function Pages() {
 }
 
 export function CreatorApp() {
-  const [link, setLink] = useState(openedLink);
-  // A link that is pasted where the page is shown already only changes the fragment: the page is not loaded again.
-  useEffect(() => {
-    const take = () => {
-      const pasted = takeLink();
-      if (pasted !== null) setLink(pasted);
-    };
-    addEventListener('hashchange', take);
-    return () => removeEventListener('hashchange', take);
-  }, []);
+  const [link, closeLink] = useSignInLink();
   const current = useCreatorSession();
   if (current.data === undefined) {
     return (
@@ -145,10 +135,21 @@ export function CreatorApp() {
   const { session } = current.data;
   if (session === null || link !== null)
     return (
-      <CreatorSignInPage
-        hasSession={session !== null}
+      <LinkSignInPage
+        title="Your earnings"
+        tab="Your earnings"
+        withoutLink={
+          <Text size="sm" className="quiet">
+            Open the sign-in link that you received. If it no longer works, ask the people whose app you
+            promote for a new one.
+          </Text>
+        }
+        terms="This browser stays signed in. The link works in five browsers; keep it to yourself."
+        button="Show my earnings"
         token={link?.token ?? null}
-        onLinkClosed={() => setLink(null)}
+        hasSession={session !== null}
+        signIn={async (token) => await read(api.POST('/creator/session', { body: { token } }))}
+        onLinkClosed={closeLink}
       />
     );
   // A page of another session begins anew.
