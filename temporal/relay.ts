@@ -11,7 +11,7 @@ import { claimWebhookMessages } from '../src/db/webhook-messages.ts';
 import { makeOverdue } from '../src/db/recovery.ts';
 import { claimReprocessRuns } from '../src/db/reprocess.ts';
 import type { Sql } from '../src/db/sql.ts';
-import type { AppId, BindingId } from '../src/domain/ids.ts';
+import type { AccountId, AppId, BindingId } from '../src/domain/ids.ts';
 import type { WebhookMessageKeys } from '../src/domain/outgoing-webhooks.ts';
 import { BACKGROUND_CONCURRENCY } from './worker.ts';
 import type { RelayedStart, TemporalWorkflowStarter } from './workflow-starter.ts';
@@ -59,7 +59,7 @@ async function runOverdue<Work>(
     const found = await claim(claimSize);
     claimed.push(...found);
     // Work that is all running already is not a backlog: the next round, after a pause, goes on.
-    pass.more = found.length === claimSize && pass.startedSinceClaim > 0;
+    pass.more = found.length > 0 && pass.startedSinceClaim > 0;
     pass.startedSinceClaim = 0;
   };
   const next = async (): Promise<Work | undefined> => {
@@ -138,8 +138,15 @@ export function startRelay({
     inFlight: HEALS_IN_FLIGHT,
   };
 
+  /** The account with which the last turn of claims ended. */
+  let lastAccountId: AccountId | null = null;
   const webhookBacklog: Backlog<WebhookMessageKeys> = {
-    claim: (limit) => claimWebhookMessages(sql, overdueMs, limit),
+    claim: async (limit) => {
+      const claim = { claimMs: overdueMs, limit, after: lastAccountId };
+      const { messages, lastAccountId: last } = await claimWebhookMessages(sql, claim);
+      lastAccountId = last ?? lastAccountId;
+      return messages;
+    },
     run: (message) => workflows.runWebhook(message),
     claimSize: CLAIM,
     inFlight: WEBHOOK_STARTS,

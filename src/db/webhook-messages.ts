@@ -165,44 +165,83 @@ export async function sendMessageAgain(
 /** Messages of one endpoint that are in progress at once: claimed, or with an attempt within the next minutes. */
 export const OPEN_PER_ENDPOINT = 200;
 
+/** Messages that a turn has claimed. */
+export interface ClaimedMessages {
+  readonly messages: readonly WebhookMessageKeys[];
+  /** The account with which the turn ended. Null if it claimed nothing. */
+  readonly lastAccountId: AccountId | null;
+}
+
 /**
- * Claims messages whose workflow is to be started, the longest due first: new ones, and those whose workflow should have made an
- * attempt and has not. No other process claims them for `claimMs`. An endpoint that has `perEndpoint` messages in progress gets
- * no more, so that one which fails fills neither the task queue nor the claims. A message that waits for a later attempt does
- * not count: its endpoint may work again before that. The statement walks the endpoints with open messages by an index.
+ * Claims about `limit` messages, and fewer than twice as many, whose workflow is to be started: new ones, and those whose workflow
+ * should have made an attempt and has not. No other process claims them for `claimMs`.
+ *
+ * A turn has the same share for each account that has such messages, and within an account for each endpoint: what waits for
+ * one of them delays no other. Of more than `limit` accounts it serves those after `after`, the account with which the turn
+ * before ended. An endpoint that has `perEndpoint` messages in progress gets no more, so that one which fails does not fill the
+ * task queue. A message that waits for a later attempt does not count: its endpoint may work again before that.
+ *
+ * The statement reads a few entries of an index for each endpoint with open messages, however many there are.
  */
 export async function claimWebhookMessages(
   sql: Sql,
-  claimMs: number,
-  limit: number,
-  perEndpoint = OPEN_PER_ENDPOINT,
-): Promise<WebhookMessageKeys[]> {
-  return await sql<WebhookMessageKeys>`
-    with recursive waiting (endpoint_id) as (
+  {
+    claimMs,
+    limit,
+    after,
+    perEndpoint = OPEN_PER_ENDPOINT,
+  }: {
+    readonly claimMs: number;
+    readonly limit: number;
+    readonly after: AccountId | null;
+    readonly perEndpoint?: number;
+  },
+): Promise<ClaimedMessages> {
+  const rows = await sql<WebhookMessageKeys & { lastAccountId: AccountId }>`
+    with recursive open_endpoints (id) as (
       (select m.endpoint_id::text from webhook_messages m where m.completed_at is null order by m.endpoint_id limit 1)
       union all
       select (select m.endpoint_id::text from webhook_messages m
-               where m.completed_at is null and m.endpoint_id > w.endpoint_id order by m.endpoint_id limit 1)
-        from waiting w where w.endpoint_id is not null
-    ), due as materialized (
-      select d.id, d.relay_at
-        from waiting w
+               where m.completed_at is null and m.endpoint_id > o.id order by m.endpoint_id limit 1)
+        from open_endpoints o where o.id is not null
+    ), waiting as materialized (
+      select o.id, a.account_id, ${perEndpoint}::bigint - p.in_progress as room,
+             row_number() over (partition by a.account_id order by f.relay_at, o.id) as place
+        from open_endpoints o
+       cross join lateral (
+         select m.app_id, m.relay_at from webhook_messages m
+          where m.endpoint_id = o.id and m.completed_at is null and m.relay_at <= now()
+          order by m.relay_at limit 1) f
        cross join lateral (
          select count(*) as in_progress
            from (select from webhook_messages m
-                  where m.endpoint_id = w.endpoint_id and m.completed_at is null and m.relay_at > now()
-                    and m.relay_at <= now() + interval '7 minutes' limit ${perEndpoint}) o) o
+                  where m.endpoint_id = o.id and m.completed_at is null and m.relay_at > now()
+                    and m.relay_at <= now() + interval '7 minutes' limit ${perEndpoint}) m) p
+        join apps a on a.id = f.app_id
+       where p.in_progress < ${perEndpoint}
+    ), turn as materialized (
+      select w.*, row_number() over (order by w.place, w.account_id <= ${after ?? ''}, w.account_id) as position
+        from waiting w order by position limit ${limit}
+    ), shares as materialized (
+      select t.id, t.room, ${limit}::bigint / (count(*) over (partition by t.account_id)
+                                               * (select count(distinct account_id) from turn)) as share
+        from turn t
+    ), claimed as materialized (
+      select m.id
+        from shares s
        cross join lateral (
-         select m.id, m.relay_at from webhook_messages m
-          where m.endpoint_id = w.endpoint_id and m.completed_at is null and m.relay_at <= now()
-          order by m.relay_at limit least(${limit}::bigint, ${perEndpoint}::bigint - o.in_progress) for update skip locked) d
-    ), page as materialized (
-      select id from due order by relay_at limit ${limit}
+         select m.id from webhook_messages m
+          where m.endpoint_id = s.id and m.completed_at is null and m.relay_at <= now()
+          order by m.relay_at limit least(s.room, greatest(s.share, 1)) for update skip locked) m
     )
     update webhook_messages m set relay_at = now() + ${claimMs} * interval '1 millisecond'
-      from page
-     where m.id = page.id and m.completed_at is null
-    returning m.id as message_id, m.app_id`;
+      from claimed c
+     where m.id = c.id and m.completed_at is null
+    returning m.id as message_id, m.app_id, (select account_id from turn order by position desc limit 1) as last_account_id`;
+  return {
+    messages: rows.map(({ messageId, appId }) => ({ messageId, appId })),
+    lastAccountId: rows[0]?.lastAccountId ?? null,
+  };
 }
 
 /** A message with what an attempt at it needs. */

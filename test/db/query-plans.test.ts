@@ -26,6 +26,7 @@ import { connect, INDEX_PLANS } from '../../src/db/sql.ts';
 import type { SentStatement, Sql } from '../../src/db/sql.ts';
 import type { AccountId, AffiliateId, AppId, IdKind } from '../../src/domain/ids.ts';
 import { createSecretBox } from '../../src/config/secret-box.ts';
+import { claimWebhookMessages } from '../../src/db/webhook-messages.ts';
 import { listWebhookStates } from '../../src/db/webhook-secrets.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
@@ -481,6 +482,30 @@ test('a page of the payments that wait for a user reads no more rows than a page
   const second = await findWaitingPayments(sql, id, user, first.at(-1) ?? null, 50);
   expect([first.length, new Set([...first, ...second]).size]).toEqual([50, 100]);
   expect(await faultsOf({ request: '', status: 200, returned: 50, statements: sent })).toEqual([]);
+});
+
+// @promise webhooks-out-fair
+test('a claim of messages reads a few for each endpoint, whatever waits and whatever was sent', async () => {
+  sent = [];
+  const claim = { claimMs: 30_000, limit: 50, after: null };
+  expect(await claimWebhookMessages(sql, claim)).toEqual({ messages: [], lastAccountId: null });
+  await client.query('begin');
+  try {
+    await client.query('set local session_replication_role = replica');
+    const { rowCount } = await client.query(
+      `update webhook_messages
+          set status = 'pending', completed_at = null, next_attempt_at = created_at,
+              relay_at = case when substr(id, 29, 1) < '2' then now() + interval '1 day' else created_at end
+        where id in (select id from webhook_messages where app_id = $1 order by id limit 20000)`,
+      [appId],
+    );
+    expect(rowCount).toBe(20_000);
+    await client.query('analyze webhook_messages');
+    expect(await faultsOf({ request: '', status: 200, returned: 50, statements: sent })).toEqual([]);
+  } finally {
+    await client.query('rollback');
+    await client.query('vacuum analyze webhook_messages');
+  }
 });
 
 // @promise erased-quickly

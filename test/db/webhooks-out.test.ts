@@ -23,7 +23,13 @@ import {
   recordWebhookAttempt,
 } from '../../src/db/webhook-messages.ts';
 import { isId } from '../../src/domain/ids.ts';
-import type { AppId, CommissionId, WebhookEndpointId, WebhookMessageId } from '../../src/domain/ids.ts';
+import type {
+  AccountId,
+  AppId,
+  CommissionId,
+  WebhookEndpointId,
+  WebhookMessageId,
+} from '../../src/domain/ids.ts';
 import { RETRY_DELAYS_MS, WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
 import type { WebhookType } from '../../src/domain/outgoing-webhooks.ts';
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
@@ -202,53 +208,112 @@ describe('the outbox of messages', () => {
       { subjectId: id, data: { deliveryId: id, provider: 'stripe', problem: 'no connection' } },
     ]);
   });
+});
+
+describe('the claims of messages', () => {
+  beforeEach(async () => {
+    // What the tests before have left.
+    await api.sql`update webhook_messages set relay_at = now() + interval '1 day' where completed_at is null`;
+  });
+
+  const claim = async (over: { limit?: number; after?: AccountId | null; perEndpoint?: number } = {}) =>
+    await claimWebhookMessages(api.sql, { claimMs: 30_000, limit: 10, after: null, ...over });
+
+  /** Writes messages that have waited for an hour. */
+  const waitFor = async (endpointId: WebhookEndpointId, count: number) =>
+    await api.sql`
+      insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data, relay_at)
+      select new_webhook_message_id(), app_id, id, 'commission.created', 'com_' || n, '{}', now() - interval '1 hour'
+        from webhook_endpoints, generate_series(1, ${count}::int) n where id = ${endpointId}`;
 
   test('a message is claimed once, and again when its workflow should have made an attempt', async () => {
     await newEndpoint(['commission.created']);
-    await api.sql`update webhook_messages set relay_at = now() + interval '1 day' where completed_at is null`;
     await earn();
-    const claims = await Promise.all([1, 2, 3].map(() => claimWebhookMessages(api.sql, 30_000, 10)));
-    expect(claims.flat()).toHaveLength(1);
-    expect(await claimWebhookMessages(api.sql, 30_000, 10)).toEqual([]);
+    const claims = (await Promise.all([claim(), claim(), claim()])).flatMap(({ messages }) => messages);
+    expect(claims).toHaveLength(1);
+    expect(await claim()).toEqual({ messages: [], lastAccountId: null });
     await api.sql`update webhook_messages set relay_at = now() where app_id = ${app.appId}`;
-    expect(await claimWebhookMessages(api.sql, 30_000, 10)).toEqual(claims.flat());
+    expect((await claim()).messages).toEqual(claims);
   });
-});
 
-// @promise webhooks-out-isolated
-test('an endpoint with many messages in progress leaves the claims to the others, until some wait for long or have ended', async () => {
-  const busy = await newEndpoint(['commission.created']);
-  for (let n = 0; n < 6; n += 1) await earn();
-  const other = await newApp(api);
-  const claim = async () =>
-    (await claimWebhookMessages(api.sql, 30_000, 10, 3)).filter(({ appId }) =>
-      [app.appId, other.appId].includes(appId),
-    );
-  expect(await claim()).toHaveLength(3);
-  expect(await claim()).toEqual([]);
-  await api.sql`
-    insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id)
-    select ${newId('webhookEndpoint')}, ${other.appId}, url, event_types, secret_id, ciphertext, encryption_key_id
-      from webhook_endpoints where id = ${busy}`;
-  const creator = await newAffiliate(api, other);
-  await insertEarning(api, other, {
-    affiliateId: creator,
-    amountCents: 5,
-    occurredAt: api.clock.now,
-    dueAt: 0,
+  // @promise webhooks-out-fair
+  test('thousands of messages of one account wait while a new one of another account is claimed in the next turn', async () => {
+    for (let n = 0; n < 3; n += 1) await waitFor(await newEndpoint(['commission.created']), 1_000);
+    const turn = async () => (await claim({ limit: 50 })).messages.map(({ appId }) => appId);
+    expect((await turn()).length).toBeGreaterThan(40);
+    const burst = app;
+    app = await newApp(api);
+    affiliateId = await newAffiliate(api, app);
+    await newEndpoint(['commission.created']);
+    await earn();
+    const next = await turn();
+    expect(next.filter((appId) => appId === app.appId)).toHaveLength(1);
+    // The one message does not hold up the others, either.
+    expect(next.filter((appId) => appId === burst.appId).length).toBeGreaterThan(20);
+    expect((await turn()).length).toBeGreaterThan(40);
   });
-  expect(await claim()).toMatchObject([{ appId: other.appId }]);
-  // One of the three waits for an attempt in half an hour, another one was delivered.
-  await api.sql`
-    with claimed as (
-      select id, row_number() over (order by id) as n from webhook_messages
-       where endpoint_id = ${busy} and relay_at > now()
-    )
-    update webhook_messages m
-       set relay_at = case n when 1 then now() + interval '31 minutes' end, status = case n when 1 then 'pending' else 'delivered' end,
-           completed_at = case n when 2 then now() end, next_attempt_at = case n when 1 then now() + interval '30 minutes' end
-      from claimed c where c.id = m.id and c.n < 3`;
-  expect(await claim()).toHaveLength(2);
+
+  // @promise webhooks-out-fair
+  test('an endpoint with a few messages has its share beside the endpoints of its app with thousands', async () => {
+    for (let n = 0; n < 3; n += 1) await waitFor(await newEndpoint(['commission.created']), 1_000);
+    const few = await newEndpoint(['payout.created']);
+    await waitFor(few, 2);
+    await api.sql`update webhook_messages set relay_at = now() where endpoint_id = ${few}`;
+    const { messages } = await claim({ limit: 20 });
+    const ids = messages.map(({ messageId }) => messageId);
+    const row = await api.sql.one`
+      select count(*)::int as n from webhook_messages where endpoint_id = ${few} and id = any(${ids}::text[])`;
+    expect(row).toEqual({ n: 2 });
+  });
+
+  // @promise webhooks-out-fair
+  test('of more accounts than a turn serves, the next turn serves those that follow', async () => {
+    const served: string[] = [];
+    const apps: TestApp[] = [];
+    for (let n = 0; n < 5; n += 1) {
+      app = await newApp(api);
+      apps.push(app);
+      await waitFor(await newEndpoint(['commission.created']), 10);
+    }
+    let after: AccountId | null = null;
+    for (let n = 0; n < 5; n += 1) {
+      const { messages, lastAccountId } = await claim({ limit: 2, after });
+      served.push(...messages.map(({ appId }) => appId));
+      after = lastAccountId;
+    }
+    expect(served.toSorted()).toEqual(apps.flatMap(({ appId }) => [appId, appId]).toSorted());
+    expect(new Set(served.slice(0, 6)).size).toBe(5);
+  });
+
+  // @promise webhooks-out-isolated
+  test('an endpoint with many messages in progress leaves the claims to the others, until some wait for long or have ended', async () => {
+    const busy = await newEndpoint(['commission.created']);
+    for (let n = 0; n < 6; n += 1) await earn();
+    const other = await newApp(api);
+    const claimFew = async () => (await claim({ perEndpoint: 3 })).messages;
+    expect(await claimFew()).toHaveLength(3);
+    expect(await claimFew()).toEqual([]);
+    await newEndpoint(['commission.created'], 'https://example.com/hook', other.appId);
+    const creator = await newAffiliate(api, other);
+    await insertEarning(api, other, {
+      affiliateId: creator,
+      amountCents: 5,
+      occurredAt: api.clock.now,
+      dueAt: 0,
+    });
+    expect(await claimFew()).toMatchObject([{ appId: other.appId }]);
+    // One of the three waits for an attempt in half an hour, another one was delivered.
+    await api.sql`
+      with claimed as (
+        select id, row_number() over (order by id) as n from webhook_messages
+         where endpoint_id = ${busy} and relay_at > now()
+      )
+      update webhook_messages m
+         set relay_at = case n when 1 then now() + interval '31 minutes' end, status = case n when 1 then 'pending' else 'delivered' end,
+             completed_at = case n when 2 then now() end, next_attempt_at = case n when 1 then now() + interval '30 minutes' end
+        from claimed c where c.id = m.id and c.n < 3`;
+    expect(await claimFew()).toHaveLength(2);
+  });
 });
 
 describe('the attempts at a message', () => {
