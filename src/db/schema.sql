@@ -1305,6 +1305,7 @@ create table webhook_endpoints (
   failures integer not null default 0,
   next_probe_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
+  slot smallint not null,
   constraint webhook_endpoints_pkey PRIMARY KEY (id),
   constraint webhook_endpoints_app_id_id_key UNIQUE (app_id, id),
   constraint webhook_endpoints_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
@@ -1314,10 +1315,11 @@ create table webhook_endpoints (
   constraint webhook_endpoints_description_check CHECK (((length(description) >= 1) AND (length(description) <= 200))),
   constraint webhook_endpoints_event_types_check CHECK ((cardinality(event_types) > 0)),
   constraint webhook_endpoints_failures_check CHECK ((failures >= 0)),
+  constraint webhook_endpoints_slot_check CHECK (((slot >= 1) AND (slot <= 20))),
   constraint webhook_endpoints_url_check CHECK (((length(url) >= 1) AND (length(url) <= 2000)))
 );
-CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (app_id) WHERE (deactivated_at IS NULL);
 CREATE INDEX webhook_endpoints_by_app ON webhook_endpoints USING btree (app_id, created_at, id);
+CREATE UNIQUE INDEX webhook_endpoints_slot ON webhook_endpoints USING btree (app_id, slot) WHERE (deactivated_at IS NULL);
 CREATE TRIGGER webhook_endpoints_audit AFTER INSERT OR UPDATE OF url, description, event_types, secret_id, previous_expires_at, deactivated_at ON webhook_endpoints FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_endpoint', 'id', 'url! description event_types secret_id! previous_expires_at deactivated_at deactivated_reason');
 CREATE TRIGGER webhook_endpoints_fail_waiting AFTER UPDATE OF deactivated_at ON webhook_endpoints FOR EACH ROW WHEN (((old.deactivated_at IS NULL) AND (new.deactivated_at IS NOT NULL))) EXECUTE FUNCTION fail_waiting_messages();
 

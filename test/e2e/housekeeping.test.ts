@@ -113,8 +113,8 @@ test('the retention workflow removes what has expired, keeps what is needed, and
 
   const endpointId = newId('webhookEndpoint');
   await service.sql`
-    insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id)
-    values (${endpointId}, ${founder.app.id}, 'https://example.com', '{payout.created}', ${newId('secret')}, '', 'none')`;
+    insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
+    values (${endpointId}, ${founder.app.id}, 'https://example.com', '{payout.created}', ${newId('secret')}, '', 'none', 1)`;
   const [oldMessage, waitingMessage, newMessage] = [
     createIdGenerator(now - DAYS_100).id('webhookMessage'),
     createIdGenerator(now - DAYS_100).id('webhookMessage'),

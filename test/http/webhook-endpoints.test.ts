@@ -126,13 +126,45 @@ describe('endpoints of outgoing webhooks', () => {
   });
 
   // @promise webhooks-out-endpoint-limit
-  test('an app has at most twenty endpoints', async () => {
+  test('an app has at most twenty active endpoints, also when several are created or activated at the same time', async () => {
     const owner = await newApp(api);
-    for (let n = 0; n < MAX_ENDPOINTS; n += 1) await create(owner);
-    expect(await call('POST', '/webhook-endpoints', NEW, owner)).toMatchObject({
-      status: 409,
-      body: { code: 'too_many_endpoints' },
-    });
+    const path = (id: string) => `/webhook-endpoints/${id}`;
+    const activate = async (id: string, active = true) => await call('PATCH', path(id), { active }, owner);
+    const add = async () => await call('POST', '/webhook-endpoints', NEW, owner);
+    const statuses = async (calls: readonly ReturnType<typeof call>[]) =>
+      (await Promise.all(calls)).map(({ status }) => status).toSorted((a, b) => a - b);
+    const first = Array.from({ length: MAX_ENDPOINTS - 3 }, async () => (await add()).body.id);
+    const [one = '', other = '', ...rest] = await Promise.all(first);
+    expect(await statuses([add(), add(), add(), add(), add(), add()])).toEqual([
+      201, 201, 201, 409, 409, 409,
+    ]);
+    expect(await add()).toMatchObject({ status: 409, body: { code: 'too_many_endpoints' } });
+
+    // One that is not active takes no place, and gets one again when there is one.
+    expect(await statuses([activate(one, false), activate(other, false)])).toEqual([200, 200]);
+    expect((await add()).status).toBe(201);
+    expect(await statuses([activate(one), activate(other)])).toEqual([200, 409]);
+    expect(await statuses(rest.map(async (id) => await activate(id)))).toEqual(rest.map(() => 200));
+    const { body } = await call('GET', '/webhook-endpoints', undefined, owner);
+    expect(body.items).toHaveLength(MAX_ENDPOINTS + 1);
+    const { n } = await api.sql.one<{ n: number }>`
+      select count(*)::int as n from webhook_endpoints where app_id = ${owner.appId} and deactivated_at is null`;
+    expect(n).toBe(MAX_ENDPOINTS);
+  });
+
+  test('a list has all active endpoints, and the hundred that were deactivated last', async () => {
+    const owner = await newApp(api);
+    const active = await create(owner);
+    await api.sql`
+      insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot, created_at,
+                                     deactivated_at, deactivated_reason)
+      select 'whe_0' || lpad(n::text, 25, '0'), app_id, url, event_types, secret_id, ciphertext, encryption_key_id, 1,
+             now() - n * interval '1 day', now() - n * interval '1 hour', 'failing'
+        from webhook_endpoints, generate_series(1, 101) n where id = ${active.id}`;
+    const { body } = await call('GET', '/webhook-endpoints', undefined, owner);
+    expect(body.items).toHaveLength(101);
+    expect(body.items.at(-1)?.id).toBe(active.id);
+    expect(body.items[0]?.id).toMatch(/0100$/);
   });
 });
 

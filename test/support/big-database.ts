@@ -190,9 +190,9 @@ const ROWS_OF_PURCHASES = [
   `insert into payout_items (payout_id, commission_id, app_id, affiliate_id, amount_cents, position)
      select payout_id, id, app_id, affiliate_id, amount_cents, row_number() over (partition by payout_id order by id)
        from commissions where status = 'paid'`,
-  `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id)
+  `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
      select 'whe_0' || lpad(n::text, 25, '0'), ${id('app', '1 + n % 5')}, 'https://example.com/hook', '{commission.created}',
-            'sec_0' || lpad(n::text, 25, '0'), '', 'none' from generate_series(0, 9) n`,
+            'sec_0' || lpad(n::text, 25, '0'), '', 'none', 1 + n / 5 from generate_series(0, 9) n`,
   `insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data, status, attempts, next_attempt_at, relay_at,
                                    created_at, completed_at)
      select 'msg_0' || lpad(n::text, 25, '0'), app_id, 'whe_0' || lpad((substr(app_id, 6)::int - 1 + n % 2 * 5)::text, 25, '0'),

@@ -865,7 +865,7 @@ export interface paths {
         put?: never;
         /**
          * Creates an endpoint that receives messages.
-         * @description The secret is returned only once. An app has at most 20 endpoints.
+         * @description The secret is returned only once. An app has at most 20 active endpoints.
          *
          *     Requires an account key with the permission `setup`.
          */
@@ -897,7 +897,7 @@ export interface paths {
         head?: never;
         /**
          * Changes, deactivates or activates an endpoint.
-         * @description While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later.
+         * @description While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later. It can be activated while the app has fewer than 20 active ones.
          *
          *     Requires an account key with the permission `setup`.
          */
@@ -4075,7 +4075,7 @@ export interface components {
         };
         /** @description The endpoints of the app, oldest first. */
         WebhookEndpointList: {
-            /** @description All endpoints, also those that are not active. */
+            /** @description All active endpoints, and the hundred that were deactivated last. */
             items: components["schemas"]["WebhookEndpoint"][];
         };
         /** @description An endpoint that receives messages, without its secret. */
@@ -12897,7 +12897,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_endpoints`: The app has too many endpoints. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `too_many_endpoints`: The app has too many active endpoints. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13200,6 +13200,22 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
+                    };
+                };
+            };
+            /** @description `too_many_endpoints`: The app has too many active endpoints. */
+            409: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "too_many_endpoints";
                     };
                 };
             };

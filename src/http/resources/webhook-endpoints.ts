@@ -120,7 +120,9 @@ export const webhookEndpointRoutes = [
       status: 200,
       schema: z
         .object({
-          items: z.array(webhookEndpoint).describe('All endpoints, also those that are not active.'),
+          items: z
+            .array(webhookEndpoint)
+            .describe('All active endpoints, and the hundred that were deactivated last.'),
         })
         .meta({ id: 'WebhookEndpointList', description: 'The endpoints of the app, oldest first.' }),
     },
@@ -135,7 +137,7 @@ export const webhookEndpointRoutes = [
     permission: 'setup',
     operationId: 'createWebhookEndpoint',
     summary: 'Creates an endpoint that receives messages.',
-    description: `The secret is returned only once. An app has at most ${MAX_ENDPOINTS} endpoints.`,
+    description: `The secret is returned only once. An app has at most ${MAX_ENDPOINTS} active endpoints.`,
     body: z
       .strictObject({ url, eventTypes, description: description.optional() })
       .meta({ id: 'NewWebhookEndpoint', description: 'An endpoint to create.' }),
@@ -178,8 +180,7 @@ export const webhookEndpointRoutes = [
     operationId: 'updateWebhookEndpoint',
     ids: endpointId,
     summary: 'Changes, deactivates or activates an endpoint.',
-    description:
-      'While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later.',
+    description: `While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later. It can be activated while the app has fewer than ${MAX_ENDPOINTS} active ones.`,
     body: z
       .strictObject({
         url: url.optional(),
@@ -189,6 +190,7 @@ export const webhookEndpointRoutes = [
       })
       .meta({ id: 'WebhookEndpointChange', description: 'The fields to change.' }),
     response: { status: 200, schema: webhookEndpoint },
+    errors: ['too_many_endpoints'],
     handler: async ({ deps, app, ids, body }) => {
       if (body.url !== undefined) requireUrl(deps, body.url);
       const changed = await changeWebhookEndpoint(deps.sql, app.id, ids.endpointId, {
@@ -197,6 +199,7 @@ export const webhookEndpointRoutes = [
         ...(body.description === undefined ? {} : { description: body.description }),
         ...(body.active === undefined ? {} : { isActive: body.active }),
       });
+      if (changed === 'no_slot') throw new ApiError('too_many_endpoints');
       return presentEndpoint(foundOrThrow(changed));
     },
   }),
