@@ -47,6 +47,9 @@ class AddressRefused extends Error {
 
 const REFUSED = 'The address of the host is private or reserved, so the service does not connect to it.';
 
+const NO_TLS = 'The host did not respond with TLS.';
+const UNTRUSTED = 'The certificate of the host is not issued by a trusted authority.';
+
 /** The problems of connections by their codes. */
 const PROBLEMS: Readonly<Record<string, string>> = {
   ENOTFOUND: 'The host was not found.',
@@ -55,10 +58,15 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ECONNRESET: 'The host closed the connection without a response.',
   EHOSTUNREACH: 'The host cannot be reached.',
   ENETUNREACH: 'The host cannot be reached.',
+  EPROTO: NO_TLS,
+  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
   CERT_HAS_EXPIRED: 'The certificate of the host has expired.',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'The certificate of the host is not issued by a trusted authority.',
-  SELF_SIGNED_CERT_IN_CHAIN: 'The certificate of the host is not issued by a trusted authority.',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'The certificate of the host is not issued by a trusted authority.',
+  CERT_NOT_YET_VALID: 'The certificate of the host is not valid yet.',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
   ERR_TLS_CERT_ALTNAME_INVALID: 'The certificate of the host is for another name.',
 };
 

@@ -1,14 +1,14 @@
-import { execFile } from 'node:child_process';
-import { chown, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { chown, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readConfig } from '../../src/config/config.ts';
 import { listenTo, notify } from '../../src/db/notifications.ts';
 import { connect } from '../../src/db/sql.ts';
 import { startEmbeddedPostgres } from '../../src/embedded/postgres.ts';
 import type { EmbeddedPostgres } from '../../src/embedded/postgres.ts';
+import { createAuthority, createCertificate } from '../support/certificates.ts';
+import type { Certificate } from '../support/certificates.ts';
 import { startChildService } from '../support/child-service.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
@@ -16,34 +16,17 @@ import { runOn } from '../support/postgres-admin.ts';
 import { runAdminIn } from '../support/run-admin.ts';
 import { startTestService, TEST_SECRETS_KEY } from '../support/service.ts';
 
-const run = promisify(execFile);
-
 let dataDir: string;
 let server: EmbeddedPostgres;
 /** Certificates of the authority that signs those of the server, and of another one. */
-let authority: string;
-let otherAuthority: string;
+let authority: Certificate;
+let otherAuthority: Certificate;
 
-const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
 const file = (name: string) => path.join(dataDir, name);
 
-async function createAuthority(name: string): Promise<string> {
-  const certificate = file(`${name}.crt`);
-  const out = ['-keyout', file(`${name}.key`), '-out', certificate, '-subj', `/CN=${name}`];
-  await run('openssl', ['req', '-x509', ...KEY, ...out]);
-  return certificate;
-}
-
-/** Makes the server use a certificate for the hosts in `names`, such as `DNS:localhost`. */
-async function useCertificate(name: string, names: string): Promise<void> {
-  const [request, extensions, certificate, key] = ['csr', 'ext', 'crt', 'key'].map((end) =>
-    file(`${name}.${end}`),
-  ) as [string, string, string, string];
-  await writeFile(extensions, `subjectAltName=${names}\n`);
-  await run('openssl', ['req', ...KEY.slice(0, -2), '-keyout', key, '-out', request, '-subj', `/CN=${name}`]);
-  const signer = ['-CA', authority, '-CAkey', authority.replace('.crt', '.key'), '-CAcreateserial'];
-  const signing = ['x509', '-req', '-in', request, '-days', '2', ...signer];
-  await run('openssl', [...signing, '-extfile', extensions, '-out', certificate]);
+/** Makes the server use a certificate for the hosts in `hosts`, such as `DNS:localhost`. */
+async function useCertificate(name: string, hosts: string): Promise<void> {
+  const { certificate, key } = await createCertificate(dataDir, authority, { name, hosts });
   // Postgres reads the key as its own user.
   const { uid, gid } = await stat(file('postgres/'));
   for (const each of [certificate, key]) await chown(each, uid, gid);
@@ -105,8 +88,8 @@ async function expectRefusal(options: Address, advice: RegExp): Promise<void> {
 beforeAll(async () => {
   dataDir = await mkdtemp(path.join(tmpdir(), 'tributary-test-'));
   server = await startEmbeddedPostgres({ dataDir, durable: false });
-  authority = await createAuthority('authority');
-  otherAuthority = await createAuthority('other-authority');
+  authority = await createAuthority(dataDir, 'authority');
+  otherAuthority = await createAuthority(dataDir, 'other-authority');
 });
 afterAll(async () => {
   await server?.stop();
@@ -115,7 +98,10 @@ afterAll(async () => {
 
 // @promise database-tls
 test('a server without TLS is refused, with what to do', async () => {
-  await expectRefusal({ trust: authority }, /The server does not offer TLS\. Turn it on .* sslmode=disable/);
+  await expectRefusal(
+    { trust: authority.certificate },
+    /The server does not offer TLS\. Turn it on .* sslmode=disable/,
+  );
 });
 
 describe('a server with a certificate for its name', () => {
@@ -126,7 +112,7 @@ describe('a server with a certificate for its name', () => {
   // @promise database-tls
   test('another host is refused, with what to do', async () => {
     await expectRefusal(
-      { trust: authority, host: '127.0.0.1' },
+      { trust: authority.certificate, host: '127.0.0.1' },
       /The certificate of the server is for another host\. Use a host of the certificate .* sslmode=no-verify/,
     );
   });
@@ -134,7 +120,7 @@ describe('a server with a certificate for its name', () => {
   // @promise database-tls
   test.each([
     ['without a certificate authority', undefined],
-    ['with another certificate authority', () => otherAuthority],
+    ['with another certificate authority', () => otherAuthority.certificate],
   ])('an address %s is refused, with what to do', async (_, trust) => {
     await expectRefusal(
       trust === undefined ? {} : { trust: trust() },
@@ -144,7 +130,7 @@ describe('a server with a certificate for its name', () => {
 
   // @promise database-tls
   test('commands trust the certificate authority of sslrootcert', async () => {
-    const environment = variables({ trust: authority });
+    const environment = variables({ trust: authority.certificate });
     expect(await admin(environment, 'migrate')).toMatchObject({ status: 0 });
     expect(await admin(environment, 'accounts', 'list')).toMatchObject({ status: 0, out: '[]\n' });
     expect(await admin(environment, 'export', file('archive'))).toMatchObject({ status: 0 });
@@ -159,7 +145,7 @@ describe('a server with a certificate for its IP address', () => {
   // @promise database-tls
   test('all connections of a service use TLS, with the certificate authority in NODE_EXTRA_CA_CERTS', async () => {
     const { DATABASE_URL, MIGRATIONS_DATABASE_URL } = variables({ host: '127.0.0.1' });
-    const extra = { MIGRATIONS_DATABASE_URL, NODE_EXTRA_CA_CERTS: authority, ROLE: 'api' };
+    const extra = { MIGRATIONS_DATABASE_URL, NODE_EXTRA_CA_CERTS: authority.certificate, ROLE: 'api' };
     const service = await startChildService(DATABASE_URL, extra);
     const sql = connect({ url: server.ownerUrl, max: 1 });
     try {
@@ -179,7 +165,7 @@ describe('a server with a certificate for its IP address', () => {
 
   // @promise database-tls
   test.each(['verify-full', 'no-verify'])('notifications arrive with sslmode=%s', async (mode) => {
-    const trust = mode === 'verify-full' ? { trust: authority } : {};
+    const trust = mode === 'verify-full' ? { trust: authority.certificate } : {};
     const url = withTls(server.url, { mode, ...trust, host: '127.0.0.1' });
     const received: string[] = [];
     const listener = listenTo(

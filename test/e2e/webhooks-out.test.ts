@@ -1,6 +1,10 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { matureOverdue } from '../../src/db/ledger.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
+import { createAuthority } from '../support/certificates.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -178,6 +182,26 @@ describe('outgoing webhooks', () => {
     await eventuallyReceived(5);
     expect(receiver.received[4]?.id).toBe(id);
     await eventuallyStatus(id, 'delivered');
+  });
+
+  // @promise webhooks-out-tls
+  test('a receiver whose certificate no trusted authority has signed gets nothing, and the message says why', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'tributary-test-'));
+    const { certificate, key } = await createAuthority(folder, 'receiver');
+    const secure = await startReceiver({ cert: await readFile(certificate), key: await readFile(key) });
+    try {
+      const endpoint = await newEndpoint(['commission.created'], secure);
+      const { id } = await founder.ok<Message>('POST', `${endpoint}/test`);
+      await eventually('an attempt is stored', async () => (await attemptsOf(id)).length > 0);
+      expect(await founder.ok<Message>('GET', messagePath(id))).toMatchObject({
+        status: 'pending',
+        lastProblem: 'The certificate of the host is not issued by a trusted authority.',
+      });
+      expect(secure.received).toEqual([]);
+    } finally {
+      await secure.close();
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 
   // @promise webhooks-out-deactivated

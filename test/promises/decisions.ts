@@ -751,12 +751,16 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
       'webhooks-out-deactivated':
         'an endpoint is deactivated with a reason after three days without a success, and at once by a 410',
       'webhooks-out-isolated': 'an endpoint that never responds delays neither others nor exports',
+      'webhooks-out-fair':
+        'the waiting messages of an account delay those of another one by no turn of the relay',
       'webhooks-out-recovered': 'a message whose workflow was lost is sent all the same',
       'webhooks-out-https': 'an endpoint has an address with https, unless the operator permits others',
+      'webhooks-out-tls':
+        'a message is sent only to a host whose certificate is valid, for its name and of a trusted authority, and otherwise says why not',
       'webhooks-out-public-addresses':
         'nothing is sent to a private, loopback, link-local or reserved address, whatever name leads to it',
       'webhooks-out-limits': 'an attempt has a time limit, and the first 2 KiB of a response are read',
-      'webhooks-out-endpoint-limit': '409 for more than 20 endpoints of one app',
+      'webhooks-out-endpoint-limit': '409 for more than 20 active endpoints of one app',
       'webhooks-out-lists': 'messages are listed by endpoint, status and type, page by page',
     },
   },

@@ -1,6 +1,9 @@
 import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
+import type { RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
 
 /** A message as a receiver gets it. */
 export interface ReceivedMessage {
@@ -36,10 +39,10 @@ function isSignedWith(secret: string, headers: Readonly<Record<string, unknown>>
   return isRecent && String(signatures).split(' ').includes(`v1,${expected}`);
 }
 
-/** Starts a receiver. */
-export async function startReceiver(): Promise<WebhookReceiver> {
+/** Starts a receiver, with TLS if a certificate is given. */
+export async function startReceiver(tls?: SecureContextOptions): Promise<WebhookReceiver> {
   const received: ReceivedMessage[] = [];
-  const server = createServer((request, response) => {
+  const receive: RequestListener = (request, response) => {
     const parts: Buffer[] = [];
     request.on('data', (part: Buffer) => parts.push(part));
     request.on('end', () => {
@@ -53,12 +56,14 @@ export async function startReceiver(): Promise<WebhookReceiver> {
       });
       if (receiver.status !== null) response.writeHead(receiver.status).end(`status ${receiver.status}`);
     });
-  });
+  };
+  const server = tls === undefined ? createServer(receive) : createTlsServer(tls, receive);
   await new Promise<void>((resolve) => {
     server.listen(0, '127.0.0.1', resolve);
   });
+  const base = tls === undefined ? 'http://127.0.0.1' : 'https://localhost';
   const receiver: WebhookReceiver = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks`,
+    url: `${base}:${(server.address() as AddressInfo).port}/webhooks`,
     received,
     secret: '',
     status: 204,

@@ -1,11 +1,23 @@
+import { execFile } from 'node:child_process';
 import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { IncomingMessage, RequestListener, Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { afterEach, describe, expect, test } from '@jest/globals';
+import { createSecureContext } from 'node:tls';
+import type { SecureContext } from 'node:tls';
+import { promisify } from 'node:util';
+import { afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { postWebhook, resolveName } from '../../src/webhooks-out/post.ts';
-import type { PostOptions } from '../../src/webhooks-out/post.ts';
+import type { PostOptions, PostResult } from '../../src/webhooks-out/post.ts';
+import { createAuthority, createCertificate } from '../support/certificates.ts';
+import type { Certificate } from '../support/certificates.ts';
+import { startNameServer } from '../support/name-server.ts';
 
 const servers: Server[] = [];
 
@@ -237,5 +249,83 @@ describe('private addresses', () => {
     const result = await send(`http://127.0.0.1:${port}/`, { targets: 'public' });
     expect(result.problem).toBe('The URL is not allowed. Must begin with https://.');
     expect(connections()).toBe(0);
+  });
+});
+
+// A process of its own posts, as Node reads the authorities that it trusts when it starts. A name server of the test resolves names.
+describe('a receiver with TLS', () => {
+  /** What became of an attempt at each host, and the requests that arrived. */
+  const results = new Map<string, PostResult>();
+  const arrived: (string | undefined)[] = [];
+  const names = new Set<string>();
+
+  beforeAll(async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'tributary-test-'));
+    const nameServer = await startNameServer();
+    const contexts = new Map<string, SecureContext>();
+    const server = createTlsServer(
+      { SNICallback: (name, use) => use(null, contexts.get(name)) },
+      (request, response) => {
+        arrived.push(request.headers.host);
+        response.writeHead(204).end();
+      },
+    ).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const plain = new URL(await serve((_, response) => response.end()));
+    try {
+      const trusted = await createAuthority(folder, 'authority');
+      const signed = async (name: string, over: { by?: Certificate; hosts?: string; days?: number } = {}) => {
+        const { by = trusted, hosts = `DNS:${name}.example.test`, ...days } = over;
+        return await createCertificate(folder, by, { name, hosts, ...days });
+      };
+      const certificates = {
+        trusted: await signed('trusted'),
+        'other-name': await signed('other-name', { hosts: 'DNS:trusted.example.test' }),
+        expired: await signed('expired', { days: -1 }),
+        untrusted: await signed('untrusted', { by: await createAuthority(folder, 'other-authority') }),
+        'self-signed': await createAuthority(folder, 'self-signed'),
+      };
+      for (const [name, { certificate, key }] of Object.entries(certificates)) {
+        const [cert, pem] = await Promise.all([readFile(certificate), readFile(key)]);
+        contexts.set(`${name}.example.test`, createSecureContext({ cert, key: pem }));
+      }
+      const urls = new Map(
+        Object.keys(certificates).map((name) => [name, `https://${name}.example.test:${port}/`]),
+      );
+      urls.set('plain', `https://plain.example.test:${plain.port}/`);
+      const script = new URL('post-child.ts', import.meta.url).pathname;
+      const { stdout } = await promisify(execFile)(
+        process.execPath,
+        ['--import', 'tsx', script, nameServer.address, ...urls.values()],
+        { env: { PATH: process.env['PATH'] ?? '', NODE_EXTRA_CA_CERTS: trusted.certificate } },
+      );
+      const outcomes = JSON.parse(stdout) as PostResult[];
+      [...urls.keys()].forEach((name, n) => results.set(name, outcomes[n] as PostResult));
+      for (const name of nameServer.asked) names.add(name);
+    } finally {
+      server.closeAllConnections();
+      server.close();
+      nameServer.close();
+      await rm(folder, { recursive: true, force: true });
+    }
+  });
+
+  // @promise webhooks-out-tls
+  test('a message arrives at a host that a name server resolves and whose certificate a trusted authority has signed', () => {
+    expect(results.get('trusted')).toMatchObject({ statusCode: 204, problem: null });
+    expect(names).toContain('trusted.example.test');
+  });
+
+  // @promise webhooks-out-tls
+  test.each([
+    ['other-name', 'The certificate of the host is for another name.'],
+    ['expired', 'The certificate of the host has expired.'],
+    ['untrusted', 'The certificate of the host is not issued by a trusted authority.'],
+    ['self-signed', 'The certificate of the host is not issued by a trusted authority.'],
+    ['plain', 'The host did not respond with TLS.'],
+  ])('nothing is sent to the host %s.example.test, and the attempt says: %s', (name, problem) => {
+    expect(results.get(name)).toMatchObject({ statusCode: null, problem, response: null });
+    expect(arrived).toHaveLength(1);
   });
 });
