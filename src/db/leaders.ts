@@ -12,10 +12,10 @@ export type LeaderKind = (typeof LEADER_KINDS)[number];
 
 /** Number of leaders that are returned at most. */
 export const MOST_LEADERS = 10;
-/** Number of active ones, and of those with most of all time, that are compared at most. */
-const COMPARED = 50;
 /** Number of sums of six hours that are read at most to find those that were active: the latest ones of the range. */
 const EXAMINED_BLOCKS = 4_000;
+/** In a range with more sums than those: the number of active ones, and of those with most of all time, that are compared. */
+const COMPARED = 50;
 
 export interface Leader {
   readonly affiliateId: AffiliateId;
@@ -69,12 +69,13 @@ function namesOf(sql: Sql, by: LeaderKind) {
  * Returns the affiliates or links with the most of a measure in `from ≤ t < to`, the first one first, without those that have
  * none. A quarter hour counts completely if it begins in the range.
  *
- * The sums of a range exist per affiliate and link only, so candidates are chosen first: those that were most active in the
- * latest 4,000 sums of six hours of the range, and those with most of all time. In an app where both lists reach their limit,
- * one that was active long ago in a long range may be missing, and `isComplete` is false.
+ * The sums of a range exist per affiliate and link only, so candidates are chosen first. All that were active are compared
+ * while the range has fewer than 4,000 sums of six hours. A longer range of a larger app would cost more the more creators
+ * it has: then only those that were most active in the latest 4,000 of these sums, and those with most of all time, are
+ * compared. One that was active only early in the range may be missing, and `isComplete` is false.
  *
  * The parts of the statement: `parts` is the split of the range into quarter hours and blocks as in `readTimeseries`, `recent`
- * and `tail` are what was active, `active` and `ranked` the candidates, `sums` what is stored of each candidate.
+ * and `tail` are what was active, `active` and `ranked` the candidates, `sums` what is stored of each candidate and its tail.
  */
 export async function readLeaders(
   sql: Sql,
@@ -103,21 +104,22 @@ export async function readLeaders(
       select scope_id, ${measure} as value from rollup_blocks
        where app_id = ${appId} and scope = ${scope} and block_at >= rollup_block(${from}) and block_at < ${to}
        order by block_at desc, scope_id limit ${examined}
-    ), tail as materialized (
-      select scope_id, sum(clicks) as clicks, sum(installs) as installs, sum(identified) as identified,
-             sum(paid_users) as paid_users, sum(revenue_cents) as revenue_cents, sum(commission_cents) as commission_cents
-        from rollup_tail
+    ), tail as (
+      select scope_id, ${measure} as value from rollup_tail
        where app_id = ${appId} and scope = ${scope} and scope_id is not null and bucket_at >= ${from} and bucket_at < ${to}
-       group by scope_id
     ), active as materialized (
       select scope_id, sum(value) as value
-        from (select scope_id, value from recent union all select scope_id, ${measure} from tail) x group by scope_id
+        from (select scope_id, value from recent union all select scope_id, value from tail) x group by scope_id
+    ), state as materialized (
+      select (select count(*) from recent) < ${examined}::bigint as is_examined
     ), ranked as materialized (
       select scope_id from rollups
        where app_id = ${appId} and scope = ${scope} and bucket_at = '-infinity'
        order by rank_value desc, scope_id limit ${compared}
     ), candidates as materialized (
-      (select scope_id from active order by value desc, scope_id limit ${compared}) union select scope_id from ranked
+      (select scope_id from active order by value desc, scope_id
+        limit (select case when is_examined then null else ${compared}::bigint end from state))
+      union select scope_id from ranked
     ), sums as (
       select c.scope_id, x.*
         from candidates c cross join parts p
@@ -132,23 +134,21 @@ export async function readLeaders(
          union all
          select clicks, installs, identified, paid_users, revenue_cents, commission_cents from rollups r
           where r.app_id = ${appId} and r.scope = ${scope} and r.scope_id = c.scope_id
-            and r.bucket_at >= p.blocks_to and r.bucket_at < ${to}) x
-      union all
-      select scope_id, clicks, installs, identified, paid_users, revenue_cents, commission_cents from tail
-       where scope_id = any(array(select scope_id from candidates))
+            and r.bucket_at >= p.blocks_to and r.bucket_at < ${to}
+         union all
+         select clicks, installs, identified, paid_users, revenue_cents, commission_cents from rollup_tail t
+          where t.app_id = ${appId} and t.scope = ${scope} and t.scope_id = c.scope_id
+            and t.bucket_at >= ${from} and t.bucket_at < ${to}) x
     ), top as (
       select scope_id, sum(clicks) as clicks, sum(installs) as installs, sum(identified) as identified,
              sum(paid_users) as paid_users, sum(revenue_cents) as revenue_cents, sum(commission_cents) as commission_cents,
              sum(${measure}) as value
         from sums group by scope_id having sum(${measure}) > 0
        order by value desc, scope_id limit ${MOST_LEADERS}
-    ), state as (
-      select (select count(*) from active) <= ${compared}::bigint
-             and ((select count(*) from recent) < ${examined}::bigint
-                  or (select count(*) from ranked) < ${compared}::bigint) as is_complete
     )
-    select s.is_complete, n.affiliate_id, n.affiliate_name, n.link_id, n.slug, n.clicks::bigint as clicks,
-           n.installs::bigint as installs, n.identified::bigint as identified, n.paid_users::bigint as paid_users,
+    select s.is_examined or ((select count(*) from active) <= ${compared}::bigint
+                             and (select count(*) from ranked) < ${compared}::bigint) as is_complete,
+           n.affiliate_id, n.affiliate_name, n.link_id, n.slug, n.clicks::bigint as clicks, n.installs::bigint as installs, n.identified::bigint as identified, n.paid_users::bigint as paid_users,
            n.revenue_cents::float8 as revenue_cents, n.commission_cents::float8 as commission_cents
       from state s left join (${namesOf(sql, request.by)}) n on true
      order by n.value desc, n.scope_id`;

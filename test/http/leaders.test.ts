@@ -156,6 +156,18 @@ describe('leaders', () => {
     },
   );
 
+  test('a range is compared completely while its sums are few, however many creators were active', async () => {
+    const request = { by: 'affiliate', measure: 'commissions', from: at(-1), to: at(44) } as const;
+    const all = await readLeaders(api.sql, app.appId as AppId, request, { compared: 1, examined: 100 });
+    expect(all.isComplete).toBe(true);
+    // B is neither the most active nor the first one of all time.
+    expect(all.rows.map((row) => [row.affiliateName, row.commissionCents])).toEqual([
+      ['A', 9_000],
+      ['C', 550],
+      ['B', 470],
+    ]);
+  });
+
   test('a list that compared only some creators says so, and its sums are exact', async () => {
     const request = { by: 'affiliate', measure: 'commissions', from: at(-1), to: at(44) } as const;
     const some = await readLeaders(api.sql, app.appId as AppId, request, { compared: 1, examined: 4 });
