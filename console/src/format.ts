@@ -87,3 +87,7 @@ export function formatBrowser(userAgent: string | null): string {
 const whole = new Intl.NumberFormat();
 
 export const formatCount = (count: number): string => whole.format(count);
+
+/** Returns a number that may be a lower bound: "4,000 or more". */
+export const atLeast = (text: string, isLowerBound: boolean): string =>
+  isLowerBound ? `${text} or more` : text;

@@ -2,7 +2,7 @@ import { Button, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatAgo, formatCount, formatInstant } from '../format.ts';
+import { atLeast, formatAgo, formatCount, formatInstant } from '../format.ts';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import type { Filters } from '../parts/filters.tsx';
@@ -38,7 +38,7 @@ function HealthRow({
   readonly filters: Filters;
 }) {
   const { tone, text } = stateOf(row, now);
-  const count = (number: number) => `${formatCount(number)}${row.truncated ? ' or more' : ''}`;
+  const count = (number: number) => atLeast(formatCount(number), row.truncated);
   const statusButton = (status: string, number: number) =>
     number === 0 ? (
       count(number)

@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
-import { formatCount, formatInstant } from '../format.ts';
+import { atLeast, formatCount, formatInstant } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
 import { useInstallationState } from './queries.ts';
 import { NotCurrent, NotYet, Section } from './section.tsx';
@@ -12,7 +12,7 @@ const MOST = 10_000;
 /** The service counts waiting payments of a currency up to this number. */
 const MOST_WAITING = 1_000;
 
-const counted = (number: number, most: number) => `${formatCount(number)}${number >= most ? ' or more' : ''}`;
+const counted = (number: number, most: number) => atLeast(formatCount(number), number >= most);
 
 /** Returns a duration in words: "3 hours". */
 function formatDuration(seconds: number): string {

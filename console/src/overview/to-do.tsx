@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatAgo, formatCount, formatMoney } from '../format.ts';
+import { atLeast, formatAgo, formatCount, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
 
 /** How often the causes and the deliveries are read again while the page is shown, ms. */
@@ -18,7 +18,8 @@ interface Task {
   readonly to: string;
 }
 
-const paymentsIn = (count: number) => (count === 1 ? '1 payment' : `${formatCount(count)} payments`);
+const paymentsIn = (count: number, isLowerBound: boolean) =>
+  count === 1 && !isLowerBound ? '1 payment' : `${atLeast(formatCount(count), isLowerBound)} payments`;
 const creatorsIn = (count: number) => (count === 1 ? '1 creator' : `${formatCount(count)} creators`);
 
 function payTask({ payableCents, payees }: Schemas['AppOverview']['due']): Task | null {
@@ -37,8 +38,9 @@ function causeTask(causes: readonly Schemas['UnattributedCause'][]): Task | null
   const [first] = healing;
   if (first === undefined) return null;
   const count = healing.reduce((sum, cause) => sum + cause.count, 0);
+  const isLowerBound = healing.some(({ truncated }) => truncated);
   return {
-    title: `${paymentsIn(count)} earned nothing, and still can`,
+    title: `${paymentsIn(count, isLowerBound)} earned nothing, and still can`,
     text: first.explanation,
     action: 'See the causes',
     to: 'unattributed',
@@ -54,9 +56,9 @@ function deliveryTask(providers: readonly Schemas['ProviderHealth'][]): Task | n
   );
   const [first] = bad;
   if (first === undefined) return null;
-  const { title, failed, refused, oldestUnfinishedAt } = first;
+  const { title, failed, refused, oldestUnfinishedAt, truncated } = first;
   const parts = [
-    failed > 0 ? `${formatCount(failed)} failed in the last 24 hours` : null,
+    failed > 0 ? `${atLeast(formatCount(failed), truncated)} failed in the last 24 hours` : null,
     refused > 0 ? `${formatCount(refused)} refused in the last 24 hours` : null,
     failed === 0 && refused === 0 && oldestUnfinishedAt !== null
       ? `the oldest unfinished one arrived ${formatAgo(oldestUnfinishedAt)}`

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
 import { api, given, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
+import { atLeast, formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Section } from '../lists.tsx';
 import { Tag } from '../parts/badges.tsx';
@@ -32,9 +32,6 @@ const HEALING = {
 } as const;
 
 const SUMMARY_MS = 15_000;
-
-/** Returns a number that may be a lower bound. */
-const atLeast = (text: string, isLowerBound: boolean) => (isLowerBound ? `${text} or more` : text);
 
 function CauseRow({ row, filters }: { readonly row: Cause; readonly filters: Filters }) {
   const [tone, text] = HEALING[row.heals];
