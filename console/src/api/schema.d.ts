@@ -1636,13 +1636,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Retrieves the creator's session of this browser.
-         * @description Retrieves the creator's session of this browser.
+         * Retrieves the session of a creator in this browser.
+         * @description Retrieves the session of a creator in this browser.
          */
         get: operations["getCreatorSession"];
         put?: never;
         /**
-         * Signs this browser in with the sign-in link of a creator.
+         * Signs this browser in with a sign-in link of a creator.
          * @description Sets a cookie that no script can read. It counts only under `/creator`, and never beside an `Authorization` header.
          */
         post: operations["signInCreator"];
@@ -1930,8 +1930,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Retrieves the operator's session of this browser.
-         * @description Retrieves the operator's session of this browser.
+         * Retrieves the session of the operator in this browser.
+         * @description Retrieves the session of the operator in this browser.
          */
         get: operations["getOperatorSession"];
         put?: never;

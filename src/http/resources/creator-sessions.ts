@@ -9,18 +9,13 @@ import {
   spendCreatorLink,
 } from '../../db/creator-sessions.ts';
 import type { CreatorSession } from '../../db/creator-sessions.ts';
-import { CREATOR_LINK_USES, creatorSignInUrl, isToken, TOKEN_BYTES } from '../../domain/sessions.ts';
-import { ApiError, foundOrThrow, notFound } from '../errors.ts';
+import { CREATOR_LINK_USES, creatorSignInUrl, TOKEN_BYTES } from '../../domain/sessions.ts';
+import { foundOrThrow, notFound } from '../errors.ts';
 import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
-import { addressCaller } from '../rate-limits.ts';
-import { appRoute, creatorRoute, publicRoute } from '../route.ts';
-import {
-  readSessionToken,
-  refuseForeignSignIn,
-  refuseOtherOrigins,
-  sessionCookie,
-} from '../session-cookie.ts';
-import { endedSessions, newSession } from './sessions.ts';
+import { appRoute, creatorRoute } from '../route.ts';
+import { sessionCookie } from '../session-cookie.ts';
+import { linkSessionRoutes } from './link-sessions.ts';
+import { endedSessions } from './sessions.ts';
 
 const signInLink = z
   .object({
@@ -48,17 +43,6 @@ const session = z
     expiresAt: epochMs('When the session ends at the latest. It ends earlier after 90 days without a call.'),
   })
   .meta({ id: 'CreatorSession', description: 'A session of a creator.' });
-
-const currentSession = z
-  .object({
-    session: session
-      .nullable()
-      .describe('The session of this browser. Null without one, and when it has ended.'),
-  })
-  .meta({
-    id: 'CurrentCreatorSession',
-    description: 'The session of a creator in the browser that calls.',
-  });
 
 const listedSession = z
   .object({
@@ -116,57 +100,17 @@ export const creatorLinkRoutes = [
 
 /** The sessions of creators. */
 export const creatorSessionRoutes = [
-  publicRoute({
-    method: 'GET',
-    path: '/creator/session',
-    operationId: 'getCreatorSession',
-    summary: "Retrieves the creator's session of this browser.",
-    response: { status: 200, schema: currentSession },
-    errors: ['cross_origin', 'unavailable'],
-    handler: async ({ ctx, deps, now }) => {
-      const token = readSessionToken(ctx, deps.publicUrl, 'creator');
-      if (token !== null) refuseOtherOrigins(ctx, deps.publicUrl);
-      const found = token === null ? undefined : await findCreatorSession(deps.sql, token, now);
-      return { session: found === undefined ? null : presentSession(found) };
-    },
-  }),
-
-  publicRoute({
-    method: 'POST',
-    path: '/creator/session',
-    operationId: 'signInCreator',
-    summary: 'Signs this browser in with the sign-in link of a creator.',
-    description:
-      'Sets a cookie that no script can read. It counts only under `/creator`, and never beside an `Authorization` header.',
-    body: z
-      .strictObject({
-        token: textField('k3l…', 'The token of the sign-in link: the part after `#token=`.'),
-      })
-      .meta({ id: 'CreatorSignIn', description: 'The token of a sign-in link.' }),
-    response: {
-      status: 200,
-      schema: session,
-      headers: { 'Set-Cookie': 'The cookie of the session.' },
-    },
-    errors: ['invalid_sign_in_link', 'cross_origin', 'unavailable'],
-    rateLimit: { name: 'signIn', caller: ({ ctx }) => addressCaller(ctx.ip) },
-    handler: async ({ ctx, deps, body, now }) => {
-      refuseForeignSignIn(ctx, deps.publicUrl);
-      const made = newSession(ctx, now);
-      const sql = deps.sql.actingAs({ kind: 'sign_in', requestId: ctx.state.requestId });
-      const started = isToken(body.token) ? await spendCreatorLink(sql, body.token, made) : undefined;
-      if (started === undefined)
-        throw new ApiError('invalid_sign_in_link', {
-          detail:
-            'The link was used too often, its time is over, or it was revoked. Ask the founder of the app for a new one.',
-          headers: { 'WWW-Authenticate': 'Bearer' },
-        });
-      const previous = readSessionToken(ctx, deps.publicUrl, 'creator');
-      const replaced = previous === null ? undefined : await findCreatorSession(deps.sql, previous, now);
-      if (replaced !== undefined) await endCreatorSession(sql, replaced, replaced.id, now);
-      ctx.set(sessionCookie(deps.publicUrl, made.token, 'creator'));
-      return presentSession(started);
-    },
+  ...linkSessionRoutes({
+    kind: 'creator',
+    whose: 'a creator',
+    name: 'Creator',
+    schema: session,
+    present: presentSession,
+    find: findCreatorSession,
+    spend: spendCreatorLink,
+    end: async (sql, ended, now) => await endCreatorSession(sql, ended, ended.id, now),
+    refusal:
+      'The link was used too often, its time is over, or it was revoked. Ask the founder of the app for a new one.',
   }),
 
   creatorRoute({

@@ -11,27 +11,23 @@ import {
 } from '../../db/installation-state.ts';
 import type { ListedAccount, RateGap, StuckDelivery } from '../../db/installation-state.ts';
 import { endOperatorSession, findOperatorSession, spendOperatorLink } from '../../db/operator-sessions.ts';
+import type { OperatorSession } from '../../db/operator-sessions.ts';
 import { listReprocessRuns } from '../../db/reprocess-runs.ts';
 import type { ListedRun } from '../../db/reprocess-runs.ts';
 import { createSignInLink } from '../../db/sessions.ts';
-import { isToken, SIGN_IN_LINK_MS, signInUrl } from '../../domain/sessions.ts';
+import { SIGN_IN_LINK_MS, signInUrl } from '../../domain/sessions.ts';
 import { workflowIds } from '../../domain/workflow-ids.ts';
 import type { HttpDeps } from '../deps.ts';
 import * as enums from '../enum-fields.ts';
-import { ApiError, notFound } from '../errors.ts';
+import { notFound } from '../errors.ts';
 import { count, epochMs, idOf, orNull, textField } from '../fields.ts';
 import { decodeCursor, pageOf, pageQuery, presentPage, timeKey } from '../pagination.ts';
-import { addressCaller } from '../rate-limits.ts';
-import { operatorRoute, publicRoute } from '../route.ts';
-import {
-  readSessionToken,
-  refuseForeignSignIn,
-  refuseOtherOrigins,
-  sessionCookie,
-} from '../session-cookie.ts';
+import { operatorRoute } from '../route.ts';
+import { sessionCookie } from '../session-cookie.ts';
 import { workflowUrl } from '../workflow-url.ts';
+import { linkSessionRoutes } from './link-sessions.ts';
 import { presentRun, run } from './reprocess-runs.ts';
-import { endedSessions, newSession } from './sessions.ts';
+import { endedSessions } from './sessions.ts';
 
 const session = z
   .object({
@@ -40,17 +36,6 @@ const session = z
     expiresAt: epochMs('When the session ends: after 12 hours.'),
   })
   .meta({ id: 'OperatorSession', description: 'A session of the operator.' });
-
-const currentSession = z
-  .object({
-    session: session
-      .nullable()
-      .describe('The session of this browser. Null without one, and when it has ended.'),
-  })
-  .meta({
-    id: 'CurrentOperatorSession',
-    description: 'The session of the operator in the browser that calls.',
-  });
 
 const account = z
   .object({
@@ -183,6 +168,10 @@ const operatorRun = z
 /** How many stuck deliveries are listed. Temporal is asked about each. */
 const MOST_STUCK = 20;
 
+function presentSession({ id, createdAt, expiresAt }: OperatorSession) {
+  return { id, createdAt, expiresAt };
+}
+
 function presentAccount(row: ListedAccount) {
   return {
     id: row.id,
@@ -259,57 +248,18 @@ async function presentStuck(row: StuckDelivery, { pendingStep, temporalUi }: Htt
 const listKey = (list: string) => ({ list, appId: '', filters: {} });
 
 export const operatorRoutes = [
-  publicRoute({
-    method: 'GET',
-    path: '/operator/session',
-    operationId: 'getOperatorSession',
-    summary: "Retrieves the operator's session of this browser.",
-    response: { status: 200, schema: currentSession },
-    errors: ['cross_origin', 'unavailable'],
-    handler: async ({ ctx, deps, now }) => {
-      const token = readSessionToken(ctx, deps.publicUrl, 'operator');
-      if (token !== null) refuseOtherOrigins(ctx, deps.publicUrl);
-      const found = token === null ? undefined : await findOperatorSession(deps.sql, token, now);
-      return { session: found ?? null };
-    },
-  }),
-
-  publicRoute({
-    method: 'POST',
-    path: '/operator/session',
-    operationId: 'signInOperator',
-    summary: 'Signs this browser in with a sign-in link of the operator.',
-    description:
-      'Sets a cookie that no script can read. It counts only under `/operator`, and never beside an `Authorization` header. The ' +
-      'command `admin console --operator` prints the link, which works once.',
-    body: z
-      .strictObject({
-        token: textField('k3l…', 'The token of the sign-in link: the part after `#token=`.'),
-      })
-      .meta({ id: 'OperatorSignIn', description: 'The token of a sign-in link.' }),
-    response: {
-      status: 200,
-      schema: session,
-      headers: { 'Set-Cookie': 'The cookie of the session.' },
-    },
-    errors: ['invalid_sign_in_link', 'cross_origin', 'unavailable'],
-    rateLimit: { name: 'signIn', caller: ({ ctx }) => addressCaller(ctx.ip) },
-    handler: async ({ ctx, deps, body, now }) => {
-      refuseForeignSignIn(ctx, deps.publicUrl);
-      const made = newSession(ctx, now);
-      const started = isToken(body.token) ? await spendOperatorLink(deps.sql, body.token, made) : undefined;
-      if (started === undefined)
-        throw new ApiError('invalid_sign_in_link', {
-          detail:
-            'The link was used before, or its time is over. Create a new one with `npm run -s admin -- console --operator`.',
-          headers: { 'WWW-Authenticate': 'Bearer' },
-        });
-      const previous = readSessionToken(ctx, deps.publicUrl, 'operator');
-      const replaced = previous === null ? undefined : await findOperatorSession(deps.sql, previous, now);
-      if (replaced !== undefined) await endOperatorSession(deps.sql, replaced.id, now);
-      ctx.set(sessionCookie(deps.publicUrl, made.token, 'operator'));
-      return started;
-    },
+  ...linkSessionRoutes({
+    kind: 'operator',
+    whose: 'the operator',
+    name: 'Operator',
+    description: 'The command `admin console --operator` prints the link, which works once.',
+    schema: session,
+    present: presentSession,
+    find: findOperatorSession,
+    spend: spendOperatorLink,
+    end: async (sql, ended, now) => await endOperatorSession(sql, ended.id, now),
+    refusal:
+      'The link was used before, or its time is over. Create a new one with `npm run -s admin -- console --operator`.',
   }),
 
   operatorRoute({
