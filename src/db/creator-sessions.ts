@@ -20,16 +20,30 @@ export interface CreatorScope {
   readonly affiliateId: AffiliateId;
 }
 
-/** A session of a creator that is valid. */
-export interface CreatorSession extends CreatorScope {
-  readonly id: SessionId;
-  readonly accountId: AccountId;
+/** A creator whose page is shown. */
+export interface Creator extends CreatorScope {
   readonly name: string;
   readonly status: AffiliateStatus;
   /** The creator's own rate. Null: that of the app applies. */
   readonly ownRateBps: number | null;
+}
+
+/** A session of a creator that is valid. */
+export interface CreatorSession extends Creator {
+  readonly id: SessionId;
+  readonly accountId: AccountId;
   readonly createdAt: number;
   readonly expiresAt: number;
+}
+
+/** Returns a creator of an app. Undefined when the app has no such affiliate. */
+export async function findCreator(
+  sql: Sql,
+  { appId, affiliateId }: CreatorScope,
+): Promise<Creator | undefined> {
+  return await sql.maybe<Creator>`
+    select app_id, id as affiliate_id, name, status, default_commission_rate_bps as own_rate_bps
+      from affiliates where app_id = ${appId} and id = ${affiliateId}`;
 }
 
 /** The condition that a session is valid at an instant. */

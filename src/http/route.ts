@@ -1,7 +1,8 @@
 import type * as z from 'zod';
 import { findApp } from '../db/apps.ts';
 import type { App } from '../db/apps.ts';
-import type { CreatorSession } from '../db/creator-sessions.ts';
+import { findCreator } from '../db/creator-sessions.ts';
+import type { Creator, CreatorSession } from '../db/creator-sessions.ts';
 import type { OperatorSession } from '../db/operator-sessions.ts';
 import type { Session } from '../db/sessions.ts';
 import type { Actor } from '../domain/audit.ts';
@@ -133,8 +134,13 @@ type SessionCall<I extends Ids, Q extends z.ZodType, B extends z.ZodType> = Publ
   readonly session: Session;
 };
 
-type CreatorCall<I extends Ids, Q extends z.ZodType> = PublicCall<I, Q, z.ZodUndefined> & {
+type CreatorCall<I extends Ids, Q extends z.ZodType = z.ZodUndefined> = PublicCall<I, Q, z.ZodUndefined> & {
   readonly session: CreatorSession;
+};
+
+type CreatorPageCall<I extends Ids, Q extends z.ZodType> = PublicCall<I, Q, z.ZodUndefined> & {
+  /** Whose numbers the route returns. */
+  readonly creator: Creator;
   /** The app of the creator. */
   readonly app: App;
 };
@@ -305,43 +311,106 @@ export function sessionRoute<
       const checked = await checkInput<I, Q, B>(spec, ctx, acting, params);
       const { accountId } = params;
       if (accountId !== undefined && accountId !== caller.accountId) throw notFound();
-      const call = { ...checked, caller, session: caller.session };
-      if (spec.asCsv === true && wantsCsv(ctx)) {
-        await sendCsv(spec, call, async (query) => await spec.handler({ ...call, query }));
-        return;
-      }
+      await sendJsonOrCsv(spec, { ...checked, caller, session: caller.session });
+    },
+  };
+}
+
+/** Declares a route of a creator's session. It takes no query and no body, and no other caller can call it. */
+export function creatorRoute<R extends z.ZodType, const I extends Ids = NoIds>(
+  spec: Declaration<CreatorPath> &
+    Input<I, z.ZodUndefined, z.ZodUndefined> &
+    JsonResponse<R> &
+    Handler<CreatorCall<I>, z.input<R>>,
+): Route {
+  return {
+    ...describeCreatorRoute(spec),
+    ...describeJson(spec),
+    run: async (ctx, deps, params) => {
+      const call = await checkCreator<I, z.ZodUndefined>(spec, ctx, deps, params);
       sendReply(ctx, jsonReply(spec.response.status, await spec.handler(call)));
     },
   };
 }
 
-/** Declares a route of a creator's session. It takes no body, and no other caller can call it. */
-export function creatorRoute<
+/** Declares a part of the creator's page: the route of the creator, and the one with which the founder sees the same. */
+export function creatorPageRoutes<
   R extends z.ZodType,
   const I extends Ids = NoIds,
   Q extends z.ZodType = z.ZodUndefined,
 >(
-  spec: Declaration<CreatorPath> &
+  spec: CreatorPageDeclaration &
     Input<I, Q, z.ZodUndefined> &
     JsonResponse<R> &
-    Handler<CreatorCall<I, Q>, z.input<R>> & {
+    Handler<CreatorPageCall<I, Q>, z.input<R>> & {
       /** For a list: whether `Accept: text/csv` gets its rows as CSV. */
       readonly asCsv?: boolean;
     },
-): Route {
-  return {
-    ...describeCreatorRoute(spec),
-    ...describeJson(spec, { storesResponses: false, asCsv: spec.asCsv === true }),
-    run: async (ctx, deps, params) => {
-      const call = await checkCreator(spec, ctx, deps, params);
-      if (spec.asCsv === true && wantsCsv(ctx)) {
-        await sendCsv(spec, call, async (query) => await spec.handler({ ...call, query }));
-        return;
-      }
-      const body = await spec.handler(call);
-      sendReply(ctx, jsonReply(spec.response.status, body));
+): readonly [own: Route, founders: Route] {
+  const described = describeJson(spec, { storesResponses: false, asCsv: spec.asCsv === true });
+  return onCreatorPage<I, Q>(spec, described, async (call) => await sendJsonOrCsv(spec, call));
+}
+
+/** Declares a part of the creator's page whose response is not JSON. */
+export function rawCreatorPageRoutes<const I extends Ids = NoIds>(
+  spec: CreatorPageDeclaration &
+    Input<I, z.ZodUndefined, z.ZodUndefined> &
+    RawResponse &
+    Handler<CreatorPageCall<I, z.ZodUndefined>, RawReply>,
+): readonly [own: Route, founders: Route] {
+  return onCreatorPage<I, z.ZodUndefined>(spec, describeRaw(spec), async (call) =>
+    sendReply(call.ctx, { status: spec.response.status, ...(await spec.handler(call)) }),
+  );
+}
+
+/**
+ * Returns the two routes of a part of the creator's page. The one of the founder is under the affiliate of an app, needs the
+ * permission `read` and has the same handler, so that a founder sees exactly what the creator sees.
+ *
+ * A session of the creator that a founder starts would do the same with fewer routes. But it would have to be told apart from
+ * the creator's own in the cookies, the list of sessions, the audit and each route that writes, and to end with the founder's
+ * session, key and permission. A founder who stays a founder needs none of that: nothing is stored, nothing can be written,
+ * and each call checks the session and the key.
+ */
+function onCreatorPage<I extends Ids, Q extends z.ZodType>(
+  spec: CreatorPageDeclaration & Input<I, Q, z.ZodUndefined>,
+  described: Pick<Route, 'storesResponses' | 'response'>,
+  send: (call: CreatorPageCall<I, Q>) => Promise<void>,
+): readonly [own: Route, founders: Route] {
+  const { path, operationId, summary, description } = spec;
+  const founders = {
+    ...spec,
+    path: `/apps/:appId/affiliates/:affiliateId${path}`,
+    operationId: `${operationId}AsFounder`,
+    summary: summary.replace(/\.$/, ', for the founder.'),
+    description: [description, `The response is what the creator sees at \`${path}\`.`]
+      .filter((text) => text !== undefined)
+      .join(' '),
+    permission: 'read',
+  } as const;
+  return [
+    {
+      ...describeCreatorRoute(spec),
+      ...described,
+      run: async (ctx, deps, params) => {
+        const call = await checkCreator<I, Q>(spec, ctx, deps, params);
+        const { accountId, appId } = call.session;
+        const app = foundOrThrow(await findApp(call.deps.sql, accountId, appId));
+        await send({ ...call, creator: call.session, app });
+      },
     },
-  };
+    {
+      ...describeAccountRoute({ ...founders, ids: { ...spec.ids, affiliateId: 'affiliate' } }),
+      ...described,
+      run: async (ctx, deps, params) => {
+        const call = await checkApp<I, Q, z.ZodUndefined>(founders, ctx, deps, params);
+        const { affiliateId = '' } = params;
+        if (!isId('affiliate', affiliateId)) throw notFound();
+        const creator = foundOrThrow(await findCreator(call.deps.sql, { appId: call.app.id, affiliateId }));
+        await send({ ...call, creator });
+      },
+    },
+  ];
 }
 
 /** Declares a route of the operator's session. It takes no body, and no other caller can call it. */
@@ -364,23 +433,6 @@ export function operatorRoute<
       const call = await checkInput<I, Q, z.ZodUndefined>(spec, ctx, acting, params);
       const body = await spec.handler({ ...call, session });
       sendReply(ctx, jsonReply(spec.response.status, body));
-    },
-  };
-}
-
-/** Declares a route of a creator's session whose response is not JSON. */
-export function rawCreatorRoute<const I extends Ids = NoIds>(
-  spec: Declaration<CreatorPath> &
-    Input<I, z.ZodUndefined, z.ZodUndefined> &
-    RawResponse &
-    Handler<CreatorCall<I, z.ZodUndefined>, RawReply>,
-): Route {
-  return {
-    ...describeCreatorRoute(spec),
-    ...describeRaw(spec),
-    run: async (ctx, deps, params) => {
-      const call = await checkCreator<I, z.ZodUndefined>(spec, ctx, deps, params);
-      sendReply(ctx, { status: spec.response.status, ...(await spec.handler(call)) });
     },
   };
 }
@@ -499,6 +551,8 @@ function actorOf({ keyId, session }: Caller): Actor {
 
 type AppPath = `/apps/:appId${string}`;
 type CreatorPath = `/creator${string}`;
+/** The page only reads: the founder could else write in the name of the creator. */
+type CreatorPageDeclaration = Declaration<CreatorPath> & { readonly method: 'GET' };
 type OperatorPath = `/operator${string}`;
 
 /** The dependencies of a call without an account key: its statements use the share of the pool that such calls have. */
@@ -571,6 +625,16 @@ function describeJson<R extends z.ZodType>(
 function wantsCsv(ctx: HttpContext): boolean {
   ctx.vary('Accept');
   return ctx.accepts('application/json', CSV_TYPE) === CSV_TYPE;
+}
+
+/** Sends what the handler returns as JSON, or as CSV if it is a list and the caller prefers that. */
+async function sendJsonOrCsv<R extends z.ZodType, C extends Pick<Call, 'ctx'> & { readonly query: unknown }>(
+  spec: Declaration & JsonResponse<R> & Handler<C, z.input<R>> & { readonly asCsv?: boolean },
+  call: C,
+): Promise<void> {
+  if (spec.asCsv === true && wantsCsv(call.ctx))
+    await sendCsv(spec, call, async (query) => await spec.handler({ ...call, query }));
+  else sendReply(call.ctx, jsonReply(spec.response.status, await spec.handler(call)));
 }
 
 /** Sends the rows of a list as CSV. `readPage` reads each page as for a caller who asks for JSON. */
@@ -650,9 +714,7 @@ async function checkCreator<I extends Ids, Q extends z.ZodType>(
   const session = await authenticateCreator(ctx, intakeDeps(allDeps));
   const { id: sessionId, affiliateId } = session;
   const deps = actingDeps(ctx, intakeDeps(allDeps), spec, { kind: 'creator', affiliateId, sessionId });
-  const call = await checkInput<I, Q, z.ZodUndefined>(spec, ctx, deps, params);
-  const app = foundOrThrow(await findApp(deps.sql, session.accountId, session.appId));
-  return { ...call, session, app };
+  return { ...(await checkInput<I, Q, z.ZodUndefined>(spec, ctx, deps, params)), session };
 }
 
 /** Sends the JSON that `run` returns. A POST with an `Idempotency-Key` runs once. */

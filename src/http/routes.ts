@@ -107,7 +107,8 @@ export const routeGroups: readonly RouteGroup[] = [
   },
   {
     name: 'Creator',
-    description: 'What a creator sees: the own numbers. Requires the session of a creator.',
+    description:
+      'What a creator sees: the own numbers. Requires the session of a creator, or for the founder, under `/apps`, an account key.',
     routes: [...creatorSessionRoutes, ...creatorRoutes],
   },
   {

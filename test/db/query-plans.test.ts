@@ -210,7 +210,7 @@ async function queriesOf(route: Route): Promise<Record<string, string>[]> {
 interface Caller {
   readonly key?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Whose session the headers have. */
+  /** The creator of the session, or in the path of a founder. */
   readonly affiliateId?: string;
 }
 
@@ -234,15 +234,19 @@ async function payoutsOf(affiliateId: string): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
-/** The paths of a route in the big app. A creator asks for its own payouts. */
+/** The paths of a route in the big app. Payouts of a creator are asked for with that creator. */
 async function pathsOf(route: Route, { affiliateId }: Caller): Promise<string[]> {
   let paths = [
     route.path.replace(':appId', appId).replace(':accountId', accountId).replace(':provider', 'stripe'),
   ];
   for (const [name, kind] of Object.entries(route.ids)) {
     if (kind === 'account') continue;
-    const ids =
-      affiliateId !== undefined && kind === 'payout' ? await payoutsOf(affiliateId) : await idsOf(kind);
+    const isOfCreator = affiliateId !== undefined && (kind === 'payout' || kind === 'affiliate');
+    const ids = !isOfCreator
+      ? await idsOf(kind)
+      : kind === 'payout'
+        ? await payoutsOf(affiliateId)
+        : [affiliateId];
     paths = paths.flatMap((path) => ids.map((id) => path.replace(`:${name}`, id)));
   }
   return paths;
@@ -284,10 +288,13 @@ async function readsOf(route: Route): Promise<Read[]> {
         ? { headers: await signIn(api, key) }
         : { key },
   ];
-  if (route.auth === 'creator') {
+  if (route.auth === 'creator' || 'affiliateId' in route.ids) {
     callers.pop();
-    for (const id of await creatorsOf(route))
-      callers.push({ affiliateId: id, headers: await signInCreator(api, { appId, key }, id) });
+    for (const id of await creatorsOf(route)) {
+      const caller =
+        route.auth === 'creator' ? { headers: await signInCreator(api, { appId, key }, id) } : { key };
+      callers.push({ affiliateId: id, ...caller });
+    }
   }
   for (const caller of callers) {
     for (const path of await pathsOf(route, caller)) {

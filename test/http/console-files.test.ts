@@ -75,6 +75,7 @@ describe('the pages of the console', () => {
     ['/console/creator', './', 'creator'],
     ['/console/creator/', '../', 'creator'],
     ['/console/creator/payouts/pay_1', '../../', 'creator'],
+    ['/console/creator/as/app_1/aff_1/links', '../../../../', 'creator'],
     ['/console/operator/', '../', 'operator'],
     ['/console/creators', './', 'founder'],
     ['/console/operators', './', 'founder'],

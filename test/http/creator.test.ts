@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { createAccountKey } from '../../src/db/account-keys.ts';
 import {
   createCreatorLink,
   deleteExpiredCreatorSessions,
@@ -439,5 +440,99 @@ describe('what a creator sees', () => {
     expect(lines[0]).toBe('payout_id,commission_id,occurred_at,amount_usd,currency');
     expect(lines.slice(1).map((line) => line.split(',')[3])).toEqual(['7.00', '-2.00', '5.00']);
     expect(csv.text).not.toContain('evt_');
+  });
+
+  const PAGE = [
+    '',
+    '/overview',
+    '/timeseries?interval=month',
+    '/links',
+    '/commissions',
+    '/commissions?status=paid&limit=1',
+    '/commissions/totals',
+    '/payouts',
+  ];
+  const seenAs = (affiliateId: string) => `/apps/${app.appId}/affiliates/${affiliateId}/creator`;
+  const payoutOf = async (affiliateId: string) =>
+    (await api.sql.one<{ id: string }>`select id from payouts where affiliate_id = ${affiliateId}`).id;
+
+  // @promise see-creator, see-creator-overview, see-creator-timeseries, see-creator-links, see-creator-commissions
+  // @promise see-creator-commission-totals, see-creator-payouts, see-creator-statement, see-creator-csv, see-as-creator
+  test('a founder with `read` gets the same bytes as the creator, with a key and with a session', async () => {
+    await earn();
+    const { key } = await createAccountKey(api.sql, app.accountId, ['read']);
+    const own = await signInCreator(api, app, creator);
+    const payout = `/payouts/${await payoutOf(creator)}`;
+    for (const path of [...PAGE, `${payout}/statement`, `${payout}/csv`]) {
+      for (const accept of ['application/json', 'text/csv']) {
+        const read = async (at: string, headers: Sent) => {
+          const answer = await api.call('GET', at + path, { headers: { ...headers, accept } });
+          return [answer.status, answer.headers.get('content-type'), answer.text];
+        };
+        const seen = await read('/creator', own);
+        expect(seen[0]).toBe(200);
+        for (const founder of [await signIn(api, key), { authorization: `Bearer ${key}` }])
+          expect(await read(seenAs(creator), founder)).toEqual(seen);
+      }
+    }
+  });
+
+  test('a founder sees as a creator neither the payout of another creator nor a creator of another app', async () => {
+    await earn();
+    const key = { key: app.key };
+    const other = await newAffiliate(api, app, { name: 'Grace' });
+    const id = await payoutOf(creator);
+    for (const part of ['statement', 'csv'])
+      expect((await api.call('GET', `${seenAs(other)}/payouts/${id}/${part}`, key)).status).toBe(404);
+    const rows = await api.call('GET', `${seenAs(other)}/commissions?payoutId=${id}`, key);
+    expect(rows.body).toEqual({ items: [], nextCursor: null });
+    const elsewhere = await newApp(api, app);
+    for (const path of PAGE) {
+      const at = `/apps/${elsewhere.appId}/affiliates/${creator}/creator${path}`;
+      expect((await api.call('GET', at, key)).status).toBe(404);
+    }
+  });
+
+  // @promise see-as-creator
+  test('seeing as a creator stores nothing, is in no list of sessions, and has no way to change anything', async () => {
+    await earn();
+    const other = await newAffiliate(api, app, { name: 'Grace' });
+    const [own, founder] = [await signInCreator(api, app, creator), await signIn(api, app.key)];
+    // In a browser that has both, each address counts only its own session.
+    const both = { ...OWN_PAGE, cookie: `${own.cookie}; ${founder.cookie}` };
+    const stored = async () =>
+      await api.sql`
+        select (select json_agg(s) from creator_sessions s) as sessions, (select json_agg(l) from creator_sign_in_links l) as links,
+               (select count(*) from audit_rows) as changes`;
+    const before = await stored();
+    await later(DAY_MS, async () => {
+      for (const path of PAGE) {
+        const { status, headers } = await api.call('GET', seenAs(other) + path, { headers: both });
+        expect([status, headers.get('set-cookie')]).toEqual([200, null]);
+      }
+      for (const path of ['', '/session', '/session/end', '/sessions', '/sessions/end-all'])
+        for (const method of ['POST', 'PATCH', 'DELETE'])
+          expect([404, 405]).toContain(
+            (await api.call(method, seenAs(other) + path, { headers: both })).status,
+          );
+      expect(await stored()).toEqual(before);
+    });
+    expect(await get(both, seenAs(other))).toMatchObject({ name: 'Grace' });
+    expect(await get(both, '/creator')).toMatchObject({ name: 'Ada' });
+    const { sessions } = await get<{ sessions: object[] }>(own, '/creator/sessions');
+    expect(sessions).toMatchObject([{ isCurrent: true }]);
+  });
+
+  // @promise see-as-creator
+  test('seeing as a creator ends with the session of the founder, and when its key is revoked', async () => {
+    const { id: keyId, key } = await createAccountKey(api.sql, app.accountId, ['read']);
+    const [first, second] = [await signIn(api, key), await signIn(api, key)];
+    expect(await statusOf(first, seenAs(creator))).toBe(200);
+    await api.call('POST', '/session/end', { headers: first });
+    expect([await statusOf(first, seenAs(creator)), await statusOf(second, seenAs(creator))]).toEqual([
+      401, 200,
+    ]);
+    await api.sql`update account_keys set revoked_at = ${new Date(api.clock.now)} where id = ${keyId}`;
+    expect(await statusOf(second, seenAs(creator))).toBe(401);
   });
 });

@@ -58,6 +58,17 @@ async function startSession(key: string): Promise<RequestOptions> {
   return { headers };
 }
 
+/** Gives a creator two more links, commissions and payouts. */
+async function addRowsOf(tenant: Tenant, affiliateId: string): Promise<void> {
+  const at = api.clock.now - DAY_MS;
+  for (let round = 0; round < 2; round += 1) {
+    await newLink(api, tenant, affiliateId);
+    const row = { affiliateId, amountCents: 100, occurredAt: at, dueAt: at, matured: true };
+    await insertEarning(api, tenant, row);
+    await payOut(api, tenant, affiliateId);
+  }
+}
+
 /** Returns a response for comparison: everything except the requested id and the request id. */
 function comparable({ status, text, headers }: ApiResponse, requestedId: string): readonly unknown[] {
   const withoutIds = text.replace(/"requestId":"[^"]*"/, '').replaceAll(requestedId, 'REQUESTED');
@@ -152,6 +163,7 @@ describe.each(accountRoutes)('%s', (_, route, caller) => {
       };
       // Every other list of the tenant has two rows.
       if (route.operationId === 'listApps') await newApp(api, theirs);
+      if (route.path.includes('/creator/')) await addRowsOf(theirs, theirs.ids.affiliate);
       const { body, headers } = await page(theirs, '');
       const nextCursor = body.nextCursor ?? headers.get('x-next-cursor');
       expect(nextCursor).not.toBeNull();
@@ -218,13 +230,7 @@ describe.each(creatorRoutes)('%s with the session of a creator', (_, route) => {
     test('a cursor of another creator is a 400', async () => {
       const { headers } = await signInMine();
       const affiliateId = await newAffiliate(api, mine, { name: 'mine colleague' });
-      const at = api.clock.now - DAY_MS;
-      for (let round = 0; round < 2; round += 1) {
-        await newLink(api, mine, affiliateId);
-        const row = { affiliateId, amountCents: 100, occurredAt: at, dueAt: at, matured: true };
-        await insertEarning(api, mine, row);
-        await payOut(api, mine, affiliateId);
-      }
+      await addRowsOf(mine, affiliateId);
       const other = await signInCreator(api, mine, affiliateId);
       const first = `${route.path}?limit=1`;
       const { body } = await api.call<{ nextCursor: string | null }>('GET', first, { headers: other });

@@ -714,6 +714,8 @@ const CONSOLE: readonly PromiseSection[] = [
       'creator-routes-take-no-other': 'routes of creators take no key and no session of an account',
       'creator-sees-own':
         'a creator sees the own numbers, links, commissions and payouts, and nothing of customers or other creators',
+      'see-as-creator':
+        'a founder sees what a creator sees, with the session or key of the founder, and writes nothing by it',
     },
   },
   {

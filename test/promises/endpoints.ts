@@ -542,6 +542,51 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-creator-csv': 'returns the lines of a payout without ids of events' },
   },
   {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/creator',
+    caller: 'account read',
+    promises: { 'see-creator': 'returns the name, the status and the rules, as the creator sees them' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/creator/overview',
+    caller: 'account read',
+    promises: { 'see-creator-overview': 'returns the totals that the creator sees' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/creator/timeseries',
+    caller: 'account read',
+    promises: { 'see-creator-timeseries': 'returns the counts and earnings that the creator sees' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/creator/links',
+    caller: 'account read',
+    promises: { 'see-creator-links': 'lists the links that the creator sees' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/creator/commissions',
+    caller: 'account read',
+    promises: { 'see-creator-commissions': 'lists the commissions that the creator sees' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/creator/commissions/totals',
+    caller: 'account read',
+    promises: { 'see-creator-commission-totals': 'returns the sum that the creator sees' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/creator/payouts',
+    caller: 'account read',
+    promises: { 'see-creator-payouts': 'lists the payouts that the creator sees' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/creator/payouts/:id/statement',
+    caller: 'account read',
+    promises: { 'see-creator-statement': 'returns the statement that the creator sees' },
+  },
+  {
+    route: 'GET /apps/:appId/affiliates/:affiliateId/creator/payouts/:id/csv',
+    caller: 'account read',
+    promises: { 'see-creator-csv': 'returns the lines of a payout that the creator sees' },
+  },
+  {
     route: 'GET /apps/:appId/webhook-endpoints',
     caller: 'account setup',
     promises: { 'list-webhook-endpoints': 'returns the endpoints of the app, without secrets' },

@@ -33,14 +33,15 @@ import {
   timeKey,
 } from '../pagination.ts';
 import { CSV_LIST } from '../list-csv.ts';
-import { creatorRoute, rawCreatorRoute } from '../route.ts';
+import { creatorPageRoutes, rawCreatorPageRoutes } from '../route.ts';
 import { totals as rangeTotals } from './commissions.ts';
 import { linkPresenter, linkRow } from './links.ts';
 import { earnings, funnel, presentEarnings, presentFunnel } from './overviews.ts';
 import { CSV_HEADERS, presentCsv } from './payouts.ts';
 import { presentSeriesPoint, readSeries, seriesOf, seriesPoint, seriesQuery } from './timeseries.ts';
 
-// What a creator sees: the own numbers only, and nothing about customers, other creators or the app as a whole.
+// What a creator sees: the own numbers only, and nothing about customers, other creators or the app as a whole. The founder sees
+// the same with routes of their own.
 
 const REFUNDS =
   'If a purchase is refunded or disputed, its commission is taken back. What was paid already reduces the next payout.';
@@ -59,7 +60,7 @@ const creator = z
       })
       .describe('The rules by which the creator earns.'),
   })
-  .meta({ id: 'Creator', description: 'The creator of the session, and the rules.' });
+  .meta({ id: 'Creator', description: 'The creator, and the rules.' });
 
 const overview = z
   .object({
@@ -165,18 +166,18 @@ function presentPayout({ id, itemCount, totalCents, createdAt }: CreatorPayout) 
 }
 
 export const creatorRoutes = [
-  creatorRoute({
+  creatorPageRoutes({
     method: 'GET',
     path: '/creator',
     operationId: 'getCreator',
-    summary: 'Retrieves the creator of the session, and the rules.',
+    summary: 'Retrieves the creator and the rules.',
     response: { status: 200, schema: creator },
-    handler: async ({ session, app }) => ({
-      name: session.name,
-      status: session.status,
+    handler: async ({ creator: shown, app }) => ({
+      name: shown.name,
+      status: shown.status,
       appName: app.name,
       rules: {
-        rateBps: session.ownRateBps ?? app.commissionRateBps,
+        rateBps: shown.ownRateBps ?? app.commissionRateBps,
         windowDays: app.attributionWindowDays,
         holdDays: app.holdPeriodDays,
         refunds: REFUNDS,
@@ -184,13 +185,13 @@ export const creatorRoutes = [
     }),
   }),
 
-  creatorRoute({
+  creatorPageRoutes({
     method: 'GET',
     path: '/creator/overview',
     operationId: 'getCreatorOverview',
     summary: "Retrieves the creator's totals of all time.",
     response: { status: 200, schema: overview },
-    handler: async ({ deps, session: { appId, affiliateId }, now }) => {
+    handler: async ({ deps, creator: { appId, affiliateId }, now }) => {
       const [found, held] = await Promise.all([
         readAffiliateTotals(deps.sql, appId, affiliateId, now),
         readHeldDates(deps.sql, appId, affiliateId, now),
@@ -206,14 +207,14 @@ export const creatorRoutes = [
     },
   }),
 
-  creatorRoute({
+  creatorPageRoutes({
     method: 'GET',
     path: '/creator/timeseries',
     operationId: 'getCreatorTimeseries',
     summary: "Retrieves the creator's counts and earnings per hour, day, week or month.",
     query: seriesQuery,
     response: { status: 200, schema: series },
-    handler: async ({ deps, session: { appId, affiliateId }, query, now }) =>
+    handler: async ({ deps, creator: { appId, affiliateId }, query, now }) =>
       await readSeries(
         deps.sql,
         appId,
@@ -223,14 +224,14 @@ export const creatorRoutes = [
       ),
   }),
 
-  creatorRoute({
+  creatorPageRoutes({
     method: 'GET',
     path: '/creator/links',
     operationId: 'listCreatorLinks',
     summary: "Lists the creator's links with their clicks, oldest first.",
     query: z.object(pageQuery),
     response: { status: 200, schema: pageOf(link) },
-    handler: async ({ deps, session: { appId, affiliateId }, app, query }) => {
+    handler: async ({ deps, creator: { appId, affiliateId }, app, query }) => {
       const key = { list: 'creator links', appId, filters: { affiliateId } };
       const after = decodeCursor(key, timeKey, query.cursor);
       const page = await listLinks(deps.sql, appId, { affiliateId, active: null }, after, query.limit);
@@ -242,7 +243,7 @@ export const creatorRoutes = [
     },
   }),
 
-  creatorRoute({
+  creatorPageRoutes({
     method: 'GET',
     path: '/creator/commissions',
     operationId: 'listCreatorCommissions',
@@ -256,7 +257,7 @@ export const creatorRoutes = [
       ...fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.'),
     }),
     response: { status: 200, schema: pageOf(commission) },
-    handler: async ({ deps, session: { appId, affiliateId }, query }) => {
+    handler: async ({ deps, creator: { appId, affiliateId }, query }) => {
       const filter = { status: query.status ?? null, from: query.from ?? null, to: query.to ?? null };
       const filters = { ...filter, affiliateId, payoutId: query.payoutId ?? null };
       const key = { list: 'creator commissions', appId, filters };
@@ -274,7 +275,7 @@ export const creatorRoutes = [
     },
   }),
 
-  creatorRoute({
+  creatorPageRoutes({
     method: 'GET',
     path: '/creator/commissions/totals',
     operationId: 'getCreatorCommissionTotals',
@@ -283,21 +284,21 @@ export const creatorRoutes = [
       'Returns the sum of `amountCents` of the rows that `GET /creator/commissions` lists for the same range.',
     query: z.object(fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.')),
     response: { status: 200, schema: rangeTotals },
-    handler: async ({ deps, session: { appId, affiliateId }, query }) => {
+    handler: async ({ deps, creator: { appId, affiliateId }, query }) => {
       const range = { from: query.from ?? null, to: query.to ?? null };
       const totalCents = await readCommissionTotal(deps.sql, appId, { affiliateId, linkId: null, ...range });
       return { ...range, totalCents };
     },
   }),
 
-  creatorRoute({
+  creatorPageRoutes({
     method: 'GET',
     path: '/creator/payouts',
     operationId: 'listCreatorPayouts',
     summary: "Lists the creator's payouts, latest first.",
     query: z.object(pageQuery),
     response: { status: 200, schema: pageOf(payout) },
-    handler: async ({ deps, session: { appId, affiliateId }, query }) => {
+    handler: async ({ deps, creator: { appId, affiliateId }, query }) => {
       const key = { list: 'creator payouts', appId, filters: { affiliateId } };
       const after = decodeCursor(key, timeKey, query.cursor);
       const page = await listPayouts(deps.sql, appId, { affiliateId }, after, query.limit);
@@ -305,7 +306,7 @@ export const creatorRoutes = [
     },
   }),
 
-  creatorRoute({
+  creatorPageRoutes({
     method: 'GET',
     path: '/creator/payouts/:id/statement',
     operationId: 'getCreatorStatement',
@@ -313,9 +314,9 @@ export const creatorRoutes = [
     description: '`GET /creator/commissions` with the `payoutId` lists what the payout consists of.',
     ids: { id: 'payout' },
     response: { status: 200, schema: statement },
-    handler: async ({ deps, session, app, ids }) => {
-      const found = foundOrThrow(await findCreatorPayout(deps.sql, session, ids.id));
-      const sums = await readStatementSums(deps.sql, session, ids.id);
+    handler: async ({ deps, creator: shown, app, ids }) => {
+      const found = foundOrThrow(await findCreatorPayout(deps.sql, shown, ids.id));
+      const sums = await readStatementSums(deps.sql, shown, ids.id);
       const { earnedCents, earnedCount, takenBackCents, takenBackCount, from, to } = sums;
       return {
         ...presentPayout(found),
@@ -331,7 +332,7 @@ export const creatorRoutes = [
     },
   }),
 
-  rawCreatorRoute({
+  rawCreatorPageRoutes({
     method: 'GET',
     path: '/creator/payouts/:id/csv',
     operationId: 'getCreatorPayoutCsv',
@@ -340,9 +341,9 @@ export const creatorRoutes = [
       'One line for each commission, reversal and correction, and a last line, whose `commission_id` is `total`.',
     ids: { id: 'payout' },
     response: { status: 200, contentType: 'text/csv', headers: CSV_HEADERS },
-    handler: async ({ deps, session, ids }) => {
-      const found = foundOrThrow(await findCreatorPayout(deps.sql, session, ids.id));
-      return presentCsv(await readStatementCsv(deps.sql, session, found), found.id);
+    handler: async ({ deps, creator: shown, ids }) => {
+      const found = foundOrThrow(await findCreatorPayout(deps.sql, shown, ids.id));
+      return presentCsv(await readStatementCsv(deps.sql, shown, found), found.id);
     },
   }),
-];
+].flat();
