@@ -75,6 +75,9 @@ suite('creators, links and commissions in a browser', () => {
   const title = async (page: Page, name: string) =>
     await page.getByRole('heading', { level: 1, name }).waitFor();
 
+  const goTo = async (page: Page, name: string) =>
+    await page.getByRole('navigation').getByRole('link', { name }).click();
+
   /** Adds a creator with an earning that is held, one that is due and one that was paid and refunded in part. */
   const withMoney = async (founder: Founder, name: string): Promise<string> => {
     const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, { name });
@@ -172,6 +175,82 @@ suite('creators, links and commissions in a browser', () => {
     await creator.page.getByText('You are not signed in').waitFor();
     expect(problems()).toEqual([]);
     expect(creator.problems(/status of 401/)).toEqual([]);
+  });
+
+  test('“See as creator” shows what the creator sees in the session of the founder, which stays, and “Close” leads back', async () => {
+    const founder = await newFounder();
+    const [ada, grace] = [await withMoney(founder, 'Ada'), await withMoney(founder, 'Grace')];
+    const { key } = await createAccountKey(service.sql, founder.accountId, ['read']);
+    const { page, problems } = await openApp(founder, `creators/${ada}`, key);
+    const { url } = await call<{ url: string }>(
+      `/apps/${founder.appId}/affiliates/${grace}/sign-in-links`,
+      founder.key,
+      {},
+    );
+    // Another creator is signed in to the same browser.
+    const other = await page.context().newPage();
+    await other.goto(url);
+    await button(other, 'Show my earnings').click();
+    await title(other, 'Your earnings');
+    const cookies = async () => JSON.stringify(await page.context().cookies());
+    const stored = async () =>
+      await service.sql`select (select count(*) from creator_sessions) as sessions, (select count(*) from audit_rows) as changes`;
+    const before = [await cookies(), await stored()];
+    const methods = new Set<string>();
+    page.on('request', (request) => methods.add(request.method()));
+
+    await page.getByRole('link', { name: 'See as creator' }).click();
+    await title(page, 'Your earnings');
+    const banner = page.getByRole('complementary', { name: 'See as creator' });
+    await banner.getByText('You see what Ada sees.').waitFor();
+    await page.getByText('Of all time').waitFor();
+    expect(await page.locator('.tiles').first().innerText()).toMatch(
+      /Earned\s+\$21\.50[^]*Held\s+\$6\.00[^]*Due\s+\$5\.50[^]*Paid\s+\$10\.00/,
+    );
+    const menu = await page.getByRole('navigation').getByRole('link').allInnerTexts();
+    expect(menu).toEqual(['Earnings', 'Links', 'Commissions', 'Payouts']);
+    expect(await button(page, 'Sign out').count()).toBe(0);
+    await goTo(page, 'Commissions');
+    await page.getByRole('row', { name: /\$6\.00/ }).waitFor();
+    await goTo(page, 'Payouts');
+    const [download] = await Promise.all([page.waitForEvent('download'), button(page, /^CSV of/).click()]);
+    expect((await readFile(await download.path())).toString()).toContain('total,,10.00,USD');
+    await page.getByRole('link', { name: /^Statement of/ }).click();
+    await page.reload();
+    await page.getByText('in 1 commission').waitFor();
+    await page.emulateMedia({ media: 'print' });
+    expect(await banner.isVisible()).toBe(false);
+    await page.emulateMedia({ media: 'screen' });
+    await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada}/sessions`);
+    await title(page, 'There is no such page');
+
+    await banner.getByRole('link', { name: 'Close' }).click();
+    await title(page, 'Ada');
+    expect(page.url()).toBe(`${service.url}/console/apps/${founder.appId}/creators/${ada}`);
+    expect([await cookies(), await stored()]).toEqual(before);
+    expect([...methods]).toEqual(['GET']);
+    await other.reload();
+    await title(other, 'Your earnings');
+    await other.locator('.brand', { hasText: 'Grace' }).waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('“See as creator” ends on the open page with the session of the founder', async () => {
+    const founder = await newFounder();
+    const ada = await withMoney(founder, 'Ada');
+    const { page, problems } = await openApp(founder, `creators/${ada}`);
+    await page.getByRole('link', { name: 'See as creator' }).click();
+    await page.getByText('You see what Ada sees.').waitFor();
+    await service.sql`update sessions set ended_at = now() where account_id = ${founder.accountId}`;
+    // As when the tab is shown again.
+    await page.evaluate(() => dispatchEvent(new Event('visibilitychange')));
+    await title(page, 'You are not signed in');
+    expect(await page.content()).not.toContain('Ada');
+    await page.getByRole('link', { name: 'Sign in to the console' }).click();
+    await page.getByLabel('Account key').fill(founder.key);
+    await button(page, 'Sign in').click();
+    await title(page, 'Ada');
+    expect(problems(/status of 401/)).toEqual([]);
   });
 
   test('an invite link needs the permission “setup”, not “write”, and a key without it sees the reason', async () => {
@@ -593,6 +672,13 @@ suite('creators, links and commissions in a browser', () => {
       await page.getByRole('button', { name: 'Remove', exact: true }).click();
       await page.getByText('no install is attributed').waitFor();
       await check('creator-remove');
+      await page.goto(`${service.url}/console/creator/as/${founder.appId}/${ada}/`);
+      await page.getByText('You see what Ada Lovelace sees.').waitFor();
+      await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
+      await check('see-as-creator');
+      await page.goto(`${service.url}/console/creator/as/${founder.appId}/aff_unknown/`);
+      await page.getByRole('alert').waitFor();
+      await check('see-as-unknown');
       await go('links');
       await button(page, 'Open ada').click();
       await page.getByText('Texts to post').waitFor();
@@ -604,7 +690,7 @@ suite('creators, links and commissions in a browser', () => {
       await page.locator('.recharts-bar-rectangle').first().waitFor({ state: 'attached' });
       await page.getByText('due to 1 creator').waitFor();
       await check('overview');
-      expect(problems()).toEqual([]);
+      expect(problems(/status of 404/)).toEqual([]);
     },
   );
 });

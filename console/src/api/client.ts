@@ -10,11 +10,17 @@ export type Permission = Session['permissions'][number];
 export const consoleUrl = new URL(document.baseURI);
 export const serviceUrl = new URL('..', consoleUrl);
 
-/** The typed client of the API. The header shows that a page of the service calls, where browsers send nothing else. */
-export const api = createClient<paths, 'application/json' | 'application/problem+json'>({
-  baseUrl: serviceUrl.href.replace(/\/$/, ''),
-  headers: { 'Tributary-Console': '1' },
-});
+/**
+ * Creates a typed client of the API, which puts `prefix` before every path. The header shows that a page of the service calls,
+ * where browsers send nothing else.
+ */
+export const createApi = (prefix: string) =>
+  createClient<paths, 'application/json' | 'application/problem+json'>({
+    baseUrl: serviceUrl.href.replace(/\/$/, '') + prefix,
+    headers: { 'Tributary-Console': '1' },
+  });
+
+export const api = createApi('');
 
 /** An error that the service returned, with its own words. */
 export class Problem extends Error {

@@ -1,9 +1,10 @@
 import { Anchor, Group, NativeSelect } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
-import { api, read, given } from '../api/client.ts';
+import { read, given } from '../api/client.ts';
 import { Nothing } from '../lists.tsx';
 import { PageHead } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { api } from './api.ts';
 import { CommissionTable } from './commission-table.tsx';
 
 const STATUSES = { pending: 'Held', matured: 'Due', paid: 'Paid' } as const;

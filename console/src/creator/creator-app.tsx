@@ -1,16 +1,18 @@
 import { Button, Group, Text } from '@mantine/core';
+import { Fragment } from 'react';
 import type { ReactNode } from 'react';
 import { Link, NavLink, Route, Routes } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { read } from '../api/client.ts';
 import { timeZone } from '../format.ts';
 import { LinkSignInPage } from '../link-sign-in.tsx';
 import { ErrorBox, Logo, PageHead, Waiting } from '../parts.tsx';
 import { useSignInLink } from '../sign-in-link.ts';
+import { api, seenAs } from './api.ts';
 import { CommissionsPage } from './commissions-page.tsx';
 import { EarningsPage } from './earnings-page.tsx';
 import { LinksPage } from './links-page.tsx';
 import { PayoutsPage } from './payouts-page.tsx';
-import { queryClient, useCreator, useCreatorSession } from './queries.ts';
+import { queryClient, useCreator, usePageSession } from './queries.ts';
 import type { Creator } from './queries.ts';
 import { RangeStatementPage } from './range-statement-page.tsx';
 import { SessionsPage } from './sessions-page.tsx';
@@ -27,8 +29,19 @@ const PAGES = [
   ['/links', 'Links'],
   ['/commissions', 'Commissions'],
   ['/payouts', 'Payouts'],
-  ['/sessions', 'Devices'],
+  // In which browsers a creator is signed in concerns the creator alone.
+  ...(seenAs === null ? ([['/sessions', 'Devices']] as const) : []),
 ] as const;
+
+/** Says to a founder that this is what a creator sees, and leads back. */
+function SeenAs({ founderPath }: { readonly founderPath: string }) {
+  const creator = useCreator();
+  return (
+    <aside className="seen-as no-print" aria-label="See as creator">
+      You see what {creator.data?.name ?? 'the creator'} sees. <a href={founderPath}>Close</a>
+    </aside>
+  );
+}
 
 const STATUS: Readonly<Record<Creator['status'], string | null>> = {
   active: null,
@@ -51,14 +64,16 @@ function Shell({ creator, children }: { readonly creator: Creator; readonly chil
               </Text>
             </span>
           </div>
-          <Button
-            variant="default"
-            size="compact-sm"
-            style={{ flexShrink: 0 }}
-            onClick={() => void signOut()}
-          >
-            Sign out
-          </Button>
+          {seenAs === null && (
+            <Button
+              variant="default"
+              size="compact-sm"
+              style={{ flexShrink: 0 }}
+              onClick={() => void signOut()}
+            >
+              Sign out
+            </Button>
+          )}
         </Group>
         <nav aria-label="Pages" className="tabs">
           {PAGES.map(([to, title]) => (
@@ -97,7 +112,10 @@ function Pages() {
         {creator.error === null ? (
           <Waiting what="your page" />
         ) : (
-          <ErrorBox error={creator.error} retry={() => void creator.refetch()} />
+          <>
+            <PageHead title="Your earnings" />
+            <ErrorBox error={creator.error} retry={() => void creator.refetch()} />
+          </>
         )}
       </main>
     );
@@ -111,7 +129,7 @@ function Pages() {
         <Route path="payouts" element={<PayoutsPage />} />
         <Route path="payouts/:id" element={<StatementPage />} />
         <Route path="statement" element={<RangeStatementPage creator={creator.data} />} />
-        <Route path="sessions" element={<SessionsPage />} />
+        {seenAs === null && <Route path="sessions" element={<SessionsPage />} />}
         <Route path="*" element={<NotFound />} />
       </Routes>
     </Shell>
@@ -120,7 +138,7 @@ function Pages() {
 
 export function CreatorApp() {
   const [link, closeLink] = useSignInLink();
-  const current = useCreatorSession();
+  const current = usePageSession();
   if (current.data === undefined) {
     return (
       <main className="creator-main">
@@ -133,7 +151,16 @@ export function CreatorApp() {
     );
   }
   const { session } = current.data;
-  if (session === null || link !== null)
+  if (seenAs !== null && session === null)
+    return (
+      <main className="creator-main">
+        <PageHead title="You are not signed in">
+          This page shows founders what a creator sees.{' '}
+          <a href={seenAs.founderPath}>Sign in to the console</a>
+        </PageHead>
+      </main>
+    );
+  if (session === null || (seenAs === null && link !== null))
     return (
       <LinkSignInPage
         title="Your earnings"
@@ -153,5 +180,10 @@ export function CreatorApp() {
       />
     );
   // A page of another session begins anew.
-  return <Pages key={session.id} />;
+  return (
+    <Fragment key={session.id}>
+      {seenAs !== null && <SeenAs founderPath={seenAs.founderPath} />}
+      <Pages />
+    </Fragment>
+  );
 }

@@ -1,11 +1,12 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { lazy, Suspense, useState } from 'react';
-import { api, read } from '../api/client.ts';
+import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { CopyLine, PageHead, Waiting } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { api } from './api.ts';
 import { KEYS } from './queries.ts';
 import type { Creator } from './queries.ts';
 

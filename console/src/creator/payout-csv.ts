@@ -1,6 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
-import { api, read } from '../api/client.ts';
+import { read } from '../api/client.ts';
 import { saveFile } from '../parts/save-file.ts';
+import { api } from './api.ts';
 
 /**
  * Returns a mutation that saves the CSV of a payout as a file. A link to it would fail over http in a network, where a

@@ -1,10 +1,11 @@
 import { Anchor } from '@mantine/core';
 import { Link } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { read } from '../api/client.ts';
 import { formatCount, formatDate, formatMoney } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { api } from './api.ts';
 import { usePayoutCsv } from './payout-csv.ts';
 import { KEYS } from './queries.ts';
 

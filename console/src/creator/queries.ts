@@ -1,7 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
-import { api, read } from '../api/client.ts';
+import { api as founderApi, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { createQueryClient, SESSION_KEY } from '../api/query-client.ts';
+import { api, seenAs } from './api.ts';
 
 /** The names under which answers are kept. */
 export const KEYS = {
@@ -29,16 +30,18 @@ function forgetOtherThan(sessionId: string | null): void {
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== SESSION_KEY[0] });
 }
 
-export const useCreatorSession = () =>
+/** Reads the session of the page: that of the creator, or that of the founder who sees the page. */
+export const usePageSession = () =>
   useQuery({
     queryKey: KEYS.session,
     queryFn: async () => {
-      const { session } = await read(api.GET('/creator/session'));
+      const { session } =
+        seenAs === null ? await read(api.GET('/creator/session')) : await read(founderApi.GET('/session'));
       forgetOtherThan(session?.id ?? null);
       return { session };
     },
     staleTime: 60_000,
-    // Another tab may have signed in as another creator.
+    // Another tab may have signed in as somebody else.
     refetchOnWindowFocus: 'always',
   });
 

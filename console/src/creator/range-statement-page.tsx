@@ -2,12 +2,13 @@ import { Button, Group, NativeSelect, Stack } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { read } from '../api/client.ts';
 import { formatDate, formatMoney, timeZone } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { saveFile } from '../parts/save-file.ts';
+import { api } from './api.ts';
 import { CommissionTable } from './commission-table.tsx';
 import type { Creator } from './queries.ts';
 

@@ -1,9 +1,10 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { api, read } from '../api/client.ts';
+import { read } from '../api/client.ts';
 import { useChange } from '../api/query-client.ts';
 import { formatAgo, formatBrowser, formatInstant } from '../format.ts';
 import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
+import { api } from './api.ts';
 import { KEYS } from './queries.ts';
 import { SessionBrowser } from '../session-browser.tsx';
 

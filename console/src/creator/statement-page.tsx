@@ -1,12 +1,13 @@
 import { Anchor, Button, Group, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from 'react-router';
-import { api, read } from '../api/client.ts';
+import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatDate, formatInstant, formatMoney } from '../format.ts';
 import { Nothing } from '../lists.tsx';
 import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
 import { ListView, useList } from '../parts/list.tsx';
+import { api } from './api.ts';
 import { CommissionTable } from './commission-table.tsx';
 import { usePayoutCsv } from './payout-csv.ts';
 

@@ -282,6 +282,9 @@ function CreatorView({ appId, creator }: { readonly appId: string; readonly crea
             Remove
           </Button>
         )}
+        <Button variant="default" component="a" href={`creator/as/${appId}/${creator.id}/`}>
+          See as creator
+        </Button>
         <Button variant="default" disabled={!canInvite} onClick={() => setOpen('invite')}>
           Invite link
         </Button>
