@@ -1,27 +1,27 @@
 import { CURRENCY_DECIMALS } from '../domain/money.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
 import { csvMatchesPayout } from './payout-csv.ts';
-import { findRollupDifferences } from './rollups.ts';
+import { compareRollups } from './rollups.ts';
 import { isStatementTimeout } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 type Fragment = ReturnType<Sql['fragment']>;
 
-/** The number of rows that break a rule, and up to twenty of them. */
+/** The number of rows that break a rule, and up to twenty of them. An example begins with the id of a row. */
 interface Violations {
   readonly violations: number;
   readonly examples: readonly string[];
 }
 
 /** A rule of the ledger in one sentence, and the search for rows of one app that break it. */
-interface LedgerCheck {
+export interface LedgerCheck {
   /** Stable, snake case. */
   readonly name: string;
   readonly description: string;
   readonly find: (sql: Sql, appId: AppId, isOver: () => boolean) => Promise<Violations>;
 }
 
-/** The result of a check. An example begins with the id of a row. */
+/** The result of a check. */
 export interface LedgerCheckResult extends Violations {
   readonly name: string;
   readonly ok: boolean;
@@ -33,7 +33,8 @@ export class LedgerCheckTooLong extends Error {
   override readonly name = 'LedgerCheckTooLong';
 }
 
-const MOST_EXAMPLES = 20;
+/** Upper bound of the number of examples. */
+export const MOST_EXAMPLES = 20;
 /** Due commissions mature within about a minute. After this time something is wrong. */
 const SWEEP_IS_LATE_MINUTES = 10;
 const PAYOUTS_PAGE = 200;
@@ -89,20 +90,18 @@ const UNUSUAL_DECIMALS = [...CURRENCY_DECIMALS].map(([currency, decimals]) => ({
  * The rules of the ledger. Most are constraints too (docs/money.md). A check that finds something means that rows were
  * changed without the service, that a backup was restored partially, or that the service has a bug.
  */
-const LEDGER_CHECKS: readonly LedgerCheck[] = [
+export const LEDGER_CHECKS: readonly LedgerCheck[] = [
   {
     name: 'rollups_equal_facts',
     description: 'Every dashboard sum equals the sum of its facts.',
     find: async (sql, appId) => {
-      const differences = await findRollupDifferences(sql, [appId]);
+      const { differences, first } = await compareRollups(sql, appId, MOST_EXAMPLES);
       return {
-        violations: differences.length,
-        examples: differences
-          .slice(0, MOST_EXAMPLES)
-          .map(
-            ({ scopeId, bucketAt, differs }) =>
-              `${scopeId} ${bucketAt === null ? 'of all time' : `at ${bucketAt}`}: ${differs.join(', ')}`,
-          ),
+        violations: differences,
+        examples: first.map(
+          ({ scopeId, bucketAt, differs }) =>
+            `${scopeId} ${bucketAt === null ? 'of all time' : `at ${bucketAt}`}: ${differs.join(', ')}`,
+        ),
       };
     },
   },
@@ -501,6 +500,26 @@ function merge(one: Violations, other: Violations): Violations {
 }
 
 /**
+ * Runs one check over the rows of an app. Throws `LedgerCheckTooLong` if `isOver` returns true before a statement, or if a
+ * statement reaches its time limit.
+ */
+export async function runLedgerCheck(
+  sql: Sql,
+  { name, find }: LedgerCheck,
+  appId: AppId,
+  isOver: () => boolean,
+): Promise<Violations> {
+  if (isOver()) throw new LedgerCheckTooLong(`there was no time left for ${name}`);
+  try {
+    return await find(sql, appId, isOver);
+  } catch (error) {
+    throw isStatementTimeout(error)
+      ? new LedgerCheckTooLong(`${name} takes too long`, { cause: error })
+      : error;
+  }
+}
+
+/**
  * Runs all checks over the rows of these apps, one statement after the other. Each statement reads one snapshot, so the
  * checks can run while the service works. They read all money of an app: `isOver` is called before each statement. If
  * it returns true, or if a statement reaches its time limit, this throws `LedgerCheckTooLong`.
@@ -511,18 +530,10 @@ export async function checkLedger(
   isOver: () => boolean = () => false,
 ): Promise<LedgerCheckResult[]> {
   const results: LedgerCheckResult[] = [];
-  for (const { name, description, find } of LEDGER_CHECKS) {
+  for (const check of LEDGER_CHECKS) {
+    const { name, description } = check;
     let found: Violations = { violations: 0, examples: [] };
-    for (const appId of appIds) {
-      if (isOver()) throw new LedgerCheckTooLong(`there was no time left for ${name}`);
-      try {
-        found = merge(found, await find(sql, appId, isOver));
-      } catch (error) {
-        throw isStatementTimeout(error)
-          ? new LedgerCheckTooLong(`${name} takes too long`, { cause: error })
-          : error;
-      }
-    }
+    for (const appId of appIds) found = merge(found, await runLedgerCheck(sql, check, appId, isOver));
     results.push({ name, ok: found.violations === 0, description, ...found });
   }
   return results;

@@ -182,24 +182,42 @@ const isUnequal = (sql: Sql) => sql.fragment`
 export async function findRollupDifferences(sql: Sql, only?: readonly AppId[]): Promise<RollupDifference[]> {
   const found: RollupDifference[] = [];
   for (const appId of only ?? (await listAppIds(sql))) {
-    const rows = await sql<
-      Omit<RollupDifference, 'differs'> & { statusDiffers: boolean; off: Record<string, number> }
-    >`
-      select ${appId}::text as app_id, scope, scope_id, span,
-             case when isfinite(bucket_at) then bucket_at end as bucket_at, status_differs,
-             to_jsonb(d) - '{scope,scope_id,span,bucket_at,link_affiliate_id,status_differs}'::text[]
-               as off
-        from (${deltas(sql, appId)}) d
-       where ${isUnequal(sql)}
-       order by scope, scope_id, span, bucket_at`;
-    for (const { off, statusDiffers, ...row } of rows) {
-      const differs = Object.entries(off)
-        .filter(([, missing]) => missing !== 0)
-        .map(([column, missing]) => `${column} is ${Math.abs(missing)} too ${missing > 0 ? 'low' : 'high'}`);
-      found.push({ ...row, differs: statusDiffers ? [...differs, 'affiliate_status differs'] : differs });
-    }
+    for (const difference of (await compareRollups(sql, appId, null)).first) found.push(difference);
   }
   return found;
+}
+
+/**
+ * Compares the sums of one app with its facts, on one snapshot. Returns the number of differences, and the first `most` of
+ * them; null for all.
+ */
+export async function compareRollups(
+  sql: Sql,
+  appId: AppId,
+  most: number | null,
+): Promise<{ readonly differences: number; readonly first: readonly RollupDifference[] }> {
+  const rows = await sql<
+    Omit<RollupDifference, 'appId' | 'differs'> & {
+      statusDiffers: boolean;
+      off: Record<string, number>;
+      differences: number;
+    }
+  >`
+    select scope, scope_id, span,
+           case when isfinite(bucket_at) then bucket_at end as bucket_at, status_differs,
+           to_jsonb(d) - '{scope,scope_id,span,bucket_at,link_affiliate_id,status_differs}'::text[]
+             as off, count(*) over () as differences
+      from (${deltas(sql, appId)}) d
+     where ${isUnequal(sql)}
+     order by scope, scope_id, span, bucket_at limit ${most}::bigint`;
+  const first = rows.map(({ scope, scopeId, span, bucketAt, off, statusDiffers }) => {
+    const differs = Object.entries(off)
+      .filter(([, missing]) => missing !== 0)
+      .map(([column, missing]) => `${column} is ${Math.abs(missing)} too ${missing > 0 ? 'low' : 'high'}`);
+    if (statusDiffers) differs.push('affiliate_status differs');
+    return { appId, scope, scopeId, span, bucketAt, differs };
+  });
+  return { differences: rows[0]?.differences ?? 0, first };
 }
 
 /**

@@ -5,6 +5,7 @@ import { listTopLinks } from '../../src/db/links.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { readAppTotals } from '../../src/db/overviews.ts';
 import {
+  compareRollups,
   findRollupDifferences,
   foldRollups,
   measureRollupTail,
@@ -129,6 +130,10 @@ describe('six-hour blocks', () => {
       }),
       expect.objectContaining({ scope: 'link', span: 'six_hours', differs: ['clicks is 3 too low'] }),
     ]);
+    expect(await compareRollups(sql, appId, 1)).toEqual({
+      differences: 2,
+      first: [expect.objectContaining({ scope: 'app', span: 'six_hours' })],
+    });
     expect(await repairRollups(sql)).toBe(2);
     expect(await findRollupDifferences(sql)).toEqual([]);
   });
