@@ -12,7 +12,7 @@ import { erasureRoutes } from './resources/erasures.ts';
 import { eventRoutes } from './resources/events.ts';
 import { explanationRoutes } from './resources/explanations.ts';
 import { healthRoutes } from './resources/health.ts';
-import { ledgerCheckRoutes } from './resources/ledger-check.ts';
+import { ledgerCheckRoutes, operatorLedgerCheckRoutes } from './resources/ledger-check.ts';
 import { identitySecretRoutes } from './resources/identity-secret.ts';
 import { leaderRoutes } from './resources/leaders.ts';
 import { linkAssociationRoutes } from './resources/link-associations.ts';
@@ -115,7 +115,7 @@ export const routeGroups: readonly RouteGroup[] = [
     name: 'Operator',
     description:
       'The state of the installation. Requires the session of the operator, and returns no data of customers.',
-    routes: operatorRoutes,
+    routes: [...operatorRoutes, ...operatorLedgerCheckRoutes],
   },
   {
     name: 'Service',

@@ -309,8 +309,8 @@ async function readsOf(route: Route): Promise<Read[]> {
   return reads;
 }
 
-/** Routes that read all rows of an app. They have a time limit instead, and few run at a time. */
-const READS_EVERYTHING = new Set(['checkLedger']);
+/** Routes that read all rows of an app, or of all apps. They have a time limit instead, and few run at a time. */
+const READS_EVERYTHING = new Set(['checkLedger', 'checkAllLedgers']);
 
 const readRoutes = routes
   .filter(

@@ -258,11 +258,14 @@ describe.each(operatorRoutes)('%s with the session of the operator', (_, route) 
     const response = await call();
     expect([200, 201]).toContain(response.status);
     if (before !== null) expect(await fingerprintOf(api, mine)).toBe(before);
-    expect(response.text).not.toMatch(/\b(evt|att|bnd|com|pay|lnk|aff|clk|pmt)_/);
-    expect(response.text).not.toMatch(
-      /mine creator|theirs creator|mine campaign|-erased|tri_sk_|pk_live_|whsec/,
+    // The ledger check names the rows that break a rule, by their ids only.
+    const text = response.text.replaceAll(
+      /\{"accountId":"acct_\w{26}","appId":"app_\w{26}","id":"[a-z]+_\w{26}"\}/g,
+      '',
     );
-    expect(response.text).not.toMatch(/cents|"key(Id)?"|\bkey_/i);
+    expect(text).not.toMatch(/\b(evt|att|bnd|com|pay|lnk|aff|clk|pmt)_/);
+    expect(text).not.toMatch(/mine creator|theirs creator|mine campaign|-erased|tri_sk_|pk_live_|whsec/);
+    expect(text).not.toMatch(/cents|"key(Id)?"|\bkey_/i);
   });
 
   if (requestOf(route, () => 'x').idPlaces.length > 0) {

@@ -1,16 +1,22 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { newId } from '../../src/db/new-id.ts';
 import { createOperatorLink, deleteExpiredOperatorSessions } from '../../src/db/operator-sessions.ts';
 import { newToken } from '../../src/db/sessions.ts';
 import { OPERATOR_SESSION_MS, SIGN_IN_LINK_MS } from '../../src/domain/sessions.ts';
-import { newAccount, newApp, startTestApi } from '../support/api.ts';
+import { newAccount, newAffiliate, newApp, startTestApi } from '../support/api.ts';
 import type { TestApi } from '../support/api.ts';
+import { insertEarning } from '../support/ledger.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { cookieOf, OPERATOR_COOKIE, OWN_PAGE, signInOperator } from '../support/sessions.ts';
 
 let api: TestApi;
+/** How far each reading of the clock moves it, ms. */
+let tickMs = 0;
 
 beforeAll(async () => {
   api = await startTestApi({
+    now: () => (api.clock.now += tickMs),
     readiness: async () => [
       { name: 'database', ok: true, detail: null, optional: false },
       {
@@ -238,4 +244,131 @@ test('the operator sees the reprocess runs of all apps, without their money and 
     finishedAt: expect.any(Number),
     workflowUrl: `https://temporal.example.test/namespaces/default/workflows/reprocess%3A${body.items[0]?.id}`,
   });
+});
+
+interface LedgerPart {
+  readonly checks: readonly {
+    readonly name: string;
+    readonly apps: number;
+    readonly violations: number;
+    readonly rows: readonly { readonly accountId: string; readonly appId: string; readonly id: string }[];
+    readonly unfinished: readonly string[];
+  }[];
+  readonly done: number;
+  readonly total: number;
+  readonly nextCursor: string | null;
+}
+
+/** Runs parts of a check of all apps until its end. Each part has time for a few checks. */
+async function checkAllLedgers(headers: Record<string, string>): Promise<LedgerPart[]> {
+  const parts: LedgerPart[] = [];
+  tickMs = 400;
+  try {
+    for (let cursor: string | null = ''; cursor !== null;) {
+      const path: string = `/operator/ledger-check${cursor === '' ? '' : `?cursor=${cursor}`}`;
+      const response = await api.call<LedgerPart>('GET', path, { headers });
+      expect(response.status).toBe(200);
+      parts.push(response.body);
+      expect(response.text).not.toMatch(/too (low|high)|cents/);
+      cursor = response.body.nextCursor;
+    }
+  } finally {
+    tickMs = 0;
+  }
+  return parts;
+}
+
+/** Returns the ids of rows that break a rule, and in how many apps it was checked. */
+function ruleOf(parts: readonly LedgerPart[], name: string) {
+  const found = parts.flatMap(({ checks }) => checks.filter((check) => check.name === name));
+  return {
+    apps: found.reduce((sum, { apps }) => sum + apps, 0),
+    violations: found.reduce((sum, { violations }) => sum + violations, 0),
+    rows: found.flatMap(({ rows }) => rows),
+  };
+}
+
+// @promise get-operator-ledger-check, operator-sees-no-customers
+test('a check of all ledgers goes on part by part, and names the rows that break a rule without their values', async () => {
+  const headers = await signInOperator(api);
+  const app = await newApp(api);
+  const { accountId, appId } = app;
+  const at = api.clock.now;
+  const affiliateId = await newAffiliate(api, app);
+  const id = await insertEarning(api, app, { affiliateId, amountCents: 500, occurredAt: at, dueAt: at });
+  await runOn(
+    api.database.url,
+    `set session_replication_role = replica;
+     update commissions set amount_cents = 777 where id = '${id}';
+     update rollups set clicks = clicks + 888 where app_id = '${appId}' and scope = 'affiliate' and bucket_at = '-infinity'`,
+  );
+  const parts = await checkAllLedgers(headers);
+  const rowsOf = (name: string) => ruleOf(parts, name).rows;
+  expect(rowsOf('earnings_are_rate_of_base')).toEqual([{ accountId, appId, id }]);
+  expect(rowsOf('paid_once')).toEqual([]);
+  // Each id once, however many sums of it differ.
+  const scopes = [affiliateId, appId].map((scopeId) => ({ accountId, appId, id: scopeId }));
+  expect(rowsOf('rollups_equal_facts')).toEqual(scopes);
+
+  const { apps } = await api.sql.one<{ apps: number }>`select count(*) as apps from apps`;
+  expect(ruleOf(parts, 'earnings_are_rate_of_base')).toMatchObject({ apps, violations: 1 });
+  expect(parts.length).toBeGreaterThan(3);
+  const done = parts.map((part) => part.done);
+  expect(done).toEqual(done.toSorted((a, b) => a - b));
+  const names = new Set(parts.flatMap(({ checks }) => checks.map(({ name }) => name)));
+  expect(parts.at(-1)).toMatchObject({ done: names.size * apps, total: names.size * apps });
+});
+
+test('a check that cannot examine an app in time names the app, and the run goes on with the next one', async () => {
+  const headers = await signInOperator(api);
+  const apps = await api.sql<{ id: string }>`select id from apps order by id limit 2`;
+  tickMs = 25_000;
+  const first = await api.call<LedgerPart>('GET', '/operator/ledger-check', { headers });
+  const cursor = `cursor=${first.body.nextCursor}`;
+  const second = await api.call<LedgerPart>('GET', `/operator/ledger-check?${cursor}`, { headers });
+  tickMs = 0;
+  expect([first, second].map(({ body: { checks, done } }) => ({ checks, done }))).toEqual(
+    apps.map(({ id }, index) => ({
+      checks: [
+        {
+          name: 'rollups_equal_facts',
+          description: expect.any(String),
+          apps: 0,
+          violations: 0,
+          rows: [],
+          unfinished: [id],
+        },
+      ],
+      done: index + 1,
+    })),
+  );
+});
+
+test('a process runs one part of the operator at a time, and another one is a 503 with Retry-After', async () => {
+  const headers = await signInOperator(api);
+  const check = async () => await api.call('GET', '/operator/ledger-check', { headers });
+  const client = new pg.Client(api.database.url);
+  await client.connect();
+  try {
+    await client.query('begin; lock table payouts in access exclusive mode');
+    const both = [check(), check()];
+    const refused = await Promise.race(both);
+    expect(refused).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+    expect(refused.headers.get('retry-after')).toBe('10');
+    await client.query('rollback');
+    const statuses = (await Promise.all(both)).map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([200, 503]));
+  } finally {
+    await client.end();
+  }
+  expect((await check()).status).toBe(200);
+});
+
+test('a cursor that is damaged or of another list is a 400', async () => {
+  const headers = await signInOperator(api);
+  const accounts = await api.call<{ nextCursor: string }>('GET', '/operator/accounts?limit=1', { headers });
+  for (const cursor of ['x', accounts.body.nextCursor]) {
+    const response = await api.call('GET', `/operator/ledger-check?cursor=${cursor}`, { headers });
+    expect(response).toMatchObject({ status: 400, body: { code: 'invalid_cursor' } });
+  }
 });

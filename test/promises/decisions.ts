@@ -709,7 +709,7 @@ const CONSOLE: readonly PromiseSection[] = [
       'operator-session-reaches-nothing-else': "an operator's session counts nowhere but under `/operator`",
       'operator-routes-take-no-other': 'routes of the operator take no key and no other session',
       'operator-sees-no-customers':
-        'routes of the operator return nothing of customers, creators and money, and no secret',
+        'routes of the operator return nothing of customers, creators and money but the ids of rows that break a rule of the ledger, and no secret',
       'creator-session-reaches-nothing-else': "a creator's session counts nowhere but under `/creator`",
       'creator-routes-take-no-other': 'routes of creators take no key and no session of an account',
       'creator-sees-own':

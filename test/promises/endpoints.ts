@@ -465,6 +465,14 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'get-all-reprocess-runs': 'lists the reprocess runs of all apps' },
   },
   {
+    route: 'GET /operator/ledger-check',
+    caller: 'operator',
+    promises: {
+      'get-operator-ledger-check':
+        'checks the ledgers and dashboard sums of all apps, part by part, and names the rows that break a rule',
+    },
+  },
+  {
     route: 'GET /creator/session',
     caller: 'none',
     promises: { 'get-creator-session': "returns the creator's session of the browser, or null" },

@@ -2268,6 +2268,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/ledger-check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Checks every rule of the ledger, and the dashboard sums, against all apps' rows, part by part.
+         * @description The first call begins at the first rule; each `nextCursor` continues after the last app that was checked. A part begins no further check after 5 seconds. Add up the parts by the names of the rules until `nextCursor` is null. Only one part runs at a time; another call is a 503 `unavailable` with `Retry-After`.
+         *
+         *     Requires the session of the operator. No key and no other session is accepted.
+         */
+        get: operations["checkAllLedgers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -5331,14 +5353,14 @@ export interface components {
             checks: {
                 /**
                  * @description The name of the rule. Stable, in snake case.
-                 * @example paid_in_one_payout
+                 * @example paid_once
                  */
                 name: string;
                 /** @description Whether no row breaks the rule. */
                 ok: boolean;
                 /**
                  * @description The rule, in one sentence.
-                 * @example Each paid commission is in exactly one payout.
+                 * @example A commission is an item of at most one payout.
                  */
                 description: string;
                 /**
@@ -5349,7 +5371,7 @@ export interface components {
                 /**
                  * @description Rows that break it. Each text begins with the id of a row.
                  * @example [
-                 *       "com_01kbf2z4x8e0rvq1n3m5t7w9yc is in no payout"
+                 *       "com_01kbf2z4x8e0rvq1n3m5t7w9yc"
                  *     ]
                  */
                 examples: string[];
@@ -6695,6 +6717,72 @@ export interface components {
             finishedAt: number | null;
             /** @description The page of the workflow in the Temporal UI. Null without `TEMPORAL_UI_URL`. */
             workflowUrl: string | null;
+        };
+        /** @description One part of a check of the ledgers and dashboard sums of all apps. */
+        OperatorLedgerCheck: {
+            /**
+             * @description When this part began. Epoch milliseconds.
+             * @example 1781524800000
+             */
+            checkedAt: number;
+            /** @description The rules that this part checked. A rule can go on in the next part. */
+            checks: {
+                /**
+                 * @description The name of the rule. Stable, in snake case.
+                 * @example paid_once
+                 */
+                name: string;
+                /**
+                 * @description The rule, in one sentence.
+                 * @example A commission is an item of at most one payout.
+                 */
+                description: string;
+                /**
+                 * @description The number of apps of which this part examined all rows.
+                 * @example 42
+                 */
+                apps: number;
+                /**
+                 * @description The number of their rows that break the rule.
+                 * @example 42
+                 */
+                violations: number;
+                /** @description The first of them, without their values. */
+                rows: {
+                    /**
+                     * @description The id of the account.
+                     * @example acct_01kbf2z4x8e0rvq1n3m5t7w9yc
+                     */
+                    accountId: string;
+                    /**
+                     * @description The id of the app.
+                     * @example app_01kbf2z4x8e0rvq1n3m5t7w9yc
+                     */
+                    appId: string;
+                    /**
+                     * @description The id of the row.
+                     * @example com_01kbf2z4x8e0rvq1n3m5t7w9yc
+                     */
+                    id: string;
+                }[];
+                /** @description Apps with too many rows to examine within a request. Check them with `admin ledger check --app`. */
+                unfinished: string[];
+            }[];
+            /**
+             * @description How many pairs of a rule and an app are done, with those of the parts before.
+             * @example 42
+             */
+            done: number;
+            /**
+             * @description How many pairs there are.
+             * @example 42
+             */
+            total: number;
+            /**
+             * @description Pass it as `cursor` to run the next part. Null after the last one.
+             * @example WyJwYWlkX29uY2UiLCJhcHBfMDFrYmYiXQ
+             */
+            nextCursor: string | null;
         };
         /** @description What the service has, and what it lacks. */
         Readiness: {
@@ -21984,6 +22072,114 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OperatorReprocessRunPage"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request" | "invalid_cursor";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    checkAllLedgers: {
+        parameters: {
+            query?: {
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One part of a check of the ledgers and dashboard sums of all apps. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OperatorLedgerCheck"];
                 };
             };
             /** @description `invalid_request`: The request is invalid. `invalid_cursor`: The cursor is invalid. */

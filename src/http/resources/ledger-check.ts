@@ -1,22 +1,35 @@
 import * as z from 'zod';
-import { checkLedger, LedgerCheckTooLong } from '../../db/ledger-checks.ts';
-import { LONG_STATEMENT_MS } from '../../db/sql.ts';
+import { checkLedger, LEDGER_CHECKS, LedgerCheckTooLong, MOST_EXAMPLES } from '../../db/ledger-checks.ts';
 import type { LedgerCheckResult } from '../../db/ledger-checks.ts';
+import { runLedgerPart } from '../../db/ledger-runs.ts';
+import type { CheckedRule } from '../../db/ledger-runs.ts';
+import { LONG_STATEMENT_MS } from '../../db/sql.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { AccountId, AppId } from '../../domain/ids.ts';
 import type { HttpDeps } from '../deps.ts';
 import { ApiError } from '../errors.ts';
-import { count, epochMs, exampleId, textField } from '../fields.ts';
-import { appRoute } from '../route.ts';
+import { count, epochMs, exampleId, idOf, textField } from '../fields.ts';
+import { decodeCursor, encodeCursor, pageQuery } from '../pagination.ts';
+import { appRoute, operatorRoute } from '../route.ts';
 
 /** After this time a request starts no further statement. */
 const TIME_LIMIT_MS = 20_000;
+/** After this time a part of the operator's run begins no further check, so that its progress is shown. */
+const PART_MS = 5_000;
 const RETRY_AFTER_BUSY_SECONDS = 10;
 const RETRY_AFTER_TOO_LARGE_SECONDS = 3_600;
 
 /** Accounts with a running check, by database. A check reads every row of an app, so few may run at once. */
 const running = new WeakMap<Sql, Set<AccountId>>();
 const RUNNING_LIMIT = 2;
+/** Databases with a running part of the operator, who has one at a time, besides those of accounts. */
+const runningParts = new WeakSet<Sql>();
+
+const ruleName = textField('paid_once', 'The name of the rule. Stable, in snake case.');
+const ruleDescription = textField(
+  'A commission is an item of at most one payout.',
+  'The rule, in one sentence.',
+);
 
 const ledgerCheck = z
   .object({
@@ -25,19 +38,16 @@ const ledgerCheck = z
     checks: z
       .array(
         z.object({
-          name: textField('paid_in_one_payout', 'The name of the rule. Stable, in snake case.'),
+          name: ruleName,
           ok: z.boolean().describe('Whether no row breaks the rule.'),
-          description: textField(
-            'Each paid commission is in exactly one payout.',
-            'The rule, in one sentence.',
-          ),
+          description: ruleDescription,
           violations: count('The number of rows that break the rule.'),
           examples: z
             .array(z.string())
-            .max(20)
+            .max(MOST_EXAMPLES)
             .meta({
               description: 'Rows that break it. Each text begins with the id of a row.',
-              examples: [[`${exampleId('commission')} is in no payout`]],
+              examples: [[exampleId('commission')]],
             }),
         }),
       )
@@ -45,9 +55,73 @@ const ledgerCheck = z
   })
   .meta({ id: 'LedgerCheck', description: 'The result of each rule of the ledger.' });
 
+const ledgerPart = z
+  .object({
+    checkedAt: epochMs('When this part began.'),
+    checks: z
+      .array(
+        z.object({
+          name: ruleName,
+          description: ruleDescription,
+          apps: count('The number of apps of which this part examined all rows.'),
+          violations: count('The number of their rows that break the rule.'),
+          rows: z
+            .array(
+              z.object({
+                accountId: idOf('account'),
+                appId: idOf('app'),
+                id: textField(exampleId('commission'), 'The id of the row.'),
+              }),
+            )
+            .max(MOST_EXAMPLES)
+            .describe('The first of them, without their values.'),
+          unfinished: z
+            .array(idOf('app'))
+            .describe(
+              'Apps with too many rows to examine within a request. Check them with `admin ledger check --app`.',
+            ),
+        }),
+      )
+      .describe('The rules that this part checked. A rule can go on in the next part.'),
+    done: count('How many pairs of a rule and an app are done, with those of the parts before.'),
+    total: count('How many pairs there are.'),
+    nextCursor: z
+      .string()
+      .nullable()
+      .meta({
+        description: 'Pass it as `cursor` to run the next part. Null after the last one.',
+        examples: ['WyJwYWlkX29uY2UiLCJhcHBfMDFrYmYiXQ'],
+      }),
+  })
+  .meta({
+    id: 'OperatorLedgerCheck',
+    description: 'One part of a check of the ledgers and dashboard sums of all apps.',
+  });
+
+/** Runs of the operator continue at a check and an app. */
+const runKey = { list: 'operator-ledger-check', appId: '', filters: {} };
+const checkName = z.enum(LEDGER_CHECKS.map((check) => check.name));
+
+function presentRule(rule: CheckedRule): z.input<typeof ledgerPart>['checks'][number] {
+  return {
+    name: rule.name,
+    description: rule.description,
+    apps: rule.apps,
+    violations: rule.violations,
+    rows: rule.rows.map(({ accountId, appId, id }) => ({ accountId, appId, id })),
+    unfinished: [...rule.unfinished],
+  };
+}
+
 function unavailable(detail: string, retryAfterSeconds: number): ApiError {
   return new ApiError('unavailable', { detail, headers: { 'Retry-After': String(retryAfterSeconds) } });
 }
+
+const busy = () =>
+  unavailable(
+    'Another ledger check is running. Try again after `Retry-After` seconds.',
+    RETRY_AFTER_BUSY_SECONDS,
+  );
 
 /** Checks the app's ledger. Throws 503 if the account or the process runs too many checks, or the ledger is too large. */
 async function checkWithinLimits(
@@ -58,10 +132,7 @@ async function checkWithinLimits(
   const accounts = running.get(sql) ?? new Set();
   running.set(sql, accounts);
   if (accounts.has(accountId) || accounts.size >= RUNNING_LIMIT) {
-    throw unavailable(
-      'Another ledger check is running. Try again after `Retry-After` seconds.',
-      RETRY_AFTER_BUSY_SECONDS,
-    );
+    throw busy();
   }
   accounts.add(accountId);
   const endsAt = now() + TIME_LIMIT_MS;
@@ -99,6 +170,41 @@ export const ledgerCheckRoutes = [
           examples: [...examples],
         })),
       };
+    },
+  }),
+];
+
+export const operatorLedgerCheckRoutes = [
+  operatorRoute({
+    method: 'GET',
+    path: '/operator/ledger-check',
+    operationId: 'checkAllLedgers',
+    summary: "Checks every rule of the ledger, and the dashboard sums, against all apps' rows, part by part.",
+    description:
+      'The first call begins at the first rule; each `nextCursor` continues after the last app that was checked. A part begins no ' +
+      'further check after 5 seconds. Add up the parts by the names of the rules until `nextCursor` is null. Only one part runs at a ' +
+      'time; another call is a 503 `unavailable` with `Retry-After`.',
+    query: z.object({ cursor: pageQuery.cursor }),
+    response: { status: 200, schema: ledgerPart },
+    handler: async ({ deps, query, now }) => {
+      const after = decodeCursor(runKey, checkName, query.cursor);
+      if (runningParts.has(deps.sql)) throw busy();
+      runningParts.add(deps.sql);
+      try {
+        const { checks, done, total, next } = await runLedgerPart(deps.sql.within(LONG_STATEMENT_MS), after, {
+          isFull: () => deps.now() > now + PART_MS,
+          isOver: () => deps.now() > now + TIME_LIMIT_MS,
+        });
+        return {
+          checkedAt: now,
+          checks: checks.map(presentRule),
+          done,
+          total,
+          nextCursor: next === null ? null : encodeCursor(runKey, next),
+        };
+      } finally {
+        runningParts.delete(deps.sql);
+      }
     },
   }),
 ];

@@ -1,0 +1,120 @@
+import type { AccountId, AppId } from '../domain/ids.ts';
+import { LEDGER_CHECKS, LedgerCheckTooLong, MOST_EXAMPLES, runLedgerCheck } from './ledger-checks.ts';
+import type { LedgerCheck } from './ledger-checks.ts';
+import type { Position } from './page.ts';
+import type { Sql } from './sql.ts';
+
+/** A row that breaks a rule: its id and nothing of what it contains. */
+export interface BrokenRow {
+  readonly accountId: AccountId;
+  readonly appId: AppId;
+  readonly id: string;
+}
+
+/** What a check found in the apps of one part of a run. */
+export interface CheckedRule {
+  readonly name: string;
+  readonly description: string;
+  /** Number of apps of which all rows were examined. */
+  readonly apps: number;
+  /** Number of their rows that break the rule. */
+  readonly violations: number;
+  /** The first of them, at most twenty. */
+  readonly rows: readonly BrokenRow[];
+  /** Apps with more rows than the time of a request allows. */
+  readonly unfinished: readonly AppId[];
+}
+
+/** A part of a run over all apps. */
+export interface LedgerRunPart {
+  readonly checks: readonly CheckedRule[];
+  /** Number of pairs of a check and an app that are done, with those of the parts before. */
+  readonly done: number;
+  readonly total: number;
+  /** Where the next part begins: the name of the last check and the last app. Null at the end. */
+  readonly next: Position<string> | null;
+}
+
+/** How long a part works. */
+interface PartLimits {
+  /** Whether the part begins no further check. It always runs one. */
+  readonly isFull: () => boolean;
+  /** Whether a check that has begun sends no further statement. */
+  readonly isOver: () => boolean;
+}
+
+interface Step {
+  readonly check: LedgerCheck;
+  readonly app: { readonly id: AppId; readonly accountId: AccountId };
+}
+
+const APPS_PAGE = 200;
+
+/** Returns the pairs of a check and an app after a position, one check after the other. */
+async function* stepsAfter(sql: Sql, after: Position<string> | null): AsyncGenerator<Step> {
+  const first = after === null ? 0 : LEDGER_CHECKS.findIndex(({ name }) => name === after.sortKey);
+  for (const check of LEDGER_CHECKS.slice(first)) {
+    let last = check.name === after?.sortKey ? after.id : '';
+    for (;;) {
+      const apps = await sql<Step['app']>`
+        select id, account_id from apps where id > ${last} order by id limit ${APPS_PAGE}`;
+      for (const app of apps) yield { check, app };
+      if (apps.length < APPS_PAGE) break;
+      last = apps.at(-1)?.id ?? '';
+    }
+  }
+}
+
+/** Adds what a check found in one more app. An example begins with the id of its row, and only the id is kept. */
+function addTo(
+  rule: CheckedRule,
+  { app }: Step,
+  found: Awaited<ReturnType<typeof runLedgerCheck>>,
+): CheckedRule {
+  const ids = new Set(found.examples.map((example) => example.split(' ', 1)[0] ?? ''));
+  const rows = [...ids].map((id) => ({ accountId: app.accountId, appId: app.id, id }));
+  return {
+    ...rule,
+    apps: rule.apps + 1,
+    violations: rule.violations + found.violations,
+    rows: [...rule.rows, ...rows].slice(0, MOST_EXAMPLES),
+  };
+}
+
+/**
+ * Runs the next checks of the ledger over all apps: one part of a run, which begins after a position, or at the first check
+ * without one. Holds one page of apps and twenty rows of each check in memory. An app that a check cannot examine in time is
+ * named in `unfinished`, and the run goes on with the next one.
+ */
+export async function runLedgerPart(
+  sql: Sql,
+  after: Position<string> | null,
+  { isFull, isOver }: PartLimits,
+): Promise<LedgerRunPart> {
+  const rules: CheckedRule[] = [];
+  let position = after;
+  let isCut = false;
+  for await (const step of stepsAfter(sql, after)) {
+    if (rules.length > 0 && isFull()) {
+      isCut = true;
+      break;
+    }
+    const { name, description } = step.check;
+    const known = rules.at(-1)?.name === name ? rules.pop() : undefined;
+    const rule = known ?? { name, description, apps: 0, violations: 0, rows: [], unfinished: [] };
+    try {
+      rules.push(addTo(rule, step, await runLedgerCheck(sql, step.check, step.app.id, isOver)));
+    } catch (error) {
+      if (!(error instanceof LedgerCheckTooLong)) throw error;
+      rules.push({ ...rule, unfinished: [...rule.unfinished, step.app.id] });
+    }
+    position = { sortKey: name, id: step.app.id };
+  }
+  const next = isCut ? position : null;
+  const { apps, upTo } = await sql.one<{ apps: number; upTo: number }>`
+    select count(*) as apps, count(*) filter (where id <= ${next?.id ?? ''}) as up_to from apps`;
+  const total = LEDGER_CHECKS.length * apps;
+  const done =
+    next === null ? total : LEDGER_CHECKS.findIndex(({ name }) => name === next.sortKey) * apps + upTo;
+  return { checks: rules, done, total, next };
+}
