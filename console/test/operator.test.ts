@@ -9,6 +9,7 @@ import type { AccountId } from '../../src/domain/ids.ts';
 import { bodyOf, stripeInvoicePaid } from '../../test/support/provider-fixtures.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
+import { runOn } from '../../test/support/postgres-admin.ts';
 import { startTestService } from '../../test/support/service.ts';
 import type { TestService } from '../../test/support/service.ts';
 import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
@@ -191,6 +192,73 @@ suite('reprocessing and the page of the operator in a browser', () => {
     expect([...problems(), ...other.problems()]).toEqual([]);
   });
 
+  test('the operator checks all apps, and sees the row that breaks a rule, the sum that differs, and what to do', async () => {
+    const own = await setUpApp(founder, { name: 'Damaged' });
+    const { commissionId } = (await own.purchase(await own.customer(), 10)).body;
+    const damage = async (sign: '+' | '-') =>
+      await runOn(
+        service.database.url,
+        `set session_replication_role = replica;
+         update commissions set base_cents = base_cents ${sign} 5 where id = '${commissionId}';
+         insert into rollups (app_id, scope, scope_id, bucket_at, clicks)
+         values ('${own.app.id}', 'app', '${own.app.id}', '-infinity', 1)
+         on conflict (app_id, scope, scope_id, bucket_at) do update set clicks = rollups.clicks ${sign} 1`,
+      );
+    await damage('+');
+    const { page, problems } = await operatorPage();
+    await button(page, 'Check all apps').click();
+    await row(
+      page,
+      new RegExp(`1 broken.*earnings_fit_their_payment.*${own.app.id}.*${commissionId}`),
+    ).waitFor();
+    await row(
+      page,
+      new RegExp(`1 broken.*rollups_equal_facts.*${own.app.id}.*the sums of the app`),
+    ).waitFor();
+    await page.getByText(`admin -- ledger check --app ${own.app.id}`).waitFor();
+    await page.getByText('admin -- rollups repair').waitFor();
+    await damage('-');
+    await button(page, 'Check again').click();
+    await page.getByText(/^All \d+ rules hold\.$/).waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('a check of all apps shows its progress, and goes on where it was after an error and after a stop', async () => {
+    const { page, problems } = await operatorPage();
+    const asked: (string | null)[] = [];
+    let release = () => {};
+    const isReleased = new Promise<void>((resolve) => (release = resolve));
+    await page.route('**/operator/ledger-check*', async (route) => {
+      const cursor = new URL(route.request().url()).searchParams.get('cursor');
+      asked.push(cursor);
+      if (cursor === 'a' && asked.length === 2) return await route.fulfill(FORBIDDEN);
+      if (cursor === 'a') await isReleased;
+      const [name, done, nextCursor] = PARTS[cursor ?? ''] ?? ['', 0, null];
+      const rule = {
+        name,
+        description: `The rule ${name}.`,
+        apps: 2,
+        violations: 0,
+        rows: [],
+        unfinished: [],
+      };
+      return await route.fulfill({
+        json: { checkedAt: Date.now(), checks: [rule], done, total: 8, nextCursor },
+      });
+    });
+    await button(page, 'Check all apps').click();
+    await page.getByText('The test refused it.').waitFor();
+    await page.getByText('3 of 8 checks are done').waitFor();
+    await button(page, 'Try again').click();
+    await button(page, 'Stop').click();
+    release();
+    await page.getByText('6 of 8 checks are done').waitFor();
+    await button(page, 'Continue').click();
+    await page.getByText('All 2 rules hold.').waitFor();
+    expect(asked).toEqual([null, 'a', 'a', 'b']);
+    expect(problems(/status of 403/)).toEqual([]);
+  });
+
   test.each(WINDOWS)(
     'the page of the operator and reprocessing have no violation in %s at %d px',
     async (colorScheme, width) => {
@@ -203,6 +271,10 @@ suite('reprocessing and the page of the operator in a browser', () => {
         .first()
         .waitFor();
       await check(page, name('operator'));
+      await button(page, 'Check all apps').click();
+      await page.getByText(/^All \d+ rules hold\.$/).waitFor();
+      await page.getByText(/^\d+ rules hold$/).click();
+      await check(page, name('operator-ledger'));
       await button(page, /^Create a sign-in link/)
         .first()
         .click();
@@ -218,17 +290,21 @@ suite('reprocessing and the page of the operator in a browser', () => {
         const state = (await response.json()) as object;
         await route.fulfill({ json: { ...state, ...LACKS } });
       });
+      await page.route('**/operator/ledger-check*', async (route) => await route.fulfill({ json: DAMAGED }));
       await page.reload();
+      await button(page, 'Check all apps').click();
+      await page.getByText('3 rules are broken. 1 rule was not checked in all apps.').waitFor();
       await row(page, /writeCommission.*Attempt 7.*permission denied/).waitFor();
       await row(page, /TRY.*1,000 or more/).waitFor();
       await row(page, /Encryption keys.*Degraded/).waitFor();
       await check(page, name('operator-full'));
-      for (const part of ['state', 'accounts*', 'stuck-deliveries', 'reprocess-runs*']) {
+      for (const part of ['state', 'accounts*', 'stuck-deliveries', 'reprocess-runs*', 'ledger-check*']) {
         await page.unroute(`**/operator/${part}`);
         await page.route(`**/operator/${part}`, async (route) => await route.fulfill(FORBIDDEN));
       }
       await page.reload();
-      await page.getByText('That did not work').nth(3).waitFor();
+      await button(page, 'Check all apps').click();
+      await page.getByText('That did not work').nth(4).waitFor();
       await check(page, name('operator-errors'));
       expect(problems(/status of 403/)).toEqual([]);
 
@@ -280,6 +356,61 @@ const STUCK = {
     'https://temporal.example.test/namespaces/default/workflows/delivery%3Adel_01kbf2z4x8e0rvq1n3m5t7w9yc',
 };
 
+/** Parts of a check by their cursors: the rule, the checks that are done, and the next cursor. */
+const PARTS: Readonly<Record<string, readonly [string, number, string | null]>> = {
+  '': ['only_production_earns', 3, 'a'],
+  a: ['paid_once', 6, 'b'],
+  b: ['paid_once', 8, null],
+};
+
+const ACCOUNT = 'acct_01kbf2z4x8e0rvq1n3m5t7w9yc';
+const APPS = ['app_01kbf2z4x8e0rvq1n3m5t7w9yc', 'app_01kbf2z4x8e0rvq1n3m5t7w9yd'] as const;
+
+const DAMAGED = {
+  checkedAt: Date.UTC(2026, 0, 1),
+  checks: [
+    {
+      name: 'rollups_equal_facts',
+      description: 'Every dashboard sum equals the sum of its facts.',
+      apps: 1,
+      violations: 3,
+      rows: [{ accountId: ACCOUNT, appId: APPS[0], id: APPS[0] }],
+      unfinished: [APPS[1]],
+    },
+    {
+      name: 'paid_once',
+      description: 'A commission is an item of at most one payout.',
+      apps: 2,
+      violations: 1_234,
+      rows: Array.from({ length: 20 }, (_, index) => ({
+        accountId: ACCOUNT,
+        appId: APPS[index % 2],
+        id: `com_01kbf2z4x8e0rvq1n3m5t7w9${index + 10}`,
+      })),
+      unfinished: [],
+    },
+    {
+      name: 'earnings_are_rate_of_base',
+      description: 'An earning is its base times its rate, rounded once, and is not due before its payment.',
+      apps: 2,
+      violations: 1,
+      rows: [{ accountId: ACCOUNT, appId: APPS[0], id: 'com_01kbf2z4x8e0rvq1n3m5t7w9yc' }],
+      unfinished: [],
+    },
+    {
+      name: 'only_production_earns',
+      description: 'Sandbox payments have no commissions and no revenue.',
+      apps: 2,
+      violations: 0,
+      rows: [],
+      unfinished: [],
+    },
+  ],
+  done: 8,
+  total: 8,
+  nextCursor: null,
+};
+
 const LACKS = {
   readiness: [
     { name: 'database', ok: true, optional: false, detail: null },
@@ -302,6 +433,8 @@ const LACKS = {
     oldestPayoutRequestSeconds: 70,
     unhealedBindings: 4,
     oldestUnhealedSeconds: 5,
+    dueWebhooks: 2,
+    oldestDueWebhookSeconds: 30,
   },
   rateGaps: [
     {

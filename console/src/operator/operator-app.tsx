@@ -5,6 +5,7 @@ import { LinkSignInPage } from '../link-sign-in.tsx';
 import { CodeBlock, ErrorBox, Logo, PageHead, Waiting } from '../parts.tsx';
 import { useSignInLink } from '../sign-in-link.ts';
 import { Accounts } from './accounts.tsx';
+import { LedgerCheck } from './ledger-check.tsx';
 import { queryClient, useOperatorSession } from './queries.ts';
 import { ReprocessRuns } from './reprocess-runs.tsx';
 import { State } from './state.tsx';
@@ -44,12 +45,14 @@ function OperatorPage() {
       </header>
       <main className="creator-main">
         <PageHead title="Installation">
-          What the service depends on, what waits, and who uses it. No data of customers or creators is shown.
+          What the service depends on, what waits, and who uses it. Of customers and creators, only ids are
+          shown.
         </PageHead>
         <Stack gap="xl">
           <State />
           <StuckDeliveries />
           <ReprocessRuns />
+          <LedgerCheck />
           <Accounts />
         </Stack>
       </main>
