@@ -1353,7 +1353,6 @@ CREATE INDEX webhook_messages_by_endpoint ON webhook_messages USING btree (app_i
 CREATE INDEX webhook_messages_by_status ON webhook_messages USING btree (app_id, status, created_at DESC, id DESC) WHERE (status <> 'delivered'::text);
 CREATE INDEX webhook_messages_next_attempt ON webhook_messages USING btree (next_attempt_at) WHERE (completed_at IS NULL);
 CREATE INDEX webhook_messages_open ON webhook_messages USING btree (endpoint_id, relay_at) WHERE (completed_at IS NULL);
-CREATE INDEX webhook_messages_to_relay ON webhook_messages USING btree (relay_at) WHERE (completed_at IS NULL);
 
 create table webhook_secrets (
   id secret_id not null,
@@ -1608,12 +1607,15 @@ CREATE OR REPLACE FUNCTION announce_commissions()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
+declare
+  id_start text;
 begin
   if not exists (select from webhook_endpoints where deactivated_at is null) then
     return null;
   end if;
+  id_start := left(new_webhook_message_id(), 24);
   insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data)
-  select new_webhook_message_id(), c.app_id, e.id, t.type, c.id,
+  select id_start || lpad(to_hex(row_number() over ()), 6, '0'), c.app_id, e.id, t.type, c.id,
          jsonb_build_object(
            'commissionId', c.id, 'kind', c.kind, 'affiliateId', c.affiliate_id, 'linkId', c.link_id, 'eventId', c.event_id,
            'reversesCommissionId', c.reverses_commission_id, 'amount', usd_text(c.amount_cents),
