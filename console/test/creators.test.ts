@@ -191,7 +191,7 @@ suite('creators, links and commissions in a browser', () => {
     const other = await page.context().newPage();
     await other.goto(url);
     await button(other, 'Show my earnings').click();
-    await title(other, 'Your earnings');
+    await other.getByText('Of all time').waitFor();
     const cookies = async () => JSON.stringify(await page.context().cookies());
     const stored = async () =>
       await service.sql`select (select count(*) from creator_sessions) as sessions, (select count(*) from audit_rows) as changes`;
