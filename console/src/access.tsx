@@ -394,7 +394,7 @@ function Sessions() {
   );
 }
 
-export function AccessPage() {
+export default function AccessPage() {
   const canRead = usePermission('read');
   return (
     <>

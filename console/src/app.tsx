@@ -23,18 +23,18 @@ import {
   useNavigate,
   useParams,
 } from 'react-router';
-import { AccessPage } from './access.tsx';
 import { api } from './api/client.ts';
 import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
-import { NewAppPage } from './new-app.tsx';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageHead, Waiting } from './parts.tsx';
 import { SessionContext } from './session.ts';
 import { useSignInLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
 
+const AccessPage = lazy(async () => await import('./access.tsx'));
+const NewAppPage = lazy(async () => await import('./new-app.tsx'));
 const AuditPage = lazy(async () => await import('./audit/audit-page.tsx'));
 
 /** Forgets every answer, so that nothing of the last session remains, and shows the sign-in page. */

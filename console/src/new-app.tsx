@@ -12,7 +12,7 @@ const PERCENT_IN_BPS = 100;
 /** Whether a field has a number. While it is edited it may be empty, which is not 0. */
 const isNumber = (value: number | string) => value !== '' && Number.isFinite(Number(value));
 
-export function NewAppPage() {
+export default function NewAppPage() {
   const isAllowed = usePermission('setup');
   const apps = useApps();
   const navigate = useNavigate();

@@ -1,6 +1,6 @@
 import { lazy } from 'react';
 import type { ComponentType } from 'react';
-import { SetupPage } from './setup/setup-page.tsx';
+import { OverviewPage } from './overview/overview-page.tsx';
 
 interface AppPage {
   /** The path under `/apps/:appId/`. */
@@ -10,14 +10,17 @@ interface AppPage {
   readonly Page: ComponentType;
 }
 
-/** The pages of an app, in the order of the navigation. Each is loaded when it is opened. */
+/**
+ * The pages of an app, in the order of the navigation. The overview, which is opened most, is part of the first load. Each
+ * of the others is loaded when it is opened.
+ */
 export const APP_PAGES: readonly AppPage[] = [
-  { path: 'setup', title: 'Set-up', Page: SetupPage },
   {
-    path: 'overview',
-    title: 'Overview',
-    Page: lazy(async () => await import('./overview/overview-page.tsx')),
+    path: 'setup',
+    title: 'Set-up',
+    Page: lazy(async () => await import('./setup/setup-page.tsx')),
   },
+  { path: 'overview', title: 'Overview', Page: OverviewPage },
   {
     path: 'creators',
     title: 'Creators',

@@ -112,14 +112,10 @@ function chartPoints(now: readonly Point[], before: readonly Point[], interval: 
   });
 }
 
-function Range({ appId }: { readonly appId: string }) {
-  const [search, setSearch] = useSearchParams();
-  const range = chosen(RANGES, search.get('range'), '30d');
-  const measure = chosen(MEASURES, search.get('measure'), 'revenue');
-  const choose = (name: string) => (value: string) =>
-    setSearch((before) => ({ ...Object.fromEntries(before), [name]: value }), { replace: true });
+/** The points of a range, and of as much of the period before it. */
+function useSeries(appId: string, range: keyof typeof RANGES, enabled: boolean) {
   const { from, beforeFrom, before, name, interval } = RANGES[range];
-  const series = useQuery({
+  return useQuery({
     queryKey: ['overview-series', appId, range],
     queryFn: async () => {
       const now = new Date();
@@ -139,8 +135,24 @@ function Range({ appId }: { readonly appId: string }) {
       return { current: current.points, earlier: earlier.points, interval, before, name };
     },
     placeholderData: keepPreviousData,
+    enabled,
     refetchInterval: OVERVIEW_MS,
   });
+}
+
+function Range({
+  appId,
+  range,
+  series,
+}: {
+  readonly appId: string;
+  readonly range: keyof typeof RANGES;
+  readonly series: ReturnType<typeof useSeries>;
+}) {
+  const [search, setSearch] = useSearchParams();
+  const measure = chosen(MEASURES, search.get('measure'), 'revenue');
+  const choose = (name: string) => (value: string) =>
+    setSearch((before) => ({ ...Object.fromEntries(before), [name]: value }), { replace: true });
   const failure = series.error !== null && (
     <ErrorBox error={series.error} retry={() => void series.refetch()} />
   );
@@ -178,12 +190,12 @@ function Range({ appId }: { readonly appId: string }) {
           )}
         </div>
       </Section>
-      <TopLists appId={appId} measure={measure} range={range} from={from} />
+      <TopLists appId={appId} measure={measure} range={range} from={RANGES[range].from} />
     </Stack>
   );
 }
 
-export default function OverviewPage() {
+export function OverviewPage() {
   const { appId = '' } = useParams();
   const canRead = usePermission('read');
   const overview = useQuery({
@@ -193,6 +205,9 @@ export default function OverviewPage() {
     refetchInterval: OVERVIEW_MS,
   });
   const toDo = useToDo(appId, canRead);
+  const [search] = useSearchParams();
+  const range = chosen(RANGES, search.get('range'), '30d');
+  const series = useSeries(appId, range, canRead);
   const content = () => {
     if (!canRead) return <NoPermission permission="read" what="the overview" />;
     if (overview.error instanceof Problem && overview.error.status === 404)
@@ -215,7 +230,7 @@ export default function OverviewPage() {
         <Section id="balances" title="Owed to creators now">
           <Balances appId={appId} overview={overview.data} />
         </Section>
-        <Range key={appId} appId={appId} />
+        <Range appId={appId} range={range} series={series} />
       </Stack>
     );
   };

@@ -157,7 +157,7 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
   );
 }
 
-export function SetupPage() {
+export default function SetupPage() {
   const { appId = '' } = useParams();
   const isAllowed = usePermission('setup');
   const setup = useQuery({
