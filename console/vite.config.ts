@@ -24,8 +24,22 @@ const precompress: Plugin = {
   },
 };
 
+/** Names the script that runs before the others in the page of founders. It is an entry of its own, with a hash in its name. */
+const nameEarlyScript: Plugin = {
+  name: 'name-early-script',
+  apply: 'build',
+  transformIndexHtml: {
+    order: 'post',
+    handler(html, { bundle = {} }) {
+      const script = Object.values(bundle).find((file) => file.type === 'chunk' && file.name === 'early');
+      if (script === undefined) throw new Error('there is no early script');
+      return html.replace('__EARLY__', `./${script.fileName}`);
+    },
+  },
+};
+
 export default defineConfig({
-  plugins: [react(), precompress],
+  plugins: [react(), precompress, nameEarlyScript],
   // The page states its own base, so that it also works behind the prefix of a proxy.
   base: './',
   build: {
@@ -34,7 +48,7 @@ export default defineConfig({
     target: 'es2022',
     modulePreload: { polyfill: false },
     rollupOptions: {
-      input: ['index.html', 'creator.html', 'operator.html'].map((name) =>
+      input: ['index.html', 'creator.html', 'operator.html', 'src/early.ts'].map((name) =>
         path.join(import.meta.dirname, name),
       ),
     },

@@ -218,6 +218,20 @@ suite('the console in a browser', () => {
     expect(problems(/status of 40[14]/)).toEqual([]);
   });
 
+  test('a link that signs in to another account shows nothing of the session before it', async () => {
+    const { page, problems } = await newPage();
+    await begin(page, 'Before Ltd');
+    const other = await newPage();
+    const second = await begin(other.page, 'After Ltd');
+    await service.sql`update apps set name = 'After Notes' where id = ${second.appId}`;
+    await page.goto(await linkOf(second.accountId));
+    await button(page, 'Sign in').click();
+    await page.getByRole('option', { name: 'After Notes' }).waitFor({ state: 'attached' });
+    expect(await page.getByRole('option', { name: 'Lantern Notes' }).count()).toBe(0);
+    expect(page.url()).toContain(second.appId);
+    expect([problems(), other.problems()]).toEqual([[], []]);
+  });
+
   test('an app is not created while a number is empty, which is not 0', async () => {
     const { page, problems } = await newPage();
     await begin(page, 'Careful');

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { cpus } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
@@ -12,9 +13,13 @@ import type { TestService } from '../../test/support/service.ts';
 import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
 
-/** What the design asks for. LCP is printed only, because it varies with the machine. */
-const LCP_MS = 2_500;
+/** What the design asks for. */
+const MOST_LCP_MS = 2_500;
 const MOST_CLS = 0.02;
+/** A page above its limit is loaded again, up to this many times: other work of the machine makes it slower, never faster. */
+const MOST_LOADS = 3;
+/** The time to the largest part is judged only if the processors were idle for this part of the load. */
+const IDLE = 0.2;
 
 /** The prefixes of the ids in the paths of pages, by their first part. */
 const PREFIXES: Readonly<Record<string, string>> = { creators: 'aff', events: 'evt', payouts: 'pay' };
@@ -124,14 +129,13 @@ suite('the states of the pages of a founder in a browser', () => {
     });
   });
 
-  test('pages do not move while they load, and their largest part is printed beside its limit', async () => {
-    const lines: string[] = [];
-    const measure = async (
-      name: string,
+  test('the largest part of a page is soon there on a slow network and machine, and pages do not move while they load', async () => {
+    const load = async (
       at: string,
       last: string,
       cookies: Parameters<Context['addCookies']>[0],
-    ) => {
+    ): Promise<Measured> => {
+      const before = processorTimes();
       const { page, close } = await newPage();
       await page.context().addCookies(cookies);
       const debug = await page.context().newCDPSession(page);
@@ -143,14 +147,23 @@ suite('the states of the pages of a founder in a browser', () => {
       // What comes last, and then whatever it moves.
       await page.locator(last).first().waitFor({ state: 'attached' });
       await page.waitForTimeout(1_500);
-      const { lcp, cls } = await page.evaluate(
-        () => (globalThis as unknown as { measured: Measured }).measured,
-      );
-      lines.push(
-        `${name}: LCP ${(lcp / 1000).toFixed(2)} s of ${LCP_MS / 1000} s${lcp > LCP_MS ? ' (above)' : ''}, CLS ${cls.toFixed(4)} of ${MOST_CLS}`,
-      );
+      const drawn = await page.evaluate(() => (globalThis as unknown as { measured: Drawn }).measured);
       await close();
-      return { name, cls, isDrawn: lcp > 0 };
+      expect(drawn.lcp).toBeGreaterThan(0);
+      const after = processorTimes();
+      return { ...drawn, idle: (after.idle - before.idle) / (after.all - before.all) };
+    };
+    const measure = async (name: string, ...page: Parameters<typeof load>) => {
+      const loads: Measured[] = [];
+      const isSlow = ({ lcp, idle }: Measured) => lcp > MOST_LCP_MS && idle >= IDLE;
+      while (loads.length < MOST_LOADS && loads.every(isSlow)) loads.push(await load(...page));
+      for (const { lcp, largest, cls, idle } of loads) {
+        const note = lcp > MOST_LCP_MS && idle < IDLE ? ' (not judged: the machine is busy)' : '';
+        process.stdout.write(
+          `  ${name}: “${largest} …” after ${(lcp / 1000).toFixed(2)} s of ${MOST_LCP_MS / 1000} s${note}, CLS ${cls.toFixed(4)} of ${MOST_CLS}\n`,
+        );
+      }
+      return { name, isSlow: loads.every(isSlow), cls: Math.max(...loads.map(({ cls }) => cls)) };
     };
     const { page } = await newPage();
     await signIn(page, founder.key);
@@ -163,6 +176,7 @@ suite('the states of the pages of a founder in a browser', () => {
     await creator.page.goto(link.url);
     await creator.page.getByRole('button', { name: 'Show my earnings' }).click();
     await creator.page.getByText('Of all time').waitFor();
+    process.stdout.write('slow 4G, processor four times slower\n');
     const measures = [
       await measure('sign-in', '/console/', 'form', []),
       await measure('overview', `/console/apps/${founder.app.id}/overview`, '.chart-surface', ofFounder),
@@ -174,19 +188,56 @@ suite('the states of the pages of a founder in a browser', () => {
         await creator.page.context().cookies(),
       ),
     ];
-    process.stdout.write(
-      `slow 4G, processor four times slower\n${lines.map((line) => `  ${line}\n`).join('')}`,
+    expect(measures.filter(({ isSlow, cls }) => isSlow || cls > MOST_CLS)).toEqual([]);
+  });
+
+  test('the overview asks for what it shows first while its program is still loading, and for nothing twice', async () => {
+    const { page, problems } = await newPage();
+    await signIn(page, founder.key);
+    const asked: string[] = [];
+    page.on('request', (request) => {
+      if (request.resourceType() === 'fetch') asked.push(request.url());
+    });
+    const first = ['/session', '/apps', '/overview', '/unattributed/summary', '/webhooks/summary'];
+    const isAsked = Promise.all(
+      first.map(
+        async (end) =>
+          await page.waitForRequest(
+            (request) => request.resourceType() === 'fetch' && request.url().endsWith(end),
+          ),
+      ),
     );
-    expect(measures.filter(({ isDrawn }) => !isDrawn)).toEqual([]);
-    expect(measures.filter(({ cls }) => cls > MOST_CLS)).toEqual([]);
+    await page.route('**/assets/index-*.js', async (route) => {
+      await isAsked;
+      await route.continue();
+    });
+    await page.goto(`${service.url}/console/apps/${founder.app.id}/overview`);
+    await page.getByText('None in this range.').nth(1).waitFor();
+    expect(asked.length).toBeGreaterThan(first.length);
+    expect(asked).toEqual([...new Set(asked)]);
+    expect(problems()).toEqual([]);
   });
 });
 
 type Context = ReturnType<Page['context']>;
 
-interface Measured {
+/** Returns how long the processors were idle, and idle or not, ms. */
+function processorTimes(): { readonly idle: number; readonly all: number } {
+  const times = cpus().map((processor) => processor.times);
+  const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
+  return { idle: sum(times.map(({ idle }) => idle)), all: sum(times.flatMap((one) => Object.values(one))) };
+}
+
+interface Drawn {
+  /** The time of the largest contentful paint, ms, and what was painted. */
   readonly lcp: number;
+  readonly largest: string;
   readonly cls: number;
+}
+
+interface Measured extends Drawn {
+  /** The part of the time in which the processors were idle. */
+  readonly idle: number;
 }
 
 /** The profile "slow 4G" of Lighthouse: 1.6 Mbit/s down, 0.75 Mbit/s up, 150 ms. */
@@ -199,9 +250,10 @@ const SLOW_4G = {
 
 /** Observes what is drawn. The layout shift is the worst window of a session, as web vitals define it. */
 const OBSERVE = `
-  globalThis.measured = { lcp: 0, cls: 0 };
+  globalThis.measured = { lcp: 0, largest: '', cls: 0 };
   new PerformanceObserver((list) => {
-    for (const entry of list.getEntries()) measured.lcp = entry.startTime;
+    for (const { startTime, element } of list.getEntries())
+      Object.assign(measured, { lcp: startTime, largest: element?.textContent.slice(0, 30) });
   }).observe({ type: 'largest-contentful-paint', buffered: true });
   let first = 0, last = 0, sum = 0;
   new PerformanceObserver((list) => {

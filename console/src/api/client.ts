@@ -10,6 +10,14 @@ export type Permission = Session['permissions'][number];
 export const consoleUrl = new URL(document.baseURI);
 export const serviceUrl = new URL('..', consoleUrl);
 
+/** Sends a request, unless it was sent while the page was loading (early.ts). */
+async function send(request: Request): Promise<Response> {
+  const early = globalThis.earlyAnswers?.get(request.url);
+  if (early === undefined || request.method !== 'GET') return await fetch(request);
+  globalThis.earlyAnswers?.delete(request.url);
+  return await early;
+}
+
 /**
  * Creates a typed client of the API, which puts `prefix` before every path. The header shows that a page of the service calls,
  * where browsers send nothing else.
@@ -18,6 +26,7 @@ export const createApi = (prefix: string) =>
   createClient<paths, 'application/json' | 'application/problem+json'>({
     baseUrl: serviceUrl.href.replace(/\/$/, '') + prefix,
     headers: { 'Tributary-Console': '1' },
+    fetch: send,
   });
 
 export const api = createApi('');
