@@ -1,55 +1,27 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { startTestService } from '../../test/support/service.ts';
-import type { TestService } from '../../test/support/service.ts';
-import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
-import type { GuardedPage } from './browser.ts';
+import { button, checkPage, row, WINDOWS } from './browser.ts';
+import { describeInBrowser } from './suite.ts';
 
-const suite = hasBrowser() ? describe : describe.skip;
-
-suite('audit, settings and ledger in a browser', () => {
-  let service: TestService;
-  let browser: Browser;
+describeInBrowser('audit, settings and ledger in a browser', ({ service, signedIn }) => {
   let founder: Founder;
   let readKey: string;
-  const open: GuardedPage[] = [];
 
   beforeAll(async () => {
-    service = await startTestService();
-    browser = await launch();
     founder = await setUpFounder(service, { name: 'Lantern Notes' });
     const { sql } = service.database;
     readKey = (await createAccountKey(sql, founder.accountId as AccountId, ['read'])).key;
   });
-  afterAll(async () => {
-    await browser.close();
-    await service.close();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
-  });
 
-  /** Opens a page that is signed in with a key. */
-  const signedIn = async (key = founder.key, options = {}): Promise<GuardedPage> => {
-    const guarded = await openPage(browser, service.url, options);
-    open.push(guarded);
-    await guarded.page.goto(`${service.url}/console/`);
-    await guarded.page.getByLabel('Account key').fill(key);
-    await guarded.page.getByRole('button', { name: 'Sign in' }).click();
-    await guarded.page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
-    return guarded;
-  };
-  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
   const field = (page: Page, name: string) => page.getByLabel(name, { exact: true });
-  const row = (page: Page, name: string | RegExp) => page.getByRole('row', { name });
 
   test('settings that are saved apply from now on, and the audit says who changed what', async () => {
     const own = await setUpApp(founder, { name: 'Before' });
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/settings`);
     await field(page, 'Commission').fill('25');
     await field(page, 'Name').fill('After');
@@ -77,7 +49,7 @@ suite('audit, settings and ledger in a browser', () => {
 
   test('a setting that the service refuses is explained, and nothing is lost or saved', async () => {
     const own = await setUpApp(founder, { name: 'Refused' });
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/settings`);
     await page.getByLabel('Accept only user ids that your server signed').check();
     await button(page, 'Save').click();
@@ -90,7 +62,7 @@ suite('audit, settings and ledger in a browser', () => {
 
   test('the changes of one key are shown together, and all changes are saved as CSV', async () => {
     const own = await setUpApp(founder, { name: 'Changes' });
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/audit?app=${own.app.id}`);
     await row(page, /By the API.*Created: Test creator.*Creator/).waitFor();
     await row(page, /By the API.*Created: Test creator/)
@@ -113,7 +85,7 @@ suite('audit, settings and ledger in a browser', () => {
   test('the page of the ledger names each rule and says whether it holds', async () => {
     const own = await setUpApp(founder, { name: 'Ledger' });
     await own.purchase(await own.customer(), 9.99);
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/ledger`);
     await page.getByText(/^All \d+ rules hold\.$/).waitFor();
     await row(page, /Holds A commission is an item of at most one payout/).waitFor();
@@ -132,12 +104,7 @@ suite('audit, settings and ledger in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
-  describe.each([
-    ['light', 1280],
-    ['light', 360],
-    ['dark', 1280],
-    ['dark', 360],
-  ] as const)('in %s at %d px', (colorScheme, width) => {
+  describe.each(WINDOWS)('in %s at %d px', (colorScheme, width) => {
     test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll, empty or full', async () => {
       const own = await setUpApp(founder, { name: 'Axe' });
       await own.purchase(await own.customer(), 9.99);
@@ -157,11 +124,7 @@ suite('audit, settings and ledger in a browser', () => {
         await page.goto(`${service.url}/console/${path}`);
         await page.getByText(ready).first().waitFor();
         if (name === 'settings') await field(page, 'Commission').waitFor();
-        // Colours are measured after the transitions.
-        await page.waitForTimeout(300);
-        await shoot(page, `${name}-${colorScheme}-${width}`);
-        const [violations, overflow] = [await violationsOf(page), await overflowOf(page)];
-        expect({ name, violations, overflow }).toEqual({ name, violations: [], overflow: 0 });
+        await checkPage(page, `${name}-${colorScheme}-${width}`);
       }
       expect(problems()).toEqual([]);
     });

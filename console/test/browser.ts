@@ -1,8 +1,19 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
+import path from 'node:path';
+import { expect } from '@jest/globals';
 import { chromium } from 'playwright-core';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core';
+import { projectRoot } from '../../src/config/project-root.ts';
+
+/** The colours and widths in which every page is checked. */
+export const WINDOWS = [
+  ['light', 1280],
+  ['light', 360],
+  ['dark', 1280],
+  ['dark', 360],
+] as const;
 
 const CHROMIUM = process.env['CHROMIUM'] ?? '/usr/bin/chromium';
 
@@ -55,6 +66,14 @@ export async function openPage(
   };
 }
 
+export const button = (page: Page, name: string | RegExp): Locator => page.getByRole('button', { name });
+
+export const row = (page: Page, name: string | RegExp): Locator => page.getByRole('row', { name });
+
+/** Waits for the title of a page. */
+export const title = async (page: Page, name: string): Promise<void> =>
+  await page.getByRole('heading', { level: 1, name }).waitFor();
+
 const axeFile = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const TAGS = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
@@ -89,4 +108,25 @@ export async function overflowOf(page: Page): Promise<number> {
 export async function shoot(page: Page, name: string): Promise<void> {
   const folder = process.env['CONSOLE_SHOTS'];
   if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+}
+
+/** Expects that a page has no violation and no sideways scroll, and takes a picture of it. `state` names what is shown. */
+export async function checkPage(page: Page, state: string): Promise<void> {
+  // Colours are measured after the transitions.
+  await page.waitForTimeout(300);
+  await shoot(page, state);
+  expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
+    state,
+    violations: [],
+    overflow: 0,
+  });
+}
+
+/** Returns the size of the files with an ending that a page names, so loads at once: bytes, gzip. */
+export function firstLoadOf(page: 'index' | 'creator' | 'operator', end: string): number {
+  const folder = path.join(projectRoot, 'dist/console');
+  const names = readFileSync(path.join(folder, `${page}.html`), 'utf8').match(/assets\/[^"]+/g) ?? [];
+  return names
+    .filter((name) => name.endsWith(end))
+    .reduce((sum, name) => sum + statSync(path.join(folder, `${name}.gz`)).size, 0);
 }

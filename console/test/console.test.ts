@@ -1,51 +1,23 @@
-import { readFileSync, statSync } from 'node:fs';
 import { createServer, request as send } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
-import { projectRoot } from '../../src/config/project-root.ts';
+import { describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createSignInLink } from '../../src/db/sessions.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { bodyOf, revenuecatEvent } from '../../test/support/provider-fixtures.ts';
-import { startTestService } from '../../test/support/service.ts';
 import type { TestService } from '../../test/support/service.ts';
-import { hasBrowser, launch, openPage, overflowOf, violationsOf } from './browser.ts';
-import type { GuardedPage } from './browser.ts';
+import { button, checkPage, firstLoadOf, title, violationsOf, WINDOWS } from './browser.ts';
+import { describeInBrowser } from './suite.ts';
 
 const MINUTE_MS = 60_000;
 const KIB = 1024;
 /** What the first load may have, gzip. */
 const BUDGET = { '.js': 220 * KIB, '.css': 40 * KIB };
 
-const suite = hasBrowser() ? describe : describe.skip;
-
-suite('the console in a browser', () => {
-  let service: TestService;
-  let browser: Browser;
-  const open: GuardedPage[] = [];
-
-  beforeAll(async () => {
-    service = await startTestService();
-    browser = await launch();
-  });
-  afterAll(async () => {
-    await browser.close();
-    await service.close();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
-  });
-
-  const newPage = async (options = {}, url = service.url): Promise<GuardedPage> => {
-    const guarded = await openPage(browser, url, options);
-    open.push(guarded);
-    return guarded;
-  };
-
+describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
   const linkOf = async (accountId: AccountId | null, isNew = accountId === null): Promise<string> => {
     const token = await createSignInLink(service.sql, accountId, {
       now: Date.now(),
@@ -53,10 +25,6 @@ suite('the console in a browser', () => {
     });
     return `${service.url}/console/#token=${token}${isNew ? '&new=1' : ''}`;
   };
-
-  const title = async (page: Page, name: string) =>
-    await page.getByRole('heading', { level: 1, name }).waitFor();
-  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
 
   /** Creates an account with its first link and an app, all in the browser. */
   const begin = async (page: Page, company: string): Promise<{ accountId: AccountId; appId: string }> => {
@@ -78,15 +46,6 @@ suite('the console in a browser', () => {
     await page.goto(`${service.url}/console/`);
     await page.getByLabel('Account key').fill(key);
     await button(page, 'Sign in').click();
-  };
-
-  const call = async (at: string, key: string, body: object): Promise<void> => {
-    const response = await fetch(service.url + at, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`POST ${at}: ${response.status} ${await response.text()}`);
   };
 
   test('the sign-in page of an installation without an account names the command', async () => {
@@ -125,12 +84,12 @@ suite('the console in a browser', () => {
     await button(page, /^Receive the first purchase/).click();
     await page.getByText('Waiting for the first real delivery').waitFor();
     // What the app and the billing provider do with what the page showed.
-    await call('/sdk/install', sdkKey, {
+    await post('/sdk/install', sdkKey, {
       deviceId: 'device-1',
       firstOpenAt: Date.now(),
       affiliateCode: 'ada',
     });
-    await call('/sdk/identify', sdkKey, {
+    await post('/sdk/identify', sdkKey, {
       deviceId: 'device-1',
       customerUserId: 'user-1',
       identifiedAt: Date.now(),
@@ -385,24 +344,12 @@ suite('the console in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
-  describe.each([
-    ['light', 1280],
-    ['light', 360],
-    ['dark', 1280],
-    ['dark', 360],
-  ] as const)('in %s at %d px', (colorScheme, width) => {
+  describe.each(WINDOWS)('in %s at %d px', (colorScheme, width) => {
     test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll, in any state', async () => {
       const guarded = await newPage({ colorScheme, viewport: { width, height: 800 } });
       const { page, problems } = guarded;
-      const check = async (state: string) => {
-        // Colours are measured after the transitions.
-        await page.waitForTimeout(400);
-        expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
-          state,
-          violations: [],
-          overflow: 0,
-        });
-      };
+      const check = async (state: string) =>
+        await checkPage(page, `${state.replaceAll(/\W+/g, '-')}-${colorScheme}-${width}`);
       await page.goto(await linkOf(null));
       await page.getByLabel('Company name').waitFor();
       await check('welcome');
@@ -491,12 +438,8 @@ suite('the console in a browser', () => {
   });
 
   test('the first load stays within its budget', () => {
-    const folder = path.join(projectRoot, 'dist/console');
-    // The page names what it loads at once. Pages that are loaded when they are opened are not in it.
-    const names = readFileSync(path.join(folder, 'index.html'), 'utf8').match(/assets\/[^"]+/g) ?? [];
     for (const [end, most] of Object.entries(BUDGET)) {
-      const files = names.filter((name) => name.endsWith(end));
-      const bytes = files.reduce((sum, name) => sum + statSync(path.join(folder, `${name}.gz`)).size, 0);
+      const bytes = firstLoadOf('index', end);
       process.stdout.write(`console${end}: ${(bytes / KIB).toFixed(1)} of ${most / KIB} KiB gzip\n`);
       expect(bytes).toBeGreaterThan(0);
       expect(bytes).toBeLessThan(most);

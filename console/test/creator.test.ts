@@ -3,18 +3,14 @@ import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
+import { describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { projectRoot } from '../../src/config/project-root.ts';
-import { createAccount } from '../../src/db/accounts.ts';
-import { generateAccountKey } from '../../src/db/account-keys.ts';
-import type { AccountId, AppId } from '../../src/domain/ids.ts';
-import { PERMISSIONS } from '../../src/domain/keys.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
-import { startTestService } from '../../test/support/service.ts';
-import type { TestService } from '../../test/support/service.ts';
-import { hasBrowser, launch, openPage, overflowOf, violationsOf } from './browser.ts';
+import { button, checkPage, title, WINDOWS } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
+import { describeInBrowserWith } from './suite.ts';
+import type { NewFounder } from './suite.ts';
 
 const DAY_MS = 86_400_000;
 const KIB = 1024;
@@ -22,56 +18,17 @@ const KIB = 1024;
 const FIRST_LOAD = 160 * KIB;
 const CHART = 120 * KIB;
 
-const suite = hasBrowser() ? describe : describe.skip;
+// A host that is not this machine by its name, as in a network: http to it is no secure context.
+const describeInNetwork = describeInBrowserWith({ args: ['--host-resolver-rules=MAP lan.test 127.0.0.1'] });
 
-suite("the creator's page in a browser", () => {
-  let service: TestService;
-  let browser: Browser;
-  const open: GuardedPage[] = [];
-
-  beforeAll(async () => {
-    service = await startTestService();
-    // A host that is not this machine by its name, as in a network: http to it is no secure context.
-    browser = await launch(['--host-resolver-rules=MAP lan.test 127.0.0.1']);
-  });
-  afterAll(async () => {
-    await browser.close();
-    await service.close();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
-  });
-
-  interface Founder {
-    readonly accountId: AccountId;
-    readonly appId: AppId;
-    readonly key: string;
-  }
-
-  const call = async <T>(at: string, key: string, body: object = {}): Promise<T> => {
-    const response = await fetch(service.url + at, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`POST ${at}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
-  };
-
-  const newFounder = async (): Promise<Founder> => {
-    const { id: accountId } = await createAccount(service.sql, 'Lantern Ltd');
-    const key = (await generateAccountKey(service.sql, accountId, PERMISSIONS, 'Ann'))?.key ?? '';
-    const app = await call<{ id: AppId }>('/apps', key, { name: 'Lantern Notes' });
-    return { accountId, appId: app.id, key };
-  };
-
+describeInNetwork("the creator's page in a browser", ({ service, newPage, post, newFounder }) => {
   /** Creates a creator. With money, one that was paid, has something due and something held, and had a refund. */
-  const newCreator = async (founder: Founder, name: string, hasMoney: boolean) => {
-    const { id: affiliateId } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+  const newCreator = async (founder: NewFounder, name: string, hasMoney: boolean) => {
+    const { id: affiliateId } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
       name,
     });
     if (!hasMoney) return affiliateId;
-    const link = await call<{ id: string }>(`/apps/${founder.appId}/links`, founder.key, {
+    const link = await post<{ id: string }>(`/apps/${founder.appId}/links`, founder.key, {
       affiliateId,
       destinationUrl: 'https://example.com/a/page/with/a/long/address/that/has/to/wrap/somewhere',
       slug: name.toLowerCase(),
@@ -97,23 +54,14 @@ suite("the creator's page in a browser", () => {
     return affiliateId;
   };
 
-  const invite = async (founder: Founder, affiliateId: string): Promise<string> =>
+  const invite = async (founder: NewFounder, affiliateId: string): Promise<string> =>
     (
-      await call<{ url: string }>(
+      await post<{ url: string }>(
         `/apps/${founder.appId}/affiliates/${affiliateId}/sign-in-links`,
         founder.key,
       )
     ).url;
 
-  const newPage = async (options = {}, url = service.url): Promise<GuardedPage> => {
-    const guarded = await openPage(browser, url, options);
-    open.push(guarded);
-    return guarded;
-  };
-
-  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
-  const title = async (page: Page, name: string) =>
-    await page.getByRole('heading', { level: 1, name }).waitFor();
   const goTo = async (page: Page, name: string) =>
     await page.getByRole('navigation').getByRole('link', { name }).click();
 
@@ -223,7 +171,7 @@ suite("the creator's page in a browser", () => {
     const ada = await newCreator(founder, 'Ada', false);
     const guarded = await newPage();
     const page = await signIn(guarded, await invite(founder, ada));
-    await call(`/apps/${founder.appId}/affiliates/${ada}/sign-in-links/revoke`, founder.key);
+    await post(`/apps/${founder.appId}/affiliates/${ada}/sign-in-links/revoke`, founder.key);
     await goTo(page, 'Payouts');
     await page.getByText('You are not signed in').waitFor();
     expect(guarded.problems(/status of 401/)).toEqual([]);
@@ -347,12 +295,7 @@ suite("the creator's page in a browser", () => {
     expect(guarded.problems(/Cross-Origin-Opener-Policy/)).toEqual([]);
   });
 
-  describe.each([
-    ['light', 1280],
-    ['light', 360],
-    ['dark', 1280],
-    ['dark', 360],
-  ] as const)('in %s at %d px', (colorScheme, width) => {
+  describe.each(WINDOWS)('in %s at %d px', (colorScheme, width) => {
     test('no page has a violation of WCAG 2.2 AA, an error or a sideways scroll, empty or full', async () => {
       const founder = await newFounder();
       for (const hasMoney of [false, true]) {
@@ -363,16 +306,7 @@ suite("the creator's page in a browser", () => {
             .getByText(/^Loading/)
             .first()
             .waitFor({ state: 'detached' });
-          // Colours are measured after the transitions.
-          await page.waitForTimeout(250);
-          const shots = process.env['CREATOR_SHOTS'];
-          if (shots !== undefined)
-            await page.screenshot({ path: `${shots}/${colorScheme}-${width}-${state}.png`, fullPage: true });
-          expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
-            state,
-            violations: [],
-            overflow: 0,
-          });
+          await checkPage(page, `creator-${state}-${colorScheme}-${width}`);
         };
         const state = hasMoney ? 'full' : 'empty';
         const link = await invite(founder, await newCreator(founder, hasMoney ? 'Ada' : 'Bob', hasMoney));

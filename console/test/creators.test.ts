@@ -1,86 +1,36 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
-import { createAccount } from '../../src/db/accounts.ts';
+import { expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
-import type { AccountId, AppId } from '../../src/domain/ids.ts';
 import { insertEarning, insertReversal, payOut } from '../../test/support/ledger.ts';
-import { startTestService } from '../../test/support/service.ts';
-import type { TestService } from '../../test/support/service.ts';
-import { hasBrowser, launch, openPage, overflowOf, violationsOf } from './browser.ts';
+import { button, checkPage, title, WINDOWS } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
+import { describeInBrowser } from './suite.ts';
+import type { NewFounder } from './suite.ts';
 
 const DAY_MS = 86_400_000;
-const suite = hasBrowser() ? describe : describe.skip;
 
-suite('creators, links and commissions in a browser', () => {
-  let service: TestService;
-  let browser: Browser;
-  const open: GuardedPage[] = [];
-
-  beforeAll(async () => {
-    service = await startTestService();
-    browser = await launch();
-  });
-  afterAll(async () => {
-    await browser.close();
-    await service.close();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
-  });
-
-  interface Founder {
-    readonly accountId: AccountId;
-    readonly appId: AppId;
-    readonly key: string;
-  }
-
-  const call = async <T>(at: string, key: string, body: object): Promise<T> => {
-    const response = await fetch(service.url + at, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`POST ${at}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
-  };
-
-  const newFounder = async (): Promise<Founder> => {
-    const { id: accountId } = await createAccount(service.sql, 'Lantern Ltd');
-    const { key } = await createAccountKey(service.sql, accountId, ['read', 'write', 'setup', 'payout']);
-    const app = await call<{ id: AppId }>('/apps', key, { name: 'Lantern Notes' });
-    return { accountId, appId: app.id, key };
-  };
+describeInBrowser('creators, links and commissions in a browser', (suite) => {
+  const { service, newPage, signedIn, post, newFounder } = suite;
 
   /** Opens a page of the app, signed in. */
   const openApp = async (
-    founder: Founder,
+    founder: NewFounder,
     path: string,
     key = founder.key,
     options = {},
   ): Promise<GuardedPage> => {
-    const guarded = await openPage(browser, service.url, options);
-    open.push(guarded);
-    const { page } = guarded;
-    await page.goto(`${service.url}/console/`);
-    await page.getByLabel('Account key').fill(key);
-    await button(page, 'Sign in').click();
-    await page.getByLabel('Account key').waitFor({ state: 'hidden' });
-    await page.goto(`${service.url}/console/apps/${founder.appId}/${path}`);
+    const guarded = await signedIn(key, options);
+    await guarded.page.goto(`${service.url}/console/apps/${founder.appId}/${path}`);
     return guarded;
   };
-
-  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
-  const title = async (page: Page, name: string) =>
-    await page.getByRole('heading', { level: 1, name }).waitFor();
 
   const goTo = async (page: Page, name: string) =>
     await page.getByRole('navigation').getByRole('link', { name }).click();
 
   /** Adds a creator with an earning that is held, one that is due and one that was paid and refunded in part. */
-  const withMoney = async (founder: Founder, name: string): Promise<string> => {
-    const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, { name });
+  const withMoney = async (founder: NewFounder, name: string): Promise<string> => {
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, { name });
     const earn = async (amountCents: number, agoDays: number, dueInDays: number, matured: boolean) =>
       await insertEarning(service, founder, {
         affiliateId: id,
@@ -143,16 +93,15 @@ suite('creators, links and commissions in a browser', () => {
 
   test('“Revoke links and sign out” ends the access of a creator once it is confirmed', async () => {
     const founder = await newFounder();
-    const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
       name: 'Ada',
     });
-    const { url } = await call<{ url: string }>(
+    const { url } = await post<{ url: string }>(
       `/apps/${founder.appId}/affiliates/${id}/sign-in-links`,
       founder.key,
       {},
     );
-    const creator = await openPage(browser, service.url);
-    open.push(creator);
+    const creator = await newPage();
     await creator.page.goto(url);
     await button(creator.page, 'Show my earnings').click();
     await title(creator.page, 'Your earnings');
@@ -182,7 +131,7 @@ suite('creators, links and commissions in a browser', () => {
     const [ada, grace] = [await withMoney(founder, 'Ada'), await withMoney(founder, 'Grace')];
     const { key } = await createAccountKey(service.sql, founder.accountId, ['read']);
     const { page, problems } = await openApp(founder, `creators/${ada}`, key);
-    const { url } = await call<{ url: string }>(
+    const { url } = await post<{ url: string }>(
       `/apps/${founder.appId}/affiliates/${grace}/sign-in-links`,
       founder.key,
       {},
@@ -255,7 +204,7 @@ suite('creators, links and commissions in a browser', () => {
 
   test('an invite link needs the permission “setup”, not “write”, and a key without it sees the reason', async () => {
     const founder = await newFounder();
-    const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
       name: 'Ada',
     });
     const writer = await createAccountKey(service.sql, founder.accountId, ['read', 'write']);
@@ -278,13 +227,13 @@ suite('creators, links and commissions in a browser', () => {
     const founder = await newFounder();
     const ids: string[] = [];
     for (let nth = 1; nth <= 51; nth += 1) {
-      const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+      const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
         name: `Maker ${nth}`,
       });
       ids.push(id);
     }
     for (let nth = 1; nth <= 21; nth += 1)
-      await call(`/apps/${founder.appId}/links`, founder.key, {
+      await post(`/apps/${founder.appId}/links`, founder.key, {
         affiliateId: ids[nth],
         destinationUrl: 'https://example.com/get',
         slug: `maker-${nth}`,
@@ -306,7 +255,7 @@ suite('creators, links and commissions in a browser', () => {
 
   test('a negative balance is stated as the amount that the next payout deducts', async () => {
     const founder = await newFounder();
-    const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
       name: 'Ada',
     });
     const at = Date.now() - 90 * DAY_MS;
@@ -323,7 +272,7 @@ suite('creators, links and commissions in a browser', () => {
 
   test('pasted lines of a spreadsheet become creators, with a result for each line', async () => {
     const founder = await newFounder();
-    await call(`/apps/${founder.appId}/affiliates`, founder.key, { name: 'Known', externalId: 'crm-9' });
+    await post(`/apps/${founder.appId}/affiliates`, founder.key, { name: 'Known', externalId: 'crm-9' });
     const { page, problems } = await openApp(founder, 'creators');
     await button(page, 'Paste CSV').click();
     const lines = [
@@ -362,7 +311,7 @@ suite('creators, links and commissions in a browser', () => {
   test('the search finds a creator by a part of the name and stays in the address; a text without a match says so', async () => {
     const founder = await newFounder();
     for (const name of ['Ada Lovelace', 'Grace Hopper'])
-      await call(`/apps/${founder.appId}/affiliates`, founder.key, { name });
+      await post(`/apps/${founder.appId}/affiliates`, founder.key, { name });
     const { page, problems } = await openApp(founder, 'creators');
     await page.getByRole('link', { name: 'Grace Hopper' }).waitFor();
     await page.getByLabel('Search').fill('love');
@@ -379,10 +328,10 @@ suite('creators, links and commissions in a browser', () => {
 
   test('a link shows both addresses, the spelled code, both QR files and texts; its destinations and state change', async () => {
     const founder = await newFounder();
-    const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
       name: 'Ada',
     });
-    const link = await call<{ url: string; directUrl: string }>(`/apps/${founder.appId}/links`, founder.key, {
+    const link = await post<{ url: string; directUrl: string }>(`/apps/${founder.appId}/links`, founder.key, {
       affiliateId: id,
       destinationUrl: 'https://example.com/get',
       slug: 'Ada_7',
@@ -616,12 +565,7 @@ suite('creators, links and commissions in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
-  test.each([
-    ['light', 1280],
-    ['light', 360],
-    ['dark', 1280],
-    ['dark', 360],
-  ] as const)(
+  test.each(WINDOWS)(
     'the pages have no violation of WCAG 2.2 AA in %s at %d px, in any state',
     async (colorScheme, width) => {
       const founder = await newFounder();
@@ -629,17 +573,7 @@ suite('creators, links and commissions in a browser', () => {
         colorScheme,
         viewport: { width, height: 800 },
       });
-      const check = async (state: string) => {
-        await page.waitForTimeout(400);
-        const folder = process.env['SHOTS'];
-        if (folder !== undefined)
-          await page.screenshot({ path: `${folder}/${state}-${colorScheme}-${width}.png`, fullPage: true });
-        expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
-          state,
-          violations: [],
-          overflow: 0,
-        });
-      };
+      const check = async (state: string) => await checkPage(page, `${state}-${colorScheme}-${width}`);
       const go = async (path: string) =>
         await page.goto(`${service.url}/console/apps/${founder.appId}/${path}`);
       await page.getByText('No creators yet').waitFor();
@@ -653,7 +587,7 @@ suite('creators, links and commissions in a browser', () => {
       await page.getByText('No commissions yet').waitFor();
       await check('commissions-empty');
       const ada = await withMoney(founder, 'Ada Lovelace');
-      await call(`/apps/${founder.appId}/links`, founder.key, {
+      await post(`/apps/${founder.appId}/links`, founder.key, {
         affiliateId: ada,
         destinationUrl: 'https://example.com/get',
         slug: 'ada',

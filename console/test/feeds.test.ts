@@ -1,50 +1,18 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { bodyOf, revenuecatEvent } from '../../test/support/provider-fixtures.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { startTestService } from '../../test/support/service.ts';
-import type { TestService } from '../../test/support/service.ts';
-import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
-import type { GuardedPage } from './browser.ts';
+import { button, checkPage, row, title, WINDOWS } from './browser.ts';
+import { describeInBrowser } from './suite.ts';
 
 const DAY_MS = 86_400_000;
 
-const suite = hasBrowser() ? describe : describe.skip;
-
-suite('events, unattributed payments and deliveries in a browser', () => {
-  let service: TestService;
-  let browser: Browser;
+describeInBrowser('events, unattributed payments and deliveries in a browser', ({ service, signedIn }) => {
   let founder: Founder;
-  const open: GuardedPage[] = [];
 
   beforeAll(async () => {
-    service = await startTestService();
-    browser = await launch();
     founder = await setUpFounder(service, { name: 'Lantern Notes' });
   });
-  afterAll(async () => {
-    await browser.close();
-    await service.close();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
-  });
-
-  /** Opens a page that is signed in with a key. */
-  const signedIn = async (key = founder.key, options = {}): Promise<GuardedPage> => {
-    const guarded = await openPage(browser, service.url, options);
-    open.push(guarded);
-    await guarded.page.goto(`${service.url}/console/`);
-    await guarded.page.getByLabel('Account key').fill(key);
-    await guarded.page.getByRole('button', { name: 'Sign in' }).click();
-    await guarded.page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
-    return guarded;
-  };
-  const title = async (page: Page, name: string) =>
-    await page.getByRole('heading', { level: 1, name }).waitFor();
-  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
-  const row = (page: Page, name: string | RegExp) => page.getByRole('row', { name });
 
   test('the feed shows what each event earned, or why nothing, and new events wait until they are asked for', async () => {
     const own = await setUpApp(founder, { name: 'Feed' });
@@ -52,7 +20,7 @@ suite('events, unattributed payments and deliveries in a browser', () => {
     await own.purchase(user, 9.99, { transactionId: `paid-${user}` });
     await own.refund(user, 4.99, `paid-${user}`);
     await own.purchase('a stranger', 20);
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/events`);
     await row(page, /Purchase.*\$9\.99.*Earned \$2\.00.*Test creator/).waitFor();
     await row(page, /Refund.*\$4\.99.*Taken back -\$1\.00/).waitFor();
@@ -97,7 +65,7 @@ suite('events, unattributed payments and deliveries in a browser', () => {
       body: { deviceId: device, customerUserId: 'known', identifiedAt: Date.now() },
     });
     await own.purchase('known', 7);
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/unattributed?range=90d`);
     await row(page, /The app never reported the user.*Can still earn.*3.*\$55\.50/).waitFor();
     await row(page, /came through no creator.*1.*\$7\.00/).waitFor();
@@ -141,7 +109,7 @@ suite('events, unattributed payments and deliveries in a browser', () => {
 
   test('deliveries show their outcome and error, and change while the page is open', async () => {
     const own = await setUpApp(founder, { name: 'Deliveries' });
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/deliveries`);
     await page.getByText('No deliveries yet').waitFor();
     await own.revenuecat('{"event": 7}');
@@ -169,7 +137,7 @@ suite('events, unattributed payments and deliveries in a browser', () => {
     await own.purchase('stranger-1', 20, yesterday);
     await own.purchase('stranger-2', 20, yesterday);
     await own.revenuecat('{"event": 7}');
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     const card = (text: RegExp) => page.getByRole('listitem').filter({ hasText: text });
     await page.goto(`${service.url}/console/apps/${own.app.id}/overview`);
     await card(/^2 payments earned nothing, and still can/).waitFor();
@@ -190,12 +158,7 @@ suite('events, unattributed payments and deliveries in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
-  describe.each([
-    ['light', 1280],
-    ['light', 360],
-    ['dark', 1280],
-    ['dark', 360],
-  ] as const)('in %s at %d px', (colorScheme, width) => {
+  describe.each(WINDOWS)('in %s at %d px', (colorScheme, width) => {
     test('no feed has a violation of WCAG 2.2 AA, an error or a sideways scroll, empty or full', async () => {
       const empty = (await setUpApp(founder, { name: 'Empty' })).app.id;
       const own = await setUpApp(founder, { name: 'Full' });
@@ -221,19 +184,9 @@ suite('events, unattributed payments and deliveries in a browser', () => {
           )
             .first()
             .waitFor();
-          // Colours are measured after the transitions.
-          await page.waitForTimeout(300);
+          const name = path.replace(/[?/].*/, path.includes('/') ? '-one' : '');
           const state = appId === empty ? 'empty' : 'full';
-          await shoot(
-            page,
-            `${path.replace(/[?/].*/, path.includes('/') ? '-one' : '')}-${state}-${colorScheme}-${width}`,
-          );
-          expect({
-            path,
-            state,
-            violations: await violationsOf(page),
-            overflow: await overflowOf(page),
-          }).toEqual({ path, state, violations: [], overflow: 0 });
+          await checkPage(page, `${name}-${state}-${colorScheme}-${width}`);
         }
       }
       expect(problems()).toEqual([]);

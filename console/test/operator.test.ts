@@ -1,8 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
-import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
-import { projectRoot } from '../../src/config/project-root.ts';
+import { beforeAll, expect, test } from '@jest/globals';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createOperatorLink } from '../../src/db/operator-sessions.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
@@ -10,57 +6,25 @@ import { bodyOf, stripeInvoicePaid } from '../../test/support/provider-fixtures.
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { runOn } from '../../test/support/postgres-admin.ts';
-import { startTestService } from '../../test/support/service.ts';
-import type { TestService } from '../../test/support/service.ts';
-import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
+import { button, checkPage, firstLoadOf, row, WINDOWS } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
+import { describeInBrowserWith } from './suite.ts';
 
 const KIB = 1024;
 /** What the first load of the operator's page may have, gzip. */
 const FIRST_LOAD = 160 * KIB;
 const SELLER = 'acct_FakeSeller01';
 
-const suite = hasBrowser() ? describe : describe.skip;
+const settings = { temporalUiUrl: 'https://temporal.example.test' };
 
-const WINDOWS = [
-  ['light', 1280],
-  ['light', 360],
-  ['dark', 1280],
-  ['dark', 360],
-] as const;
-
-suite('reprocessing and the page of the operator in a browser', () => {
-  let service: TestService;
-  let browser: Browser;
+describeInBrowserWith({ settings })('reprocessing and the page of the operator in a browser', (suite) => {
+  const { service, newPage, signedIn } = suite;
   let founder: Founder;
-  const open: GuardedPage[] = [];
 
   beforeAll(async () => {
-    service = await startTestService({ settings: { temporalUiUrl: 'https://temporal.example.test' } });
-    browser = await launch();
     founder = await setUpFounder(service, { name: 'Lantern Notes' });
   });
-  afterAll(async () => {
-    await browser.close();
-    await service.close();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
-  });
 
-  const newPage = async (options = {}): Promise<GuardedPage> => {
-    const guarded = await openPage(browser, service.url, options);
-    open.push(guarded);
-    return guarded;
-  };
-  const signedIn = async (options = {}, key = founder.key): Promise<GuardedPage> => {
-    const guarded = await newPage(options);
-    await guarded.page.goto(`${service.url}/console/`);
-    await guarded.page.getByLabel('Account key').fill(key);
-    await guarded.page.getByRole('button', { name: 'Sign in' }).click();
-    await guarded.page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
-    return guarded;
-  };
   const linkOf = async () =>
     `${service.url}/console/operator/#token=${await createOperatorLink(service.sql, Date.now())}`;
   const operatorPage = async (options = {}): Promise<GuardedPage> => {
@@ -70,20 +34,6 @@ suite('reprocessing and the page of the operator in a browser', () => {
     await guarded.page.getByRole('heading', { level: 1, name: 'Installation' }).waitFor();
     await guarded.page.getByRole('heading', { level: 2, name: 'Readiness' }).waitFor();
     return guarded;
-  };
-  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
-  const row = (page: Page, name: string | RegExp) => page.getByRole('row', { name });
-
-  /** Checks a page that is shown, in its state, and takes a picture of it. */
-  const check = async (page: Page, state: string): Promise<void> => {
-    // Colours are measured after the transitions.
-    await page.waitForTimeout(300);
-    await shoot(page, state);
-    expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
-      state,
-      violations: [],
-      overflow: 0,
-    });
   };
 
   /** Creates an app whose delivery earned nothing when it arrived, and would earn 4.00 dollars now. */
@@ -99,7 +49,7 @@ suite('reprocessing and the page of the operator in a browser', () => {
 
   test('a founder starts a dry run of the filters, sees its money, and adds exactly that', async () => {
     const appId = await appToReprocess();
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${appId}/deliveries?source=stripe&status=ignored&range=7d`);
     await row(page, /Stripe Ignored/).waitFor();
     await button(page, /Process again/).click();
@@ -137,7 +87,7 @@ suite('reprocessing and the page of the operator in a browser', () => {
   test('a key without the permission “setup” cannot start a dry run, also by its address', async () => {
     const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['read']);
     const own = await setUpApp(founder, { name: 'Reader' });
-    const { page, problems } = await signedIn({}, key);
+    const { page, problems } = await signedIn(key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/deliveries?run=new`);
     await page.getByRole('dialog').getByText('lacks the permission “setup”').waitFor();
     expect(await button(page, 'Start a dry run').isDisabled()).toBe(true);
@@ -148,7 +98,7 @@ suite('reprocessing and the page of the operator in a browser', () => {
     const { page, problems } = await newPage();
     await page.goto(`${service.url}/console/operator/`);
     await page.getByText('admin -- console --operator').waitFor();
-    await check(page, 'operator-no-session');
+    await checkPage(page, 'operator-no-session');
     const link = await linkOf();
     await page.goto(link);
     await button(page, 'Sign in as the operator').waitFor();
@@ -161,7 +111,7 @@ suite('reprocessing and the page of the operator in a browser', () => {
     await page.goto(link);
     await button(page, 'Sign in as the operator').click();
     await page.getByText('The link was used before').waitFor();
-    await check(page, 'operator-spent-link');
+    await checkPage(page, 'operator-spent-link');
     expect(problems(/status of 401/)).toEqual([]);
   });
 
@@ -270,16 +220,16 @@ suite('reprocessing and the page of the operator in a browser', () => {
       await button(page, /^Create a sign-in link/)
         .first()
         .waitFor();
-      await check(page, name('operator'));
+      await checkPage(page, name('operator'));
       await button(page, 'Check all apps').click();
       await page.getByText(/^All \d+ rules hold\.$/).waitFor();
       await page.getByText(/^\d+ rules hold$/).click();
-      await check(page, name('operator-ledger'));
+      await checkPage(page, name('operator-ledger'));
       await button(page, /^Create a sign-in link/)
         .first()
         .click();
       await page.getByText('shown once').waitFor();
-      await check(page, name('operator-link'));
+      await checkPage(page, name('operator-link'));
       // Every list full, without the faults themselves.
       await page.route(
         '**/operator/stuck-deliveries',
@@ -297,7 +247,7 @@ suite('reprocessing and the page of the operator in a browser', () => {
       await row(page, /writeCommission.*Attempt 7.*permission denied/).waitFor();
       await row(page, /TRY.*1,000 or more/).waitFor();
       await row(page, /Encryption keys.*Degraded/).waitFor();
-      await check(page, name('operator-full'));
+      await checkPage(page, name('operator-full'));
       for (const part of ['state', 'accounts*', 'stuck-deliveries', 'reprocess-runs*', 'ledger-check*']) {
         await page.unroute(`**/operator/${part}`);
         await page.route(`**/operator/${part}`, async (route) => await route.fulfill(FORBIDDEN));
@@ -305,26 +255,24 @@ suite('reprocessing and the page of the operator in a browser', () => {
       await page.reload();
       await button(page, 'Check all apps').click();
       await page.getByText('That did not work').nth(4).waitFor();
-      await check(page, name('operator-errors'));
+      await checkPage(page, name('operator-errors'));
       expect(problems(/status of 403/)).toEqual([]);
 
       const appId = await appToReprocess();
-      const again = await signedIn(options);
+      const again = await signedIn(founder.key, options);
       await again.page.goto(`${service.url}/console/apps/${appId}/deliveries?run=new`);
       await button(again.page, 'Start a dry run').waitFor();
-      await check(again.page, name('reprocess-new'));
+      await checkPage(again.page, name('reprocess-new'));
       await button(again.page, 'Start a dry run').click();
       await button(again.page, 'Add what it shows').waitFor({ timeout: 30_000 });
       await row(again.page, /Would be added/).waitFor();
-      await check(again.page, name('reprocess-dry-run'));
+      await checkPage(again.page, name('reprocess-dry-run'));
       expect(again.problems()).toEqual([]);
     },
   );
 
   test('the first load of the page of the operator stays within its budget', () => {
-    const folder = path.join(projectRoot, 'dist/console');
-    const names = readFileSync(path.join(folder, 'operator.html'), 'utf8').match(/assets\/[^"]+\.js/g) ?? [];
-    const bytes = names.reduce((sum, name) => sum + statSync(path.join(folder, `${name}.gz`)).size, 0);
+    const bytes = firstLoadOf('operator', '.js');
     process.stdout.write(`operator: ${(bytes / KIB).toFixed(1)} of ${FIRST_LOAD / KIB} KiB gzip\n`);
     expect(bytes).toBeGreaterThan(0);
     expect(bytes).toBeLessThan(FIRST_LOAD);

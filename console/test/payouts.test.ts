@@ -1,64 +1,28 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
-import { createAccount } from '../../src/db/accounts.ts';
+import { expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { generateAccountKey } from '../../src/db/account-keys.ts';
-import type { AccountId, AppId } from '../../src/domain/ids.ts';
+import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { expectConsistentLedger } from '../../test/support/consistent-ledger.ts';
 import { insertEarning, insertReversal } from '../../test/support/ledger.ts';
-import { startTestService } from '../../test/support/service.ts';
-import type { TestService } from '../../test/support/service.ts';
-import { hasBrowser, launch, openPage, overflowOf, violationsOf } from './browser.ts';
+import { button, checkPage, WINDOWS } from './browser.ts';
 import type { GuardedPage } from './browser.ts';
+import { describeInBrowser } from './suite.ts';
+import type { NewFounder } from './suite.ts';
 
 const DAY_MS = 86_400_000;
-const suite = hasBrowser() ? describe : describe.skip;
 
-suite('payouts in a browser', () => {
-  let service: TestService;
-  let browser: Browser;
-  const open: GuardedPage[] = [];
-
-  beforeAll(async () => {
-    service = await startTestService();
-    browser = await launch();
-  });
-  afterAll(async () => {
-    await browser.close();
-    await service.close();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
-  });
-
-  interface Founder {
-    readonly accountId: AccountId;
-    readonly appId: AppId;
-    readonly key: string;
-  }
-
-  const call = async <T>(at: string, key: string, body: object): Promise<T> => {
-    const response = await fetch(service.url + at, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-      body: JSON.stringify(body),
-    });
-    if (!response.ok) throw new Error(`POST ${at}: ${response.status} ${await response.text()}`);
-    return (await response.json()) as T;
+describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder }) => {
+  /** A founder, and a key with some permissions, with which the browser signs in. */
+  const founderWithKey = async (permissions: readonly Permission[] = PERMISSIONS) => {
+    const founder = await newFounder();
+    const bob = await generateAccountKey(service.sql, founder.accountId, permissions, 'Bob');
+    return { ...founder, ownKey: bob?.key ?? '' };
   };
 
-  const newFounder = async (permissions: readonly Permission[] = ['read', 'write', 'setup', 'payout']) => {
-    const { id: accountId } = await createAccount(service.sql, 'Lantern Ltd');
-    const newKey = async (may: readonly Permission[], label: string) =>
-      (await generateAccountKey(service.sql, accountId, may, label))?.key ?? '';
-    const key = await newKey(['read', 'write', 'setup', 'payout'], 'Ann');
-    const app = await call<{ id: AppId }>('/apps', key, { name: 'Lantern Notes' });
-    return { accountId, appId: app.id, key, ownKey: await newKey(permissions, 'Bob') };
-  };
-
-  const earnMore = async (founder: Founder, affiliateId: string, amountCents: number): Promise<void> => {
+  const earnMore = async (founder: NewFounder, affiliateId: string, amountCents: number): Promise<void> => {
     const at = Date.now() - 40 * DAY_MS;
     await insertEarning(service, founder, {
       affiliateId,
@@ -69,32 +33,25 @@ suite('payouts in a browser', () => {
     });
   };
 
-  const earn = async (founder: Founder, name: string, ...cents: readonly number[]): Promise<string> => {
-    const { id } = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, { name });
+  const earn = async (founder: NewFounder, name: string, ...cents: readonly number[]): Promise<string> => {
+    const { id } = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, { name });
     for (const amountCents of cents) await earnMore(founder, id, amountCents);
     return id;
   };
 
   const signIn = async (
-    founder: Founder & { readonly ownKey: string },
+    founder: NewFounder & { readonly ownKey: string },
     options = {},
   ): Promise<GuardedPage> => {
-    const guarded = await openPage(browser, service.url, options);
-    open.push(guarded);
-    const { page } = guarded;
-    await page.goto(`${service.url}/console/`);
-    await page.getByLabel('Account key').fill(founder.ownKey);
-    await button(page, 'Sign in').click();
-    await page.getByRole('link', { name: 'Payouts' }).waitFor({ state: 'attached' });
-    await page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
+    const guarded = await signedIn(founder.ownKey, options);
+    await guarded.page.goto(`${service.url}/console/apps/${founder.appId}/payouts`);
     return guarded;
   };
 
-  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
   const dialog = (page: Page) => page.getByRole('dialog');
 
   /** Opens the confirmation of the payment to a creator, and enters the key that may pay if the page asks for it. */
-  const confirm = async (page: Page, founder: Founder, name: string): Promise<void> => {
+  const confirm = async (page: Page, founder: NewFounder, name: string): Promise<void> => {
     await button(page, new RegExp(`^(Pay|Finish the payment to) ${name}`)).click();
     const form = page.getByLabel('Key that may pay');
     await form.or(page.getByText('This cannot be undone.')).waitFor();
@@ -105,7 +62,7 @@ suite('payouts in a browser', () => {
   };
 
   /** Opens the confirmation of a payment to all creators. */
-  const payAll = async (page: Page, founder: Founder, name: string): Promise<void> => {
+  const payAll = async (page: Page, founder: NewFounder, name: string): Promise<void> => {
     await button(page, name).click();
     const form = page.getByLabel('Key that may pay');
     await form.or(page.getByText('This cannot be undone.')).waitFor();
@@ -115,7 +72,7 @@ suite('payouts in a browser', () => {
     await page.getByText('This cannot be undone.').waitFor();
   };
 
-  const payoutsOf = async ({ appId }: Founder) =>
+  const payoutsOf = async ({ appId }: NewFounder) =>
     await service.sql<{ id: string; totalCents: number; itemCount: number }>`
       select id, total_cents, item_count from payouts where app_id = ${appId} order by created_at`;
 
@@ -134,7 +91,7 @@ suite('payouts in a browser', () => {
     await page.evaluate(() => Object.keys(localStorage).filter((name) => name.includes('payout')).length);
 
   test('a founder sees what is due, pays a creator with a key of the permission, and gets the CSV', async () => {
-    const founder = await newFounder(['read']);
+    const founder = await founderWithKey(['read']);
     await earn(founder, 'Ada', 1234, 1);
     await earn(founder, 'Grace', 500);
     const { page, problems } = await signIn(founder);
@@ -185,7 +142,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a double press pays once', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
@@ -205,7 +162,7 @@ suite('payouts in a browser', () => {
   });
 
   test('an answer that is cut, and one that never comes, are asked for again and pay once', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
@@ -236,7 +193,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a reload while the payment runs finishes the same payment, even when more is due by then', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     const ada = await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
@@ -269,7 +226,7 @@ suite('payouts in a browser', () => {
   });
 
   test('two tabs that pay the same creator pay once, at the same moment and one after the other', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     await earn(founder, 'Ada', 1000);
     await earn(founder, 'Grace', 700);
     const { page, problems } = await signIn(founder);
@@ -301,7 +258,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a payment without an answer that is sent again from the row of what is due names its own total', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     const ada = await earn(founder, 'Ada', 5000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
@@ -324,7 +281,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a payment that another tab sent with another total is shown before it is sent again', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     const ada = await earn(founder, 'Ada', 7000);
     const { page, problems } = await signIn(founder);
     // This tab draws nothing again when the other one stores its payment, as in the moment before it learns of it.
@@ -359,7 +316,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a total that changed after the preview pays nothing and shows the new one', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     const ada = await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
@@ -378,7 +335,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a session whose time to pay is over asks for the key again, and a wrong key pays nothing', async () => {
-    const founder = await newFounder(['read']);
+    const founder = await founderWithKey(['read']);
     await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
@@ -397,11 +354,11 @@ suite('payouts in a browser', () => {
   });
 
   test('all creators are paid by one dialog, each once, and those who are not due are listed with the reason', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     await earn(founder, 'Ada', 1000, 234);
     await earn(founder, 'Grace', 500);
     await earn(founder, 'Joan', 250);
-    const held = await call<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
+    const held = await post<{ id: string }>(`/apps/${founder.appId}/affiliates`, founder.key, {
       name: 'Mary',
     });
     await insertEarning(service, founder, {
@@ -439,7 +396,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a payment of all that loses an answer stops there, and a reload finishes it without paying anybody twice', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     await earn(founder, 'Ada', 1000);
     await earn(founder, 'Grace', 700);
     await earn(founder, 'Joan', 500);
@@ -473,7 +430,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a payment of all goes on with the others when the total of one has changed', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     const ada = await earn(founder, 'Ada', 1000);
     await earn(founder, 'Grace', 700);
     const { page, problems } = await signIn(founder);
@@ -490,7 +447,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a payment of all that books only a part says how much it paid, and names who is not paid in full', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     await earn(founder, 'Ada', 1000);
     await earn(founder, 'Grace', 700);
     const { page, problems } = await signIn(founder);
@@ -521,7 +478,7 @@ suite('payouts in a browser', () => {
   ] as const)(
     'a payment of all %s stops at the first refusal and goes on with all who were not paid',
     async (_what, status, code, retryAfter) => {
-      const founder = await newFounder();
+      const founder = await founderWithKey();
       await earn(founder, 'Ada', 1000);
       await earn(founder, 'Grace', 700);
       await earn(founder, 'Joan', 500);
@@ -552,7 +509,7 @@ suite('payouts in a browser', () => {
   );
 
   test('a payment of all keeps its list and the focus while it runs, and says that it stops', async () => {
-    const founder = await newFounder(['read']);
+    const founder = await founderWithKey(['read']);
     await earn(founder, 'Ada', 1000);
     await earn(founder, 'Grace', 700);
     const { page, problems } = await signIn(founder);
@@ -581,7 +538,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a mark whose session may no longer pay asks for the key again and keeps what was entered', async () => {
-    const founder = await newFounder(['read']);
+    const founder = await founderWithKey(['read']);
     await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
@@ -608,7 +565,7 @@ suite('payouts in a browser', () => {
   });
 
   test('marks about the money of a payout are appended, and one whose answer is lost is stored once', async () => {
-    const founder = await newFounder(['read']);
+    const founder = await founderWithKey(['read']);
     await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await confirm(page, founder, 'Ada');
@@ -646,7 +603,7 @@ suite('payouts in a browser', () => {
   });
 
   test('a payment is operable by keyboard alone', async () => {
-    const founder = await newFounder();
+    const founder = await founderWithKey();
     await earn(founder, 'Ada', 1000);
     const { page, problems } = await signIn(founder);
     await button(page, /^Pay Ada/).focus();
@@ -664,29 +621,12 @@ suite('payouts in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
-  test.each([
-    ['light', 1280],
-    ['light', 360],
-    ['dark', 1280],
-    ['dark', 360],
-  ] as const)(
+  test.each(WINDOWS)(
     'the pages have no violation of WCAG 2.2 AA in %s at %d px, in any state',
     async (colorScheme, width) => {
-      const founder = await newFounder();
+      const founder = await founderWithKey();
       const { page, problems } = await signIn(founder, { colorScheme, viewport: { width, height: 800 } });
-      const check = async (state: string) => {
-        await page.waitForTimeout(400);
-        if (process.env['SHOTS'] !== undefined)
-          await page.screenshot({
-            path: `${process.env['SHOTS']}/${state}-${colorScheme}-${width}.png`,
-            fullPage: true,
-          });
-        expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
-          state,
-          violations: [],
-          overflow: 0,
-        });
-      };
+      const check = async (state: string) => await checkPage(page, `${state}-${colorScheme}-${width}`);
       await page.getByText('No payouts yet').waitFor();
       await check('payouts-empty');
       await earn(founder, 'Ada Lovelace', 123_456, 9_900);

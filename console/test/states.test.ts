@@ -1,17 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import type { Page } from 'playwright-core';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { startTestService } from '../../test/support/service.ts';
-import type { TestService } from '../../test/support/service.ts';
-import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
-import type { GuardedPage } from './browser.ts';
+import { overflowOf, shoot, violationsOf, WINDOWS } from './browser.ts';
+import { describeInBrowser } from './suite.ts';
 
 /** What the design asks for. */
 const MOST_LCP_MS = 2_500;
@@ -24,8 +22,6 @@ const IDLE = 0.2;
 /** The prefixes of the ids in the paths of pages, by their first part. */
 const PREFIXES: Readonly<Record<string, string>> = { creators: 'aff', events: 'evt', payouts: 'pay' };
 
-const suite = hasBrowser() ? describe : describe.skip;
-
 /** The paths of all pages of an app, as the router has them, with ids that nothing has. */
 const PAGES = [
   ...readFileSync(path.join(projectRoot, 'console/src/pages.tsx'), 'utf8').matchAll(/\bpath: '([^']+)'/g),
@@ -33,47 +29,18 @@ const PAGES = [
   at.replace(/:\w+/, `${PREFIXES[at.split('/')[0] ?? ''] ?? 'xxx'}_01kbf2z4x8e0rvq1n3m5t7w9yc`),
 );
 
-suite('the states of the pages of a founder in a browser', () => {
-  let service: TestService;
-  let browser: Browser;
+describeInBrowser('the states of the pages of a founder in a browser', ({ service, newPage, signedIn }) => {
   let founder: Founder;
-  const open: GuardedPage[] = [];
 
   beforeAll(async () => {
-    service = await startTestService();
-    browser = await launch();
     founder = await setUpFounder(service, { name: 'Lantern Notes' });
     const user = await founder.customer();
     for (const [nth, usd] of [9.99, 20, 5].entries())
       await founder.purchase(user, usd, { transactionId: `state-${nth}` });
     await founder.purchase('a stranger', 20);
   });
-  afterAll(async () => {
-    await browser.close();
-    await service.close();
-  });
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
-  });
 
-  const newPage = async (options = {}): Promise<GuardedPage> => {
-    const guarded = await openPage(browser, service.url, options);
-    open.push(guarded);
-    return guarded;
-  };
-  const signIn = async (page: Page, key: string): Promise<void> => {
-    await page.goto(`${service.url}/console/`);
-    await page.getByLabel('Account key').fill(key);
-    await page.getByRole('button', { name: 'Sign in' }).click();
-    await page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
-  };
-
-  describe.each([
-    ['light', 1280],
-    ['light', 360],
-    ['dark', 1280],
-    ['dark', 360],
-  ] as const)('in %s at %d px', (colorScheme, width) => {
+  describe.each(WINDOWS)('in %s at %d px', (colorScheme, width) => {
     const options = { colorScheme, viewport: { width, height: 900 } };
 
     /** Opens each page, waits for its state, and returns what is wrong with it, by page. */
@@ -97,8 +64,7 @@ suite('the states of the pages of a founder in a browser', () => {
     };
 
     test('no page has a violation or a sideways scroll while the service refuses its calls', async () => {
-      const { page, problems } = await newPage(options);
-      await signIn(page, founder.key);
+      const { page, problems } = await signedIn(founder.key, options);
       // The list of apps is that of the navigation, which the pages need.
       await page.route(/\/apps\/app_[^?]*(\?|$)/, async (route) => {
         if (route.request().resourceType() === 'document') await route.continue();
@@ -165,8 +131,7 @@ suite('the states of the pages of a founder in a browser', () => {
       }
       return { name, isSlow: loads.every(isSlow), cls: Math.max(...loads.map(({ cls }) => cls)) };
     };
-    const { page } = await newPage();
-    await signIn(page, founder.key);
+    const { page } = await signedIn(founder.key);
     const ofFounder = await page.context().cookies();
     const link = await founder.ok<{ url: string }>(
       'POST',
@@ -192,8 +157,7 @@ suite('the states of the pages of a founder in a browser', () => {
   });
 
   test('the overview asks for what it shows first while its program is still loading, and for nothing twice', async () => {
-    const { page, problems } = await newPage();
-    await signIn(page, founder.key);
+    const { page, problems } = await signedIn(founder.key);
     const asked: string[] = [];
     page.on('request', (request) => {
       if (request.resourceType() === 'fetch') asked.push(request.url());

@@ -1,61 +1,37 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Browser, Page } from 'playwright-core';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { eventually } from '../../test/support/eventually.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { startTestService } from '../../test/support/service.ts';
-import type { TestService } from '../../test/support/service.ts';
 import { startReceiver } from '../../test/support/webhook-receiver.ts';
 import type { WebhookReceiver } from '../../test/support/webhook-receiver.ts';
-import { hasBrowser, launch, openPage, overflowOf, shoot, violationsOf } from './browser.ts';
-import type { GuardedPage } from './browser.ts';
+import { button, checkPage, row, WINDOWS } from './browser.ts';
+import { describeInBrowserWith } from './suite.ts';
 
 const DAY_MS = 86_400_000;
 
-const suite = hasBrowser() ? describe : describe.skip;
+const settings = { webhookTargets: 'any', webhookRetryMs: [DAY_MS] } as const;
 
-suite('outgoing webhooks in a browser', () => {
-  let service: TestService;
-  let browser: Browser;
+describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service, signedIn }) => {
   let founder: Founder;
   let receiver: WebhookReceiver;
-  const open: GuardedPage[] = [];
 
   beforeAll(async () => {
-    service = await startTestService({ settings: { webhookTargets: 'any', webhookRetryMs: [DAY_MS] } });
-    browser = await launch();
     founder = await setUpFounder(service, { name: 'Lantern Notes' });
     receiver = await startReceiver();
   });
   afterAll(async () => {
     await receiver.close();
-    await browser.close();
-    await service.close();
   });
   afterEach(async () => {
     receiver.received.length = 0;
     receiver.status = 204;
-    await Promise.all(open.splice(0).map(async (guarded) => await guarded.close()));
   });
-
-  /** Opens a page that is signed in with a key. */
-  const signedIn = async (key = founder.key, options = {}): Promise<GuardedPage> => {
-    const guarded = await openPage(browser, service.url, options);
-    open.push(guarded);
-    await guarded.page.goto(`${service.url}/console/`);
-    await guarded.page.getByLabel('Account key').fill(key);
-    await guarded.page.getByRole('button', { name: 'Sign in' }).click();
-    await guarded.page.getByRole('heading', { level: 1 }).filter({ hasNotText: 'Sign in' }).waitFor();
-    return guarded;
-  };
-  const button = (page: Page, name: string | RegExp) => page.getByRole('button', { name });
-  const row = (page: Page, name: string | RegExp) => page.getByRole('row', { name });
 
   test('a founder creates an endpoint, whose test event and first commission arrive signed', async () => {
     const own = await setUpApp(founder, { name: 'Webhooks' });
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
     await page.getByText('No endpoints yet').waitFor();
     await button(page, 'New endpoint').click();
@@ -95,7 +71,7 @@ suite('outgoing webhooks in a browser', () => {
     const endpoint = await own.ok<{ id: string; secret: string }>('POST', path, body);
     receiver.secret = endpoint.secret;
     receiver.status = 503;
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
     await button(page, /^Send a test event/).click();
     await row(page, /webhook\.test.*Waiting.*The endpoint responded with 503\./).waitFor();
@@ -141,7 +117,7 @@ suite('outgoing webhooks in a browser', () => {
 
   test('a create and a rotation whose answers are lost are sent again and happen once', async () => {
     const own = await setUpApp(founder, { name: 'Lost answers' });
-    const { page, problems } = await signedIn();
+    const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
     /** Loses the answer of the next call that matches. */
     const loseNext = async (path: RegExp) =>
@@ -199,28 +175,15 @@ suite('outgoing webhooks in a browser', () => {
     expect(problems()).toEqual([]);
   });
 
-  describe.each([
-    ['light', 1280],
-    ['light', 360],
-    ['dark', 1280],
-    ['dark', 360],
-  ] as const)('in %s at %d px', (colorScheme, width) => {
+  describe.each(WINDOWS)('in %s at %d px', (colorScheme, width) => {
     test('the page has no violation of WCAG 2.2 AA, no error and no sideways scroll, empty or full', async () => {
       const own = await setUpApp(founder, { name: `Full ${colorScheme} ${width}` });
       const { page, problems } = await signedIn(founder.key, {
         colorScheme,
         viewport: { width, height: 900 },
       });
-      const look = async (state: string) => {
-        // Colours are measured after the transitions.
-        await page.waitForTimeout(300);
-        await shoot(page, `webhooks-${state}-${colorScheme}-${width}`);
-        expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
-          state,
-          violations: [],
-          overflow: 0,
-        });
-      };
+      const look = async (state: string) =>
+        await checkPage(page, `webhooks-${state}-${colorScheme}-${width}`);
       await page.goto(`${service.url}/console/apps/${own.app.id}/webhooks`);
       await page.getByText('No messages yet').waitFor();
       await look('empty');
