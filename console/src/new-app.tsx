@@ -64,7 +64,7 @@ export default function NewAppPage() {
           <TextInput
             label="Name"
             placeholder="Lantern Notes"
-            description="Only your account sees it."
+            description="Creators see it on their page, and their links begin with it."
             required
             withAsterisk={false}
             maxLength={200}

@@ -2495,7 +2495,7 @@ export interface components {
         /** @description An app to create. */
         NewApp: {
             /**
-             * @description The name of the app. Only your account sees it.
+             * @description The name of the app. Creators see it on their page, and the link subdomain is made from it.
              * @example My app
              */
             name: string;
@@ -2549,7 +2549,7 @@ export interface components {
         /** @description The settings to change. */
         AppSettingsChange: {
             /**
-             * @description The name of the app. Only your account sees it.
+             * @description The name of the app. Creators see it on their page, and the link subdomain is made from it.
              * @example My app
              */
             name?: string;
@@ -3013,7 +3013,7 @@ export interface components {
              */
             id: string;
             /**
-             * @description The name of the app. Only your account sees it.
+             * @description The name of the app. Creators see it on their page, and the link subdomain is made from it.
              * @example My app
              */
             name: string;
@@ -3026,7 +3026,7 @@ export interface components {
              */
             id: string;
             /**
-             * @description The name of the app. Only your account sees it.
+             * @description The name of the app. Creators see it on their page, and the link subdomain is made from it.
              * @example My app
              */
             name: string;
@@ -3090,7 +3090,7 @@ export interface components {
              */
             id: string;
             /**
-             * @description The name of the app. Only your account sees it.
+             * @description The name of the app. Creators see it on their page, and the link subdomain is made from it.
              * @example My app
              */
             name: string;
@@ -3144,7 +3144,7 @@ export interface components {
         /** @description The settings of an app. */
         AppSettings: {
             /**
-             * @description The name of the app. Only your account sees it.
+             * @description The name of the app. Creators see it on their page, and the link subdomain is made from it.
              * @example My app
              */
             name: string;

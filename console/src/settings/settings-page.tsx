@@ -84,7 +84,7 @@ function SettingsForm({ appId, settings }: { readonly appId: string; readonly se
         <Section title="App">
           <TextInput
             label="Name"
-            description="Only your account sees it."
+            description="Creators see it on their page."
             maxLength={200}
             required
             withAsterisk={false}

@@ -22,7 +22,7 @@ import {
 } from '../pagination.ts';
 import { accountRoute, appRoute } from '../route.ts';
 
-const NAME = 'The name of the app. Only your account sees it.';
+const NAME = 'The name of the app. Creators see it on their page, and the link subdomain is made from it.';
 const name = label.meta({ description: NAME, examples: ['My app'] });
 const commissionRateBps = rateBps('The share of a payment that an affiliate without an own rate earns.');
 const attributionWindowDays = wholeNumber(1, 365, { unit: 'days' }).meta({
