@@ -107,9 +107,12 @@ export function TextFilter({
   placeholder,
 }: FilterProps & { readonly placeholder?: string }) {
   const applied = filters.get(name) ?? '';
+  const [entered, setEntered] = useState<string | null>(null);
   const apply = (text: string) => {
+    setEntered(null);
     if (text.trim() !== applied) filters.set({ [name]: text.trim() });
   };
+  const waits = entered !== null && entered.trim() !== applied;
   return (
     <TextInput
       // What was entered and not applied is forgotten when the filter changes elsewhere.
@@ -119,6 +122,10 @@ export function TextFilter({
       placeholder={placeholder ?? ''}
       defaultValue={applied}
       spellCheck={false}
+      // A press of the hint leaves the field, which applies the text.
+      rightSection={waits && <span className="enter">Enter ↵</span>}
+      rightSectionWidth={waits ? 64 : 0}
+      onChange={(event) => setEntered(event.currentTarget.value)}
       onBlur={(event) => apply(event.currentTarget.value)}
       onKeyDown={(event) => {
         if (event.key === 'Enter') apply(event.currentTarget.value);
