@@ -57,6 +57,9 @@ function Rows({ caption, rows }: { readonly caption: string; readonly rows: read
   );
 }
 
+/** What the later steps of the set-up say themselves. */
+const LATER_STEPS: ReadonlySet<string> = new Set(['links', 'clicks', 'installs', 'identified', 'user_ids']);
+
 interface SelfTest {
   /** Null before the first one of this page. */
   readonly report: Report | null;
@@ -124,7 +127,7 @@ export function SelfTestStep({ setup, test }: { readonly setup: Setup; readonly 
             {tested.map(({ provider, steps }) => (
               <Rows key={provider} caption={nameOf(provider)} rows={steps} />
             ))}
-            <Rows caption="App" rows={test.report.app} />
+            <Rows caption="App" rows={test.report.app.filter(({ step }) => !LATER_STEPS.has(step))} />
           </Stack>
         )}
       </div>
