@@ -49,6 +49,12 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
           Webhook URL
         </Text>
         <CopyLine text={provider.url} what={`the webhook URL of ${title}`} />
+        {!provider.url.startsWith('https:') && (
+          <Text size="sm" className="quiet" mt={4}>
+            {title} can post only to a public https address. To try everything on your own computer this URL
+            is enough; before you connect {title} itself, have the operator set PUBLIC_URL.
+          </Text>
+        )}
       </div>
       <div>
         <Text size="sm" fw={600} mb={4}>
