@@ -88,6 +88,10 @@ const whole = new Intl.NumberFormat();
 
 export const formatCount = (count: number): string => whole.format(count);
 
+/** Returns a count with its noun, which takes an "s" in the plural: "1 click", "2,794 clicks". */
+export const formatCountOf = (count: number, noun: string): string =>
+  `${formatCount(count)} ${noun}${count === 1 ? '' : 's'}`;
+
 /** Returns a number that may be a lower bound: "4,000 or more". */
 export const atLeast = (text: string, isLowerBound: boolean): string =>
   isLowerBound ? `${text} or more` : text;

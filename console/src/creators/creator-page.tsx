@@ -7,7 +7,7 @@ import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { CommissionTable, formatRate, useCommissions } from '../commissions/commission-table.tsx';
 import { Dialog } from '../dialog.tsx';
-import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
+import { formatAgo, formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { LinkTable } from '../links/link-table.tsx';
 import { NewLinkDialog } from '../links/new-link.tsx';
 import { ErrorBox, NoPermission, PageHead, Secret, Waiting } from '../parts.tsx';
@@ -236,8 +236,8 @@ function Money({ appId, affiliateId }: { readonly appId: string; readonly affili
         ]}
       />
       <Text size="sm" className="quiet">
-        {formatCount(funnel.clicks)} clicks, {formatCount(funnel.installs)} installs,{' '}
-        {formatCount(funnel.identified)} users, {formatCount(funnel.paid)} of them paid.
+        {formatCountOf(funnel.clicks, 'click')}, {formatCountOf(funnel.installs, 'install')},{' '}
+        {formatCountOf(funnel.identified, 'user')}, {formatCount(funnel.paid)} of them paid.
       </Text>
     </Stack>
   );

@@ -6,7 +6,7 @@ import { useParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Setup } from '../api/client.ts';
 import { KEYS, LIVE_MS } from '../api/queries.ts';
-import { formatAgo, formatInstant } from '../format.ts';
+import { formatAgo, formatCountOf, formatInstant } from '../format.ts';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { usePermission } from '../session.ts';
 import { CreatorStep } from './creator-step.tsx';
@@ -59,7 +59,7 @@ function DeliveryStep({ setup }: { readonly setup: Setup }) {
       )}
       <Text size="sm">
         {setup.firstSaleAt === null
-          ? 'The last step is a purchase: open the link on a phone, install the app, sign in, and buy with a test card. Sandbox purchases are shown and never earn, so the set-up is complete with the first real purchase.'
+          ? 'The last step is a purchase with real money: open the link on a phone, install the app, sign in, and buy. A sandbox purchase shows on the page Events that everything works; it never earns, so it does not end the set-up.'
           : `The first attributed purchase was made on ${formatInstant(setup.firstSaleAt)}. The set-up is complete.`}
       </Text>
     </Stack>
@@ -90,14 +90,14 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
     {
       id: 'creator',
       title: 'Add your first creator and link',
-      summary: setup.hasActiveLink ? `${setup.clicks} clicks in 30 days` : '',
+      summary: setup.hasActiveLink ? `${formatCountOf(setup.clicks, 'click')} in 30 days` : '',
       isDone: setup.hasActiveLink,
       body: <CreatorStep appId={appId} />,
     },
     {
       id: 'sdk',
       title: 'Put the SDK into your app',
-      summary: setup.installs > 0 ? `${setup.installs} installs in 30 days` : '',
+      summary: setup.installs > 0 ? `${formatCountOf(setup.installs, 'install')} in 30 days` : '',
       isDone: setup.identified > 0,
       body: <SdkStep appId={appId} setup={setup} />,
     },
