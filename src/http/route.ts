@@ -369,8 +369,9 @@ export function rawCreatorPageRoutes<const I extends Ids = NoIds>(
  *
  * A session of the creator that a founder starts would do the same with fewer routes. But it would have to be told apart from
  * the creator's own in the cookies, the list of sessions, the audit and each route that writes, and to end with the founder's
- * session, key and permission. A founder who stays a founder needs none of that: nothing is stored, nothing can be written,
- * and each call checks the session and the key.
+ * session, key and permission. A founder who stays a founder needs none of that: no session is stored, nothing can be changed,
+ * and each call checks the session and the key. The statement of a payout stores the payout's CSV if the export has not yet;
+ * its bytes follow from the payout, so it does not matter who asks first.
  */
 function onCreatorPage<I extends Ids, Q extends z.ZodType>(
   spec: CreatorPageDeclaration & Input<I, Q, z.ZodUndefined>,
@@ -383,7 +384,7 @@ function onCreatorPage<I extends Ids, Q extends z.ZodType>(
     path: `/apps/:appId/affiliates/:affiliateId${path}`,
     operationId: `${operationId}AsFounder`,
     summary: summary.replace(/\.$/, ', for the founder.'),
-    description: [description, `The response is what the creator sees at \`${path}\`.`]
+    description: [description, `The response is what the creator sees at \`GET ${path}\`.`]
       .filter((text) => text !== undefined)
       .join(' '),
     permission: 'read',
@@ -551,7 +552,7 @@ function actorOf({ keyId, session }: Caller): Actor {
 
 type AppPath = `/apps/:appId${string}`;
 type CreatorPath = `/creator${string}`;
-/** The page only reads: the founder could else write in the name of the creator. */
+/** The page only reads: the founder could otherwise write in the name of the creator. */
 type CreatorPageDeclaration = Declaration<CreatorPath> & { readonly method: 'GET' };
 type OperatorPath = `/operator${string}`;
 

@@ -108,7 +108,7 @@ export const routeGroups: readonly RouteGroup[] = [
   {
     name: 'Creator',
     description:
-      'What a creator sees: the own numbers. Requires the session of a creator, or for the founder, under `/apps`, an account key.',
+      'What a creator sees: the own numbers. Requires the session of a creator; under `/apps`, the account key or session of a founder.',
     routes: [...creatorSessionRoutes, ...creatorRoutes],
   },
   {

@@ -505,9 +505,11 @@ describe('what a creator sees', () => {
         select (select json_agg(s) from creator_sessions s) as sessions, (select json_agg(l) from creator_sign_in_links l) as links,
                (select count(*) from audit_rows) as changes`;
     const before = await stored();
+    const payout = `${seenAs(creator)}/payouts/${await payoutOf(creator)}`;
+    const pages = [...PAGE.map((path) => seenAs(other) + path), `${payout}/statement`, `${payout}/csv`];
     await later(DAY_MS, async () => {
-      for (const path of PAGE) {
-        const { status, headers } = await api.call('GET', seenAs(other) + path, { headers: both });
+      for (const path of pages) {
+        const { status, headers } = await api.call('GET', path, { headers: both });
         expect([status, headers.get('set-cookie')]).toEqual([200, null]);
       }
       for (const path of ['', '/session', '/session/end', '/sessions', '/sessions/end-all'])

@@ -1763,7 +1763,7 @@ export interface paths {
         };
         /**
          * Retrieves the creator and the rules, for the founder.
-         * @description The response is what the creator sees at `/creator`.
+         * @description The response is what the creator sees at `GET /creator`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1805,7 +1805,7 @@ export interface paths {
         };
         /**
          * Retrieves the creator's totals of all time, for the founder.
-         * @description The response is what the creator sees at `/creator/overview`.
+         * @description The response is what the creator sees at `GET /creator/overview`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1847,7 +1847,7 @@ export interface paths {
         };
         /**
          * Retrieves the creator's counts and earnings per hour, day, week or month, for the founder.
-         * @description The response is what the creator sees at `/creator/timeseries`.
+         * @description The response is what the creator sees at `GET /creator/timeseries`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1889,7 +1889,7 @@ export interface paths {
         };
         /**
          * Lists the creator's links with their clicks, oldest first, for the founder.
-         * @description The response is what the creator sees at `/creator/links`.
+         * @description The response is what the creator sees at `GET /creator/links`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1933,7 +1933,7 @@ export interface paths {
         };
         /**
          * Lists the creator's commissions, reversals and corrections, latest purchase first, for the founder.
-         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601. The response is what the creator sees at `/creator/commissions`.
+         * @description Some combinations of filters have no index. A page then examines at most 4000 rows and may have fewer than `limit`, even none. Read on until `nextCursor` is null. With `Accept: text/csv`, the response has up to 10000 rows from `cursor` on, whatever `limit` is. Its columns are the fields of the rows, with instants in ISO 8601. The response is what the creator sees at `GET /creator/commissions`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -1955,7 +1955,7 @@ export interface paths {
         };
         /**
          * Adds up the creator's commissions of a range of time.
-         * @description Returns the sum of `amountCents` of the rows that `GET /creator/commissions` lists for the same range.
+         * @description Returns the sum of `amountCents` of the rows that the list of the creator's commissions has for the same range.
          *
          *     Requires the session of a creator. A key and a session of an account are not accepted.
          */
@@ -1977,7 +1977,7 @@ export interface paths {
         };
         /**
          * Adds up the creator's commissions of a range of time, for the founder.
-         * @description Returns the sum of `amountCents` of the rows that `GET /creator/commissions` lists for the same range. The response is what the creator sees at `/creator/commissions/totals`.
+         * @description Returns the sum of `amountCents` of the rows that the list of the creator's commissions has for the same range. The response is what the creator sees at `GET /creator/commissions/totals`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -2019,7 +2019,7 @@ export interface paths {
         };
         /**
          * Lists the creator's payouts, latest first, for the founder.
-         * @description The response is what the creator sees at `/creator/payouts`.
+         * @description The response is what the creator sees at `GET /creator/payouts`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -2041,7 +2041,7 @@ export interface paths {
         };
         /**
          * Retrieves the statement of a payout.
-         * @description `GET /creator/commissions` with the `payoutId` lists what the payout consists of.
+         * @description The list of the creator's commissions with this `payoutId` is what the payout consists of.
          *
          *     Requires the session of a creator. A key and a session of an account are not accepted.
          */
@@ -2063,7 +2063,7 @@ export interface paths {
         };
         /**
          * Retrieves the statement of a payout, for the founder.
-         * @description `GET /creator/commissions` with the `payoutId` lists what the payout consists of. The response is what the creator sees at `/creator/payouts/:id/statement`.
+         * @description The list of the creator's commissions with this `payoutId` is what the payout consists of. The response is what the creator sees at `GET /creator/payouts/:id/statement`.
          *
          *     Requires an account key with the permission `read`.
          */
@@ -2107,7 +2107,7 @@ export interface paths {
         };
         /**
          * Retrieves the statement of a payout as CSV, for the founder.
-         * @description One line for each commission, reversal and correction, and a last line, whose `commission_id` is `total`. The response is what the creator sees at `/creator/payouts/:id/csv`.
+         * @description One line for each commission, reversal and correction, and a last line, whose `commission_id` is `total`. The response is what the creator sees at `GET /creator/payouts/:id/csv`.
          *
          *     Requires an account key with the permission `read`.
          */

@@ -1,4 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
+// oxlint-disable-next-line no-restricted-imports -- the session of the founder has no path of a creator
 import { api as founderApi, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { createQueryClient, SESSION_KEY } from '../api/query-client.ts';

@@ -281,7 +281,7 @@ export const creatorRoutes = [
     operationId: 'getCreatorCommissionTotals',
     summary: "Adds up the creator's commissions of a range of time.",
     description:
-      'Returns the sum of `amountCents` of the rows that `GET /creator/commissions` lists for the same range.',
+      "Returns the sum of `amountCents` of the rows that the list of the creator's commissions has for the same range.",
     query: z.object(fromTo('Earliest `occurredAt`, inclusive.', 'Latest `occurredAt`, exclusive.')),
     response: { status: 200, schema: rangeTotals },
     handler: async ({ deps, creator: { appId, affiliateId }, query }) => {
@@ -311,7 +311,7 @@ export const creatorRoutes = [
     path: '/creator/payouts/:id/statement',
     operationId: 'getCreatorStatement',
     summary: 'Retrieves the statement of a payout.',
-    description: '`GET /creator/commissions` with the `payoutId` lists what the payout consists of.',
+    description: "The list of the creator's commissions with this `payoutId` is what the payout consists of.",
     ids: { id: 'payout' },
     response: { status: 200, schema: statement },
     handler: async ({ deps, creator: shown, app, ids }) => {
