@@ -123,8 +123,8 @@ export function TextFilter({
       defaultValue={applied}
       spellCheck={false}
       // A press of the hint leaves the field, which applies the text.
-      rightSection={waits && <span className="enter">Enter ↵</span>}
-      rightSectionWidth={waits ? 64 : 0}
+      rightSection={<span className="enter">{waits && 'Enter ↵'}</span>}
+      rightSectionWidth={64}
       onChange={(event) => setEntered(event.currentTarget.value)}
       onBlur={(event) => apply(event.currentTarget.value)}
       onKeyDown={(event) => {
