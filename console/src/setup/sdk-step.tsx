@@ -2,6 +2,7 @@ import { Anchor, Button, Group, Stack, Tabs, Text } from '@mantine/core';
 import { api, read, serviceUrl } from '../api/client.ts';
 import type { Setup } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
+import { formatCountOf } from '../format.ts';
 import { CodeBlock, ErrorBox } from '../parts.tsx';
 import { knownSdkKey, rememberSdkKey } from './sdk-key.ts';
 import { SNIPPETS } from './snippets.ts';
@@ -55,8 +56,8 @@ export function SdkStep({ appId, setup }: { readonly appId: string; readonly set
         ))}
       </Tabs>
       <Text size="sm" className="quiet">
-        In the last 30 days: {setup.installs} attributed installs, {setup.identified} identified users. All
-        calls are described in the{' '}
+        In the last 30 days: {formatCountOf(setup.installs, 'attributed install')},{' '}
+        {formatCountOf(setup.identified, 'identified user')}. All calls are described in the{' '}
         <Anchor href={new URL('docs', serviceUrl).href} target="_blank" rel="noreferrer">
           API documentation
         </Anchor>
