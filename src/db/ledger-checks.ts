@@ -2,7 +2,7 @@ import { CURRENCY_DECIMALS } from '../domain/money.ts';
 import type { AppId, PayoutId } from '../domain/ids.ts';
 import { csvMatchesPayout } from './payout-csv.ts';
 import { compareRollups } from './rollups.ts';
-import { isStatementTimeout } from './sql.ts';
+import { isStatementTooLarge } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 type Fragment = ReturnType<Sql['fragment']>;
@@ -28,7 +28,7 @@ export interface LedgerCheckResult extends Violations {
   readonly description: string;
 }
 
-/** The checks took longer than the caller waits. */
+/** The checks need more time than the caller has, or a statement needs more time, memory or disk than it may use. */
 export class LedgerCheckTooLong extends Error {
   override readonly name = 'LedgerCheckTooLong';
 }
@@ -501,7 +501,7 @@ function merge(one: Violations, other: Violations): Violations {
 
 /**
  * Runs one check over the rows of an app. Throws `LedgerCheckTooLong` if `isOver` returns true before a statement, or if a
- * statement reaches its time limit.
+ * statement is too large.
  */
 export async function runLedgerCheck(
   sql: Sql,
@@ -513,8 +513,8 @@ export async function runLedgerCheck(
   try {
     return await find(sql, appId, isOver);
   } catch (error) {
-    throw isStatementTimeout(error)
-      ? new LedgerCheckTooLong(`${name} takes too long`, { cause: error })
+    throw isStatementTooLarge(error)
+      ? new LedgerCheckTooLong(`${name} needs too much time, memory or disk`, { cause: error })
       : error;
   }
 }
@@ -522,7 +522,7 @@ export async function runLedgerCheck(
 /**
  * Runs all checks over the rows of these apps, one statement after the other. Each statement reads one snapshot, so the
  * checks can run while the service works. They read all money of an app: `isOver` is called before each statement. If
- * it returns true, or if a statement reaches its time limit, this throws `LedgerCheckTooLong`.
+ * it returns true, or if a statement is too large, this throws `LedgerCheckTooLong`.
  */
 export async function checkLedger(
   sql: Sql,

@@ -2,6 +2,7 @@ import type { AccountId, AppId } from '../domain/ids.ts';
 import { LEDGER_CHECKS, LedgerCheckTooLong, MOST_EXAMPLES, runLedgerCheck } from './ledger-checks.ts';
 import type { LedgerCheck } from './ledger-checks.ts';
 import type { Position } from './page.ts';
+import { DatabaseUnavailable } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** A row that breaks a rule: its id and nothing of what it contains. */
@@ -21,7 +22,7 @@ export interface CheckedRule {
   readonly violations: number;
   /** The first of them, at most twenty. */
   readonly rows: readonly BrokenRow[];
-  /** Apps with more rows than the time of a request allows. */
+  /** Apps with more rows than the time of a check, or the memory or disk of the database, allows. */
   readonly unfinished: readonly AppId[];
 }
 
@@ -37,10 +38,11 @@ export interface LedgerRunPart {
 
 /** How long a part works. */
 interface PartLimits {
-  /** Whether the part begins no further check. It always runs one. */
-  readonly isFull: () => boolean;
-  /** Whether a check that has begun sends no further statement. */
-  readonly isOver: () => boolean;
+  readonly now: () => number;
+  /** After this time, ms, the part begins no further check. It always runs one. */
+  readonly partMs: number;
+  /** After this time, ms, a check of an app sends no further statement. */
+  readonly checkMs: number;
 }
 
 interface Step {
@@ -81,31 +83,42 @@ function addTo(
   };
 }
 
+/** Returns an error that names the check and the app. It is of the same kind: the API answers 503 or 500. */
+function failureOf({ check, app }: Step, cause: unknown): Error {
+  const message = `the check ${check.name} of ${app.id} failed`;
+  return cause instanceof DatabaseUnavailable
+    ? new DatabaseUnavailable(message, { cause })
+    : new Error(message, { cause });
+}
+
 /**
  * Runs the next checks of the ledger over all apps: one part of a run, which begins after a position, or at the first check
- * without one. Holds one page of apps and twenty rows of each check in memory. An app that a check cannot examine in time is
- * named in `unfinished`, and the run goes on with the next one.
+ * without one. Holds one page of apps and twenty rows of each check in memory. An app that is too large for
+ * a check is named in `unfinished`, and the run goes on with the next one. Any other error names its check and app.
  */
 export async function runLedgerPart(
   sql: Sql,
   after: Position<string> | null,
-  { isFull, isOver }: PartLimits,
+  { now, partMs, checkMs }: PartLimits,
 ): Promise<LedgerRunPart> {
+  const endsAt = now() + partMs;
   const rules: CheckedRule[] = [];
   let position = after;
   let isCut = false;
   for await (const step of stepsAfter(sql, after)) {
-    if (rules.length > 0 && isFull()) {
+    if (rules.length > 0 && now() > endsAt) {
       isCut = true;
       break;
     }
     const { name, description } = step.check;
     const known = rules.at(-1)?.name === name ? rules.pop() : undefined;
     const rule = known ?? { name, description, apps: 0, violations: 0, rows: [], unfinished: [] };
+    const checkEndsAt = now() + checkMs;
     try {
-      rules.push(addTo(rule, step, await runLedgerCheck(sql, step.check, step.app.id, isOver)));
+      const found = await runLedgerCheck(sql, step.check, step.app.id, () => now() > checkEndsAt);
+      rules.push(addTo(rule, step, found));
     } catch (error) {
-      if (!(error instanceof LedgerCheckTooLong)) throw error;
+      if (!(error instanceof LedgerCheckTooLong)) throw failureOf(step, error);
       rules.push({ ...rule, unfinished: [...rule.unfinished, step.app.id] });
     }
     position = { sortKey: name, id: step.app.id };

@@ -127,9 +127,12 @@ export function isConnectionFailure(error: unknown): boolean {
   );
 }
 
-/** Whether a statement failed because it reached the connection's time limit (`statementTimeoutMs`). */
-export function isStatementTimeout(error: unknown): boolean {
-  return error instanceof DatabaseUnavailable && codeOf(error.cause) === '57014';
+/** Time limit (`statementTimeoutMs`), full disk, out of memory, limit of temporary files (`temp_file_limit`). */
+const TOO_LARGE_CODES = ['57014', '53100', '53200', '53400'];
+
+/** Whether a statement failed because it needs more time, memory or disk than it may use. */
+export function isStatementTooLarge(error: unknown): boolean {
+  return error instanceof DatabaseUnavailable && TOO_LARGE_CODES.includes(codeOf(error.cause));
 }
 
 /** Returns the name of the constraint that refused a row. Undefined for other errors. */

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
+import { pino } from 'pino';
+import { runLedgerPart } from '../../src/db/ledger-runs.ts';
 import { newId } from '../../src/db/new-id.ts';
 import { createOperatorLink, deleteExpiredOperatorSessions } from '../../src/db/operator-sessions.ts';
 import { newToken } from '../../src/db/sessions.ts';
@@ -13,10 +15,13 @@ import { cookieOf, OPERATOR_COOKIE, OWN_PAGE, signInOperator } from '../support/
 let api: TestApi;
 /** How far each reading of the clock moves it, ms. */
 let tickMs = 0;
+/** The log, warnings and errors. */
+const logged: string[] = [];
 
 beforeAll(async () => {
   api = await startTestApi({
     now: () => (api.clock.now += tickMs),
+    logger: pino({ level: 'warn' }, { write: (line: string) => void logged.push(line) }),
     readiness: async () => [
       { name: 'database', ok: true, detail: null, optional: false },
       {
@@ -342,6 +347,55 @@ test('a check that cannot examine an app in time names the app, and the run goes
       done: index + 1,
     })),
   );
+});
+
+test('a check that begins late in a part has as much time as the first one', async () => {
+  const part = { partMs: 5_000, checkMs: 20_000 };
+  // The part begins; the first check begins and has time; the second one; the part is full.
+  const times = [0, 0, 0, 4_000, 4_000, 23_000, 23_000];
+  const { checks } = await runLedgerPart(api.sql, null, { ...part, now: () => times.shift() ?? Infinity });
+  expect(checks).toMatchObject([{ apps: 2, unfinished: [] }]);
+  expect(times).toEqual([]);
+});
+
+/** Makes the search for duplicate payments fail in an app while `work` runs. */
+async function whileFailing<T>(appId: string, code: string, work: () => Promise<T>): Promise<T> {
+  const { text } = await api.sql.one<{ text: string }>`
+    select pg_get_functiondef('same_payment'::regproc) as text`;
+  await runOn(
+    api.database.url,
+    `create or replace function same_payment(of_app app_id, of_environment environment, of_store text, refs text[])
+     returns setof payments language plpgsql as $$
+     begin
+       if of_app = '${appId}' then raise 'the test failed it' using errcode = '${code}'; end if;
+     end $$`,
+  );
+  try {
+    return await work();
+  } finally {
+    await runOn(api.database.url, text);
+  }
+}
+
+test('an app whose check needs too much disk or memory is named, and any other error is logged with rule and app', async () => {
+  const headers = await signInOperator(api);
+  const app = await newApp(api);
+  const affiliateId = await newAffiliate(api, app);
+  const at = api.clock.now;
+  await insertEarning(api, app, { affiliateId, amountCents: 500, occurredAt: at, dueAt: at });
+  // The limit of temporary files; a full disk and too little memory are of the same kind.
+  const parts = await whileFailing(app.appId, '53400', async () => await checkAllLedgers(headers));
+  const rules = parts.flatMap(({ checks }) => checks);
+  const cut = rules.filter(({ unfinished }) => unfinished.length > 0);
+  expect(cut).toMatchObject([{ name: 'one_earning_per_payment', unfinished: [app.appId] }]);
+  expect(rules.some(({ name }) => name === 'no_row_of_another_app')).toBe(true);
+
+  // Too many connections say nothing about the app.
+  const failed = await whileFailing(app.appId, '53300', async () => {
+    return await api.call('GET', '/operator/ledger-check', { headers });
+  });
+  expect(failed).toMatchObject({ status: 503, body: { code: 'unavailable' } });
+  expect(logged.at(-1)).toContain(`the check one_earning_per_payment of ${app.appId} failed`);
 });
 
 test('a process runs one part of the operator at a time, and another one is a 503 with Retry-After', async () => {

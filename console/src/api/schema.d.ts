@@ -6765,7 +6765,7 @@ export interface components {
                      */
                     id: string;
                 }[];
-                /** @description Apps with too many rows to examine within a request. Check them with `admin ledger check --app`. */
+                /** @description Apps that are too large to examine within a request. Check them with `admin ledger check --app`. */
                 unfinished: string[];
             }[];
             /**

@@ -12,7 +12,7 @@ import { count, epochMs, exampleId, idOf, textField } from '../fields.ts';
 import { decodeCursor, encodeCursor, pageQuery } from '../pagination.ts';
 import { appRoute, operatorRoute } from '../route.ts';
 
-/** After this time a request starts no further statement. */
+/** After this time a request of an account, or a check in a part of the operator's run, starts no further statement. */
 const TIME_LIMIT_MS = 20_000;
 /** After this time a part of the operator's run begins no further check, so that its progress is shown. */
 const PART_MS = 5_000;
@@ -78,7 +78,7 @@ const ledgerPart = z
           unfinished: z
             .array(idOf('app'))
             .describe(
-              'Apps with too many rows to examine within a request. Check them with `admin ledger check --app`.',
+              'Apps that are too large to examine within a request. Check them with `admin ledger check --app`.',
             ),
         }),
       )
@@ -118,10 +118,7 @@ function unavailable(detail: string, retryAfterSeconds: number): ApiError {
 }
 
 const busy = () =>
-  unavailable(
-    'Another ledger check is running. Try again after `Retry-After` seconds.',
-    RETRY_AFTER_BUSY_SECONDS,
-  );
+  unavailable('Another ledger check is running. Try again when it has ended.', RETRY_AFTER_BUSY_SECONDS);
 
 /** Checks the app's ledger. Throws 503 if the account or the process runs too many checks, or the ledger is too large. */
 async function checkWithinLimits(
@@ -192,8 +189,9 @@ export const operatorLedgerCheckRoutes = [
       runningParts.add(deps.sql);
       try {
         const { checks, done, total, next } = await runLedgerPart(deps.sql.within(LONG_STATEMENT_MS), after, {
-          isFull: () => deps.now() > now + PART_MS,
-          isOver: () => deps.now() > now + TIME_LIMIT_MS,
+          now: deps.now,
+          partMs: PART_MS,
+          checkMs: TIME_LIMIT_MS,
         });
         return {
           checkedAt: now,
