@@ -2,7 +2,7 @@ import { Button, Group, Progress, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { ReactNode } from 'react';
-import { api, given, read } from '../api/client.ts';
+import { api, given, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { formatCount, formatInstant } from '../format.ts';
 import { CodeBlock, ErrorBox } from '../parts.tsx';
@@ -19,6 +19,18 @@ const MOST_COMMANDS = 3;
 /** The rule of the sums, which are the only stored values that a command corrects. */
 const SUMS = 'rollups_equal_facts';
 const ADMIN = 'npm run -s admin --';
+/**
+ * How often, and after how long, a part is asked for again: when another one runs, also that of a page that was closed, which
+ * takes up to a minute to end; and when the service was not reached.
+ */
+const WHEN_BUSY = { retries: 6, delayMs: 10_000 };
+const WHEN_UNREACHED = { retries: 2, delayMs: 1_000 };
+const NEVER = { retries: 0, delayMs: 0 };
+
+function retriesOf(error: Error): typeof NEVER {
+  if (!(error instanceof Problem)) return NEVER;
+  return error.status === 503 ? WHEN_BUSY : error.status === 0 ? WHEN_UNREACHED : NEVER;
+}
 
 /** Adds up the parts of a run by their rules. */
 function rulesOf(parts: readonly Part[]): Rule[] {
@@ -60,11 +72,15 @@ function useLedgerRun() {
       ),
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
     enabled: run > 0,
+    retry: (failures, error) => failures < retriesOf(error).retries,
+    retryDelay: (_, error) => retriesOf(error).delayMs,
+    // A page that is shown again begins with no run.
+    gcTime: 0,
     staleTime: Infinity,
     refetchOnWindowFocus: false,
     refetchOnReconnect: false,
   });
-  const { data, error, fetchNextPage, hasNextPage, isFetching, refetch } = query;
+  const { data, error, failureReason, fetchNextPage, hasNextPage, isFetching, refetch } = query;
   useEffect(() => {
     if (hasNextPage && !isFetching && !isStopped && error === null) void fetchNextPage();
   }, [error, fetchNextPage, hasNextPage, isFetching, isStopped]);
@@ -73,6 +89,7 @@ function useLedgerRun() {
     rules: rulesOf(data?.pages ?? []),
     last,
     error,
+    isWaiting: isFetching && failureReason !== null && retriesOf(failureReason) === WHEN_BUSY,
     isFetching,
     isStopped,
     isFinished: last !== undefined && last.nextCursor === null,
@@ -123,7 +140,7 @@ function RuleRow({ rule }: { readonly rule: Rule }) {
         <BrokenRows rows={rule.rows} />
         {rule.unfinished.length > 0 && (
           <Text size="xs" mt={6}>
-            Too many rows to check on this page: {rule.unfinished.join(', ')}
+            Not checked in time: {rule.unfinished.join(', ')}
           </Text>
         )}
       </td>
@@ -214,12 +231,13 @@ function verdictOf(rules: readonly Rule[], last: Part): string {
   if (last.nextCursor !== null) return `${found} so far.`;
   if (last.total === 0) return 'There is no app yet.';
   if (unfinished > 0)
-    return `${found}. ${rulesThat(unfinished, 'was not checked', 'were not checked')} in all apps.`;
+    return `${found}. The ${unfinished === 1 ? 'check' : 'checks'} of ${rulesThat(unfinished, 'is', 'are')} not finished.`;
   return broken > 0 ? `${found}.` : `All ${rulesThat(rules.length, 'holds', 'hold')}.`;
 }
 
 export function LedgerCheck() {
-  const { rules, last, error, isFetching, isStopped, isFinished, retry, setStopped, start } = useLedgerRun();
+  const { rules, last, error, isFetching, isWaiting, isStopped, isFinished, retry, setStopped, start } =
+    useLedgerRun();
   const isRunning = isFetching || (last !== undefined && !isFinished && !isStopped && error === null);
   const faults = rules
     .filter((rule) => !holds(rule))
@@ -233,17 +251,15 @@ export function LedgerCheck() {
           Every rule of the money, and every sum of the dashboards, is checked against all rows of all apps.
           The check reads much and changes nothing. It runs while this page is open.
         </Text>
-        {/* Always there, so that screen readers announce its changes. */}
-        <div role="status">
+        <div>
+          {/* Always there, so that screen readers announce its changes, and without the progress, which changes often. */}
+          <div role="status">{last !== undefined && <Text fw={600}>{verdictOf(rules, last)}</Text>}</div>
           {last !== undefined && (
-            <>
-              <Text fw={600}>{verdictOf(rules, last)}</Text>
-              <Text size="sm" className="quiet">
-                {isFinished
-                  ? `Checked ${formatInstant(last.checkedAt)}.`
-                  : `${formatCount(last.done)} of ${formatCount(last.total)} checks are done: each rule in each app is one.`}
-              </Text>
-            </>
+            <Text size="sm" className="quiet">
+              {isFinished
+                ? `Checked ${formatInstant(last.checkedAt)}.`
+                : `${formatCount(last.done)} of ${formatCount(last.total)} checks are done: each rule in each app is one.`}
+            </Text>
           )}
         </div>
         {isRunning && (
@@ -251,6 +267,11 @@ export function LedgerCheck() {
             value={last === undefined || last.total === 0 ? 0 : (100 * last.done) / last.total}
             aria-label="Progress of the check"
           />
+        )}
+        {isWaiting && (
+          <Text size="sm">
+            The service is busy, perhaps with another check. This page tries again every 10 seconds.
+          </Text>
         )}
         {error !== null && !isFetching && <ErrorBox error={error} retry={retry} />}
         <Group>
