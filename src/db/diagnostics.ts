@@ -294,9 +294,13 @@ export interface ProviderHealth {
   /** Deliveries that have no outcome yet, whenever they were received. */
   readonly unfinished: number;
   readonly oldestUnfinishedAt: number | null;
-  /** Whether a number may be higher, because as many as are counted at most were found. */
-  readonly truncated: boolean;
+  /** The numbers that may be higher, because as many rows as are counted at most were found. */
+  readonly lowerBounds: readonly CappedCount[];
 }
+
+/** The numbers of a provider that are counted up to a limit. */
+export const CAPPED_COUNTS = ['accepted', 'failed', 'unfinished'] as const;
+export type CappedCount = (typeof CAPPED_COUNTS)[number];
 
 /**
  * Returns the health of the webhooks of each of `providers` since an instant, in the same order. Each count reads at most `most` rows from an index,
@@ -314,11 +318,11 @@ export async function summarizeDeliveries(
      where app_id = ${appId} and processing_status = ${status} and processing_status <> 'processed'`;
   return await sql<ProviderHealth>`
     with failed as materialized (
-      select provider, count(*) as count, sum(count(*)) over () >= ${most} as truncated
+      select provider, count(*) as count
         from (${ofStatus('failed', sql.fragment`provider`)} and received_at >= ${instant(since)}
                order by received_at desc, id desc limit ${most}) f group by 1
     ), unfinished as materialized (
-      select provider, count(*) as count, min(received_at) as oldest_at, sum(count(*)) over () >= ${most} as truncated
+      select provider, count(*) as count, min(received_at) as oldest_at
         from ((${ofStatus('received', sql.fragment`provider, received_at`)} order by received_at, id limit ${most})
               union all
               (${ofStatus('processing', sql.fragment`provider, received_at`)} order by received_at, id limit ${most})) u group by 1
@@ -328,7 +332,10 @@ export async function summarizeDeliveries(
              where d.app_id = ${appId} and d.provider = p.provider and d.refused_hour is not null
              order by d.refused_hour desc limit 1) as last_refused_at, accepted.count as accepted, coalesce(f.count, 0) as failed,
            refused.count as refused, coalesce(u.count, 0) as unfinished, u.oldest_at as oldest_unfinished_at,
-           accepted.count = ${most} or coalesce(f.truncated, false) or coalesce(u.truncated, false) as truncated
+           -- All providers share the rows that are counted of failed and of unfinished deliveries.
+           array_remove(array[case when accepted.count = ${most} then 'accepted' end,
+                              case when (select sum(count) from failed) >= ${most} then 'failed' end,
+                              case when (select sum(count) from unfinished) >= ${most} then 'unfinished' end], null) as lower_bounds
       from unnest(${providers}::text[]) with ordinality p (provider, position)
      cross join lateral (
        select (select true from webhook_secrets w

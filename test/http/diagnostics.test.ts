@@ -497,7 +497,7 @@ describe('GET diagnostics/webhooks/summary', () => {
       refused: 0,
       unfinished: 0,
       oldestUnfinishedAt: null,
-      truncated: false,
+      lowerBounds: [],
     };
     const expected: Record<string, object> = {
       stripe: {
@@ -520,7 +520,11 @@ describe('GET diagnostics/webhooks/summary', () => {
       })),
     );
     const few = await summarizeDeliveries(api.sql, own.appId as AppId, ['stripe'], at - DAY_MS, 2);
-    expect(few).toMatchObject([{ accepted: 2, truncated: true }]);
+    // The limit is 2 here: three were accepted, one failed, and two have no outcome.
+    expect(few).toMatchObject([{ accepted: 2, failed: 1, lowerBounds: ['accepted', 'unfinished'] }]);
+    // The one that failed is of Stripe, and all that are counted: those of another provider may be missing.
+    const [other] = await summarizeDeliveries(api.sql, own.appId as AppId, ['paddle'], at - DAY_MS, 1);
+    expect(other).toMatchObject({ failed: 0, lowerBounds: ['failed', 'unfinished'] });
   });
 });
 

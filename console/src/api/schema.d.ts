@@ -4873,8 +4873,8 @@ export interface components {
             unfinished: number;
             /** @description When the oldest of them arrived. Epoch milliseconds. Null if there is none. */
             oldestUnfinishedAt: number | null;
-            /** @description Whether more than 4,000 rows of one kind were found, of which the latest 4,000 were counted: the numbers are lower bounds. */
-            truncated: boolean;
+            /** @description The numbers of which as many rows were found as are counted, 4,000: they are lower bounds. */
+            lowerBounds: ("accepted" | "failed" | "unfinished")[];
         };
         /** @description One page of the list. */
         DeliveryPage: {

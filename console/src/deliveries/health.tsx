@@ -37,19 +37,20 @@ function HealthRow({
   readonly now: number;
   readonly filters: Filters;
 }) {
-  const { tone, text } = stateOf(row, now);
-  const count = (number: number) => atLeast(formatCount(number), row.truncated);
-  const statusButton = (status: string, number: number) =>
+  const { tone, text: state } = stateOf(row, now);
+  const count = (of: Health['lowerBounds'][number]) =>
+    atLeast(formatCount(row[of]), row.lowerBounds.includes(of));
+  const statusButton = (status: string, number: number, text: string) =>
     number === 0 ? (
-      count(number)
+      text
     ) : (
       <Button
         variant="default"
         size="compact-xs"
-        aria-label={`Show ${count(number)} ${status} of ${row.title}`}
+        aria-label={`Show ${text} ${status} of ${row.title}`}
         onClick={() => filters.set({ status, source: row.provider, range: '24h', from: '', to: '' })}
       >
-        {count(number)}
+        {text}
       </Button>
     );
   return (
@@ -65,19 +66,19 @@ function HealthRow({
         )}
       </td>
       <td>
-        <Tag tone={tone}>{text}</Tag>
+        <Tag tone={tone}>{state}</Tag>
       </td>
       <td data-name="Last accepted">
         <Ago at={row.lastAcceptedAt} />
       </td>
       <td className="number" data-name="Accepted, 24 h">
-        {count(row.accepted)}
+        {count('accepted')}
       </td>
       <td className="number" data-name="Failed, 24 h">
-        {statusButton('failed', row.failed)}
+        {statusButton('failed', row.failed, count('failed'))}
       </td>
       <td className="number" data-name="Refused, 24 h">
-        {statusButton('rejected', row.refused)}
+        {statusButton('rejected', row.refused, formatCount(row.refused))}
       </td>
       <td data-name="Oldest without an outcome">
         {row.oldestUnfinishedAt === null ? (
@@ -86,7 +87,7 @@ function HealthRow({
           <>
             <Ago at={row.oldestUnfinishedAt} />
             <Text size="xs" className="quiet">
-              {count(row.unfinished)} in progress
+              {count('unfinished')} in progress
             </Text>
           </>
         )}

@@ -56,9 +56,11 @@ function deliveryTask(providers: readonly Schemas['ProviderHealth'][]): Task | n
   );
   const [first] = bad;
   if (first === undefined) return null;
-  const { title, failed, refused, oldestUnfinishedAt, truncated } = first;
+  const { title, failed, refused, oldestUnfinishedAt, lowerBounds } = first;
   const parts = [
-    failed > 0 ? `${atLeast(formatCount(failed), truncated)} failed in the last 24 hours` : null,
+    failed > 0
+      ? `${atLeast(formatCount(failed), lowerBounds.includes('failed'))} failed in the last 24 hours`
+      : null,
     refused > 0 ? `${formatCount(refused)} refused in the last 24 hours` : null,
     failed === 0 && refused === 0 && oldestUnfinishedAt !== null
       ? `the oldest unfinished one arrived ${formatAgo(oldestUnfinishedAt)}`

@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import {
+  CAPPED_COUNTS,
   listUnattributedEvents,
   listWebhookDeliveries,
   readIdentityOverlap,
@@ -243,7 +244,11 @@ const deliverySummary = z
             refused: count('How many requests were refused, in full hours.'),
             unfinished: count('How many deliveries have no outcome yet, whenever they arrived.'),
             oldestUnfinishedAt: orNull(epochMs('When the oldest of them arrived.'), 'Null if there is none.'),
-            truncated: z.boolean().describe(LOWER_BOUNDS),
+            lowerBounds: z
+              .array(z.enum(CAPPED_COUNTS))
+              .describe(
+                'The numbers of which as many rows were found as are counted, 4,000: they are lower bounds.',
+              ),
           })
           .meta({ id: 'ProviderHealth', description: 'How well the webhooks of a provider arrive.' }),
       )
@@ -276,7 +281,7 @@ function presentHealth(row: ProviderHealth) {
     refused: row.refused,
     unfinished: row.unfinished,
     oldestUnfinishedAt: row.oldestUnfinishedAt,
-    truncated: row.truncated,
+    lowerBounds: [...row.lowerBounds],
   };
 }
 
