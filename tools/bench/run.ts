@@ -10,7 +10,7 @@ import type { Row } from './report.ts';
 /**
  * `npm run bench -- [--quick] [--write] [NAME…]`: runs the benchmarks one after another, each in processes of its own, and prints
  * one table. `--quick` runs each for about a second, to show that it still works: its figures mean nothing. `--write`
- * replaces the table in docs/performance.md.
+ * replaces the rows of these benchmarks in docs/performance.md. The rows of one benchmark are always of one run.
  */
 interface Benchmark {
   readonly what: string;
@@ -95,6 +95,7 @@ const [BEGIN, END] = ['<!-- table of npm run bench -->', '<!-- end of the table 
 const args = process.argv.slice(2);
 const isQuick = args.includes('--quick');
 const names = args.filter((argument) => !argument.startsWith('--'));
+if (isQuick && args.includes('--write')) throw new Error('--quick measures nothing that could be written');
 const unknown = names.filter((name) => !Object.hasOwn(BENCHMARKS, name));
 if (unknown.length > 0) {
   throw new Error(
@@ -109,12 +110,24 @@ if (chosen.includes('webhook') && !existsSync(path.join(PEERS, 'node_modules')))
 }
 
 const folder = await mkdtemp(path.join(tmpdir(), 'tributary-bench-'));
-const rowsFile = path.join(folder, 'rows');
-writeFileSync(rowsFile, '');
+const machine =
+  `${cpus().length} processors (${cpus()[0]?.model.trim()}), ` +
+  `${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node ${process.versions.node}`;
+const run = `${new Date().toISOString().slice(0, 10)}, ${machine}`;
+
+function lineOf(benchmark: string, row: string): string {
+  const { path: what, comparedWith, measured, target, isReached } = JSON.parse(row) as Row;
+  const verdict = isReached === null ? '' : isReached ? 'yes' : '**no**';
+  return `| \`${benchmark}\` | ${what} | ${comparedWith} | ${measured} | ${target} | ${verdict} | ${run} |`;
+}
+
+const lines: string[] = [];
 const failed: string[] = [];
 for (const name of chosen) {
   const { what, quick } = BENCHMARKS[name] ?? { what: '', quick: {} };
   const begin = performance.now();
+  const rowsFile = path.join(folder, name);
+  writeFileSync(rowsFile, '');
   process.stdout.write(`\n${name}: ${what} (load ${loadavg()[0]?.toFixed(1)})\n`);
   const child = spawn(process.execPath, ['--expose-gc', ...programOf(name)], {
     stdio: 'inherit',
@@ -122,32 +135,34 @@ for (const name of chosen) {
   });
   const [status] = (await once(child, 'exit')) as [number | null];
   if (status !== 0) failed.push(name);
+  const rows = readFileSync(rowsFile, 'utf8').split('\n').filter(Boolean);
+  lines.push(...rows.map((row) => lineOf(name, row)));
   process.stdout.write(`${name} took ${((performance.now() - begin) / 1000).toFixed(0)} s\n`);
 }
+await rm(folder, { recursive: true, force: true });
 
-const rows = readFileSync(rowsFile, 'utf8')
-  .split('\n')
-  .filter((line) => line !== '')
-  .map((line) => JSON.parse(line) as Row);
-const verdict = ({ isReached }: Row) => (isReached === null ? '' : isReached ? 'yes' : '**no**');
-const table = [
-  '| Path | Compared with, in the same run | Measured | To reach | Reached |',
-  '|---|---|---|---|---|',
-  ...rows.map(
-    (row) => `| ${row.path} | ${row.comparedWith} | ${row.measured} | ${row.target} | ${verdict(row)} |`,
-  ),
-].join('\n');
-const machine =
-  `${new Date().toISOString().slice(0, 10)}, ${cpus().length} processors (${cpus()[0]?.model.trim()}), ` +
-  `${(totalmem() / 2 ** 30).toFixed(0)} GiB, Node ${process.versions.node}`;
-process.stdout.write(`\n${machine}\n\n${table}\n`);
-if (args.includes('--write')) {
+const HEAD =
+  '| Benchmark | Path | Compared with, in the same run | Measured | To reach | Reached | Run |\n|---|---|---|---|---|---|---|';
+process.stdout.write(`\n${[HEAD, ...lines].join('\n')}\n`);
+
+/** Returns the benchmark of a line of the table, or null for another line. */
+const benchmarkOf = (line: string): string | null => /^\| `([a-z-]+)` \|/.exec(line)?.[1] ?? null;
+
+/** Puts the lines of this run into the page, in the order of the benchmarks. Those of benchmarks that did not run or failed stay. */
+function writePage(): void {
   const page = readFileSync(PAGE, 'utf8');
   const [begin, end] = [page.indexOf(BEGIN), page.indexOf(END)];
   if (begin < 0 || end < 0) throw new Error(`${PAGE} has no place for the table`);
-  writeFileSync(PAGE, `${page.slice(0, begin + BEGIN.length)}\n${machine}:\n\n${table}\n${page.slice(end)}`);
+  const before = page.slice(begin, end).split('\n');
+  const ordered = Object.keys(BENCHMARKS).flatMap((name) => {
+    const isNew = chosen.includes(name) && !failed.includes(name);
+    return (isNew ? lines : before).filter((line) => benchmarkOf(line) === name);
+  });
+  const table = [HEAD, ...ordered].join('\n');
+  writeFileSync(PAGE, `${page.slice(0, begin + BEGIN.length)}\n${table}\n${page.slice(end)}`);
 }
-await rm(folder, { recursive: true, force: true });
+
+if (args.includes('--write')) writePage();
 if (failed.length > 0) {
   process.stdout.write(`failed: ${failed.join(', ')}\n`);
   process.exitCode = 1;
