@@ -69,7 +69,7 @@ export async function createWebhookEndpoint(
   endpoint: NewWebhookEndpoint,
 ): Promise<WebhookEndpoint | undefined> {
   const { id, appId, url, description, eventTypes, secretId, ciphertext, encryptionKeyId } = endpoint;
-  return await withSlot(
+  const created = await withSlot(
     async () =>
       await sql.maybe<WebhookEndpoint>`
       with added as (
@@ -83,6 +83,8 @@ export async function createWebhookEndpoint(
       select ${columns(sql)}
         from (select * from added union all select * from webhook_endpoints where id = ${id}) e`,
   );
+  // A statement that is sent again does not see what the first one was still committing.
+  return created ?? (await findWebhookEndpoint(sql, appId, id));
 }
 
 /** Returns the active endpoints of an app and the `LISTED_INACTIVE` that were deactivated last, oldest first. */

@@ -125,7 +125,7 @@ export async function createTestMessage(
   endpointId: WebhookEndpointId,
   id: WebhookMessageId,
 ): Promise<WebhookMessage | undefined> {
-  return await sql.maybe<WebhookMessage>`
+  const made = await sql.maybe<WebhookMessage>`
     with added as (
       insert into webhook_messages (id, app_id, endpoint_id, type, data)
       select ${id}::text, e.app_id, e.id, ${TEST_TYPE}::text, jsonb_build_object('endpointId', e.id)
@@ -138,6 +138,8 @@ export async function createTestMessage(
     )
     select ${columns(sql)}
       from (select * from added union all select * from webhook_messages where id = ${id} and app_id = ${appId}) m`;
+  // A statement that is sent again does not see what the first one was still committing.
+  return made ?? (await findWebhookMessage(sql, appId, id));
 }
 
 /**

@@ -16,10 +16,12 @@ import { newId } from '../../src/db/new-id.ts';
 import {
   changeWebhookEndpoint,
   createWebhookEndpoint,
+  MAX_ENDPOINTS,
   signingSecretContext,
 } from '../../src/db/webhook-endpoints.ts';
 import {
   claimWebhookMessages,
+  createTestMessage,
   listWebhookMessages,
   loadMessageToSend,
   recordWebhookAttempt,
@@ -37,6 +39,7 @@ import type { WebhookType } from '../../src/domain/outgoing-webhooks.ts';
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { eventually } from '../support/eventually.ts';
 import { insertEarning, insertReversal } from '../support/ledger.ts';
 
 let api: TestApi;
@@ -54,13 +57,14 @@ beforeEach(async () => {
   affiliateId = await newAffiliate(api, app);
 });
 
-async function newEndpoint(
+/** Creates an endpoint. Returns undefined if the app has as many as it may have. */
+async function createEndpoint(
+  id: WebhookEndpointId,
   eventTypes: readonly WebhookType[] = WEBHOOK_TYPES,
   url = 'https://example.com/hook',
   appId = app.appId,
-): Promise<WebhookEndpointId> {
-  const id = newId('webhookEndpoint');
-  await createWebhookEndpoint(api.sql, {
+) {
+  return await createWebhookEndpoint(api.sql, {
     id,
     appId: appId as AppId,
     url,
@@ -69,6 +73,15 @@ async function newEndpoint(
     secretId: newId('secret'),
     ...createSecretBox([TEST_KEY]).encrypt('whsec_c2VjcmV0', signingSecretContext(id)),
   });
+}
+
+async function newEndpoint(
+  eventTypes?: readonly WebhookType[],
+  url?: string,
+  appId?: string,
+): Promise<WebhookEndpointId> {
+  const id = newId('webhookEndpoint');
+  await createEndpoint(id, eventTypes, url, appId);
   return id;
 }
 
@@ -240,6 +253,64 @@ describe('the outbox of messages', () => {
     expect(await stuck()).toMatchObject([
       { subjectId: id, data: { deliveryId: id, provider: 'stripe', problem: 'no connection' } },
     ]);
+  });
+});
+
+describe('a statement that is sent again while the first one is being committed', () => {
+  /** Runs `call` while the transaction of `insert` is open, and commits it when the call waits for it. */
+  async function whileCommitting<T>(
+    insert: string,
+    parameters: unknown[],
+    call: () => Promise<T>,
+  ): Promise<T> {
+    const client = new pg.Client(api.database.url);
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query(insert, parameters);
+      const called = call();
+      await eventually('the call waits', async () => {
+        const waiting = await api.sql.maybe`
+          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+        return waiting !== undefined;
+      });
+      await client.query('commit');
+      return await called;
+    } finally {
+      await client.end();
+    }
+  }
+
+  test('an endpoint is returned, also if it is the last one that the app may have', async () => {
+    const first = await newEndpoint();
+    for (let n = 2; n < MAX_ENDPOINTS; n += 1) await newEndpoint();
+    const id = newId('webhookEndpoint');
+    const insert = `
+      insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
+      select $1, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, $2 from webhook_endpoints where id = $3`;
+    const created = await whileCommitting(
+      insert,
+      [id, MAX_ENDPOINTS, first],
+      async () => await createEndpoint(id),
+    );
+    expect(created).toMatchObject({ id, appId: app.appId });
+    expect(await createEndpoint(newId('webhookEndpoint'))).toBeUndefined();
+  });
+
+  test('a test message is returned', async () => {
+    const endpointId = await newEndpoint();
+    const id = newId('webhookMessage');
+    const insert = `
+      insert into webhook_messages (id, app_id, endpoint_id, type, data) values ($1, $2, $3, 'webhook.test', '{}')`;
+    const call = async () => await createTestMessage(api.sql, app.appId as AppId, endpointId, id);
+    expect(await whileCommitting(insert, [id, app.appId, endpointId], call)).toMatchObject({
+      id,
+      endpointId,
+    });
+    const unknown = newId('webhookEndpoint');
+    expect(
+      await createTestMessage(api.sql, app.appId as AppId, unknown, newId('webhookMessage')),
+    ).toBeUndefined();
   });
 });
 
