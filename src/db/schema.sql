@@ -1607,21 +1607,24 @@ CREATE OR REPLACE FUNCTION announce_commissions()
  RETURNS trigger
  LANGUAGE plpgsql
 AS $function$
-declare
-  id_start text;
 begin
   if not exists (select from webhook_endpoints where deactivated_at is null) then
     return null;
   end if;
-  id_start := left(new_webhook_message_id(), 24);
   insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data)
-  select id_start || lpad(to_hex(row_number() over ()), 6, '0'), c.app_id, e.id, t.type, c.id,
+  with starts as materialized (
+    select a.app_id, left(new_webhook_message_id(), 23) as id_start
+      from (select distinct app_id from changed) a
+     where exists (select from webhook_endpoints e where e.app_id = a.app_id and e.deactivated_at is null)
+  )
+  select s.id_start || lpad(to_hex(row_number() over (partition by c.app_id)), 7, '0'), c.app_id, e.id, t.type, c.id,
          jsonb_build_object(
            'commissionId', c.id, 'kind', c.kind, 'affiliateId', c.affiliate_id, 'linkId', c.link_id, 'eventId', c.event_id,
            'reversesCommissionId', c.reverses_commission_id, 'amount', usd_text(c.amount_cents),
            'amountCents', c.amount_cents, 'currency', 'USD', 'rateBps', c.rate_bps,
            'occurredAt', epoch_ms(c.occurred_at), 'dueAt', epoch_ms(c.due_at))
     from changed c
+    join starts s on s.app_id = c.app_id
    cross join lateral (
      select case when tg_op = 'UPDATE' then 'commission.matured'
                  when c.kind = 'earning' then 'commission.created' else 'commission.reversed' end as type) t

@@ -205,11 +205,16 @@ describe('the outbox of messages', () => {
     ]);
   });
 
-  test('a statement that announces many commissions makes one id, from which those of its messages follow', async () => {
-    await newEndpoint(['commission.matured']);
-    const other = await newEndpoint(['commission.matured']);
+  test('a statement that announces many commissions makes one id for each app, from which those of its messages follow', async () => {
     const earnings: CommissionId[] = [];
-    for (let n = 0; n < 5; n += 1) earnings.push(await earn());
+    const apps: TestApp[] = [];
+    for (let n = 0; n < 2; n += 1) {
+      app = await newApp(api);
+      affiliateId = await newAffiliate(api, app);
+      apps.push(app);
+      for (let k = 0; k < 2; k += 1) await newEndpoint(['commission.matured']);
+      for (let k = 0; k < 5; k += 1) earnings.push(await earn());
+    }
     const client = new pg.Client(api.database.url);
     await client.connect();
     try {
@@ -221,19 +226,26 @@ describe('the outbox of messages', () => {
       const { rows } = await client.query(
         `select calls::int from pg_stat_xact_user_functions where funcname = 'new_webhook_message_id'`,
       );
-      expect(rows).toEqual([{ calls: 1 }]);
+      expect(rows).toEqual([{ calls: 2 }]);
       await client.query('commit');
     } finally {
       await client.end();
     }
-    const messages = await messagesOf();
-    expect(messages.filter(({ endpointId }) => endpointId === other)).toHaveLength(earnings.length);
-    expect(new Set(messages.map(({ id }) => id)).size).toBe(2 * earnings.length);
-    for (const { id } of messages) {
-      expect(isId('webhookMessage', id)).toBe(true);
-      // The version and the variant of a UUIDv7.
-      expect(TypeID.fromString(id).toUUID()).toMatch(/^.{14}7.{4}[89ab]/);
+    const starts = new Set<string>();
+    for (const { appId } of apps) {
+      const ids = (await messagesOf(appId)).map(({ id }) => id);
+      for (const id of ids) {
+        expect(isId('webhookMessage', id)).toBe(true);
+        // The version and the variant of a UUIDv7.
+        expect(TypeID.fromString(id).toUUID()).toMatch(/^.{14}7.{4}[89ab]/);
+        starts.add(id.slice(0, -7));
+      }
+      // The numbers say nothing about the messages of other apps.
+      expect(ids.map((id) => parseInt(id.slice(-7), 16)).toSorted((x, y) => x - y)).toEqual([
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10,
+      ]);
     }
+    expect(starts.size).toBe(2);
   });
 
   // @promise webhooks-out-stuck
