@@ -35,15 +35,27 @@ const WEBHOOK_STARTS = 4;
 /** Heals of the relay that run at once: as many as a process has activities of background work. */
 export const HEALS_IN_FLIGHT = BACKGROUND_CONCURRENCY;
 
+/** Work that was claimed, and whether another claim may find more. */
+interface Claimed<Work> {
+  readonly work: readonly Work[];
+  readonly hasMore: boolean;
+}
+
 /** Stored work of one kind without an outcome. */
 interface Backlog<Work> {
-  /** Claims at most `limit` overdue ones. */
-  readonly claim: (limit: number) => Promise<readonly Work[]>;
+  /** Claims overdue work, about `limit`. */
+  readonly claim: (limit: number) => Promise<Claimed<Work>>;
   /** Starts one and waits a moment for its end. Never throws. */
   readonly run: (work: Work, signal?: AbortSignal) => Promise<RelayedStart>;
   readonly claimSize: number;
   readonly inFlight: number;
 }
+
+/** The result of a claim that takes at most `limit`: a full one may have left some. */
+const claimedUpTo = <Work>(limit: number, work: readonly Work[]): Claimed<Work> => ({
+  work,
+  hasMore: work.length === limit,
+});
 
 /** Runs overdue work for at most `PASS_MS`, a few at once, and claims more only when it is needed. */
 async function runOverdue<Work>(
@@ -56,11 +68,12 @@ async function runOverdue<Work>(
   const pass = { more: true, isRefused: false, startedSinceClaim: 1 };
   let claiming: Promise<void> | undefined;
   const claimMore = async (): Promise<void> => {
-    const found = await claim(claimSize);
-    claimed.push(...found);
+    const { work, hasMore } = await claim(claimSize);
+    claimed.push(...work);
     // Work that is all running already is not a backlog: the next round, after a pause, goes on.
-    pass.more = found.length > 0 && pass.startedSinceClaim > 0;
-    pass.startedSinceClaim = 0;
+    pass.more = hasMore && pass.startedSinceClaim > 0;
+    // A claim whose work another process has taken says nothing about the work that follows.
+    if (work.length > 0) pass.startedSinceClaim = 0;
   };
   const next = async (): Promise<Work | undefined> => {
     if (pass.isRefused || signal?.aborted === true) return undefined;
@@ -126,26 +139,26 @@ export function startRelay({
   /** How long a marked payment waits for its evaluation by `convert`. */
   let recheckAfterMs = overdueMs;
   const deliveryBacklog: Backlog<DeliveryKeys> = {
-    claim: (limit) => claimUnfinishedDeliveries(sql, overdueMs, limit),
+    claim: async (limit) => claimedUpTo(limit, await claimUnfinishedDeliveries(sql, overdueMs, limit)),
     run: (delivery, signal) => workflows.runDelivery(delivery, signal),
     claimSize: CLAIM,
     inFlight: RELAY_IN_FLIGHT,
   };
   const healBacklog: Backlog<{ readonly id: BindingId; readonly appId: AppId }> = {
-    claim: (limit) => claimBindingsToHeal(sql, overdueMs, limit),
+    claim: async (limit) => claimedUpTo(limit, await claimBindingsToHeal(sql, overdueMs, limit)),
     run: ({ id, appId }, signal) => workflows.runHeal(id, appId, signal),
     claimSize: CLAIM,
     inFlight: HEALS_IN_FLIGHT,
   };
 
-  /** The account with which the last turn of claims ended. */
+  /** The last account that the claim of messages before served. */
   let lastAccountId: AccountId | null = null;
   const webhookBacklog: Backlog<WebhookMessageKeys> = {
     claim: async (limit) => {
       const claim = { claimMs: overdueMs, limit, after: lastAccountId };
-      const { messages, lastAccountId: last } = await claimWebhookMessages(sql, claim);
+      const { messages, lastAccountId: last, hasMore } = await claimWebhookMessages(sql, claim);
       lastAccountId = last ?? lastAccountId;
-      return messages;
+      return { work: messages, hasMore };
     },
     run: (message) => workflows.runWebhook(message),
     claimSize: CLAIM,

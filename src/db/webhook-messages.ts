@@ -167,21 +167,24 @@ export async function sendMessageAgain(
 /** Messages of one endpoint that are in progress at once: claimed, or with an attempt within the next minutes. */
 export const OPEN_PER_ENDPOINT = 200;
 
-/** Messages that a turn has claimed. */
+/** What a claim took. */
 export interface ClaimedMessages {
   readonly messages: readonly WebhookMessageKeys[];
-  /** The account with which the turn ended. Null if it claimed nothing. */
+  /** The last account that the claim served, also if another process had taken its messages. Null if none waits. */
   readonly lastAccountId: AccountId | null;
+  /** Whether more messages may wait: an endpoint has its whole share, or the claim served as many endpoints as it can. */
+  readonly hasMore: boolean;
 }
 
 /**
  * Claims about `limit` messages, and fewer than twice as many, whose workflow is to be started: new ones, and those whose workflow
  * should have made an attempt and has not. No other process claims them for `claimMs`.
  *
- * A turn has the same share for each account that has such messages, and within an account for each endpoint: what waits for
- * one of them delays no other. Of more than `limit` accounts it serves those after `after`, the account with which the turn
- * before ended. An endpoint that has `perEndpoint` messages in progress gets no more, so that one which fails does not fill the
- * task queue. A message that waits for a later attempt does not count: its endpoint may work again before that.
+ * A claim has the same share for each account that has such messages, and within an account for each endpoint: what waits for
+ * one of them delays no other. Of more than `limit` accounts it serves those after `after`, the last account of the claim
+ * before; of an account's endpoints that are too many, it serves some at random. An endpoint that has `perEndpoint` messages in
+ * progress gets no more, so that one which fails does not fill the task queue. A message that waits for a later attempt does
+ * not count: its endpoint may work again before that.
  *
  * The statement reads a few entries of an index for each endpoint with open messages, however many there are.
  */
@@ -199,7 +202,10 @@ export async function claimWebhookMessages(
     readonly perEndpoint?: number;
   },
 ): Promise<ClaimedMessages> {
-  const rows = await sql<WebhookMessageKeys & { lastAccountId: AccountId }>`
+  // One row per message, or one with null for no message.
+  const rows = await sql<
+    Omit<ClaimedMessages, 'messages'> & (WebhookMessageKeys | { readonly messageId: null })
+  >`
     with recursive open_endpoints (id) as (
       (select m.endpoint_id::text from webhook_messages m where m.completed_at is null order by m.endpoint_id limit 1)
       union all
@@ -207,11 +213,11 @@ export async function claimWebhookMessages(
                where m.completed_at is null and m.endpoint_id > o.id order by m.endpoint_id limit 1)
         from open_endpoints o where o.id is not null
     ), waiting as materialized (
-      select o.id, a.account_id, ${perEndpoint}::bigint - p.in_progress as room,
-             row_number() over (partition by a.account_id order by f.relay_at, o.id) as place
+      select o.id, a.account_id, ${perEndpoint}::bigint - p.in_progress as most,
+             row_number() over (partition by a.account_id order by random()) as number
         from open_endpoints o
        cross join lateral (
-         select m.app_id, m.relay_at from webhook_messages m
+         select m.app_id from webhook_messages m
           where m.endpoint_id = o.id and m.completed_at is null and m.relay_at <= now()
           order by m.relay_at limit 1) f
        cross join lateral (
@@ -221,29 +227,35 @@ export async function claimWebhookMessages(
                     and m.relay_at <= now() + interval '7 minutes' limit ${perEndpoint}) m) p
         join apps a on a.id = f.app_id
        where p.in_progress < ${perEndpoint}
-    ), turn as materialized (
-      select w.*, row_number() over (order by w.place, w.account_id <= ${after ?? ''}, w.account_id) as position
+    ), served as materialized (
+      select w.*, row_number() over (order by w.number, w.account_id <= ${after ?? ''}, w.account_id) as position
         from waiting w order by position limit ${limit}
     ), shares as materialized (
-      select t.id, t.room, ${limit}::bigint / (count(*) over (partition by t.account_id)
-                                               * (select count(distinct account_id) from turn)) as share
-        from turn t
+      select s.id, s.most, greatest(1, ${limit}::bigint / (count(*) over (partition by s.account_id)
+                                                           * (select count(distinct account_id) from served))) as share
+        from served s
     ), claimed as materialized (
-      select m.id
+      select m.id, s.id as endpoint_id
         from shares s
        cross join lateral (
          select m.id from webhook_messages m
           where m.endpoint_id = s.id and m.completed_at is null and m.relay_at <= now()
-          order by m.relay_at limit least(s.room, greatest(s.share, 1)) for update skip locked) m
+          order by m.relay_at limit least(s.most, s.share) for update skip locked) m
+    ), updated as (
+      update webhook_messages m set relay_at = now() + ${claimMs} * interval '1 millisecond'
+        from claimed c
+       where m.id = c.id and m.completed_at is null
+      returning m.id as message_id, m.app_id
     )
-    update webhook_messages m set relay_at = now() + ${claimMs} * interval '1 millisecond'
-      from claimed c
-     where m.id = c.id and m.completed_at is null
-    returning m.id as message_id, m.app_id, (select account_id from turn order by position desc limit 1) as last_account_id`;
-  return {
-    messages: rows.map(({ messageId, appId }) => ({ messageId, appId })),
-    lastAccountId: rows[0]?.lastAccountId ?? null,
-  };
+    select u.message_id, u.app_id, (select account_id from served order by position desc limit 1) as last_account_id,
+           (select count(*) from served) = ${limit}
+           or exists (select from shares s
+                       where s.share < s.most and s.share = (select count(*) from claimed c where c.endpoint_id = s.id)) as has_more
+      from (select) one left join updated u on true`;
+  const messages = rows.flatMap((row) =>
+    row.messageId === null ? [] : [{ messageId: row.messageId, appId: row.appId }],
+  );
+  return { messages, lastAccountId: rows[0]?.lastAccountId ?? null, hasMore: rows[0]?.hasMore ?? false };
 }
 
 /** A message with what an attempt at it needs. */

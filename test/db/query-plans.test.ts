@@ -495,7 +495,11 @@ test('a page of the payments that wait for a user reads no more rows than a page
 test('a claim of messages reads a few for each endpoint, whatever waits and whatever was sent', async () => {
   sent = [];
   const claim = { claimMs: 30_000, limit: 50, after: null };
-  expect(await claimWebhookMessages(sql, claim)).toEqual({ messages: [], lastAccountId: null });
+  expect(await claimWebhookMessages(sql, claim)).toEqual({
+    messages: [],
+    lastAccountId: null,
+    hasMore: false,
+  });
   await client.query('begin');
   try {
     await client.query('set local session_replication_role = replica');

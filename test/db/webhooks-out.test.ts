@@ -347,26 +347,26 @@ describe('the claims of messages', () => {
     await earn();
     const claims = (await Promise.all([claim(), claim(), claim()])).flatMap(({ messages }) => messages);
     expect(claims).toHaveLength(1);
-    expect(await claim()).toEqual({ messages: [], lastAccountId: null });
+    expect(await claim()).toEqual({ messages: [], lastAccountId: null, hasMore: false });
     await api.sql`update webhook_messages set relay_at = now() where app_id = ${app.appId}`;
     expect((await claim()).messages).toEqual(claims);
   });
 
   // @promise webhooks-out-fair
-  test('thousands of messages of one account wait while a new one of another account is claimed in the next turn', async () => {
+  test('thousands of messages of one account wait while a new one of another account is in the next claim', async () => {
     for (let n = 0; n < 3; n += 1) await waitFor(await newEndpoint(['commission.created']), 1_000);
-    const turn = async () => (await claim({ limit: 50 })).messages.map(({ appId }) => appId);
-    expect((await turn()).length).toBeGreaterThan(40);
+    const claimFifty = async () => (await claim({ limit: 50 })).messages.map(({ appId }) => appId);
+    expect((await claimFifty()).length).toBeGreaterThan(40);
     const burst = app;
     app = await newApp(api);
     affiliateId = await newAffiliate(api, app);
     await newEndpoint(['commission.created']);
     await earn();
-    const next = await turn();
+    const next = await claimFifty();
     expect(next.filter((appId) => appId === app.appId)).toHaveLength(1);
     // The one message does not hold up the others, either.
     expect(next.filter((appId) => appId === burst.appId).length).toBeGreaterThan(20);
-    expect((await turn()).length).toBeGreaterThan(40);
+    expect((await claimFifty()).length).toBeGreaterThan(40);
   });
 
   // @promise webhooks-out-fair
@@ -383,7 +383,65 @@ describe('the claims of messages', () => {
   });
 
   // @promise webhooks-out-fair
-  test('of more accounts than a turn serves, the next turn serves those that follow', async () => {
+  test('of more endpoints of an account than a claim serves, one with a new message is served beside those that have waited for an hour', async () => {
+    for (let n = 0; n < 2; n += 1) await waitFor(await newEndpoint(['commission.created']), 100);
+    const newest = await newEndpoint(['payout.created']);
+    await waitFor(newest, 1);
+    await api.sql`update webhook_messages set relay_at = now() where endpoint_id = ${newest}`;
+    const isClaimed = async () =>
+      (
+        await api.sql.one<{ is: boolean }>`
+        select relay_at > now() as is from webhook_messages where endpoint_id = ${newest}`
+      ).is;
+    for (let n = 0; n < 40 && !(await isClaimed()); n += 1) await claim({ limit: 2 });
+    expect(await isClaimed()).toBe(true);
+  });
+
+  test('a claim says that more wait only if an endpoint has its whole share, or if it serves as many as it can', async () => {
+    const endpoint = await newEndpoint(['commission.created']);
+    await waitFor(endpoint, 15);
+    expect(await claim()).toMatchObject({ messages: { length: 10 }, hasMore: true });
+    expect(await claim()).toMatchObject({ messages: { length: 5 }, hasMore: false });
+    // It has all that may be in progress.
+    await api.sql`update webhook_messages set relay_at = now() where endpoint_id = ${endpoint}`;
+    expect(await claim({ perEndpoint: 5 })).toMatchObject({ messages: { length: 5 }, hasMore: false });
+    for (let n = 0; n < 2; n += 1) {
+      app = await newApp(api);
+      await waitFor(await newEndpoint(['commission.created']), 1);
+    }
+    expect(await claim({ limit: 2, perEndpoint: 5 })).toMatchObject({
+      messages: { length: 2 },
+      hasMore: true,
+    });
+    expect(await claim({ limit: 2, perEndpoint: 5 })).toMatchObject({ messages: [], hasMore: false });
+  });
+
+  // @promise webhooks-out-fair
+  test('a process that finds its messages claimed by another one goes on with the accounts that follow', async () => {
+    const apps: TestApp[] = [];
+    for (let n = 0; n < 4; n += 1) {
+      app = await newApp(api);
+      apps.push(app);
+      await waitFor(await newEndpoint(['commission.created']), 1);
+    }
+    const byAccount = apps.toSorted((x, y) => (x.accountId < y.accountId ? -1 : 1));
+    const [first, second, ...rest] = byAccount.map(({ appId }) => appId);
+    const client = new pg.Client(api.database.url);
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query('select from webhook_messages where app_id in ($1, $2) for update', [first, second]);
+      const lost = await claim({ limit: 2 });
+      expect(lost).toMatchObject({ messages: [], hasMore: true });
+      const next = await claim({ limit: 2, after: lost.lastAccountId });
+      expect(next.messages.map(({ appId }) => appId).toSorted()).toEqual(rest.toSorted());
+    } finally {
+      await client.end();
+    }
+  });
+
+  // @promise webhooks-out-fair
+  test('of more accounts than a claim serves, the next claim serves those that follow', async () => {
     const served: string[] = [];
     const apps: TestApp[] = [];
     for (let n = 0; n < 5; n += 1) {

@@ -283,6 +283,33 @@ describe('the outbox relay', () => {
     await service.sql`update deliveries set completed_at = now(), processing_status = 'ignored' where app_id = ${other.app.id}`;
   });
 
+  test('a round of the relay whose first claim is not full claims no second time', async () => {
+    const other = await setUpFounder(service);
+    const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));
+    // What the tests before have left.
+    await service.sql`update deliveries set relayed_at = now() where completed_at is null`;
+    await accept(other, body, Date.now() - DAY_MS);
+    let claims = 0;
+    const sql = connect({
+      url: service.database.url,
+      onStatement: ({ text }) => {
+        if (/update deliveries\b.*\brelayed_at = /s.test(text)) claims += 1;
+      },
+    });
+    let started = 0;
+    const runDelivery = async () => {
+      started += 1;
+      return 'started' as const;
+    };
+    const workflows = { ...NO_WORKFLOWS, runDelivery };
+    const relay = startRelay({ sql, workflows, logger: pino({ level: 'silent' }), pauseMs: 60_000 });
+    await eventually('it was started', async () => started > 0);
+    await relay.stop();
+    await sql.close();
+    expect({ started, claims }).toEqual({ started: 1, claims: 1 });
+    await service.sql`update deliveries set completed_at = now(), processing_status = 'ignored' where app_id = ${other.app.id}`;
+  });
+
   test('a claim of unfinished deliveries takes at most its limit, whatever plan it has', async () => {
     const other = await setUpFounder(service);
     const body = bodyOf(stripeInvoicePaid({ amount: 1_000 }));

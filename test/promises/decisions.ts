@@ -753,8 +753,7 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
       'webhooks-out-deactivated':
         'an endpoint is deactivated with a reason after three days without a success, and at once by a 410',
       'webhooks-out-isolated': 'an endpoint that never responds delays neither others nor exports',
-      'webhooks-out-fair':
-        'the waiting messages of an account delay those of another one by no turn of the relay',
+      'webhooks-out-fair': 'the waiting messages of an account do not delay those of another one',
       'webhooks-out-recovered': 'a message whose workflow was lost is sent all the same',
       'webhooks-out-https': 'an endpoint has an address with https, unless the operator permits others',
       'webhooks-out-tls':
