@@ -1319,6 +1319,7 @@ create table webhook_endpoints (
   constraint webhook_endpoints_url_check CHECK (((length(url) >= 1) AND (length(url) <= 2000)))
 );
 CREATE INDEX webhook_endpoints_by_app ON webhook_endpoints USING btree (app_id, created_at, id);
+CREATE INDEX webhook_endpoints_inactive ON webhook_endpoints USING btree (app_id, deactivated_at DESC, id DESC) WHERE (deactivated_at IS NOT NULL);
 CREATE UNIQUE INDEX webhook_endpoints_slot ON webhook_endpoints USING btree (app_id, slot) WHERE (deactivated_at IS NULL);
 CREATE TRIGGER webhook_endpoints_audit AFTER INSERT OR UPDATE OF url, description, event_types, secret_id, previous_expires_at, deactivated_at ON webhook_endpoints FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_endpoint', 'id', 'url! description event_types secret_id! previous_expires_at deactivated_at deactivated_reason');
 CREATE TRIGGER webhook_endpoints_fail_waiting AFTER UPDATE OF deactivated_at ON webhook_endpoints FOR EACH ROW WHEN (((old.deactivated_at IS NULL) AND (new.deactivated_at IS NOT NULL))) EXECUTE FUNCTION fail_waiting_messages();

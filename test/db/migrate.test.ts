@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { projectRoot } from '../../src/config/project-root.ts';
 import { migrate, MigrationBlocked } from '../../src/db/migrate.ts';
+import { connect } from '../../src/db/sql.ts';
 import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { createDatabase, inDatabase, runOn } from '../support/postgres-admin.ts';
@@ -114,6 +115,57 @@ test('an index whose build was interrupted is built anew by the next start', asy
   expect(await isValid()).toEqual([{ isValid: true }]);
   await rm(until, { recursive: true });
   await own.drop();
+});
+
+test('of the active endpoints of an app beyond twenty, the newest ones are deactivated when each gets a slot', async () => {
+  const server = process.env['TEST_POSTGRES_URL'] ?? '';
+  await createDatabase(server, 'migrated_slots');
+  const url = inDatabase(server, 'migrated_slots');
+  const until = await mkdtemp(path.join(tmpdir(), 'tributary-migrations-'));
+  await cp(MIGRATIONS, until, {
+    recursive: true,
+    filter: (source) => path.basename(source) < '0026' || source === MIGRATIONS,
+  });
+  await migrate(url, () => {}, { dir: until });
+  await runOn(
+    url,
+    `insert into accounts (id, name) values ('acct_01h00000000000000000000000', 'Account');
+     insert into apps (id, account_id, name, commission_rate_bps, attribution_window_days, hold_period_days, deferred_window_minutes, link_subdomain)
+     select 'app_0' || lpad(n::text, 25, '0'), 'acct_01h00000000000000000000000', 'App', 2000, 30, 30, 0, 'app' || n from generate_series(1, 2) n;
+     insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, created_at, deactivated_at,
+                                    deactivated_reason)
+     select 'whe_' || app || lpad(n::text, 25, '0'), 'app_0' || lpad(app::text, 25, '0'), 'https://example.com', '{payout.created}',
+            'sec_0' || lpad(n::text, 25, '0'), '', 'none', now() - n * interval '1 day',
+            case when n > 21 then now() - interval '1 day' end, case when n > 21 then 'gone' end
+       from generate_series(1, 2) app, generate_series(1, 25) n where app = 1 or n < 3;
+     insert into webhook_messages (id, app_id, endpoint_id, type, data)
+     select 'msg' || substr(id, 4), app_id, id, 'webhook.test', '{}' from webhook_endpoints where deactivated_at is null`,
+  );
+  await migrate(url);
+  const sql = connect({ url });
+  try {
+    expect(
+      await sql`
+        select app_id, count(*)::int as endpoints, count(distinct slot)::int as slots from webhook_endpoints
+         where deactivated_at is null group by 1 order by 1`,
+    ).toEqual([
+      { appId: expect.stringMatching(/1$/), endpoints: 20, slots: 20 },
+      { appId: expect.stringMatching(/2$/), endpoints: 2, slots: 2 },
+    ]);
+    // The newest of the twenty-one. Its message fails as with any deactivation.
+    expect(
+      await sql`
+        select e.deactivated_reason, m.status from webhook_endpoints e left join webhook_messages m on m.endpoint_id = e.id
+         where e.id like 'whe_1%0001'`,
+    ).toEqual([{ deactivatedReason: 'by_request', status: 'failed' }]);
+    expect(await sql`select count(*)::int as n from webhook_messages where status = 'failed'`).toEqual([
+      { n: 1 },
+    ]);
+  } finally {
+    await sql.close();
+    await rm(until, { recursive: true });
+    await runOn(server, 'drop database migrated_slots with (force)');
+  }
 });
 
 test('every migration drops what an interrupted build left before it builds an index concurrently', async () => {

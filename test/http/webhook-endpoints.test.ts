@@ -140,7 +140,7 @@ describe('endpoints of outgoing webhooks', () => {
     ]);
     expect(await add()).toMatchObject({ status: 409, body: { code: 'too_many_endpoints' } });
 
-    // One that is not active takes no place, and gets one again when there is one.
+    // One that is not active has no slot, and gets one again when there is a free one.
     expect(await statuses([activate(one, false), activate(other, false)])).toEqual([200, 200]);
     expect((await add()).status).toBe(201);
     expect(await statuses([activate(one), activate(other)])).toEqual([200, 409]);

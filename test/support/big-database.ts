@@ -38,6 +38,7 @@ export const LARGE_TABLES = [
   'revenue_entries',
   'payouts',
   'payout_items',
+  'webhook_endpoints',
   'webhook_messages',
   'webhook_attempts',
   'audit_rows',
@@ -193,6 +194,10 @@ const ROWS_OF_PURCHASES = [
   `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
      select 'whe_0' || lpad(n::text, 25, '0'), ${id('app', '1 + n % 5')}, 'https://example.com/hook', '{commission.created}',
             'sec_0' || lpad(n::text, 25, '0'), '', 'none', 1 + n / 5 from generate_series(0, 9) n`,
+  `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot, deactivated_at,
+                                    deactivated_reason)
+     select 'whe_1' || lpad(n::text, 25, '0'), ${id('app', '1')}, 'https://example.com/hook', '{commission.created}',
+            'sec_1' || lpad(n::text, 25, '0'), '', 'none', 1, ${moment('n / 10000.0')}, 'gone' from generate_series(0, 9999) n`,
   `insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data, status, attempts, next_attempt_at, relay_at,
                                    created_at, completed_at)
      select 'msg_0' || lpad(n::text, 25, '0'), app_id, 'whe_0' || lpad((substr(app_id, 6)::int - 1 + n % 2 * 5)::text, 25, '0'),
