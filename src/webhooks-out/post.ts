@@ -47,7 +47,7 @@ class AddressRefused extends Error {
 
 const REFUSED = 'The address of the host is private or reserved, so the service does not connect to it.';
 
-const NO_TLS = 'The host did not respond with TLS.';
+const NO_HANDSHAKE = 'The TLS handshake with the host failed.';
 const UNTRUSTED = 'The certificate of the host is not issued by a trusted authority.';
 
 /** The problems of connections by their codes. */
@@ -58,8 +58,8 @@ const PROBLEMS: Readonly<Record<string, string>> = {
   ECONNRESET: 'The host closed the connection without a response.',
   EHOSTUNREACH: 'The host cannot be reached.',
   ENETUNREACH: 'The host cannot be reached.',
-  EPROTO: NO_TLS,
-  ERR_SSL_WRONG_VERSION_NUMBER: NO_TLS,
+  EPROTO: NO_HANDSHAKE,
+  ERR_SSL_WRONG_VERSION_NUMBER: NO_HANDSHAKE,
   CERT_HAS_EXPIRED: 'The certificate of the host has expired.',
   CERT_NOT_YET_VALID: 'The certificate of the host is not valid yet.',
   DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,

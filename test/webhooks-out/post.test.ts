@@ -323,7 +323,7 @@ describe('a receiver with TLS', () => {
     ['expired', 'The certificate of the host has expired.'],
     ['untrusted', 'The certificate of the host is not issued by a trusted authority.'],
     ['self-signed', 'The certificate of the host is not issued by a trusted authority.'],
-    ['plain', 'The host did not respond with TLS.'],
+    ['plain', 'The TLS handshake with the host failed.'],
   ])('nothing is sent to the host %s.example.test, and the attempt says: %s', (name, problem) => {
     expect(results.get(name)).toMatchObject({ statusCode: null, problem, response: null });
     expect(arrived).toHaveLength(1);
