@@ -25,11 +25,11 @@ import {
 } from 'react-router';
 import { api } from './api/client.ts';
 import type { Schemas, Session } from './api/client.ts';
-import { queryClient, useApps, useSession } from './api/queries.ts';
+import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
 import { ErrorBox, Logo, PageHead, Waiting } from './parts.tsx';
-import { SessionContext } from './session.ts';
+import { SessionContext, usePermission } from './session.ts';
 import { useSignInLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
 
@@ -207,13 +207,19 @@ function Shell({ session }: { readonly session: Session }) {
   );
 }
 
-/** Leads to the first app, or to the page that creates it. */
+/** Leads to the overview of the first app, to its set-up before the first attributed payment, or to the page that creates an app. */
 function Start() {
+  const canRead = usePermission('read');
   const apps = useApps();
+  const first = apps.data?.[0];
+  const overview = useOverview(first?.id ?? '', canRead && first !== undefined);
   if (apps.error !== null) return <ErrorBox error={apps.error} retry={() => void apps.refetch()} />;
   if (apps.data === undefined) return <Waiting what="your apps" />;
-  const [first] = apps.data;
-  return <Navigate replace to={first === undefined ? '/apps/new' : `/apps/${first.id}/setup`} />;
+  if (first === undefined) return <Navigate replace to="/apps/new" />;
+  if (overview.isLoading) return <Waiting what="the overview" />;
+  // The page itself says what failed.
+  const hasSales = canRead && overview.data?.funnel.paid !== 0;
+  return <Navigate replace to={`/apps/${first.id}/${hasSales ? 'overview' : 'setup'}`} />;
 }
 
 function NotFound() {

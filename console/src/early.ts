@@ -34,10 +34,19 @@ async function askForPage(): Promise<void> {
     session: { permissions: readonly string[] } | null;
   };
   if (session === null) return;
-  void ask('apps');
-  const [apps, appId = '', page = ''] = location.pathname.slice(consoleUrl.pathname.length).split('/');
-  if (apps !== 'apps' || !session.permissions.includes('read')) return;
-  for (const path of READS_OF_PAGES[page] ?? []) void ask(`apps/${appId}/${path}`);
+  const canRead = session.permissions.includes('read');
+  const apps = ask('apps');
+  const path = location.pathname.slice(consoleUrl.pathname.length);
+  if (path === '' && canRead) await askForStart(apps);
+  const [first, appId = '', page = ''] = path.split('/');
+  if (first !== 'apps' || !canRead) return;
+  for (const part of READS_OF_PAGES[page] ?? []) void ask(`apps/${appId}/${part}`);
+}
+
+/** Asks for what decides whether the first app opens with its set-up or its overview. */
+async function askForStart(apps: Promise<Response>): Promise<void> {
+  const [first] = (await (await apps).clone().json()) as readonly { id: string }[];
+  if (first !== undefined) void ask(`apps/${first.id}/overview`);
 }
 
 // A link to sign in with may lead to another session than the present one.

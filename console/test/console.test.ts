@@ -106,6 +106,9 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     await page.getByText('The set-up is complete.').waitFor();
     await page.getByText('They match').waitFor({ timeout: 30_000 });
     await page.getByText('6 of 6 done').waitFor();
+    // From then on, the console opens with the overview.
+    await page.goto(`${service.url}/console/`);
+    await title(page, 'Overview');
     expect(problems()).toEqual([]);
   });
 

@@ -45,4 +45,16 @@ export const useSession = () =>
 export const useApps = () =>
   useQuery({ queryKey: KEYS.apps, queryFn: async () => await read(api.GET('/apps')), staleTime: 60_000 });
 
+/** How often sums are read again while the page is shown, ms. */
+export const OVERVIEW_MS = 15_000;
+
+/** Reads the sums of all time of an app, of which the first page needs one, too. */
+export const useOverview = (appId: string, enabled: boolean) =>
+  useQuery({
+    queryKey: ['overview', appId],
+    queryFn: async () => await read(api.GET('/apps/{appId}/overview', { params: { path: { appId } } })),
+    enabled,
+    refetchInterval: OVERVIEW_MS,
+  });
+
 export { useChange } from './query-client.ts';

@@ -32,7 +32,5 @@ export function sumOf(points: readonly Point[]): Sums {
   };
 }
 
-/** How often sums are read again while the page is shown, ms. */
-export const OVERVIEW_MS = 15_000;
-/** The same for leaders, which cost the database more. */
+/** How often leaders are read again while the page is shown, ms. They cost the database more than sums. */
 export const LEADERS_MS = 60_000;

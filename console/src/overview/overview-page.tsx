@@ -4,6 +4,7 @@ import { lazy, Suspense } from 'react';
 import { Link, useParams, useSearchParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import { OVERVIEW_MS, useOverview } from '../api/queries.ts';
 import { formatCount, formatMoney, timeZone } from '../format.ts';
 import { Nothing, Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
@@ -12,7 +13,7 @@ import { Figures } from '../parts/figures.tsx';
 import { nameOfBar, RANGES } from '../ranges.ts';
 import { usePermission } from '../session.ts';
 import { TopLists } from './leaders.tsx';
-import { MEASURES, OVERVIEW_MS, sumOf } from './measures.ts';
+import { MEASURES, sumOf } from './measures.ts';
 import type { Measure, Point, Sums } from './measures.ts';
 import { ToDo, useToDo } from './to-do.tsx';
 
@@ -198,12 +199,7 @@ function Range({
 export function OverviewPage() {
   const { appId = '' } = useParams();
   const canRead = usePermission('read');
-  const overview = useQuery({
-    queryKey: ['overview', appId],
-    queryFn: async () => await read(api.GET('/apps/{appId}/overview', { params: { path: { appId } } })),
-    enabled: canRead,
-    refetchInterval: OVERVIEW_MS,
-  });
+  const overview = useOverview(appId, canRead);
   const toDo = useToDo(appId, canRead);
   const [search] = useSearchParams();
   const range = chosen(RANGES, search.get('range'), '30d');
