@@ -9,7 +9,7 @@ import type { AccountId } from '../../src/domain/ids.ts';
 import type { Permission } from '../../src/domain/keys.ts';
 import { bodyOf, revenuecatEvent } from '../../test/support/provider-fixtures.ts';
 import type { TestService } from '../../test/support/service.ts';
-import { button, checkPage, firstLoadOf, title, violationsOf, WINDOWS } from './browser.ts';
+import { button, checkPage, firstLoadOf, row, title, violationsOf, WINDOWS } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
 const MINUTE_MS = 60_000;
@@ -69,6 +69,12 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     await button(page, /^Test the connection/).click();
     await button(page, 'Run the self-test').click();
     await page.getByText('Sales can be counted.').waitFor({ timeout: 60_000 });
+    await row(page, /^Passed Repeat recognized/).waitFor();
+    await row(page, /^Check Address for providers/).waitFor();
+    await row(
+      page,
+      /Real deliveries RevenueCat .* it appears on the page Deliveries of the console/,
+    ).waitFor();
     // What a later step asks for is not a finding of the self-test.
     expect(await page.getByText('There is no active link.').count()).toBe(0);
 

@@ -34,7 +34,7 @@ function checkProviders(session: SelfTestSession, count: number): AppStep {
     : failed(
         'providers',
         'No billing provider is configured, so no sale can arrive.',
-        `Set the webhook secret of the provider that you use: PUT /apps/${session.appId}/webhooks/PROVIDER/secret.`,
+        `Set the webhook secret of the provider that you use, in the console (Set-up) or with PUT /apps/${session.appId}/webhooks/PROVIDER/secret.`,
       );
 }
 
@@ -81,7 +81,7 @@ async function checkActivity({ deps, appId }: SelfTestSession): Promise<AppStep[
       : advice(
           'links',
           'There is no active link.',
-          `Create an affiliate and a link: POST /apps/${appId}/affiliates, then POST /apps/${appId}/links.`,
+          `Create a creator and a link, in the console (Set-up) or with POST /apps/${appId}/affiliates and POST /apps/${appId}/links.`,
         ),
     recent('clicks', clicks, 'click', 'Open one of your links once, on a phone.'),
     recent(
@@ -121,7 +121,7 @@ async function checkUserIds({ deps, appId }: SelfTestSession): Promise<AppStep> 
     : advice(
         step,
         'No user of a billing event is a user whom the app has identified.',
-        `Compare the ids in GET /apps/${appId}/diagnostics/identity. The app must call POST /sdk/identify with exactly the user id that the provider reports.`,
+        `Compare the ids, in the console (Set-up) or with GET /apps/${appId}/diagnostics/identity. The app must call POST /sdk/identify with exactly the user id that the provider reports.`,
       );
 }
 

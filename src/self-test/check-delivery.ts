@@ -70,7 +70,7 @@ function fixFor(test: ProviderTest, { result, isRefusedHere }: SentRequest): str
     return 'Have the operator check GET /readyz: the database cannot be reached.';
   }
   if (isRefusedHere) {
-    return `Set the secret again with ${test.setSecretRequest}. If that does not help, have the operator correct the server's clock.`;
+    return `Set the secret again ${test.secretSetting}. If that does not help, have the operator correct the server's clock.`;
   }
   return 'Have the operator check the log of the service, and that HOST and PORT are the address that it listens on.';
 }

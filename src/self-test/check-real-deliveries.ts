@@ -19,7 +19,7 @@ export async function checkRealDeliveries(test: ProviderTest): Promise<void> {
       advice(
         'real_deliveries',
         `${test.title} has not delivered anything yet.`,
-        `Send a test event from ${test.title}, or make a purchase in its sandbox, and check GET /apps/${session.appId}/diagnostics/webhooks.`,
+        `Send a test event from ${test.title}, or make a purchase in its sandbox: it appears on the page Deliveries of the console, and in GET /apps/${session.appId}/diagnostics/webhooks.`,
       ),
     );
   } else {
@@ -39,7 +39,7 @@ function refusedStep(test: ProviderTest, latest: RealDeliveries, refusedAt: numb
     `${accepted}; one was refused at ${isoTime(refusedAt)} (${refusedReason ?? 'no reason'}, ${refusedCount ?? 1} in that hour).`,
     isRightSignature
       ? "Have the operator synchronize the server's clock. If the clock is correct, someone sent an old delivery again."
-      : `If ${test.title} sent it, its secret differs from the one set here. Set the secret again with ${test.setSecretRequest}.`,
+      : `If ${test.title} sent it, its secret differs from the one set here. Set the secret again ${test.secretSetting}.`,
   );
 }
 
@@ -49,7 +49,7 @@ function acceptedStep(test: ProviderTest, latest: RealDeliveries, acceptedAt: nu
     ? advice(
         'real_deliveries',
         `The last delivery from ${test.title}, at ${at}, could not be read: ${latest.acceptedError ?? 'no reason was stored'}.`,
-        `Check that ${test.title} sends the events and the format that setupHint in GET /apps/${test.session.appId}/webhooks names.`,
+        `Check that ${test.title} sends the events and the format that Set-up in the console names, and setupHint in GET /apps/${test.session.appId}/webhooks.`,
       )
     : passed('real_deliveries', `The last delivery from ${test.title} was accepted at ${at}.`, 'advice');
 }

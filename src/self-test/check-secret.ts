@@ -22,7 +22,7 @@ export function checkSecret(test: ProviderTest, [newest]: readonly WebhookSecret
       failed(
         'secret',
         `The stored secret cannot be decrypted: ${error.message}.`,
-        `Have the operator restore the missing key in SECRETS_KEY, or set the secret again with ${test.setSecretRequest}.`,
+        `Have the operator restore the missing key in SECRETS_KEY, or set the secret again ${test.secretSetting}.`,
       ),
     );
     return null;
@@ -34,7 +34,7 @@ export function checkSecret(test: ProviderTest, [newest]: readonly WebhookSecret
       : failed(
           'secret',
           `The stored secret cannot be correct. ${problem}`,
-          `Set the webhook's signing secret from ${test.title}, not an API key, with ${test.setSecretRequest}.`,
+          `Set the webhook's signing secret from ${test.title}, not an API key, ${test.secretSetting}.`,
         ),
   );
   return isFine ? secret : null;

@@ -30,7 +30,7 @@ export async function checkProvider(
   const secrets = (await findActiveWebhookSecrets(sql, session.appId, provider, now())) ?? [];
   const test = new ProviderTest(session, provider);
   if (secrets.length === 0) {
-    const fix = `If you use ${providers[provider].title}, set its secret with ${test.setSecretRequest}. The response tells you where to enter the URL and the secret.`;
+    const fix = `If you use ${providers[provider].title}, set its secret ${test.secretSetting}. The response tells you where to enter the URL and the secret.`;
     const steps = [advice('secret', 'Not configured: no webhook secret is set.', fix)];
     return { provider, configured: false, ok: true, steps };
   }

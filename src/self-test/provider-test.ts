@@ -63,9 +63,9 @@ export class ProviderTest {
     return providers[this.provider].title;
   }
 
-  /** The request that sets the provider's secret. */
-  get setSecretRequest(): string {
-    return `PUT /apps/${this.session.appId}/webhooks/${this.provider}/secret`;
+  /** Where the provider's secret is set. */
+  get secretSetting(): string {
+    return `in the console (Set-up) or with PUT /apps/${this.session.appId}/webhooks/${this.provider}/secret`;
   }
 
   /** Adds a step to the report. Returns whether it passed. */

@@ -8,9 +8,26 @@ import { ErrorBox } from '../parts.tsx';
 type Report = Schemas['SelfTest'];
 type Row = Report['app'][number] | Report['providers'][number]['steps'][number];
 
-const titleOf = (step: string) => {
-  const words = step.replaceAll('_', ' ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
+const STEPS: Readonly<Record<Row['step'], string>> = {
+  secret: 'Webhook secret',
+  public_address: 'Address of the service',
+  accepted: 'Purchase accepted',
+  processed: 'Purchase processed',
+  tampered_refused: 'Changed purchase refused',
+  read: 'Purchase read correctly',
+  repeat_is_duplicate: 'Repeat recognized',
+  counted_once: 'Purchase counted once',
+  no_money: 'No money from a test',
+  real_deliveries: 'Real deliveries',
+  in_time: 'Finished in time',
+  providers: 'Billing provider',
+  public_url: 'Address for providers',
+  links: 'Links',
+  clicks: 'Clicks',
+  installs: 'Installs',
+  identified: 'Identified users',
+  user_ids: 'User ids',
+  exchange_rates: 'Exchange rates',
 };
 
 function Result({ ok, level }: { readonly ok: boolean; readonly level: Row['level'] }) {
@@ -45,7 +62,7 @@ function Rows({ caption, rows }: { readonly caption: string; readonly rows: read
             <td style={{ width: 84 }}>
               <Result ok={row.ok} level={row.level} />
             </td>
-            <td style={{ width: 170, fontWeight: 500 }}>{titleOf(row.step)}</td>
+            <td style={{ width: 170, fontWeight: 500 }}>{STEPS[row.step]}</td>
             <td>
               <span className="quiet">{row.detail}</span>
               {row.fix !== null && <div style={{ marginTop: 4, fontWeight: 500 }}>{row.fix}</div>}
@@ -58,7 +75,13 @@ function Rows({ caption, rows }: { readonly caption: string; readonly rows: read
 }
 
 /** What the later steps of the set-up say themselves. */
-const LATER_STEPS: ReadonlySet<string> = new Set(['links', 'clicks', 'installs', 'identified', 'user_ids']);
+const LATER_STEPS: ReadonlySet<Row['step']> = new Set([
+  'links',
+  'clicks',
+  'installs',
+  'identified',
+  'user_ids',
+]);
 
 interface SelfTest {
   /** Null before the first one of this page. */
