@@ -3,8 +3,9 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { atLeast, formatAgo, formatCount, formatMoney } from '../format.ts';
+import { atLeast, formatAgo, formatCount, formatCountOf, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
+import { CAUSES } from '../words.ts';
 
 /** How often the causes and the deliveries are read again while the page is shown, ms. */
 const TO_DO_MS = 60_000;
@@ -32,16 +33,20 @@ function payTask({ payableCents, payees }: Schemas['AppOverview']['due']): Task 
   };
 }
 
-/** Names the payments of the last 30 days that earn once their cause is removed. */
+/** Names the payments of the last 30 days that earn once their cause is removed, and the most frequent cause. */
 function causeTask(causes: readonly Schemas['UnattributedCause'][]): Task | null {
-  const healing = causes.filter(({ heals }) => heals === 'when_fixed');
+  const healing = causes.filter(({ heals }) => heals === 'when_fixed').toSorted((a, b) => b.count - a.count);
   const [first] = healing;
   if (first === undefined) return null;
   const count = healing.reduce((sum, cause) => sum + cause.count, 0);
+  const others = healing.length - 1;
   const isLowerBound = healing.some(({ truncated }) => truncated);
   return {
     title: `${paymentsIn(count, isLowerBound)} earned nothing, and still can`,
-    text: first.explanation,
+    text:
+      others === 0
+        ? `${CAUSES[first.likelyCause]}.`
+        : `${CAUSES[first.likelyCause]} (${atLeast(formatCount(first.count), first.truncated)}), and ${formatCountOf(others, 'other cause')}.`,
     action: 'See the causes',
     to: 'unattributed',
   };
@@ -128,7 +133,7 @@ export function ToDo({
             <Text size="sm" fw={600}>
               {task.title}
             </Text>
-            <Text size="sm" className="quiet" lineClamp={3}>
+            <Text size="sm" className="quiet">
               {task.text}
             </Text>
             <Text size="sm">
