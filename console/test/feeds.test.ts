@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
-import { bodyOf, revenuecatEvent } from '../../test/support/provider-fixtures.ts';
+import { bodyOf, revenuecatEvent, stripeInvoicePaid } from '../../test/support/provider-fixtures.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
 import { button, checkPage, row, title, WINDOWS } from './browser.ts';
@@ -53,6 +53,11 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await button(page, 'Clear the filters').first().click();
     await row(page, /\$30\.00.*Earned/).waitFor();
     expect(new URL(page.url()).search).toBe('');
+    await own.stripe(
+      bodyOf(stripeInvoicePaid({ userId: null, amount: 1_200, occurredAt: Date.now() - DAY_MS })),
+    );
+    await button(page, '1 new').click();
+    await row(page, /Stripe .* none .*12\.00.* Nothing No user id/).waitFor();
     expect(problems()).toEqual([]);
   });
 

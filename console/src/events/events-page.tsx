@@ -43,7 +43,7 @@ function EventRow({ row, appId }: { readonly row: Event; readonly appId: string 
           </Text>
         )}
       </td>
-      <td>{row.customerUserId}</td>
+      <td>{row.customerUserId ?? <span className="quiet">none</span>}</td>
       <td className="number">
         <Amount event={row} />
       </td>
