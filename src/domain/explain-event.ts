@@ -18,6 +18,7 @@ import type {
   LinkId,
 } from './ids.ts';
 import { CAUSE_EXPLANATIONS } from './likely-causes.ts';
+import { formatMoney } from './money.ts';
 
 /** The delivery that reported the event. Every event has one. */
 export interface ExplainedDelivery {
@@ -145,13 +146,16 @@ export interface ExplainedStep {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-/** How a provider's requests are verified. */
-type ProofScheme = 'static_token' | 'hmac';
+/** What the explanation says of the provider: its name for people, and how its requests are verified. */
+interface ProviderFacts {
+  readonly title: string;
+  readonly scheme: 'static_token' | 'hmac';
+}
 
 /** Returns what each step decided about an event, in order. The last step is the one that ended the delivery. */
-export function explainEvent(history: EventHistory, scheme: ProofScheme): ExplainedStep[] {
+export function explainEvent(history: EventHistory, provider: ProviderFacts): ExplainedStep[] {
   const { event, duplicateOf } = history;
-  const verified = verify(history, scheme);
+  const verified = verify(history, provider);
   if (verified.decision === 'rejected') return [verified];
   const stored = [verified, storeRaw(history)];
   if (event !== null) {
@@ -165,7 +169,7 @@ export function explainEvent(history: EventHistory, scheme: ProofScheme): Explai
   }
   if (duplicateOf === null) return [...stored, withoutEvent(history)];
   const normalized = step('normalize', 'read', 'The body was read as an event.', {});
-  return [...stored, normalized, duplicate(history)];
+  return [...stored, normalized, duplicate(history, provider)];
 }
 
 function step(
@@ -177,7 +181,7 @@ function step(
   return { step: name, decision, explanation, facts };
 }
 
-function verify({ delivery }: EventHistory, scheme: ProofScheme): ExplainedStep {
+function verify({ delivery }: EventHistory, { title, scheme }: ProviderFacts): ExplainedStep {
   const { provider, receivedAt, secretSetAt, secretEnvironment, lastError } = delivery;
   const facts = { provider, scheme, receivedAt, secretSetAt, secretEnvironment };
   if (delivery.processingStatus === 'rejected') {
@@ -192,14 +196,14 @@ function verify({ delivery }: EventHistory, scheme: ProofScheme): ExplainedStep 
     return step(
       'verify',
       'reconciled',
-      `The operator added this event from an export of ${provider}. No webhook of the provider has this id.`,
+      `The operator added this event from an export of ${title}. No webhook of the provider has this id.`,
       facts,
     );
   }
   const explanation =
     scheme === 'static_token'
-      ? `The token in the Authorization header matches the token that was set for ${provider}.`
-      : `The signature over timestamp and body matches the secret that was set for ${provider}.`;
+      ? `The token in the Authorization header matches the token that was set for ${title}.`
+      : `The signature over timestamp and body matches the secret that was set for ${title}.`;
   return step('verify', 'verified', explanation, facts);
 }
 
@@ -236,7 +240,8 @@ function normalize(event: ExplainedEvent): ExplainedStep {
     amountMinor,
     customerUserId,
   } = event;
-  const amount = amountMinor === null ? '' : `, with ${amountMinor} minor units of ${currency ?? '?'}`;
+  const amount =
+    amountMinor === null || currency === null ? '' : `, with ${formatMoney(amountMinor, currency)}`;
   const sandbox = environment === 'sandbox' ? ' It is a sandbox event, so it never earns a commission.' : '';
   return step('normalize', kind, `The body was read as an event of the kind ${kind}${amount}.${sandbox}`, {
     kind,
@@ -252,8 +257,8 @@ function normalize(event: ExplainedEvent): ExplainedStep {
 }
 
 /** The step `dedupe` of a delivery whose event another delivery reported before. */
-function duplicate({ delivery, duplicateOf }: EventHistory): ExplainedStep {
-  const explanation = `${delivery.provider} reported the same event before. This delivery changed nothing.`;
+function duplicate({ duplicateOf }: EventHistory, { title }: ProviderFacts): ExplainedStep {
+  const explanation = `${title} reported the same event before. This delivery changed nothing.`;
   return step('dedupe', 'duplicate', explanation, { duplicateOfEventId: duplicateOf });
 }
 
@@ -339,7 +344,7 @@ function writeCommission(
     const correction = own.find((row) => row.kind === 'correction');
     if (correction !== undefined) {
       const why = 'The same payment earned under another of its references, too.';
-      const explanation = `${earningSentence(earning)} ${why} A correction of ${correction.amountCents} cents takes back the rest.`;
+      const explanation = `${earningSentence(earning)} ${why} A correction of ${formatMoney(correction.amountCents, 'USD')} takes back the rest.`;
       return step('write_commission', 'corrected', explanation, facts);
     }
     const later =
@@ -348,7 +353,7 @@ function writeCommission(
   }
   if (own.length > 0) {
     const sum = own.reduce((total, row) => total + row.amountCents, 0);
-    const explanation = `${sum} cents: the share of the commission for the amount that was refunded or returned.`;
+    const explanation = `${formatMoney(sum, 'USD')}: the share of the commission for the amount that was refunded or returned.`;
     return step('write_commission', 'reversed', explanation, facts);
   }
   const cause = payment?.likelyCause ?? likelyCause;
@@ -361,9 +366,6 @@ function writeCommission(
 
 function earningSentence({ amountCents, rateBps, rateSource, baseCents }: ExplainedCommission): string {
   const whose = rateSource === 'affiliate' ? "the creator's own rate" : "the app's rate";
-  const rate =
-    rateSource === null
-      ? `${rateBps} basis points`
-      : `${rateBps} basis points (${whose} at the time of the evaluation)`;
-  return `${amountCents} cents: ${rate} of ${baseCents} cents.`;
+  const source = rateSource === null ? '' : ` (${whose} at the time of the evaluation)`;
+  return `${formatMoney(amountCents, 'USD')}: ${rateBps / 100} %${source} of ${formatMoney(baseCents, 'USD')}.`;
 }

@@ -20,6 +20,16 @@ export function minorDecimals(currency: string): 0 | 2 | 3 | 4 {
   return CURRENCY_DECIMALS.get(currency.toUpperCase()) ?? 2;
 }
 
+/** Returns an amount in stored minor units as text for people: "$9.99", "-$0.05", "9.99 EUR", "500 JPY". */
+export function formatMoney(minor: number, currency: string): string {
+  const decimals = minorDecimals(currency);
+  const digits = String(Math.abs(minor)).padStart(decimals + 1, '0');
+  const whole = digits.slice(0, digits.length - decimals);
+  const text = decimals === 0 ? whole : `${whole}.${digits.slice(-decimals)}`;
+  const sign = minor < 0 ? '-' : '';
+  return currency === 'USD' ? `${sign}$${text}` : `${sign}${text} ${currency}`;
+}
+
 /**
  * Returns the quotient rounded to the nearest whole number, halves away from zero (2.5 is 3, -2.5 is -3). All rounding
  * in this service happens here. Throws a RangeError for a denominator of zero.

@@ -121,7 +121,7 @@ const history: EventHistory = {
 const lostTouch = { affiliateId: 'aff_2' as AffiliateId, matchMethod: 'code', touchedAt: AT } as const;
 
 function explain(over: Partial<EventHistory> = {}, scheme: 'static_token' | 'hmac' = 'hmac') {
-  return explainEvent({ ...history, ...over }, scheme);
+  return explainEvent({ ...history, ...over }, { title: 'Stripe', scheme });
 }
 
 /** Returns the step of that name, and expects that there is exactly one. */
@@ -165,7 +165,7 @@ describe('the step verify', () => {
     expect(explain({}, 'static_token')[0]).toEqual({
       step: 'verify',
       decision: 'verified',
-      explanation: saying('token in the Authorization header .* set for stripe'),
+      explanation: saying('token in the Authorization header .* set for Stripe'),
       facts: {
         provider: 'stripe',
         scheme: 'static_token',
@@ -175,7 +175,7 @@ describe('the step verify', () => {
       },
     });
     expect(explain({}, 'hmac')[0]?.explanation).toMatch(
-      /signature over timestamp and body .* set for stripe/,
+      /signature over timestamp and body .* set for Stripe/,
     );
   });
 
@@ -183,7 +183,7 @@ describe('the step verify', () => {
     expect(explain({ delivery: { ...delivery, isReconciled: true } })[0]).toEqual({
       step: 'verify',
       decision: 'reconciled',
-      explanation: saying('operator added this event from an export of stripe'),
+      explanation: saying('operator added this event from an export of Stripe'),
       facts: expect.objectContaining({ provider: 'stripe' }),
     });
   });
@@ -214,11 +214,11 @@ test('the step store_raw states digest and length of the body', () => {
 });
 
 describe('the step normalize', () => {
-  test('the step normalize states the kind and the amount in minor units, with all values as facts', () => {
+  test('the step normalize states the kind and the amount, with all values as facts', () => {
     expect(step('normalize')).toEqual({
       step: 'normalize',
       decision: 'purchase',
-      explanation: 'The body was read as an event of the kind purchase, with 999 minor units of EUR.',
+      explanation: 'The body was read as an event of the kind purchase, with 9.99 EUR.',
       facts: {
         kind: 'purchase',
         environment: 'production',
@@ -238,7 +238,19 @@ describe('the step normalize', () => {
     expect(says({ amountMinor: null, currency: null }).explanation).toBe(
       'The body was read as an event of the kind purchase.',
     );
-    expect(says({ currency: null }).explanation).toContain('999 minor units of ?');
+    expect(says({ currency: null }).explanation).toBe('The body was read as an event of the kind purchase.');
+  });
+
+  test.each([
+    ['USD', 999, '$9.99'],
+    ['USD', -5, '-$0.05'],
+    ['JPY', 500, '500 JPY'],
+    ['KWD', 1_250, '1.250 KWD'],
+  ])('the step normalize states an amount of %s with its decimals', (currency, amountMinor, text) => {
+    const paid = { ...event, currency, amountMinor };
+    expect(step('normalize', { event: paid }).explanation).toBe(
+      `The body was read as an event of the kind purchase, with ${text}.`,
+    );
   });
 
   test('the step normalize points out a sandbox event', () => {
@@ -301,7 +313,7 @@ describe('the step dedupe', () => {
     expect(step('dedupe', { event: null, duplicateOf: OTHER_EVENT_ID })).toEqual({
       step: 'dedupe',
       decision: 'duplicate',
-      explanation: saying('stripe reported the same event before\\. .* changed nothing'),
+      explanation: saying('Stripe reported the same event before\\. .* changed nothing'),
       facts: { duplicateOfEventId: OTHER_EVENT_ID },
     });
   });
@@ -476,12 +488,9 @@ describe('the step write_commission', () => {
   };
 
   test.each([
-    ['app', "217 cents: 2000 basis points (the app's rate at the time of the evaluation) of 1085 cents."],
-    [
-      'affiliate',
-      "217 cents: 2000 basis points (the creator's own rate at the time of the evaluation) of 1085 cents.",
-    ],
-    [null, '217 cents: 2000 basis points of 1085 cents.'],
+    ['app', "$2.17: 20 % (the app's rate at the time of the evaluation) of $10.85."],
+    ['affiliate', "$2.17: 20 % (the creator's own rate at the time of the evaluation) of $10.85."],
+    [null, '$2.17: 20 % of $10.85.'],
   ] as const)(
     'the explanation of an earning contains its calculation (rate of: %s)',
     (rateSource, sentence) => {
@@ -498,9 +507,7 @@ describe('the step write_commission', () => {
   test('the explanation of an earning mentions later refunds', () => {
     const commissions = [earning, reversal];
     const explained = step('write_commission', { commissions });
-    expect(explained.explanation).toMatch(
-      /1085 cents\. Later refunds and disputes have rows of their own\.$/,
-    );
+    expect(explained.explanation).toMatch(/\$10\.85\. Later refunds and disputes have rows of their own\.$/);
     expect(explained.facts).toEqual({ price, commissions });
   });
 
@@ -516,7 +523,7 @@ describe('the step write_commission', () => {
       step: 'write_commission',
       decision: 'corrected',
       explanation:
-        "217 cents: 2000 basis points (the app's rate at the time of the evaluation) of 1085 cents. The same payment earned under another of its references, too. A correction of -157 cents takes back the rest.",
+        "$2.17: 20 % (the app's rate at the time of the evaluation) of $10.85. The same payment earned under another of its references, too. A correction of -$1.57 takes back the rest.",
       facts: { price, commissions },
     });
   });
@@ -529,7 +536,7 @@ describe('the step write_commission', () => {
       step: 'write_commission',
       decision: 'reversed',
       explanation: saying(
-        '^-100 cents: the share of the commission for the amount that was refunded or returned',
+        '^-\\$1\\.00: the share of the commission for the amount that was refunded or returned',
       ),
       facts: { price, commissions: own },
     });

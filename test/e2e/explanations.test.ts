@@ -101,7 +101,7 @@ describe('GET /apps/:appId/events/:eventId/explanation', () => {
       ],
     });
     expect(steps[5]?.explanation).toBe(
-      "200 cents: 2000 basis points (the app's rate at the time of the evaluation) of 999 cents.",
+      "$2.00: 20 % (the app's rate at the time of the evaluation) of $9.99.",
     );
   });
 
@@ -113,7 +113,7 @@ describe('GET /apps/:appId/events/:eventId/explanation', () => {
     const { body } = await founder.purchase(await founder.customer(slug), 10);
     await founder.ok('PATCH', path, { defaultCommissionRateBps: null });
     expect((await explain(body.eventId)).at(-1)?.explanation).toBe(
-      "500 cents: 5000 basis points (the creator's own rate at the time of the evaluation) of 1000 cents.",
+      "$5.00: 50 % (the creator's own rate at the time of the evaluation) of $10.00.",
     );
   });
 
@@ -127,7 +127,7 @@ describe('GET /apps/:appId/events/:eventId/explanation', () => {
     const paid = await founder.purchase(user, 9.98, { transactionId: 'explained-tx' });
     const refunded = await explain(early.body.eventId);
     expect(decisions(refunded).slice(4)).toEqual(['attribute: attributed', 'write_commission: reversed']);
-    expect(refunded.at(-1)?.explanation).toMatch(/^-100 cents/);
+    expect(refunded.at(-1)?.explanation).toMatch(/^-\$1\.00/);
     const earned = (await explain(paid.body.eventId)).at(-1);
     expect(earned?.explanation).toContain('Later refunds and disputes have rows of their own.');
     expect(earned?.facts['commissions']).toHaveLength(2);

@@ -254,7 +254,7 @@ export const explanationRoutes = [
       const history = foundOrThrow(await findEventHistory(deps.sql, app.id, ids.eventId));
       const { eventId, source, delivery } = history;
       // The rules of src/domain do not know the schema. The tests compare every response with it.
-      const steps = explainEvent(history, providers[source].scheme) as unknown as Steps;
+      const steps = explainEvent(history, providers[source]) as unknown as Steps;
       return { eventId, deliveryId: delivery.deliveryId, source, steps };
     },
   }),
