@@ -88,6 +88,8 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
 
     await button(page, /^Put the SDK/).click();
     const sdkKey = /pk_live_\w+/.exec(await page.locator('pre').innerText())?.[0] ?? '';
+    await page.getByRole('tab', { name: 'HTTP' }).click();
+    await page.locator('pre', { hasText: /"claimToken": "TOKEN"[^]*"affiliateCode": "CODE"/ }).waitFor();
 
     await button(page, /^Receive the first purchase/).click();
     await page.getByText('Waiting for the first real delivery').waitFor();

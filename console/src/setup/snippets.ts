@@ -57,10 +57,14 @@ await identify(userId);`,
   },
   {
     platform: 'HTTP',
-    code: (key, url) => `# Without an SDK: at the first launch, with the code that the user entered
+    code: (
+      key,
+      url,
+    ) => `# Without an SDK: at the first launch, with the claim_token that the link added to its destination
 curl ${url}/sdk/install -H 'Authorization: Bearer ${key}' \\
   -H 'Content-Type: application/json' \\
-  -d '{ "deviceId": "DEVICE", "firstOpenAt": NOW_IN_MS, "affiliateCode": "CODE" }'
+  -d '{ "deviceId": "DEVICE", "firstOpenAt": NOW_IN_MS, "claimToken": "TOKEN" }'
+# If the user entered a code instead of opening a link, replace "claimToken" by "affiliateCode": "CODE"
 
 # After sign-in, with the id that the billing provider reports
 curl ${url}/sdk/identify -H 'Authorization: Bearer ${key}' \\
