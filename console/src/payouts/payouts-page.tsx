@@ -68,7 +68,7 @@ function Due({
             </Text>
           </Stack>
         ) : (
-          <table className="rows">
+          <table className="rows centred">
             <thead>
               <tr>
                 <th scope="col">Creator</th>
