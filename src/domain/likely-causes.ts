@@ -3,9 +3,9 @@ import type { LikelyCause } from './evaluate-payment.ts';
 /** Why a paid event earned no commission: what happened, then what the founder can do. */
 export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
   missing_user_id:
-    "The provider's event contains no user id. Set the app's own user id at the billing provider before the purchase: setupHint in the webhook settings names the field.",
+    "The provider's event contains no user id. Set the app's own user id at the billing provider before the purchase: Set-up in the console names the field, and so does setupHint in the API.",
   anonymous_user_id:
-    "The event contains only ids that the provider's SDK generated. Log the user in to the SDK with the app's own user id before the purchase: setupHint in the webhook settings says how.",
+    "The event contains only ids that the provider's SDK generated. Log the user in to the SDK with the app's own user id before the purchase: Set-up in the console says how, and so does setupHint in the API.",
   user_never_identified:
     'No device has reported this user. Call identify(userId) with exactly the string that the billing provider reports: this payment is then evaluated again.',
   user_id_mismatch:
@@ -13,7 +13,7 @@ export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
   user_not_attributed:
     "The user is known, but the user's device came through no creator. No action is needed, unless the install call should have contained a claim token or a code.",
   outside_attribution_window:
-    "The user was linked to a creator only after this payment, and the payment is older than the creator's click or than the attribution window. Call identify(userId) before the purchase, or raise attributionWindowDays in the app's settings if calls come late.",
+    "The user was linked to a creator only after this payment, and the payment is older than the creator's click or than the attribution window. Call identify(userId) before the purchase, or raise the attribution window in the app's settings (attributionWindowDays in the API) if calls come late.",
   affiliate_paused:
     "The creator was paused when this payment was evaluated, so it earns no commission. Set the creator's status to active: later payments then earn.",
   affiliate_removed:
@@ -23,11 +23,11 @@ export const CAUSE_EXPLANATIONS: Readonly<Record<LikelyCause, string>> = {
   missing_exchange_rate:
     "There is no exchange rate for the payment's currency on its day or in the seven days before. Ask the operator to import exchange rates (admin rates import): the payment is then evaluated automatically.",
   price_unknown:
-    'The provider reported no amount, or one above the limit for a payment (MAX_PAYMENT_USD), and the service does not estimate one. Look up the amount at the provider and settle it with the creator manually. If the provider reports the payment again with an amount, it is evaluated automatically.',
+    'The provider reported no amount, or one above the limit that the operator sets for a payment (MAX_PAYMENT_USD), and the service does not estimate one. Look up the amount at the provider and settle it with the creator manually. If the provider reports the payment again with an amount, it is evaluated automatically.',
   test_key_only:
     "Only devices with a test SDK key (pk_test_…) have reported this user, and what they report never earns. Build the app that customers use with the live key (pk_live_…): when it reports the user's device and the user, this payment is evaluated again.",
   processing:
-    'This event is still being processed. No action is needed: check again in a moment. If it does not finish, the webhooks diagnostic shows the error.',
+    'This event is still being processed. No action is needed: check again in a moment. If it does not finish, the page Deliveries of the console shows the error, and so does the webhooks diagnostic of the API.',
 };
 
 /**

@@ -211,7 +211,7 @@ const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
       return { eventId, repair: { nextOneEarns } };
     },
     advice:
-      /older than the creator's click or than .*\. Call identify\(userId\) before the purchase, or raise attributionWindowDays in the app's settings/,
+      /older than the creator's click or than .*\. Call identify\(userId\) before the purchase, or raise the attribution window in the app's settings/,
     attribute: {
       facts: {
         paidAt: expect.any(Number),
@@ -284,7 +284,8 @@ const SCENARIOS: Readonly<Record<LikelyCause, Scenario>> = {
       const { eventId } = await pay(founder, user);
       return { eventId, repair: { thisOneEarns: fixCommissions } };
     },
-    advice: /No action is needed: check again in a moment\. .* the webhooks diagnostic shows the error/,
+    advice:
+      /No action is needed: check again in a moment\. .* the page Deliveries of the console shows the error/,
     attribute: { facts: { users: [{ identified: true, attribution: { decided: false } }] } },
   },
 };
