@@ -12,8 +12,10 @@ export const serviceUrl = new URL('..', consoleUrl);
 
 /** Sends a request, unless it was sent while the page was loading (early.ts). */
 async function send(request: Request): Promise<Response> {
+  // A change, such as signing in to another account, makes the answers of before wrong.
+  if (request.method !== 'GET') globalThis.earlyAnswers?.clear();
   const early = globalThis.earlyAnswers?.get(request.url);
-  if (early === undefined || request.method !== 'GET') return await fetch(request);
+  if (early === undefined) return await fetch(request);
   globalThis.earlyAnswers?.delete(request.url);
   return await early;
 }
