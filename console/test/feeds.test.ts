@@ -137,6 +137,11 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await page.getByRole('link', { name: /^[0-9A-F-]{36}$/i }).click();
     await title(page, 'Event');
     await page.getByText('The app never reported the user').first().waitFor();
+    await page.goto(`${service.url}/console/apps/${own.app.id}/deliveries?status=rejected`);
+    await row(page, /Stripe Refused/)
+      .getByRole('link', { name: 'Check the secret' })
+      .click();
+    await page.getByRole('tab', { name: 'Stripe', selected: true }).waitFor();
     expect(problems()).toEqual([]);
   });
 

@@ -58,6 +58,11 @@ function DeliveryRow({ row, appId }: { readonly row: Delivery; readonly appId: s
           <Link to={`/apps/${appId}/events/${row.eventId}`}>{row.sourceEventId ?? row.eventId}</Link>
         )}
         {row.lastError !== null && <Text size="sm">{row.lastError}</Text>}
+        {row.processingStatus === 'rejected' && (
+          <Text size="xs" mt={2}>
+            <Link to={`/apps/${appId}/setup?provider=${row.source}`}>Check the secret</Link>
+          </Text>
+        )}
         {row.workflowUrl !== null && (
           <Text size="xs" mt={2}>
             <a href={row.workflowUrl} target="_blank" rel="noreferrer">

@@ -1,5 +1,6 @@
 import { Button, Group, List, NativeSelect, PasswordInput, Stack, Tabs, Text } from '@mantine/core';
 import { useState } from 'react';
+import { useSearchParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Setup } from '../api/client.ts';
 import { KEYS, useChange } from '../api/queries.ts';
@@ -117,14 +118,18 @@ function ProviderPanel({ appId, provider }: { readonly appId: string; readonly p
 
 export function ProviderStep({ appId, setup }: { readonly appId: string; readonly setup: Setup }) {
   const [first] = setup.providers;
-  const connected = setup.providers.find(({ configured }) => configured) ?? first;
+  const [query] = useSearchParams();
+  const shown =
+    setup.providers.find(({ provider }) => provider === query.get('provider')) ??
+    setup.providers.find(({ configured }) => configured) ??
+    first;
   return (
     <Stack gap={4}>
       <Text size="sm" className="quiet">
         Choose where your subscriptions are billed. Two providers that report the same store pay once, but
         connect only one of them for a store.
       </Text>
-      <Tabs defaultValue={connected?.provider ?? null} keepMounted={false} mt="xs">
+      <Tabs defaultValue={shown?.provider ?? null} keepMounted={false} mt="xs">
         <Tabs.List>
           {setup.providers.map(({ provider, title, configured }) => (
             <Tabs.Tab

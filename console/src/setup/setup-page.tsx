@@ -2,7 +2,7 @@ import { Group, Progress, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ReactNode } from 'react';
-import { useParams } from 'react-router';
+import { useParams, useSearchParams } from 'react-router';
 import { api, Problem, read } from '../api/client.ts';
 import type { Setup } from '../api/client.ts';
 import { KEYS, LIVE_MS } from '../api/queries.ts';
@@ -117,9 +117,10 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
     },
   ];
   const next = steps.find(({ isDone }) => !isDone)?.id;
-  // Until somebody opens or closes a step, the next one is open. It stays open while its result is read.
+  // Until somebody opens or closes a step, the next one is open, or the one that the address names. It stays open while its result is read.
   const [toggled, setToggled] = useState<Readonly<Record<string, boolean>>>({});
-  const [shown, setShown] = useState(next);
+  const [query] = useSearchParams();
+  const [shown, setShown] = useState(query.has('provider') ? 'provider' : next);
   const isOpen = (id: string) => toggled[id] ?? id === shown;
   const done = steps.filter(({ isDone }) => isDone).length;
   return (
