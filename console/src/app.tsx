@@ -51,7 +51,9 @@ function AccountMenu({ session }: { readonly session: Session }) {
     <Menu position="bottom-end" width={250} withinPortal>
       <Menu.Target>
         <Button variant="default" size="xs" maw={220} rightSection={<span aria-hidden="true">▾</span>}>
-          {session.account.name}
+          <Text span inherit truncate>
+            {session.account.name}
+          </Text>
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
@@ -150,7 +152,7 @@ function Shell({ session }: { readonly session: Session }) {
     >
       <AppShell.Header>
         <Group h="100%" px="md" justify="space-between" wrap="nowrap">
-          <Group gap="sm" wrap="nowrap">
+          <Group gap="sm" wrap="nowrap" style={{ flexShrink: 0 }}>
             <Burger
               opened={isOpen}
               onClick={toggle}

@@ -90,7 +90,7 @@ function AuditTableRow({
   return (
     <tr>
       <td>
-        <Text size="sm" title={formatAgo(row.changedAt)}>
+        <Text size="sm" style={{ whiteSpace: 'nowrap' }} title={formatAgo(row.changedAt)}>
           {formatInstant(row.changedAt)}
         </Text>
       </td>
