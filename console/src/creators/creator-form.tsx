@@ -69,7 +69,7 @@ export function CreatorForm({
         />
         <NumberInput
           label="Own commission"
-          description="In percent. If it is empty, the commission of the app applies. Existing commissions stay as they are."
+          description="In percent. If it is empty, the commission of the app applies. A change counts for payments that are evaluated from now on; existing commissions stay as they are."
           min={0}
           max={100}
           allowNegative={false}
