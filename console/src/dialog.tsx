@@ -1,6 +1,24 @@
 import { Modal } from '@mantine/core';
 import type { ReactNode } from 'react';
 
+/** Keeps the focus in a dialog when the step that had it makes room for the next one. */
+function keepFocus(content: HTMLDivElement | null) {
+  if (content === null) return;
+  const observer = new MutationObserver(() => {
+    if (document.activeElement === document.body) content.focus();
+  });
+  observer.observe(content, { childList: true, subtree: true });
+  return () => observer.disconnect();
+}
+
+/** Gives the focus to the page when the button that opened the dialog is gone, so has not got it back. */
+function focusPage() {
+  const main = document.querySelector('main');
+  if (main === null || document.activeElement !== document.body) return;
+  main.tabIndex = -1;
+  main.focus({ preventScroll: true });
+}
+
 /** A dialog over the page. Its title is no banner of the page, unlike the header of `Modal`. */
 export function Dialog({
   isOpen,
@@ -25,9 +43,10 @@ export function Dialog({
       size={size ?? 'md'}
       closeOnEscape={!isHeld}
       closeOnClickOutside={!isHeld}
+      onExitTransitionEnd={focusPage}
     >
       <Modal.Overlay />
-      <Modal.Content>
+      <Modal.Content ref={keepFocus}>
         <Modal.Body pt="md">
           <Modal.Title mb="md" fw={600} fz={17}>
             {title}

@@ -54,7 +54,12 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
     await row(page, /Stripe Ignored/).waitFor();
     await button(page, /Process again/).click();
     await page.getByText('Deliveries with the outcome “Ignored” of Stripe').waitFor();
-    await button(page, 'Start a dry run').click();
+    await button(page, 'Cancel').click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await button(page, /Process again/).press('Enter');
+    await button(page, 'Start a dry run').press('Enter');
+    // The button that was pressed is gone: the keyboard stays in the dialog.
+    await page.locator('[role=dialog]:focus').waitFor();
     await page
       .getByText('$4.00 of commissions and $20.00 of revenue would be added.')
       .waitFor({ timeout: 30_000 });
@@ -70,6 +75,7 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
       .getByText('$4.00 of commissions and $20.00 of revenue were added.')
       .waitFor({ timeout: 30_000 });
     await row(page, /Stripe Added/).waitFor();
+    await button(page, 'Close').waitFor();
     expect(
       (await founder.ok<{ totalCents: number }>('GET', `/apps/${appId}/commissions/totals`)).totalCents,
     ).toBe(400);

@@ -612,12 +612,17 @@ describeInBrowser('payouts in a browser', ({ service, signedIn, post, newFounder
     await page.keyboard.type(founder.key);
     await page.keyboard.press('Enter');
     await page.getByText('This cannot be undone.').waitFor();
-    await button(page, 'Pay $10.00').focus();
+    await page.locator('[role=dialog]:focus').waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    expect(await button(page, 'Pay $10.00').evaluate((it) => it === document.activeElement)).toBe(true);
     await page.keyboard.press('Enter');
     await page.getByText('are marked as paid to Ada').waitFor();
     expect(await page.evaluate(() => document.activeElement?.getAttribute('role'))).toBe('status');
     await page.keyboard.press('Escape');
     await dialog(page).waitFor({ state: 'hidden' });
+    // The button that opened the dialog is gone with its row.
+    await page.locator('main:focus').waitFor();
     expect(problems()).toEqual([]);
   });
 

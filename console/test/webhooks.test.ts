@@ -87,7 +87,7 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     // The message is in the address: a reload shows it again.
     await page.reload();
     await dialog.getByRole('row', { name: /2.*200/ }).waitFor();
-    await page.keyboard.press('Escape');
+    await button(page, 'Close').click();
     await dialog.waitFor({ state: 'hidden' });
     expect(new URL(page.url()).searchParams.get('message')).toBeNull();
     await row(page, new RegExp(`${receiver.url}.*Active`)).waitFor();

@@ -158,11 +158,13 @@ function RunView({
   appId,
   id,
   onShow,
+  onClose,
 }: {
   readonly appId: string;
   readonly id: string;
   /** Shows another run; null for none. */
   readonly onShow: (id: string | null) => void;
+  readonly onClose: () => void;
 }) {
   const path = { appId, reprocessRunId: id };
   const run = useQuery({
@@ -219,6 +221,9 @@ function RunView({
       {apply.error !== null && <ErrorBox error={apply.error} />}
       {cancel.error !== null && <ErrorBox error={cancel.error} />}
       <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Close
+        </Button>
         {!isOver(data) && mayApply && (
           <Button
             variant="default"
@@ -290,11 +295,13 @@ function NewDryRun({
   selection,
   openedAt,
   onShow,
+  onClose,
 }: {
   readonly appId: string;
   readonly selection: Selection;
   readonly openedAt: number;
   readonly onShow: (id: string) => void;
+  readonly onClose: () => void;
 }) {
   const request = useRequest(appId, onShow);
   const mayStart = usePermission('setup');
@@ -333,7 +340,11 @@ function NewDryRun({
       )}
       {request.error !== null && <ErrorBox error={request.error} />}
       <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Cancel
+        </Button>
         <Button
+          data-autofocus
           disabled={!isPossible || !mayStart}
           loading={request.isPending}
           onClick={() =>
@@ -368,6 +379,7 @@ export function Reprocess({
   const mayStart = usePermission('setup');
   const shown = filters.get('run');
   const show = (id: string | null) => filters.set({ run: id ?? 'new' });
+  const close = () => filters.set({ run: '' });
   return (
     <>
       <Stack gap={2}>
@@ -380,16 +392,11 @@ export function Reprocess({
           </Text>
         )}
       </Stack>
-      <Dialog
-        isOpen={shown !== undefined}
-        onClose={() => filters.set({ run: '' })}
-        title="Process deliveries again"
-        size="lg"
-      >
+      <Dialog isOpen={shown !== undefined} onClose={close} title="Process deliveries again" size="lg">
         {shown === undefined ? null : shown === 'new' ? (
-          <NewDryRun appId={appId} selection={selection} openedAt={openedAt} onShow={show} />
+          <NewDryRun appId={appId} selection={selection} openedAt={openedAt} onShow={show} onClose={close} />
         ) : (
-          <RunView key={shown} appId={appId} id={shown} onShow={show} />
+          <RunView key={shown} appId={appId} id={shown} onShow={show} onClose={close} />
         )}
       </Dialog>
     </>

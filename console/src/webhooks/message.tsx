@@ -16,10 +16,12 @@ export function MessageDetails({
   appId,
   messageId,
   canSend,
+  onClose,
 }: {
   readonly appId: string;
   readonly messageId: string;
   readonly canSend: boolean;
+  readonly onClose: () => void;
 }) {
   const path = { appId, messageId };
   const name = [...WEBHOOK_KEYS.messages(appId), 'one', messageId];
@@ -57,7 +59,9 @@ export function MessageDetails({
           <Text size="sm" className="quiet">
             {nextAttemptAt === null
               ? `Written ${formatInstant(createdAt)}`
-              : `Next attempt ${formatAgo(nextAttemptAt)}`}
+              : nextAttemptAt > message.dataUpdatedAt
+                ? `Next attempt ${formatAgo(nextAttemptAt)}`
+                : 'The next attempt starts now'}
           </Text>
         </Group>
         <Button disabled={!canSend} loading={again.isPending} onClick={() => again.mutate(undefined)}>
@@ -112,6 +116,11 @@ export function MessageDetails({
         )}
       </div>
       {attempts.data.nextCursor !== null && <ListEnd>Only the latest {MOST_ATTEMPTS} are shown.</ListEnd>}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose}>
+          Close
+        </Button>
+      </Group>
     </Stack>
   );
 }

@@ -136,7 +136,9 @@ function Messages({ appId, canChange }: { readonly appId: string; readonly canCh
         title={list.rows.find(({ id }) => id === openId)?.type ?? 'Message'}
         size="lg"
       >
-        {openId !== undefined && <MessageDetails appId={appId} messageId={openId} canSend={canChange} />}
+        {openId !== undefined && (
+          <MessageDetails appId={appId} messageId={openId} canSend={canChange} onClose={opened.clear} />
+        )}
       </Dialog>
     </Section>
   );
