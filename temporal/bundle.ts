@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -40,7 +40,21 @@ export async function loadWorkflowBundle(kind: BundleKind = 'plain'): Promise<Wo
   return await bundleWorkflows(kind);
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+/** Whether a bundle is newer than everything that it may be made of: all sources, and the versions of the packages. */
+function isFresh(file: string): boolean {
+  if (!existsSync(file)) return false;
+  const builtAt = statSync(file).mtimeMs;
+  const sources = ['src', 'workflows', 'activities', 'temporal'].flatMap((folder) =>
+    readdirSync(path.join(projectRoot, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
+      path.join(folder, name),
+    ),
+  );
+  return ['package-lock.json', ...sources].every(
+    (source) => statSync(path.join(projectRoot, source)).mtimeMs < builtAt,
+  );
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url) && !Object.values(BUILT_BUNDLES).every(isFresh)) {
   for (const [kind, file] of Object.entries(BUILT_BUNDLES)) {
     const { code } = await bundleWorkflows(kind as BundleKind);
     await mkdir(path.dirname(file), { recursive: true });
