@@ -5,7 +5,8 @@ export default {
   extensionsToTreatAsEsm: ['.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
-  testTimeout: 30_000,
+  // Three times what the longest test takes on two slow processors. What hangs is rare, and a slow machine breaks no promise.
+  testTimeout: 90_000,
   maxWorkers: 2,
   transform: {
     '^.+\\.ts$': [

@@ -104,7 +104,7 @@ describe('the explanation of a missing commission', () => {
     ['user_not_attributed', /through no creator.*No action is needed.*claim token or a code/],
     [
       'outside_attribution_window',
-      /only after this payment.*older than .* the attribution window.*identify\(userId\) before the purchase.*raise attributionWindowDays/,
+      /only after this payment.*older than .* the attribution window.*identify\(userId\) before the purchase.*raise the attribution window.*attributionWindowDays/,
     ],
     ['affiliate_paused', /creator was paused.*status to active.*later payments/],
     ['affiliate_removed', /creator was removed.*status to active.*later payments/],

@@ -31,13 +31,18 @@ afterAll(async () => {
   await api.close();
 });
 
-/** A session is a hold on a key, so each route of a key is tried with the key and with its session. */
-const accountRoutes = routes.flatMap((route) => {
-  const name = `${route.method} ${route.path}`;
-  const withSession = [`${name} with a session`, route, 'session'] as const;
-  if (route.auth === 'session') return [withSession];
-  return route.auth === 'account' ? [[name, route, 'key'] as const, withSession] : [];
-});
+/**
+ * A session is a hold on a key, so each route of a key is tried with the key and with its session. The routes of sessions come
+ * last: some of them end the session that the others share.
+ */
+const accountRoutes = routes
+  .flatMap((route) => {
+    const name = `${route.method} ${route.path}`;
+    const withSession = [`${name} with a session`, route, 'session'] as const;
+    if (route.auth === 'session') return [withSession];
+    return route.auth === 'account' ? [[name, route, 'key'] as const, withSession] : [];
+  })
+  .toSorted(([, a], [, b]) => Number(a.auth === 'session') - Number(b.auth === 'session'));
 
 type Kind = (typeof accountRoutes)[number][2];
 
