@@ -200,7 +200,7 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     await button(page, 'Sign in').click();
     await page.getByRole('option', { name: 'After Notes' }).waitFor({ state: 'attached' });
     expect(await page.getByRole('option', { name: 'Lantern Notes' }).count()).toBe(0);
-    expect(page.url()).toContain(second.appId);
+    await page.waitForURL((url) => url.pathname.includes(second.appId));
     expect([problems(), other.problems()]).toEqual([[], []]);
   });
 
