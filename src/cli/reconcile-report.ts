@@ -1,8 +1,8 @@
-import { formatUsd, neutralizeFormula } from '../db/payout-csv.ts';
+import { neutralizeFormula } from '../db/payout-csv.ts';
 import { FINDING_KINDS } from '../domain/reconcile.ts';
 import type { Finding, FindingKind } from '../domain/reconcile.ts';
 import { CAUSE_EXPLANATIONS } from '../domain/likely-causes.ts';
-import { minorDecimals } from '../domain/money.ts';
+import { formatMinor } from '../domain/money.ts';
 import type { ExportComparison, FeedableFinding } from '../reconcile/compare-export.ts';
 import type { FeedBackResult } from '../reconcile/feed-back.ts';
 import { formatTable } from './output.ts';
@@ -24,15 +24,6 @@ const EXPLANATIONS: Readonly<Record<FindingKind, string>> = {
   unreadable: 'rows of the export that could not be read',
   earned_nothing: 'payments that earned for nobody; not a difference',
 };
-
-/** Formats minor units with the decimals of their currency: 1999 USD is `19.99`. */
-export function formatMinor(minor: number, currency: string): string {
-  const decimals = minorDecimals(currency);
-  if (decimals === 2) return formatUsd(minor);
-  const digits = String(Math.abs(minor)).padStart(decimals + 1, '0');
-  const whole = digits.slice(0, digits.length - decimals);
-  return `${minor < 0 ? '-' : ''}${whole}${decimals === 0 ? '' : `.${digits.slice(-decimals)}`}`;
-}
 
 function amountText(minor: number | null, currency: string | null): string {
   return minor === null || currency === null ? '' : formatMinor(minor, currency);

@@ -6,6 +6,7 @@ import { createGzip, gunzip } from 'node:zlib';
 import { number, string } from '@json2csv/formatters';
 import { Parser } from '@json2csv/plainjs';
 import type { AppId, PayoutId } from '../domain/ids.ts';
+import { formatMinor } from '../domain/money.ts';
 import { findPayout, listPayoutItems, storeCsv } from './ledger.ts';
 import type { PayoutItem, StoredPayout } from './ledger.ts';
 import type { Sql } from './sql.ts';
@@ -45,8 +46,7 @@ export function neutralizeFormula(text: string): string {
 
 /** Formats cents as dollars with two decimals: -5 is `-0.05`. */
 export function formatUsd(cents: number): string {
-  const digits = String(Math.abs(cents)).padStart(3, '0');
-  return `${cents < 0 ? '-' : ''}${digits.slice(0, -2)}.${digits.slice(-2)}`;
+  return formatMinor(cents, 'USD');
 }
 
 const quoted = string();

@@ -20,14 +20,18 @@ export function minorDecimals(currency: string): 0 | 2 | 3 | 4 {
   return CURRENCY_DECIMALS.get(currency.toUpperCase()) ?? 2;
 }
 
-/** Returns an amount in stored minor units as text for people: "$9.99", "-$0.05", "9.99 EUR", "500 JPY". */
-export function formatMoney(minor: number, currency: string): string {
+/** Formats minor units with the decimals of their currency: 1999 USD is `19.99`, -5 USD is `-0.05`, 500 JPY is `500`. */
+export function formatMinor(minor: number, currency: string): string {
   const decimals = minorDecimals(currency);
   const digits = String(Math.abs(minor)).padStart(decimals + 1, '0');
   const whole = digits.slice(0, digits.length - decimals);
-  const text = decimals === 0 ? whole : `${whole}.${digits.slice(-decimals)}`;
-  const sign = minor < 0 ? '-' : '';
-  return currency === 'USD' ? `${sign}$${text}` : `${sign}${text} ${currency}`;
+  return `${minor < 0 ? '-' : ''}${whole}${decimals === 0 ? '' : `.${digits.slice(-decimals)}`}`;
+}
+
+/** Returns an amount in stored minor units as text for people: "$9.99", "-$0.05", "9.99 EUR", "500 JPY". */
+export function formatMoney(minor: number, currency: string): string {
+  if (currency !== 'USD') return `${formatMinor(minor, currency)} ${currency}`;
+  return `${minor < 0 ? '-' : ''}$${formatMinor(Math.abs(minor), currency)}`;
 }
 
 /**
