@@ -40,10 +40,11 @@ export async function loadWorkflowBundle(kind: BundleKind = 'plain'): Promise<Wo
   return await bundleWorkflows(kind);
 }
 
-/** Whether a bundle is newer than everything that it may be made of: all sources, and the versions of the packages. */
-function isFresh(file: string): boolean {
-  if (!existsSync(file)) return false;
-  const builtAt = statSync(file).mtimeMs;
+/** Whether the bundles are newer than everything that they may be made of: all sources, and the versions of the packages. */
+function areFresh(): boolean {
+  const files = Object.values(BUILT_BUNDLES);
+  if (!files.every((file) => existsSync(file))) return false;
+  const builtAt = Math.min(...files.map((file) => statSync(file).mtimeMs));
   const sources = ['src', 'workflows', 'activities', 'temporal'].flatMap((folder) =>
     readdirSync(path.join(projectRoot, folder), { recursive: true, encoding: 'utf8' }).map((name) =>
       path.join(folder, name),
@@ -54,7 +55,7 @@ function isFresh(file: string): boolean {
   );
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url) && !Object.values(BUILT_BUNDLES).every(isFresh)) {
+if (process.argv[1] === fileURLToPath(import.meta.url) && !areFresh()) {
   for (const [kind, file] of Object.entries(BUILT_BUNDLES)) {
     const { code } = await bundleWorkflows(kind as BundleKind);
     await mkdir(path.dirname(file), { recursive: true });
