@@ -1,4 +1,4 @@
-import { Button, Stack, Text, Title } from '@mantine/core';
+import { Button, Group, Stack, Text, Title } from '@mantine/core';
 import { useEffect } from 'react';
 import type { ReactNode } from 'react';
 import { SESSION_KEY, useChange } from './api/query-client.ts';
@@ -9,7 +9,7 @@ interface Texts {
   /** The title of the page, with a link and in the tab of the browser. */
   readonly title: string;
   readonly tab: string;
-  /** What a visitor without a link is told. */
+  /** What the page says to a visitor without a link. */
   readonly withoutLink: ReactNode;
   /** How long the session lasts and how often the link works. */
   readonly terms: string;
@@ -79,5 +79,47 @@ export function LinkSignInPage(props: Props) {
         </Stack>
       </div>
     </main>
+  );
+}
+
+/** The header of a page that is signed in by a link. Without `signOut` it has no button for it. */
+export function LinkPageHeader({
+  title,
+  subtitle,
+  signOut,
+  className,
+  children,
+}: {
+  readonly title: string;
+  readonly subtitle: string;
+  readonly signOut: (() => Promise<void>) | null;
+  readonly className?: string;
+  readonly children?: ReactNode;
+}) {
+  return (
+    <header className={className === undefined ? 'creator-head' : `creator-head ${className}`}>
+      <Group justify="space-between" gap="sm" wrap="nowrap">
+        <div className="brand">
+          <Logo />
+          <span>
+            {title}
+            <Text component="span" size="sm" className="quiet" display="block" fw={400}>
+              {subtitle}
+            </Text>
+          </span>
+        </div>
+        {signOut !== null && (
+          <Button
+            variant="default"
+            size="compact-sm"
+            style={{ flexShrink: 0 }}
+            onClick={() => void signOut()}
+          >
+            Sign out
+          </Button>
+        )}
+      </Group>
+      {children}
+    </header>
   );
 }

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { QueryClient } from '@tanstack/react-query';
 import { forgetSdkKeys } from '../setup/sdk-key.ts';
 import { api, read } from './client.ts';
-import { createQueryClient, SESSION_KEY } from './query-client.ts';
+import { createQueryClient, OVERVIEW_MS, SESSION_KEY } from './query-client.ts';
 
 /** The names under which answers are kept. */
 export const KEYS = {
@@ -44,9 +44,6 @@ export const useSession = () =>
 
 export const useApps = () =>
   useQuery({ queryKey: KEYS.apps, queryFn: async () => await read(api.GET('/apps')), staleTime: 60_000 });
-
-/** How often sums are read again while the page is shown, ms. */
-export const OVERVIEW_MS = 15_000;
 
 /** Reads the sums of all time of an app, of which the first page needs one, too. */
 export const useOverview = (appId: string, enabled: boolean) =>

@@ -4,6 +4,9 @@ import { Problem } from './client.ts';
 /** How often a page asks again while it waits for something to happen, ms. */
 export const LIVE_MS = 3_000;
 
+/** How often sums are read again while the page is shown, ms. */
+export const OVERVIEW_MS = 15_000;
+
 /** The name under which the session of a page is kept. */
 export const SESSION_KEY = ['session'];
 

@@ -1,11 +1,11 @@
-import { Button, Group, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { Fragment } from 'react';
 import type { ReactNode } from 'react';
 import { Link, NavLink, Route, Routes } from 'react-router';
 import { read } from '../api/client.ts';
 import { timeZone } from '../format.ts';
-import { LinkSignInPage } from '../link-sign-in.tsx';
-import { ErrorBox, Logo, PageHead, Waiting } from '../parts.tsx';
+import { LinkPageHeader, LinkSignInPage } from '../link-sign-in.tsx';
+import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
 import { useSignInLink } from '../sign-in-link.ts';
 import { api, seenAs } from './api.ts';
 import { CommissionsPage } from './commissions-page.tsx';
@@ -53,28 +53,12 @@ function Shell({ creator, children }: { readonly creator: Creator; readonly chil
   const notice = STATUS[creator.status];
   return (
     <>
-      <header className="creator-head no-print">
-        <Group justify="space-between" gap="sm" wrap="nowrap">
-          <div className="brand">
-            <Logo />
-            <span>
-              {creator.appName}
-              <Text component="span" size="sm" className="quiet" display="block" fw={400}>
-                {creator.name}
-              </Text>
-            </span>
-          </div>
-          {seenAs === null && (
-            <Button
-              variant="default"
-              size="compact-sm"
-              style={{ flexShrink: 0 }}
-              onClick={() => void signOut()}
-            >
-              Sign out
-            </Button>
-          )}
-        </Group>
+      <LinkPageHeader
+        title={creator.appName}
+        subtitle={creator.name}
+        signOut={seenAs === null ? signOut : null}
+        className="no-print"
+      >
         <nav aria-label="Pages" className="tabs">
           {PAGES.map(([to, title]) => (
             <NavLink key={to} className="nav" to={to} end={to === '/'}>
@@ -82,7 +66,7 @@ function Shell({ creator, children }: { readonly creator: Creator; readonly chil
             </NavLink>
           ))}
         </nav>
-      </header>
+      </LinkPageHeader>
       <main className="creator-main">
         {notice !== null && (
           <Text size="sm" mb="lg" p="sm" className="surface" role="status">

@@ -4,13 +4,13 @@ import { lazy, Suspense } from 'react';
 import { useSearchParams } from 'react-router';
 import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import { OVERVIEW_MS } from '../api/query-client.ts';
 import { formatCount, formatMoney, timeZone } from '../format.ts';
 import { Nothing, Section } from '../lists.tsx';
 import { ErrorBox, Waiting } from '../parts.tsx';
 import { chosen, Choice } from '../parts/choice.tsx';
 import { nameOfBar, RANGES } from '../ranges.ts';
 import { api } from './api.ts';
-import { OVERVIEW_MS } from './queries.ts';
 
 const Chart = lazy(async () => await import('../chart.tsx'));
 

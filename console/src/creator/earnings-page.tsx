@@ -3,12 +3,13 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import { OVERVIEW_MS } from '../api/query-client.ts';
 import { formatCount, formatDate, formatMoney } from '../format.ts';
 import { Section } from '../lists.tsx';
 import { ErrorBox, PageHead } from '../parts.tsx';
 import { api } from './api.ts';
 import { EarningsChart } from './earnings-chart.tsx';
-import { KEYS, OVERVIEW_MS } from './queries.ts';
+import { KEYS } from './queries.ts';
 import type { Creator } from './queries.ts';
 
 function Tile({

@@ -15,9 +15,6 @@ export const KEYS = {
   payouts: ['payouts'],
 } as const;
 
-/** How often sums are read again while the page is shown, ms. */
-export const OVERVIEW_MS = 15_000;
-
 export type Creator = Schemas['Creator'];
 
 export const queryClient = createQueryClient();

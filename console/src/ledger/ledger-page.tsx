@@ -6,30 +6,25 @@ import type { Schemas } from '../api/client.ts';
 import { formatInstant } from '../format.ts';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { RuleRow, RuleTable } from '../parts/rules.tsx';
 import { usePermission } from '../session.ts';
 
 type Check = Schemas['LedgerCheck']['checks'][number];
 
 function CheckRow({ check }: { readonly check: Check }) {
+  const result = (
+    <Tag tone={check.ok ? 'good' : 'bad'}>{check.ok ? 'Holds' : `${check.violations} broken`}</Tag>
+  );
   return (
-    <tr>
-      <td>
-        <Tag tone={check.ok ? 'good' : 'bad'}>{check.ok ? 'Holds' : `${check.violations} broken`}</Tag>
-      </td>
-      <td>
-        <Text size="sm">{check.description}</Text>
-        <Text size="xs" className="quiet code-text">
-          {check.name}
-        </Text>
-        {check.examples.length > 0 && (
-          <ul className="changes">
-            {check.examples.map((example) => (
-              <li key={example}>{example}</li>
-            ))}
-          </ul>
-        )}
-      </td>
-    </tr>
+    <RuleRow rule={check} result={result}>
+      {check.examples.length > 0 && (
+        <ul className="changes">
+          {check.examples.map((example) => (
+            <li key={example}>{example}</li>
+          ))}
+        </ul>
+      )}
+    </RuleRow>
   );
 }
 
@@ -69,21 +64,11 @@ function Checks({ appId }: { readonly appId: string }) {
       >
         Check again
       </Button>
-      <div className="surface">
-        <table className="rows">
-          <thead>
-            <tr>
-              <th scope="col">Result</th>
-              <th scope="col">Rule</th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map((one) => (
-              <CheckRow key={one.name} check={one} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <RuleTable>
+        {rows.map((one) => (
+          <CheckRow key={one.name} check={one} />
+        ))}
+      </RuleTable>
     </Stack>
   );
 }

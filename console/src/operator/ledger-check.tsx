@@ -7,6 +7,7 @@ import type { Schemas } from '../api/client.ts';
 import { formatCount, formatInstant } from '../format.ts';
 import { CodeBlock, ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
+import { RuleRow, RuleTable } from '../parts/rules.tsx';
 import { Section } from './section.tsx';
 
 type Part = Schemas['OperatorLedgerCheck'];
@@ -120,50 +121,25 @@ function BrokenRows({ rows }: { readonly rows: Rule['rows'] }) {
   ));
 }
 
-function RuleRow({ rule }: { readonly rule: Rule }) {
-  return (
-    <tr>
-      <td>
-        {isBroken(rule) ? (
-          <Tag tone="bad">{formatCount(rule.violations)} broken</Tag>
-        ) : holds(rule) ? (
-          <Tag tone="good">Holds</Tag>
-        ) : (
-          <Tag tone="wait">Not finished</Tag>
-        )}
-      </td>
-      <td>
-        <Text size="sm">{rule.description}</Text>
-        <Text size="xs" className="quiet code-text">
-          {rule.name}
-        </Text>
-        <BrokenRows rows={rule.rows} />
-        {rule.unfinished.length > 0 && (
-          <Text size="xs" mt={6}>
-            Not checked in time: {rule.unfinished.join(', ')}
-          </Text>
-        )}
-      </td>
-    </tr>
-  );
+function ResultOf({ rule }: { readonly rule: Rule }) {
+  if (isBroken(rule)) return <Tag tone="bad">{formatCount(rule.violations)} broken</Tag>;
+  return holds(rule) ? <Tag tone="good">Holds</Tag> : <Tag tone="wait">Not finished</Tag>;
 }
 
 function Rules({ rules, caption }: { readonly rules: readonly Rule[]; readonly caption: string }) {
   return (
-    <table className="rows">
-      <caption className="spoken">{caption}</caption>
-      <thead>
-        <tr>
-          <th scope="col">Result</th>
-          <th scope="col">Rule</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rules.map((rule) => (
-          <RuleRow key={rule.name} rule={rule} />
-        ))}
-      </tbody>
-    </table>
+    <RuleTable caption={caption}>
+      {rules.map((rule) => (
+        <RuleRow key={rule.name} rule={rule} result={<ResultOf rule={rule} />}>
+          <BrokenRows rows={rule.rows} />
+          {rule.unfinished.length > 0 && (
+            <Text size="xs" mt={6}>
+              Not checked in time: {rule.unfinished.join(', ')}
+            </Text>
+          )}
+        </RuleRow>
+      ))}
+    </RuleTable>
   );
 }
 
@@ -292,9 +268,7 @@ export function LedgerCheck() {
         </Group>
         {faults.length > 0 && (
           <>
-            <div className="surface">
-              <Rules rules={faults} caption="Rules that do not hold" />
-            </div>
+            <Rules rules={faults} caption="Rules that do not hold" />
             <NextSteps rules={faults} />
           </>
         )}
@@ -303,9 +277,7 @@ export function LedgerCheck() {
             <Text component="summary" size="sm" mb="xs">
               {rulesThat(held.length, 'holds', 'hold')}
             </Text>
-            <div className="surface">
-              <Rules rules={held} caption="Rules that hold" />
-            </div>
+            <Rules rules={held} caption="Rules that hold" />
           </details>
         )}
       </Stack>

@@ -1,8 +1,8 @@
-import { Button, Group, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { api, read } from '../api/client.ts';
 import { timeZone } from '../format.ts';
-import { LinkSignInPage } from '../link-sign-in.tsx';
-import { CodeBlock, ErrorBox, Logo, PageHead, Waiting } from '../parts.tsx';
+import { LinkPageHeader, LinkSignInPage } from '../link-sign-in.tsx';
+import { CodeBlock, ErrorBox, PageHead, Waiting } from '../parts.tsx';
 import { useSignInLink } from '../sign-in-link.ts';
 import { Accounts } from './accounts.tsx';
 import { LedgerCheck } from './ledger-check.tsx';
@@ -22,27 +22,7 @@ async function signOut(): Promise<void> {
 function OperatorPage() {
   return (
     <>
-      <header className="creator-head">
-        <Group justify="space-between" gap="sm" wrap="nowrap">
-          <div className="brand">
-            <Logo />
-            <span>
-              Tributary
-              <Text component="span" size="sm" className="quiet" display="block" fw={400}>
-                Operator
-              </Text>
-            </span>
-          </div>
-          <Button
-            variant="default"
-            size="compact-sm"
-            style={{ flexShrink: 0 }}
-            onClick={() => void signOut()}
-          >
-            Sign out
-          </Button>
-        </Group>
-      </header>
+      <LinkPageHeader title="Tributary" subtitle="Operator" signOut={signOut} />
       <main className="creator-main">
         <PageHead title="Installation">
           What the service depends on, what waits, and who uses it. Of customers and creators, only ids are

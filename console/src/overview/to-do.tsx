@@ -21,12 +21,11 @@ interface Task {
 
 const paymentsIn = (count: number, isLowerBound: boolean) =>
   count === 1 && !isLowerBound ? '1 payment' : `${atLeast(formatCount(count), isLowerBound)} payments`;
-const creatorsIn = (count: number) => (count === 1 ? '1 creator' : `${formatCount(count)} creators`);
 
 function payTask({ payableCents, payees }: Schemas['AppOverview']['due']): Task | null {
   if (payableCents === 0) return null;
   return {
-    title: `${formatMoney(payableCents)} due to ${creatorsIn(payees)}`,
+    title: `${formatMoney(payableCents)} due to ${formatCountOf(payees, 'creator')}`,
     text: 'The hold period is over.',
     action: 'Pay creators',
     to: 'payouts',

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from 'react';
 import { Link } from 'react-router';
 import { KEYS } from '../api/queries.ts';
 import { Dialog } from '../dialog.tsx';
-import { formatCount, formatMoney } from '../format.ts';
+import { formatCount, formatCountOf, formatMoney } from '../format.ts';
 import { ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { useCurrentSession } from '../session.ts';
@@ -143,8 +143,6 @@ function Payments({
   );
 }
 
-const creatorsIn = (count: number) => (count === 1 ? '1 creator' : `${formatCount(count)} creators`);
-
 const names = new Intl.ListFormat('en');
 
 function Done({ outcomes }: { readonly outcomes: Outcomes }) {
@@ -162,11 +160,11 @@ function Done({ outcomes }: { readonly outcomes: Outcomes }) {
       role="status"
       color={others === 0 && unfinished.length === 0 ? 'teal' : 'yellow'}
       variant="light"
-      title={`${formatMoney(total)} are marked as paid to ${creatorsIn(paid.length)}`}
+      title={`${formatMoney(total)} are marked as paid to ${formatCountOf(paid.length, 'creator')}`}
     >
       <Text size="sm">
-        {others > 0 && `${creatorsIn(others)} not paid: the list says why. `}Now transfer the money yourself,
-        with the CSV files as the statements. They stay on the pages of the payouts.
+        {others > 0 && `${formatCountOf(others, 'creator')} not paid: the list says why. `}Now transfer the
+        money yourself, with the CSV files as the statements. They stay on the pages of the payouts.
       </Text>
       {unfinished.length > 0 && (
         <Text size="sm" mt={6}>
@@ -316,7 +314,7 @@ function PayAllSteps({
         ) : (
           <Button loading={isPaying} disabled={waitSeconds > 0} onClick={() => void run()}>
             {outcomes.size === 0
-              ? `Pay ${creatorsIn(rest.length)} ${total}`
+              ? `Pay ${formatCountOf(rest.length, 'creator')} ${total}`
               : waitSeconds > 0
                 ? `Go on in ${formatCount(waitSeconds)} s`
                 : `Go on with ${formatCount(rest.length)}`}

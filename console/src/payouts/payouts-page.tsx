@@ -4,6 +4,7 @@ import { useState } from 'react';
 import { Link, useParams } from 'react-router';
 import { api, read, given } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
+import { OVERVIEW_MS } from '../api/query-client.ts';
 import { formatAgo, formatCount, formatInstant, formatMoney } from '../format.ts';
 import { FilterBar, useFilters } from '../parts/filters.tsx';
 import type { Filters } from '../parts/filters.tsx';
@@ -17,9 +18,6 @@ import type { Scope } from './attempts.ts';
 import { PayAllDialog } from './pay-all.tsx';
 import { PayDialog, WaitingPayments } from './pay-dialog.tsx';
 import type { Payment } from './pay-dialog.tsx';
-
-/** How often sums are read again while the page is shown, ms. */
-const OVERVIEW_MS = 15_000;
 
 export const PAYOUT_KEYS = {
   preview: (appId: string) => ['payout-preview', appId],
