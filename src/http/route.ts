@@ -367,7 +367,7 @@ export function rawCreatorPageRoutes<const I extends Ids = NoIds>(
  * Returns the two routes of a part of the creator's page. The one of the founder is under the affiliate of an app, needs the
  * permission `read` and has the same handler, so that a founder sees exactly what the creator sees.
  *
- * A session of the creator that a founder starts would do the same with fewer routes. But it would have to be told apart from
+ * A session of the creator that a founder starts would do the same with fewer routes. But it would have to be distinguished from
  * the creator's own in the cookies, the list of sessions, the audit and each route that writes, and to end with the founder's
  * session, key and permission. A founder who stays a founder needs none of that: no session is stored, nothing can be changed,
  * and each call checks the session and the key. The statement of a payout stores the payout's CSV if the export has not yet;

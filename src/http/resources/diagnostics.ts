@@ -188,9 +188,6 @@ const delivery = z
   })
   .meta({ id: 'Delivery', description: 'A webhook request of a billing provider, and its outcome.' });
 
-const LOWER_BOUNDS =
-  'Whether more than 4,000 rows of one kind were found, of which the latest 4,000 were counted: the numbers are lower bounds.';
-
 const unattributedSummary = z
   .object({
     from: epochMs('The beginning of the range, inclusive.'),
@@ -203,7 +200,11 @@ const unattributedSummary = z
             count: count('How many payments of the range earned nothing for this cause.'),
             amountCents: cents('What their customers paid, as far as it is known.'),
             unknownCount: count('How many of them have an amount that is unknown or not converted yet.'),
-            truncated: z.boolean().describe(LOWER_BOUNDS),
+            truncated: z
+              .boolean()
+              .describe(
+                'Whether more than 4,000 rows of one kind were found, of which the latest 4,000 were counted: the numbers are lower bounds.',
+              ),
             latestAt: epochMs('When the latest of them occurred.'),
             explanation: textField(
               'No device reported this user. Call identify(userId) after sign-in.',
