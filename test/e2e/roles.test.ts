@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import pg from 'pg';
 import { pino } from 'pino';
 import { createLedgerActivities } from '../../activities/ledger.ts';
 import { listenTo } from '../../src/db/notifications.ts';
@@ -8,12 +9,12 @@ import { DAY_MS, MINUTE_MS } from '../../src/domain/time.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
-import { runOn } from '../support/postgres-admin.ts';
 import { insertEarning } from '../support/ledger.ts';
 import { backgroundQueue } from '../../temporal/names.ts';
 import { BACKGROUND_CONCURRENCY } from '../../temporal/worker.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
+import { countWaiting, untilWaiting } from '../support/waiting.ts';
 
 let api: TestService;
 let worker: TestService;
@@ -77,45 +78,60 @@ test('the worker sends an outcome to the API with its commit, as ids only', asyn
 
 // @promise background-work-yields
 test('webhooks and exports are answered while sixty due hold timers wait for the database', async () => {
-  const { affiliateId } = await founder.newAffiliate();
   const occurredAt = Date.now() - 40 * DAY_MS;
-  const dueAt = occurredAt + 30 * DAY_MS;
-  const holds = await Promise.all(
-    Array.from({ length: 60 }, () =>
-      insertEarning(api, { appId: founder.app.id }, { affiliateId, amountCents: 100, occurredAt, dueAt }),
-    ),
-  );
-  await runOn(
-    api.database.url,
-    // Once for each statement, so that a sweep that begins meanwhile does not lock sixty rows for half a minute.
-    `create function test_stalls() returns trigger language plpgsql as $$ begin
-       if coalesce(current_setting('test.stalled', true), '') = '' then
-         perform set_config('test.stalled', '1', true), pg_sleep(0.5);
-       end if;
-       return new;
-     end $$;
-     create trigger test_stalls before update on commissions for each row
-       when (new.status = 'matured' and new.affiliate_id = '${affiliateId}') execute function test_stalls();`,
-  );
-  const started = holds.map((commissionId) =>
-    api.temporal.workflow.start('hold', {
-      workflowId: `hold:${commissionId}`,
-      taskQueue: backgroundQueue(api.taskQueue),
-      args: [{ commissionId }],
-    }),
-  );
-  await Promise.all(started);
-  const { matured, maturing } = await api.sql.one<{ matured: number; maturing: number }>`
-    select (select count(*)::int from commissions where affiliate_id = ${affiliateId} and status = 'matured') as matured,
-           (select count(*)::int from pg_stat_activity
-             where datname = current_database() and wait_event = 'PgSleep') as maturing`;
-  const bought = await founder.purchase(await founder.customer(), 10);
-  expect(bought.body.commissionId).toMatch(/^com_/);
-  expect((await founder.exportCsv()).status).toBe(200);
-  await runOn(api.database.url, 'drop trigger test_stalls on commissions; drop function test_stalls()');
-  expect(matured).toBeLessThan(60);
-  // Local activities and, if they time out, regular ones.
-  expect(maturing).toBeLessThanOrEqual(2 * BACKGROUND_CONCURRENCY);
+  const insertDue = async (of: Founder, matured: boolean) =>
+    await insertEarning(
+      api,
+      { appId: of.app.id },
+      {
+        affiliateId: of.affiliateId,
+        amountCents: 100,
+        occurredAt,
+        dueAt: occurredAt + 30 * DAY_MS,
+        matured,
+      },
+    );
+  // Those that wait lock commissions of another app.
+  const other = await setUpFounder(api);
+  const holds = await Promise.all(Array.from({ length: 60 }, async () => await insertDue(other, false)));
+  await insertDue(founder, true);
+  const maturedHolds = async () =>
+    (await api.sql`select from commissions where app_id = ${other.app.id} and status = 'matured'`).length;
+  const gate = new pg.Client(api.database.url);
+  await gate.connect();
+  try {
+    await gate.query(`
+      select pg_advisory_lock(60);
+      create function wait_at_gate() returns trigger language plpgsql as $$ begin
+        perform pg_advisory_xact_lock_shared(60);
+        return new;
+      end $$;
+      create trigger wait_at_gate before update on commissions for each row
+        when (new.app_id = '${other.app.id}') execute function wait_at_gate()`);
+    await Promise.all(
+      holds.map(async (commissionId) => {
+        await api.temporal.workflow.start('hold', {
+          workflowId: `hold:${commissionId}`,
+          taskQueue: backgroundQueue(api.taskQueue),
+          args: [{ commissionId }],
+        });
+      }),
+    );
+    await untilWaiting(api.sql, 'Lock');
+    // It is not due yet, so nothing sweeps.
+    const user = await founder.customer(founder.slug, Date.now() - DAY_MS);
+    const bought = await founder.purchase(user, 10, { occurredAt: Date.now() });
+    expect(bought.body.commissionId).toMatch(/^com_/);
+    const csv = await founder.exportCsv();
+    expect([csv.status, csv.text.trimEnd().split('\r\n').length]).toEqual([200, 2]);
+    // Of the 20 connections, the activities take `BACKGROUND_CONCURRENCY` and one for a local activity. That one is given up
+    // after 1.5 s, and its statement waits on for up to 4 s.
+    expect(await countWaiting(api.sql, 'Lock')).toBeLessThanOrEqual(3 * BACKGROUND_CONCURRENCY);
+    expect(await maturedHolds()).toBe(0);
+  } finally {
+    await gate.end();
+  }
+  await eventually('all are matured', async () => (await maturedHolds()) === 60);
 });
 
 // @promise sweep-whole-backlog
