@@ -2,17 +2,22 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { matureOverdue } from '../../src/db/ledger.ts';
+import { WEBHOOK_TYPES } from '../../src/domain/outgoing-webhooks.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
-import { createAuthority } from '../support/certificates.ts';
+import { SEND_NOW } from '../../src/domain/workflow-contracts.ts';
+import { createAuthority, createCertificate } from '../support/certificates.ts';
+import { startChildService } from '../support/child-service.ts';
+import { createTestDatabase } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
+import { runOn } from '../support/postgres-admin.ts';
 import { startTestService } from '../support/service.ts';
 import type { TestService } from '../support/service.ts';
 import { runAdminIn } from '../support/run-admin.ts';
+import { textOf } from '../support/text-of.ts';
 import { startReceiver } from '../support/webhook-receiver.ts';
-import type { WebhookReceiver } from '../support/webhook-receiver.ts';
+import type { ReceivedMessage, WebhookReceiver } from '../support/webhook-receiver.ts';
 
 /** The waits between attempts in this test, ms. The last one is long. */
 const RETRIES = [100, DAY_MS];
@@ -79,6 +84,23 @@ async function eventuallyStatus(id: string, status: string): Promise<Message> {
   return await founder.ok<Message>('GET', messagePath(id));
 }
 
+/** The fields of the data of a message, as the example on the page has them. Messages about commissions have the same. */
+function fieldsOnPage(type: string): string[] {
+  const examples = [...textOf('docs/webhooks-out.md').matchAll(/```json\n(.*?)```/gs)].map(
+    ([, json = '']) => JSON.parse(json) as Pick<ReceivedMessage, 'type' | 'data'>,
+  );
+  const subject = type.split('.')[0];
+  return Object.keys(examples.find((one) => one.type.split('.')[0] === subject)?.data ?? {}).toSorted();
+}
+
+/** Lets the next attempt at a message begin that waits for it. */
+async function makeDue(id: string): Promise<void> {
+  await service.sql`
+    with endpoint as (update webhook_endpoints set next_probe_at = now() where app_id = ${founder.app.id})
+    update webhook_messages set next_attempt_at = now() where id = ${id}`;
+  await service.temporal.workflow.getHandle(`webhook:${id}`).signal(SEND_NOW);
+}
+
 const eventuallyReceived = async (count: number, to = receiver) =>
   await eventually(`${count} requests arrive`, async () => to.received.length >= count);
 
@@ -113,38 +135,80 @@ describe('outgoing webhooks', () => {
     expect(await attemptsOf(stored.id)).toMatchObject([{ number: 1, statusCode: 204 }]);
   });
 
-  // @promise webhooks-out-sent
-  test('maturity, reversal and payout are each announced once', async () => {
-    await newEndpoint(['commission.created', 'commission.matured', 'commission.reversed', 'payout.created']);
-    const user = await founder.customer();
-    await founder.purchase(user, 50);
-    await founder.purchase(user, 10, { transactionId: 'refunded' });
-    await founder.refund(user, 10, 'refunded');
-    await matureOverdue(service.sql, 100);
-    expect((await founder.exportCsv()).status).toBe(200);
-    const expected = [
-      'commission.created',
-      'commission.created',
-      'commission.matured',
-      'commission.matured',
-      'commission.matured',
-      'commission.reversed',
-      'payout.created',
-    ];
-    await eventuallyReceived(expected.length);
-    expect(receiver.received.map(({ type }) => type).toSorted()).toEqual(expected);
-    expect(receiver.received.every(({ isSigned }) => isSigned)).toBe(true);
-    expect(receiver.received.find(({ type }) => type === 'commission.reversed')?.data).toMatchObject({
-      kind: 'reversal',
-      amount: '-2.00',
-      amountCents: -200,
+  // @promise webhooks-out-sent, webhooks-out-stuck, webhooks-out-signed, webhooks-out-tls
+  test('each fact is announced once to a receiver with TLS, whose library accepts it, with the fields of the page', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'tributary-test-'));
+    const authority = await createAuthority(folder, 'authority');
+    const { certificate, key } = await createCertificate(folder, authority, {
+      name: 'receiver',
+      hosts: 'DNS:localhost',
     });
-    expect(receiver.received.find(({ type }) => type === 'payout.created')?.data).toMatchObject({
-      affiliateId: founder.affiliateId,
-      total: '10.00',
-      totalCents: 1_000,
-      itemCount: 3,
+    const secure = await startReceiver({ cert: await readFile(certificate), key: await readFile(key) });
+    // Node reads the authorities that a process trusts when it starts.
+    const database = await createTestDatabase();
+    const child = await startChildService(database.url, {
+      WEBHOOK_TARGETS: 'any',
+      NODE_EXTRA_CA_CERTS: authority.certificate,
     });
+    try {
+      founder = await setUpFounder({ sql: database.sql, url: child.url });
+      await newEndpoint(WEBHOOK_TYPES, secure);
+      const user = await founder.customer();
+      await founder.purchase(user, 50);
+      await founder.purchase(user, 10, { transactionId: 'refunded' });
+      await founder.refund(user, 10, 'refunded');
+      expect((await founder.exportCsv()).status).toBe(200);
+      // The next delivery arrived half a minute ago, and its commission cannot be written.
+      await runOn(
+        database.url,
+        `create function test_earlier() returns trigger language plpgsql as $$
+           begin new.received_at := new.received_at - interval '31 seconds'; return new; end $$;
+         create function test_breaks() returns trigger language plpgsql as $$ begin raise exception 'the test broke this step'; end $$;
+         create trigger test_earlier before insert on deliveries for each row execute function test_earlier();
+         create trigger test_breaks before insert on commissions for each row execute function test_breaks();`,
+      );
+      await founder.purchase(user, 5);
+      const expected = [
+        'commission.created',
+        'commission.created',
+        'commission.matured',
+        'commission.matured',
+        'commission.matured',
+        'commission.reversed',
+        'delivery.stuck',
+        'payout.created',
+      ];
+      await eventuallyReceived(expected.length, secure);
+      expect(secure.received.map(({ type }) => type).toSorted()).toEqual(expected);
+      for (const { type, isSigned, data } of secure.received) {
+        expect({ type, isSigned, fields: Object.keys(data).toSorted() }).toEqual({
+          type,
+          isSigned: true,
+          fields: fieldsOnPage(type),
+        });
+      }
+      const dataOf = (type: string) => secure.received.find((one) => one.type === type)?.data;
+      expect(dataOf('commission.reversed')).toMatchObject({
+        kind: 'reversal',
+        amount: '-2.00',
+        amountCents: -200,
+      });
+      expect(dataOf('payout.created')).toMatchObject({
+        affiliateId: founder.affiliateId,
+        total: '10.00',
+        totalCents: 1_000,
+        itemCount: 3,
+      });
+      expect(dataOf('delivery.stuck')).toMatchObject({
+        provider: 'revenuecat',
+        problem: 'writeCommission: PostgresError P0001',
+      });
+    } finally {
+      await child.kill();
+      await secure.close();
+      await database.drop();
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 
   // @promise webhooks-out-retries, webhooks-out-send-again

@@ -45,7 +45,10 @@ export async function startChildService(
     child.once('exit', resolve);
   });
   const url = await new Promise<string>((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error(`not up in time: ${stderr}`)), START_TIMEOUT_MS);
+    const timer = setTimeout(() => {
+      child.kill('SIGKILL');
+      reject(new Error(`not up in time: ${stderr}`));
+    }, START_TIMEOUT_MS);
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
       stderr += chunk;
       const [, found] = /is up at (\S+)/.exec(stderr) ?? [];

@@ -30,6 +30,17 @@ test('the example of the page accepts a message of the service, also during a ro
   expect(isGenuine(secret, old, body)).toBe(false);
 });
 
+test('the example of the page refuses a request that lacks a header, without an exception', async () => {
+  const isGenuine = await checkOfPage();
+  const secret = 'whsec_Y3VycmVudA==';
+  const headers = signedHeaders([secret], { id: 'msg_1', at: Date.now(), body: '{}' });
+  expect(isGenuine(secret, {}, '{}')).toBe(false);
+  for (const missing of Object.keys(headers)) {
+    const rest = Object.fromEntries(Object.entries(headers).filter(([name]) => name !== missing));
+    expect(isGenuine(secret, rest, '{}')).toBe(false);
+  }
+});
+
 test('the page describes every type of messages, and the waits between attempts', () => {
   const described = [...page.matchAll(/^\| `([a-z.]+)` \|/gm)].map(([, type = '']) => type);
   expect(described.toSorted()).toEqual([...MESSAGE_TYPES].toSorted());
