@@ -143,8 +143,8 @@ export async function createTestMessage(
 }
 
 /**
- * Makes an attempt at a message due now. One that has ended is sent again, with as many attempts as a new one. Returns undefined
- * for an unknown message.
+ * Makes an attempt at a message due now, also at one that has ended. As many attempts follow as at a new message: a person who
+ * tries again and again uses none of them up, and does not end the endpoint with the last one. Returns undefined for an unknown message.
  */
 export async function sendMessageAgain(
   sql: Sql,
@@ -154,8 +154,7 @@ export async function sendMessageAgain(
   return await sql.maybe<WebhookMessage>`
     with message as (
       update webhook_messages
-         set status = 'pending', completed_at = null, next_attempt_at = now(), relay_at = now(),
-             earlier_attempts = case when completed_at is null then earlier_attempts else attempts end
+         set status = 'pending', completed_at = null, next_attempt_at = now(), relay_at = now(), earlier_attempts = attempts
        where app_id = ${appId} and id = ${id}
       returning *
     ), hurried as (

@@ -277,7 +277,14 @@ describe('outgoing webhooks', () => {
     const { id } = await founder.ok<Message>('POST', `${endpoint}/test`);
     await eventuallyReceived(2);
     await eventually('the second attempt is stored', async () => (await attemptsOf(id)).length === 2);
+    // A person who tries again has all attempts of a new message: none of hers is the last one.
     await founder.ok('POST', `${messagePath(id)}/send-again`);
+    for (const count of [3, 4]) {
+      await eventually(`${count} attempts are stored`, async () => (await attemptsOf(id)).length === count);
+      expect(await founder.ok<Message>('GET', messagePath(id))).toMatchObject({ status: 'pending' });
+      expect(await founder.ok<Endpoint>('GET', endpoint)).toMatchObject({ active: true });
+      await makeDue(id);
+    }
     await eventuallyStatus(id, 'failed');
     expect(await founder.ok<Endpoint>('GET', endpoint)).toMatchObject({
       active: false,

@@ -1021,7 +1021,7 @@ export interface paths {
         put?: never;
         /**
          * Sends a message again.
-         * @description The next attempt follows at once. A message that was delivered or has failed gets as many attempts as a new one. It keeps its `webhook-id`.
+         * @description The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`.
          *
          *     Requires an account key with the permission `setup`.
          */

@@ -167,7 +167,7 @@ export const webhookMessageRoutes = [
     ids: messageId,
     summary: 'Sends a message again.',
     description:
-      'The next attempt follows at once. A message that was delivered or has failed gets as many attempts as a new one. It keeps its `webhook-id`.',
+      'The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`.',
     response: { status: 200, schema: webhookMessage },
     handler: async ({ deps, app, ids }) => {
       const message = foundOrThrow(await sendMessageAgain(deps.sql, app.id, ids.messageId));
