@@ -142,7 +142,10 @@ async function removeBodies(sql: Sql, before: number, limit: number, after: stri
            (select max(delivery_id) from due) as last`;
 }
 
-/** Messages to endpoints are in the order of their ids. One that waits for an attempt is kept. Its attempts go with it. */
+/**
+ * Messages to endpoints are in the order of their ids. One that waits for an attempt is kept. Its attempts go with it, and after the
+ * last one the row of an endpoint that was deleted.
+ */
 async function removeMessages(sql: Sql, before: number, limit: number, after: string): Promise<BatchRow> {
   return await sql.one<BatchRow>`
     with due as (
@@ -151,6 +154,12 @@ async function removeMessages(sql: Sql, before: number, limit: number, after: st
        order by id limit ${limit}
     ), gone as (
       delete from webhook_messages m using due d where d.is_done and m.id = d.id returning 1
+    ), deleted as (
+      delete from webhook_endpoints where id in (
+        select e.id from webhook_endpoints e
+         where e.slot is null and e.deactivated_at < ${instant(before)}
+           and not exists (select from webhook_messages m where m.app_id = e.app_id and m.endpoint_id = e.id)
+         order by e.deactivated_at limit ${limit} for update skip locked)
     ), counted as (${counted(sql, 'webhook_messages')})
     select (select count(*) from due)::int as seen, (select count(*) from gone)::int as removed,
            (select max(id) from due) as last`;

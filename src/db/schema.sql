@@ -1305,22 +1305,23 @@ create table webhook_endpoints (
   failures integer not null default 0,
   next_probe_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
-  slot smallint not null,
+  slot smallint,
   constraint webhook_endpoints_pkey PRIMARY KEY (id),
   constraint webhook_endpoints_app_id_id_key UNIQUE (app_id, id),
   constraint webhook_endpoints_app_id_fkey FOREIGN KEY (app_id) REFERENCES apps(id),
   constraint webhook_endpoints_check CHECK (((deactivated_at IS NULL) = (deactivated_reason IS NULL))),
   constraint webhook_endpoints_check1 CHECK ((((previous_ciphertext IS NULL) = (previous_encryption_key_id IS NULL)) AND ((previous_ciphertext IS NULL) = (previous_expires_at IS NULL)))),
-  constraint webhook_endpoints_deactivated_reason_check CHECK ((deactivated_reason = ANY (ARRAY['by_request'::text, 'failing'::text, 'gone'::text]))),
+  constraint webhook_endpoints_deactivated_reason_check CHECK ((deactivated_reason = ANY (ARRAY['by_request'::text, 'failing'::text, 'gone'::text, 'deleted'::text]))),
+  constraint webhook_endpoints_deleted_check CHECK (((slot IS NULL) = (NOT (deactivated_reason IS DISTINCT FROM 'deleted'::text)))),
   constraint webhook_endpoints_description_check CHECK (((length(description) >= 1) AND (length(description) <= 200))),
   constraint webhook_endpoints_event_types_check CHECK ((cardinality(event_types) > 0)),
   constraint webhook_endpoints_failures_check CHECK ((failures >= 0)),
   constraint webhook_endpoints_slot_check CHECK (((slot >= 1) AND (slot <= 20))),
   constraint webhook_endpoints_url_check CHECK (((length(url) >= 1) AND (length(url) <= 2000)))
 );
-CREATE INDEX webhook_endpoints_by_app ON webhook_endpoints USING btree (app_id, created_at, id);
-CREATE INDEX webhook_endpoints_inactive ON webhook_endpoints USING btree (app_id, deactivated_at DESC, id DESC) WHERE (deactivated_at IS NOT NULL);
-CREATE UNIQUE INDEX webhook_endpoints_slot ON webhook_endpoints USING btree (app_id, slot) WHERE (deactivated_at IS NULL);
+CREATE INDEX webhook_endpoints_active ON webhook_endpoints USING btree (app_id) WHERE (deactivated_at IS NULL);
+CREATE INDEX webhook_endpoints_deleted ON webhook_endpoints USING btree (deactivated_at) WHERE (slot IS NULL);
+CREATE UNIQUE INDEX webhook_endpoints_slot ON webhook_endpoints USING btree (app_id, slot) WHERE (slot IS NOT NULL);
 CREATE TRIGGER webhook_endpoints_audit AFTER INSERT OR UPDATE OF url, description, event_types, secret_id, previous_expires_at, deactivated_at ON webhook_endpoints FOR EACH ROW EXECUTE FUNCTION write_audit_row('webhook_endpoint', 'id', 'url! description event_types secret_id! previous_expires_at deactivated_at deactivated_reason');
 CREATE TRIGGER webhook_endpoints_fail_waiting AFTER UPDATE OF deactivated_at ON webhook_endpoints FOR EACH ROW WHEN (((old.deactivated_at IS NULL) AND (new.deactivated_at IS NOT NULL))) EXECUTE FUNCTION fail_waiting_messages();
 

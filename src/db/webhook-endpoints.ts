@@ -5,10 +5,8 @@ import { retryAfterConflict } from './retries.ts';
 import { instant } from './sql.ts';
 import type { Sql } from './sql.ts';
 
-/** The most active endpoints of an app, one per slot. Each costs every fact of its types one row. */
+/** The most endpoints of an app, one per slot, active or not. An active one costs every fact of its types one row. */
 export const MAX_ENDPOINTS = 20;
-/** A list has at most as many endpoints that are not active. */
-const LISTED_INACTIVE = 100;
 
 /** Returns the encryption context of a signing secret, which binds the ciphertext to its endpoint. */
 export function signingSecretContext(endpointId: WebhookEndpointId): string {
@@ -53,59 +51,49 @@ const columns = (sql: Sql) => sql.fragment`
   id, app_id, url, description, event_types, deactivated_at, deactivated_reason, failing_since, secret_created_at,
   case when previous_expires_at > now() then previous_expires_at end as previous_secret_expires_at, created_at`;
 
-/** The first slot that no active endpoint of an app has. Null if there is none. */
-const freeSlot = (sql: Sql, appId: AppId) => sql.fragment`
-  (select min(n)::smallint as slot from generate_series(1, ${MAX_ENDPOINTS}::int) n
-    where not exists (select from webhook_endpoints o where o.app_id = ${appId} and o.slot = n and o.deactivated_at is null))`;
-
-/** Runs a statement again that chose a slot which another one has taken meanwhile. A call can lose each slot once. */
-async function withSlot<T>(statement: () => Promise<T>): Promise<T> {
-  return await retryAfterConflict(['webhook_endpoints_slot'], statement, MAX_ENDPOINTS + 1);
-}
-
-/** Creates an endpoint. Returns undefined if the app has `MAX_ENDPOINTS` active ones already. */
+/** Creates an endpoint. Returns undefined if the app has `MAX_ENDPOINTS` already. */
 export async function createWebhookEndpoint(
   sql: Sql,
   endpoint: NewWebhookEndpoint,
 ): Promise<WebhookEndpoint | undefined> {
   const { id, appId, url, description, eventTypes, secretId, ciphertext, encryptionKeyId } = endpoint;
-  const created = await withSlot(
+  // Another call may take the chosen slot meanwhile. A call can lose each slot once.
+  const created = await retryAfterConflict(
+    ['webhook_endpoints_slot'],
     async () =>
       await sql.maybe<WebhookEndpoint>`
       with added as (
         insert into webhook_endpoints (id, app_id, url, description, event_types, secret_id, ciphertext, encryption_key_id, slot)
         select ${id}::text, ${appId}::text, ${url}::text, ${description}::text, ${[...eventTypes]}::text[], ${secretId}::text,
                ${ciphertext}::bytea, ${encryptionKeyId}::text, free.slot
-          from ${freeSlot(sql, appId)} free where free.slot is not null and ${acting(sql)}
+          from (select min(n)::smallint as slot from generate_series(1, ${MAX_ENDPOINTS}::int) n
+                 where not exists (select from webhook_endpoints o where o.app_id = ${appId} and o.slot = n)) free
+         where free.slot is not null and ${acting(sql)}
         on conflict (id) do nothing
         returning *
       )
       select ${columns(sql)}
         from (select * from added union all select * from webhook_endpoints where id = ${id}) e`,
+    MAX_ENDPOINTS + 1,
   );
   // A statement that is sent again does not see what the first one was still committing.
   return created ?? (await findWebhookEndpoint(sql, appId, id));
 }
 
-/** Returns the active endpoints of an app and the `LISTED_INACTIVE` that were deactivated last, oldest first. */
+/** Returns the endpoints of an app, oldest first. */
 export async function listWebhookEndpoints(sql: Sql, appId: AppId): Promise<WebhookEndpoint[]> {
   return await sql<WebhookEndpoint>`
-    select ${columns(sql)}
-      from (select * from webhook_endpoints where app_id = ${appId} and deactivated_at is null
-            union all
-            (select * from webhook_endpoints where app_id = ${appId} and deactivated_at is not null
-              order by deactivated_at desc, id desc limit ${LISTED_INACTIVE})) e
-     order by created_at, id`;
+    select ${columns(sql)} from webhook_endpoints where app_id = ${appId} and slot is not null order by created_at, id`;
 }
 
-/** Returns an endpoint of an app. Undefined for an unknown one, and for one of another app. */
+/** Returns an endpoint of an app. Undefined for an unknown one, one of another app, and one that was deleted. */
 export async function findWebhookEndpoint(
   sql: Sql,
   appId: AppId,
   id: WebhookEndpointId,
 ): Promise<WebhookEndpoint | undefined> {
   return await sql.maybe<WebhookEndpoint>`
-    select ${columns(sql)} from webhook_endpoints where app_id = ${appId} and id = ${id}`;
+    select ${columns(sql)} from webhook_endpoints where app_id = ${appId} and id = ${id} and slot is not null`;
 }
 
 /** The fields that a change can have. A missing one stays. */
@@ -116,39 +104,46 @@ export interface WebhookEndpointChange {
   readonly isActive?: boolean;
 }
 
-/**
- * Changes an endpoint. Returns undefined for an unknown one, and `no_slot` if it is to become active and the app has
- * `MAX_ENDPOINTS` active ones already: nothing has changed then. Activating it again forgets its failures.
- */
+/** Changes an endpoint. Returns undefined for an unknown one. Activating it again forgets its failures. */
 export async function changeWebhookEndpoint(
   sql: Sql,
   appId: AppId,
   id: WebhookEndpointId,
   { url, description, eventTypes, isActive }: WebhookEndpointChange,
-): Promise<WebhookEndpoint | 'no_slot' | undefined> {
+): Promise<WebhookEndpoint | undefined> {
   const activity =
     isActive === undefined
       ? sql.fragment``
       : isActive
         ? sql.fragment`, deactivated_at = null, deactivated_reason = null,
-                         failing_since = case when deactivated_at is null then failing_since end,
-                         slot = case when deactivated_at is null then e.slot else free.slot end`
+                         failing_since = case when deactivated_at is null then failing_since end`
         : sql.fragment`, deactivated_at = coalesce(deactivated_at, now()),
                          deactivated_reason = coalesce(deactivated_reason, 'by_request')`;
-  const changed = await withSlot(
-    async () =>
-      await sql.maybe<WebhookEndpoint>`
-      update webhook_endpoints e
-         set url = coalesce(${url ?? null}, url), event_types = coalesce(${eventTypes === undefined ? null : [...eventTypes]}::text[], event_types),
-             description = case when ${description === undefined}::boolean then description else ${description ?? null} end
-             ${activity}
-        from ${freeSlot(sql, appId)} free
-       where app_id = ${appId} and id = ${id} and ${acting(sql)}
-         and (not ${isActive === true}::boolean or deactivated_at is null or free.slot is not null)
-      returning ${columns(sql)}`,
-  );
-  if (changed !== undefined) return changed;
-  return (await findWebhookEndpoint(sql, appId, id)) === undefined ? undefined : 'no_slot';
+  return await sql.maybe<WebhookEndpoint>`
+    update webhook_endpoints
+       set url = coalesce(${url ?? null}, url),
+           event_types = coalesce(${eventTypes === undefined ? null : [...eventTypes]}::text[], event_types),
+           description = case when ${description === undefined}::boolean then description else ${description ?? null} end
+           ${activity}
+     where app_id = ${appId} and id = ${id} and slot is not null and ${acting(sql)}
+    returning ${columns(sql)}`;
+}
+
+/**
+ * Deletes an endpoint with its secrets. Messages that wait fail, and all stay for as long as messages are kept. Repeated, it changes
+ * nothing. Returns undefined for an unknown endpoint.
+ */
+export async function deleteWebhookEndpoint(
+  sql: Sql,
+  appId: AppId,
+  id: WebhookEndpointId,
+): Promise<WebhookEndpoint | undefined> {
+  return await sql.maybe<WebhookEndpoint>`
+    update webhook_endpoints
+       set deactivated_at = case when slot is null then deactivated_at else now() end, deactivated_reason = 'deleted', slot = null,
+           ciphertext = '', previous_ciphertext = case when previous_ciphertext is not null then ''::bytea end
+     where app_id = ${appId} and id = ${id} and ${acting(sql)}
+    returning ${columns(sql)}`;
 }
 
 /**
@@ -166,6 +161,6 @@ export async function rotateSigningSecret(
        set secret_id = ${secret.secretId}, ciphertext = ${secret.ciphertext}, encryption_key_id = ${secret.encryptionKeyId},
            secret_created_at = now(), previous_ciphertext = ciphertext, previous_encryption_key_id = encryption_key_id,
            previous_expires_at = ${instant(secret.previousEndsAt)}::timestamptz
-     where app_id = ${appId} and id = ${id} and secret_id <> ${secret.secretId} and ${acting(sql)}`;
+     where app_id = ${appId} and id = ${id} and slot is not null and secret_id <> ${secret.secretId} and ${acting(sql)}`;
   return await findWebhookEndpoint(sql, appId, id);
 }

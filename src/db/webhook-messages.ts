@@ -129,7 +129,7 @@ export async function createTestMessage(
     with added as (
       insert into webhook_messages (id, app_id, endpoint_id, type, data)
       select ${id}::text, e.app_id, e.id, ${TEST_TYPE}::text, jsonb_build_object('endpointId', e.id)
-        from webhook_endpoints e where e.app_id = ${appId} and e.id = ${endpointId}
+        from webhook_endpoints e where e.app_id = ${appId} and e.id = ${endpointId} and e.slot is not null
       on conflict (id) do nothing
       returning *
     ), hurried as (

@@ -126,8 +126,9 @@ export async function countSecretsByKey(sql: Sql): Promise<EncryptedByKey[]> {
       from (select encryption_key_id, false as is_erasure from webhook_secrets where expires_at is null or expires_at > now()
             union all select encryption_key_id, false from identity_secrets
             union all select previous_encryption_key_id, false from identity_secrets where previous_expires_at > now()
-            union all select encryption_key_id, false from webhook_endpoints
-            union all select previous_encryption_key_id, false from webhook_endpoints where previous_expires_at > now()
+            union all select encryption_key_id, false from webhook_endpoints where slot is not null
+            union all select previous_encryption_key_id, false from webhook_endpoints
+              where slot is not null and previous_expires_at > now()
             union all select encryption_key_id, true from erasure_key
             union all select encryption_key_id, true from erasure_subjects
             union all select b.encryption_key_id, true

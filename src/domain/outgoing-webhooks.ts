@@ -22,8 +22,8 @@ export type MessageType = (typeof MESSAGE_TYPES)[number];
 export const MESSAGE_STATUSES = ['pending', 'delivered', 'failed'] as const;
 export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 
-/** Why an endpoint is not active: a person decided it, it failed for days, or it responded with 410. */
-export const DEACTIVATION_REASONS = ['by_request', 'failing', 'gone'] as const;
+/** Why an endpoint is not active: a person decided it, it failed for days, it responded with 410, or a person deleted it. */
+export const DEACTIVATION_REASONS = ['by_request', 'failing', 'gone', 'deleted'] as const;
 export type DeactivationReason = (typeof DEACTIVATION_REASONS)[number];
 
 /** The results of attempts in the metrics. */

@@ -112,8 +112,8 @@ export const ERRORS = {
   ],
   too_many_endpoints: [
     409,
-    'The app has too many active endpoints',
-    'An app has at most 20 active endpoints. Deactivate one of them, or change it.',
+    'The app has too many endpoints',
+    'An app has at most 20 endpoints, active or not. Delete one of them, or change it.',
   ],
   reprocess_run_in_progress: [
     409,

@@ -117,7 +117,7 @@ test('an index whose build was interrupted is built anew by the next start', asy
   await own.drop();
 });
 
-test('of the active endpoints of an app beyond twenty, the newest ones are deactivated when each gets a slot', async () => {
+test('of the endpoints of an app beyond twenty, the newest active ones are deactivated, and those deactivated first are deleted', async () => {
   const server = process.env['TEST_POSTGRES_URL'] ?? '';
   await createDatabase(server, 'migrated_slots');
   const url = inDatabase(server, 'migrated_slots');
@@ -135,9 +135,9 @@ test('of the active endpoints of an app beyond twenty, the newest ones are deact
      insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, created_at, deactivated_at,
                                     deactivated_reason)
      select 'whe_' || app || lpad(n::text, 25, '0'), 'app_0' || lpad(app::text, 25, '0'), 'https://example.com', '{payout.created}',
-            'sec_0' || lpad(n::text, 25, '0'), '', 'none', now() - n * interval '1 day',
-            case when n > 21 then now() - interval '1 day' end, case when n > 21 then 'gone' end
-       from generate_series(1, 2) app, generate_series(1, 25) n where app = 1 or n < 3;
+            'sec_0' || lpad(n::text, 25, '0'), 'x', 'none', now() - n * interval '1 day',
+            case when n > 21 then now() - n * interval '1 hour' end, case when n > 21 then 'gone' end
+       from generate_series(1, 2) app, generate_series(1, 45) n where case app when 1 then n < 26 else n < 3 or n > 21 end;
      insert into webhook_messages (id, app_id, endpoint_id, type, data)
      select 'msg' || substr(id, 4), app_id, id, 'webhook.test', '{}' from webhook_endpoints where deactivated_at is null`,
   );
@@ -146,18 +146,19 @@ test('of the active endpoints of an app beyond twenty, the newest ones are deact
   try {
     expect(
       await sql`
-        select app_id, count(*)::int as endpoints, count(distinct slot)::int as slots from webhook_endpoints
-         where deactivated_at is null group by 1 order by 1`,
+        select app_id, count(*) filter (where deactivated_at is null)::int as active, count(distinct slot)::int as slots,
+               string_agg(right(id, 2), ' ' order by id) filter (where deactivated_reason = 'deleted' and ciphertext = '') as deleted
+          from webhook_endpoints group by 1 order by 1`,
     ).toEqual([
-      { appId: expect.stringMatching(/1$/), endpoints: 20, slots: 20 },
-      { appId: expect.stringMatching(/2$/), endpoints: 2, slots: 2 },
+      { appId: expect.stringMatching(/1$/), active: 20, slots: 20, deleted: '01 22 23 24 25' },
+      { appId: expect.stringMatching(/2$/), active: 2, slots: 20, deleted: '40 41 42 43 44 45' },
     ]);
-    // The newest of the twenty-one. Its message fails as with any deactivation.
+    // The newest of the twenty-one active ones. Its message fails as with any deactivation.
     expect(
       await sql`
         select e.deactivated_reason, m.status from webhook_endpoints e left join webhook_messages m on m.endpoint_id = e.id
          where e.id like 'whe_1%0001'`,
-    ).toEqual([{ deactivatedReason: 'by_request', status: 'failed' }]);
+    ).toEqual([{ deactivatedReason: 'deleted', status: 'failed' }]);
     expect(await sql`select count(*)::int as n from webhook_messages where status = 'failed'`).toEqual([
       { n: 1 },
     ]);

@@ -139,7 +139,8 @@ const VALUES: Readonly<Record<string, () => Promise<string[]>>> = {
   'listEvents outcome': async () => ['earned', 'waiting'],
   'listEvents source': async () => ['paddle'],
   'listWebhookMessages type': async () => ['commission.created', 'delivery.stuck'],
-  endpointId: () => idsOf('webhookEndpoint'),
+  // An active one with many messages, and one that was deleted.
+  endpointId: async () => [(await idsOf('webhookEndpoint'))[0] ?? '', `whe_1${'0'.repeat(25)}`],
   'listEvents affiliateId': async () => (await idsOf('affiliate')).slice(0, 1),
   q: async () => ['creator', '%', 'nobody', '1'],
   'listAudit appId': async () => [appId],

@@ -92,7 +92,7 @@ async function insertBody(at: number, status: 'processed' | 'failed' | 'received
   return id;
 }
 
-// @promise retention, click-traces-expire
+// @promise retention, click-traces-expire, webhooks-out-deleted
 test('the retention workflow removes what has expired, keeps what is needed, and a second run removes nothing', async () => {
   const now = Date.now();
   const [oldClick, newClick] = [await insertClick(now - DAYS_100), await insertClick(now - DAY_MS)];
@@ -115,6 +115,18 @@ test('the retention workflow removes what has expired, keeps what is needed, and
   await service.sql`
     insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
     values (${endpointId}, ${founder.app.id}, 'https://example.com', '{payout.created}', ${newId('secret')}, '', 'none', 1)`;
+  // Endpoints that were deleted: one without messages, one with a message that is kept, and one a day ago.
+  const [empty, named, newlyDeleted] = [
+    newId('webhookEndpoint'),
+    newId('webhookEndpoint'),
+    newId('webhookEndpoint'),
+  ];
+  await service.sql`
+    insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, deactivated_at,
+                                   deactivated_reason)
+    select id, ${founder.app.id}, 'https://example.com', '{payout.created}', ${newId('secret')}, '', 'none',
+           now() - days * interval '1 day', 'deleted'
+      from (values (${empty}::text, 100), (${named}::text, 100), (${newlyDeleted}::text, 1)) e (id, days)`;
   const [oldMessage, waitingMessage, newMessage] = [
     createIdGenerator(now - DAYS_100).id('webhookMessage'),
     createIdGenerator(now - DAYS_100).id('webhookMessage'),
@@ -122,10 +134,11 @@ test('the retention workflow removes what has expired, keeps what is needed, and
   ];
   await service.sql`
     insert into webhook_messages (id, app_id, endpoint_id, type, data, status, completed_at, next_attempt_at, relay_at)
-    select id, ${founder.app.id}, ${endpointId}, 'webhook.test', '{}', case when done then 'delivered' else 'pending' end,
+    select id, ${founder.app.id}, endpoint_id, 'webhook.test', '{}', case when done then 'delivered' else 'pending' end,
            case when done then now() end, case when not done then now() + interval '1 day' end,
            case when not done then now() + interval '1 day' end
-      from (values (${oldMessage}::text, true), (${waitingMessage}::text, false), (${newMessage}::text, true)) m (id, done)`;
+      from (values (${oldMessage}::text, true, ${endpointId}::text), (${waitingMessage}::text, false, ${endpointId}::text),
+                   (${newMessage}::text, true, ${named}::text)) m (id, done, endpoint_id)`;
   await service.sql`
     insert into webhook_attempts (message_id, number, started_at, duration_ms) values (${oldMessage}, 1, now(), 1)`;
 
@@ -133,6 +146,8 @@ test('the retention workflow removes what has expired, keeps what is needed, and
 
   const messages = await service.sql<{ id: string }>`select id from webhook_messages order by id`;
   expect(messages.map(({ id }) => id).toSorted()).toEqual([waitingMessage, newMessage].toSorted());
+  const endpoints = await service.sql<{ id: string }>`select id from webhook_endpoints`;
+  expect(endpoints.map(({ id }) => id).toSorted()).toEqual([endpointId, named, newlyDeleted].toSorted());
 
   const agents = await service.sql<{ id: string; userAgent: string | null; ipHash: string | null }>`
     select id, user_agent, ip_hash from clicks where id = any(${[oldClick, newClick]}::text[]) order by id`;

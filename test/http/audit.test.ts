@@ -89,6 +89,12 @@ async function after(work: Promise<unknown>): Promise<Change> {
 /** Makes the request of a route one that changes something. */
 const CHANGES: Readonly<Record<string, () => Promise<Change>>> = {
   updateWebhookEndpoint: async () => ({ body: { description: `An endpoint ${(number += 1)}` } }),
+  deleteWebhookEndpoint: async () => {
+    const path = `/apps/${mine.appId}/webhook-endpoints`;
+    const body = { url: 'https://example.com/hook', eventTypes: ['payout.created'] };
+    const created = await api.call<{ id: string }>('POST', path, { key: mine.key, body });
+    return { path: `${path}/${created.body.id}` };
+  },
   createAffiliate: async () => ({ body: { name: 'A creator' } }),
   updateAffiliate: async () => ({ body: { name: `Creator ${(number += 1)}` } }),
   updateLink: async () => ({ body: { campaign: `campaign ${(number += 1)}` } }),

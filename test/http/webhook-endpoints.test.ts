@@ -126,45 +126,65 @@ describe('endpoints of outgoing webhooks', () => {
   });
 
   // @promise webhooks-out-endpoint-limit
-  test('an app has at most twenty active endpoints, also when several are created or activated at the same time', async () => {
+  test('an app has at most twenty endpoints, active or not, also when several are created at the same time, until one is deleted', async () => {
     const owner = await newApp(api);
     const path = (id: string) => `/webhook-endpoints/${id}`;
-    const activate = async (id: string, active = true) => await call('PATCH', path(id), { active }, owner);
     const add = async () => await call('POST', '/webhook-endpoints', NEW, owner);
     const statuses = async (calls: readonly ReturnType<typeof call>[]) =>
       (await Promise.all(calls)).map(({ status }) => status).toSorted((a, b) => a - b);
     const first = Array.from({ length: MAX_ENDPOINTS - 3 }, async () => (await add()).body.id);
-    const [one = '', other = '', ...rest] = await Promise.all(first);
+    const [one = ''] = await Promise.all(first);
     expect(await statuses([add(), add(), add(), add(), add(), add()])).toEqual([
       201, 201, 201, 409, 409, 409,
     ]);
-    expect(await add()).toMatchObject({ status: 409, body: { code: 'too_many_endpoints' } });
+    expect((await call('PATCH', path(one), { active: false }, owner)).status).toBe(200);
+    expect(await add()).toMatchObject({
+      status: 409,
+      body: {
+        code: 'too_many_endpoints',
+        detail: 'An app has at most 20 endpoints, active or not. Delete one of them, or change it.',
+      },
+    });
+    expect((await call('PATCH', path(one), { active: true }, owner)).status).toBe(200);
 
-    // One that is not active has no slot, and gets one again when there is a free one.
-    expect(await statuses([activate(one, false), activate(other, false)])).toEqual([200, 200]);
-    expect((await add()).status).toBe(201);
-    expect(await statuses([activate(one), activate(other)])).toEqual([200, 409]);
-    expect(await statuses(rest.map(async (id) => await activate(id)))).toEqual(rest.map(() => 200));
+    expect((await call('DELETE', path(one), undefined, owner)).status).toBe(200);
+    expect(await statuses([add(), add()])).toEqual([201, 409]);
     const { body } = await call('GET', '/webhook-endpoints', undefined, owner);
-    expect(body.items).toHaveLength(MAX_ENDPOINTS + 1);
-    const { n } = await api.sql.one<{ n: number }>`
-      select count(*)::int as n from webhook_endpoints where app_id = ${owner.appId} and deactivated_at is null`;
-    expect(n).toBe(MAX_ENDPOINTS);
+    expect(body.items).toHaveLength(MAX_ENDPOINTS);
   });
 
-  test('a list has all active endpoints, and the hundred that were deactivated last', async () => {
+  // @promise delete-webhook-endpoint, webhooks-out-deleted
+  test('an endpoint that is deleted has no secret, fails its messages that wait, and is gone, but its messages are listed', async () => {
     const owner = await newApp(api);
-    const active = await create(owner);
-    await api.sql`
-      insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot, created_at,
-                                     deactivated_at, deactivated_reason)
-      select 'whe_0' || lpad(n::text, 25, '0'), app_id, url, event_types, secret_id, ciphertext, encryption_key_id, 1,
-             now() - n * interval '1 day', now() - n * interval '1 hour', 'failing'
-        from webhook_endpoints, generate_series(1, 101) n where id = ${active.id}`;
-    const { body } = await call('GET', '/webhook-endpoints', undefined, owner);
-    expect(body.items).toHaveLength(101);
-    expect(body.items.at(-1)?.id).toBe(active.id);
-    expect(body.items[0]?.id).toMatch(/0100$/);
+    const { id } = await create(owner);
+    const path = `/webhook-endpoints/${id}`;
+    await call('POST', `${path}/rotate-secret`, {}, owner);
+    await call('POST', `${path}/test`, undefined, owner);
+    const deleted = await call('DELETE', path, undefined, owner);
+    expect(deleted).toMatchObject({ status: 200, body: { id, active: false, deactivatedReason: 'deleted' } });
+    const row = await api.sql.one`
+      select length(ciphertext) as current, length(previous_ciphertext) as previous from webhook_endpoints where id = ${id}`;
+    expect(row).toEqual({ current: 0, previous: 0 });
+
+    expect((await call('GET', '/webhook-endpoints', undefined, owner)).body.items).toEqual([]);
+    for (const [method, of, body] of [
+      ['GET', '', undefined],
+      ['PATCH', '', { active: true }],
+      ['POST', '/rotate-secret', {}],
+      ['POST', '/test', undefined],
+    ] as const) {
+      expect((await call(method, `${path}${of}`, body, owner)).status).toBe(404);
+    }
+    expect(
+      (await call('GET', `/webhook-messages?endpointId=${id}`, undefined, owner)).body.items,
+    ).toMatchObject([{ status: 'failed', lastProblem: 'The endpoint is not active.' }]);
+
+    // The call again is no change: when it was deleted stays, and there is no other audit row.
+    expect((await call('DELETE', path, undefined, owner)).body).toEqual(deleted.body);
+    const rows = await api.sql`
+      select action from audit_rows where object_id = ${id} and after->>'deactivatedReason' = 'deleted'`;
+    expect(rows).toEqual([{ action: 'changed' }]);
+    expect((await call('DELETE', '/webhook-endpoints/whe_unknown', undefined, owner)).status).toBe(404);
   });
 });
 

@@ -761,7 +761,9 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
       'webhooks-out-public-addresses':
         'nothing is sent to a private, loopback, link-local or reserved address, whatever name leads to it',
       'webhooks-out-limits': 'an attempt has a time limit, and the first 2 KiB of a response are read',
-      'webhooks-out-endpoint-limit': '409 for more than 20 active endpoints of one app',
+      'webhooks-out-endpoint-limit': '409 for more than 20 endpoints of one app, active or not',
+      'webhooks-out-deleted':
+        'an endpoint is deleted with its secrets at once, and its row after the last of its messages',
       'webhooks-out-lists': 'messages are listed by endpoint, status and type, page by page',
     },
   },

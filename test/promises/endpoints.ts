@@ -628,6 +628,11 @@ export const ENDPOINTS: readonly EndpointPromises[] = [
     promises: { 'test-webhook-endpoint': 'sends a test message, 201' },
   },
   {
+    route: 'DELETE /apps/:appId/webhook-endpoints/:endpointId',
+    caller: 'account setup',
+    promises: { 'delete-webhook-endpoint': 'deletes an endpoint; repeated, it changes nothing' },
+  },
+  {
     route: 'GET /apps/:appId/webhook-messages',
     caller: 'account read',
     promises: { 'list-webhook-messages': 'returns the messages to endpoints, the latest first' },

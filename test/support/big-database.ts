@@ -192,15 +192,15 @@ const ROWS_OF_PURCHASES = [
      select payout_id, id, app_id, affiliate_id, amount_cents, row_number() over (partition by payout_id order by id)
        from commissions where status = 'paid'`,
   `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot)
-     select 'whe_0' || lpad(n::text, 25, '0'), ${id('app', '1 + n % 5')}, 'https://example.com/hook', '{commission.created}',
+     select 'whe_' || n / 5 * 2 || lpad(n::text, 25, '0'), ${id('app', '1 + n % 5')}, 'https://example.com/hook', '{commission.created}',
             'sec_0' || lpad(n::text, 25, '0'), '', 'none', 1 + n / 5 from generate_series(0, 9) n`,
   `insert into webhook_endpoints (id, app_id, url, event_types, secret_id, ciphertext, encryption_key_id, slot, deactivated_at,
                                     deactivated_reason)
      select 'whe_1' || lpad(n::text, 25, '0'), ${id('app', '1')}, 'https://example.com/hook', '{commission.created}',
-            'sec_1' || lpad(n::text, 25, '0'), '', 'none', 1, ${moment('n / 10000.0')}, 'gone' from generate_series(0, 9999) n`,
+            'sec_1' || lpad(n::text, 25, '0'), '', 'none', null, ${moment('n / 10000.0')}, 'deleted' from generate_series(0, 9999) n`,
   `insert into webhook_messages (id, app_id, endpoint_id, type, subject_id, data, status, attempts, next_attempt_at, relay_at,
                                    created_at, completed_at)
-     select 'msg_0' || lpad(n::text, 25, '0'), app_id, 'whe_0' || lpad((substr(app_id, 6)::int - 1 + n % 2 * 5)::text, 25, '0'),
+     select 'msg_0' || lpad(n::text, 25, '0'), app_id, 'whe_' || n % 2 * 2 || lpad((substr(app_id, 6)::int - 1 + n % 2 * 5)::text, 25, '0'),
             case n % 4 when 0 then 'commission.matured' else 'commission.created' end, commission_id,
             '{}', case when n % 50 = 0 then 'failed' else 'delivered' end, 1, null, null, at, at
        from (select n, app_id, at, ${id('commission', 'n')} as commission_id from story_events where story = 'earned') m`,

@@ -865,7 +865,7 @@ export interface paths {
         put?: never;
         /**
          * Creates an endpoint that receives messages.
-         * @description The secret is returned only once. An app has at most 20 active endpoints.
+         * @description The secret is returned only once. An app has at most 20 endpoints, active or not.
          *
          *     Requires an account key with the permission `setup`.
          */
@@ -892,12 +892,18 @@ export interface paths {
         get: operations["getWebhookEndpoint"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Deletes an endpoint.
+         * @description Its secret is deleted with it, and messages that wait for an attempt fail. Its messages stay in the list for as long as messages are kept. The same call again changes nothing.
+         *
+         *     Requires an account key with the permission `setup`.
+         */
+        delete: operations["deleteWebhookEndpoint"];
         options?: never;
         head?: never;
         /**
          * Changes, deactivates or activates an endpoint.
-         * @description While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later. It can be activated while the app has fewer than 20 active ones.
+         * @description While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later.
          *
          *     Requires an account key with the permission `setup`.
          */
@@ -4295,7 +4301,7 @@ export interface components {
         };
         /** @description The endpoints of the app, oldest first. */
         WebhookEndpointList: {
-            /** @description All active endpoints, and the hundred that were deactivated last. */
+            /** @description All endpoints, active or not. */
             items: components["schemas"]["WebhookEndpoint"][];
         };
         /** @description An endpoint that receives messages, without its secret. */
@@ -4318,8 +4324,8 @@ export interface components {
             active: boolean;
             /** @description When it was deactivated. Epoch milliseconds. Null while it is active. */
             deactivatedAt: number | null;
-            /** @description Why it is not active: `by_request`; `failing` if no attempt succeeded for three days; `gone` if it responded with 410. Null while it is active. */
-            deactivatedReason: ("by_request" | "failing" | "gone") | null;
+            /** @description Why it is not active: `by_request`; `failing` if no attempt succeeded for three days; `gone` if it responded with 410; `deleted` in the response that deletes it. Null while it is active. */
+            deactivatedReason: ("by_request" | "failing" | "gone" | "deleted") | null;
             /** @description Since when every attempt has failed. Epoch milliseconds. Null after a success, and before the first attempt. */
             failingSince: number | null;
             /**
@@ -4355,8 +4361,8 @@ export interface components {
             active: boolean;
             /** @description When it was deactivated. Epoch milliseconds. Null while it is active. */
             deactivatedAt: number | null;
-            /** @description Why it is not active: `by_request`; `failing` if no attempt succeeded for three days; `gone` if it responded with 410. Null while it is active. */
-            deactivatedReason: ("by_request" | "failing" | "gone") | null;
+            /** @description Why it is not active: `by_request`; `failing` if no attempt succeeded for three days; `gone` if it responded with 410; `deleted` in the response that deletes it. Null while it is active. */
+            deactivatedReason: ("by_request" | "failing" | "gone" | "deleted") | null;
             /** @description Since when every attempt has failed. Epoch milliseconds. Null after a success, and before the first attempt. */
             failingSince: number | null;
             /**
@@ -13183,7 +13189,7 @@ export interface operations {
                     };
                 };
             };
-            /** @description `too_many_endpoints`: The app has too many active endpoints. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
+            /** @description `too_many_endpoints`: The app has too many endpoints. `idempotency_key_reused`: The idempotency key was used for another request. `idempotency_key_in_use`: A request with this idempotency key is in progress. */
             409: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -13268,6 +13274,133 @@ export interface operations {
         };
     };
     getWebhookEndpoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of an app. */
+                appId: string;
+                /** @description The id of a webhookEndpoint. */
+                endpointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description An endpoint that receives messages, without its secret. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookEndpoint"];
+                };
+            };
+            /** @description `invalid_request`: The request is invalid. */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "invalid_request";
+                    };
+                };
+            };
+            /** @description `unauthorized`: The key is missing or invalid. */
+            401: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unauthorized";
+                    };
+                };
+            };
+            /** @description `cross_origin`: The call comes from another site. `forbidden`: The key lacks a permission. */
+            403: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "cross_origin" | "forbidden";
+                    };
+                };
+            };
+            /** @description `not_found`: Not found. */
+            404: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "not_found";
+                    };
+                };
+            };
+            /** @description `rate_limited`: Too many requests. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "rate_limited";
+                    };
+                };
+            };
+            /** @description `unavailable`: Temporarily unavailable. */
+            503: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    "Retry-After": components["headers"]["Retry-After"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"] & {
+                        /**
+                         * @description The code of the error. Stable.
+                         * @enum {string}
+                         */
+                        code: "unavailable";
+                    };
+                };
+            };
+        };
+    };
+    deleteWebhookEndpoint: {
         parameters: {
             query?: never;
             header?: never;
@@ -13486,22 +13619,6 @@ export interface operations {
                          * @enum {string}
                          */
                         code: "not_found";
-                    };
-                };
-            };
-            /** @description `too_many_endpoints`: The app has too many active endpoints. */
-            409: {
-                headers: {
-                    "X-Request-Id": components["headers"]["X-Request-Id"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"] & {
-                        /**
-                         * @description The code of the error. Stable.
-                         * @enum {string}
-                         */
-                        code: "too_many_endpoints";
                     };
                 };
             };

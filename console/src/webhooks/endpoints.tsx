@@ -77,43 +77,44 @@ function RotateSecret({
   );
 }
 
-/** Deactivates an endpoint, after a question. */
-function Deactivate({
+/** Deactivates or deletes an endpoint, after a question. */
+function EndEndpoint({
   appId,
   endpoint,
+  kind,
   onClose,
 }: {
   readonly appId: string;
   readonly endpoint: Endpoint;
+  readonly kind: 'deactivate' | 'delete';
   readonly onClose: () => void;
 }) {
-  const deactivate = useChange(
-    async () =>
-      await read(
-        api.PATCH('/apps/{appId}/webhook-endpoints/{endpointId}', {
-          params: { path: { appId, endpointId: endpoint.id } },
-          body: { active: false },
-        }),
-      ),
+  const isDelete = kind === 'delete';
+  const end = useChange(
+    async () => {
+      const params = { path: { appId, endpointId: endpoint.id } };
+      const path = '/apps/{appId}/webhook-endpoints/{endpointId}';
+      return await read(
+        isDelete ? api.DELETE(path, { params }) : api.PATCH(path, { params, body: { active: false } }),
+      );
+    },
     WEBHOOK_KEYS.endpoints(appId),
     WEBHOOK_KEYS.messages(appId),
   );
   return (
     <Stack>
       <Text size="sm">
-        Nothing more is sent to {endpoint.url}. Its messages that wait fail; you can send them again when the
-        endpoint is active. What happens while it is not active is not sent later.
+        {isDelete
+          ? `${endpoint.url} is deleted with its secret, and cannot be restored. Its messages stay in the list for as long as messages are kept.`
+          : `Nothing more is sent to ${endpoint.url}. Its messages that wait fail; you can send them again when the endpoint is active. What happens while it is not active is not sent later.`}
       </Text>
-      {deactivate.error !== null && <ErrorBox error={deactivate.error} />}
+      {end.error !== null && <ErrorBox error={end.error} />}
       <Group justify="flex-end">
         <Button variant="default" onClick={onClose} data-autofocus>
           Cancel
         </Button>
-        <Button
-          loading={deactivate.isPending}
-          onClick={() => deactivate.mutate(undefined, { onSuccess: onClose })}
-        >
-          Deactivate the endpoint
+        <Button loading={end.isPending} onClick={() => end.mutate(undefined, { onSuccess: onClose })}>
+          {isDelete ? 'Delete the endpoint' : 'Deactivate the endpoint'}
         </Button>
       </Group>
     </Stack>
@@ -122,13 +123,14 @@ function Deactivate({
 
 type OpenDialog =
   | { readonly kind: 'new' }
-  | { readonly kind: 'change' | 'rotate' | 'deactivate'; readonly endpoint: Endpoint };
+  | { readonly kind: 'change' | 'rotate' | 'deactivate' | 'delete'; readonly endpoint: Endpoint };
 
 const TITLES: Readonly<Record<OpenDialog['kind'], string>> = {
   new: 'New endpoint',
   change: 'Change the endpoint',
   rotate: 'Rotate the secret?',
   deactivate: 'Deactivate the endpoint?',
+  delete: 'Delete the endpoint?',
 };
 
 /** The state of an endpoint, with what to do. */
@@ -209,15 +211,24 @@ function EndpointRow({
       </td>
       <td>
         <Group gap={6} justify="flex-end">
-          <Button
-            {...button}
-            disabled={!canChange || !active}
-            loading={test.isPending}
-            aria-label={`Send a test event to ${url}`}
-            onClick={() => test.mutate(undefined)}
-          >
-            Send a test event
-          </Button>
+          {active ? (
+            <Button
+              {...button}
+              loading={test.isPending}
+              aria-label={`Send a test event to ${url}`}
+              onClick={() => test.mutate(undefined)}
+            >
+              Send a test event
+            </Button>
+          ) : (
+            <Button
+              {...button}
+              aria-label={`Delete ${url}`}
+              onClick={() => onOpen({ kind: 'delete', endpoint })}
+            >
+              Delete
+            </Button>
+          )}
           <Button
             {...button}
             aria-label={`Change ${url}`}
@@ -315,8 +326,8 @@ export function Endpoints({ appId, canChange }: { readonly appId: string; readon
         {dialog?.kind === 'rotate' && (
           <RotateSecret appId={appId} endpoint={dialog.endpoint} onClose={close} />
         )}
-        {dialog?.kind === 'deactivate' && (
-          <Deactivate appId={appId} endpoint={dialog.endpoint} onClose={close} />
+        {(dialog?.kind === 'deactivate' || dialog?.kind === 'delete') && (
+          <EndEndpoint appId={appId} endpoint={dialog.endpoint} kind={dialog.kind} onClose={close} />
         )}
       </Dialog>
     </Section>

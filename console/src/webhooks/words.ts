@@ -40,6 +40,7 @@ export const REASONS: Readonly<Record<NonNullable<Endpoint['deactivatedReason']>
   by_request: 'Somebody deactivated it.',
   failing: 'Every attempt failed for three days, so the service deactivated it.',
   gone: 'It responded with 410 Gone, so the service deactivated it.',
+  deleted: 'Somebody deleted it.',
 };
 
 /** The names under which the answers of this page are kept. */

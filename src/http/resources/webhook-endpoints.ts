@@ -2,6 +2,7 @@ import * as z from 'zod';
 import {
   changeWebhookEndpoint,
   createWebhookEndpoint,
+  deleteWebhookEndpoint,
   findWebhookEndpoint,
   listWebhookEndpoints,
   MAX_ENDPOINTS,
@@ -53,7 +54,7 @@ const webhookEndpoint = z
       z
         .enum(DEACTIVATION_REASONS)
         .describe(
-          'Why it is not active: `by_request`; `failing` if no attempt succeeded for three days; `gone` if it responded with 410.',
+          'Why it is not active: `by_request`; `failing` if no attempt succeeded for three days; `gone` if it responded with 410; `deleted` in the response that deletes it.',
         ),
       'Null while it is active.',
     ),
@@ -120,9 +121,7 @@ export const webhookEndpointRoutes = [
       status: 200,
       schema: z
         .object({
-          items: z
-            .array(webhookEndpoint)
-            .describe('All active endpoints, and the hundred that were deactivated last.'),
+          items: z.array(webhookEndpoint).describe('All endpoints, active or not.'),
         })
         .meta({ id: 'WebhookEndpointList', description: 'The endpoints of the app, oldest first.' }),
     },
@@ -137,7 +136,7 @@ export const webhookEndpointRoutes = [
     permission: 'setup',
     operationId: 'createWebhookEndpoint',
     summary: 'Creates an endpoint that receives messages.',
-    description: `The secret is returned only once. An app has at most ${MAX_ENDPOINTS} active endpoints.`,
+    description: `The secret is returned only once. An app has at most ${MAX_ENDPOINTS} endpoints, active or not.`,
     body: z
       .strictObject({ url, eventTypes, description: description.optional() })
       .meta({ id: 'NewWebhookEndpoint', description: 'An endpoint to create.' }),
@@ -155,7 +154,11 @@ export const webhookEndpointRoutes = [
         eventTypes: [...new Set(body.eventTypes)],
         ...stored,
       });
-      if (created === undefined) throw new ApiError('too_many_endpoints');
+      if (created === undefined) {
+        throw new ApiError('too_many_endpoints', {
+          detail: `An app has at most ${MAX_ENDPOINTS} endpoints, active or not. Delete one of them, or change it.`,
+        });
+      }
       return { ...presentEndpoint(created), secret };
     },
   }),
@@ -180,7 +183,8 @@ export const webhookEndpointRoutes = [
     operationId: 'updateWebhookEndpoint',
     ids: endpointId,
     summary: 'Changes, deactivates or activates an endpoint.',
-    description: `While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later. It can be activated while the app has fewer than ${MAX_ENDPOINTS} active ones.`,
+    description:
+      'While an endpoint is not active, nothing is written for it, and messages that wait for an attempt fail. Facts of that time are not sent later.',
     body: z
       .strictObject({
         url: url.optional(),
@@ -190,7 +194,6 @@ export const webhookEndpointRoutes = [
       })
       .meta({ id: 'WebhookEndpointChange', description: 'The fields to change.' }),
     response: { status: 200, schema: webhookEndpoint },
-    errors: ['too_many_endpoints'],
     handler: async ({ deps, app, ids, body }) => {
       if (body.url !== undefined) requireUrl(deps, body.url);
       const changed = await changeWebhookEndpoint(deps.sql, app.id, ids.endpointId, {
@@ -199,7 +202,6 @@ export const webhookEndpointRoutes = [
         ...(body.description === undefined ? {} : { description: body.description }),
         ...(body.active === undefined ? {} : { isActive: body.active }),
       });
-      if (changed === 'no_slot') throw new ApiError('too_many_endpoints');
       return presentEndpoint(foundOrThrow(changed));
     },
   }),
@@ -241,5 +243,19 @@ export const webhookEndpointRoutes = [
       const id = idGenerator.id('webhookMessage');
       return presentMessage(foundOrThrow(await createTestMessage(deps.sql, app.id, ids.endpointId, id)));
     },
+  }),
+
+  appRoute({
+    method: 'DELETE',
+    path: '/apps/:appId/webhook-endpoints/:endpointId',
+    permission: 'setup',
+    operationId: 'deleteWebhookEndpoint',
+    ids: endpointId,
+    summary: 'Deletes an endpoint.',
+    description:
+      'Its secret is deleted with it, and messages that wait for an attempt fail. Its messages stay in the list for as long as messages are kept. The same call again changes nothing.',
+    response: { status: 200, schema: webhookEndpoint },
+    handler: async ({ deps, app, ids }) =>
+      presentEndpoint(foundOrThrow(await deleteWebhookEndpoint(deps.sql, app.id, ids.endpointId))),
   }),
 ];
