@@ -2,7 +2,7 @@ import type { AppId, Id, WebhookEndpointId } from '../domain/ids.ts';
 import type { DeactivationReason, WebhookType } from '../domain/outgoing-webhooks.ts';
 import { acting } from './audit.ts';
 import { retryAfterConflict } from './retries.ts';
-import { instant } from './sql.ts';
+import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** The most endpoints of an app, one per slot, active or not. An active one costs every fact of its types one row. */
@@ -119,7 +119,8 @@ export async function changeWebhookEndpoint(
                          failing_since = case when deactivated_at is null then failing_since end`
         : sql.fragment`, deactivated_at = coalesce(deactivated_at, now()),
                          deactivated_reason = coalesce(deactivated_reason, 'by_request')`;
-  return await sql.maybe<WebhookEndpoint>`
+  // The messages that wait fail with their endpoint, and they may be many.
+  return await sql.within(LONG_STATEMENT_MS).maybe<WebhookEndpoint>`
     update webhook_endpoints
        set url = coalesce(${url ?? null}, url),
            event_types = coalesce(${eventTypes === undefined ? null : [...eventTypes]}::text[], event_types),
@@ -138,7 +139,7 @@ export async function deleteWebhookEndpoint(
   appId: AppId,
   id: WebhookEndpointId,
 ): Promise<WebhookEndpoint | undefined> {
-  return await sql.maybe<WebhookEndpoint>`
+  return await sql.within(LONG_STATEMENT_MS).maybe<WebhookEndpoint>`
     update webhook_endpoints
        set deactivated_at = case when slot is null then deactivated_at else now() end, deactivated_reason = 'deleted', slot = null,
            ciphertext = '', previous_ciphertext = case when previous_ciphertext is not null then ''::bytea end

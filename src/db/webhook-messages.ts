@@ -9,7 +9,7 @@ import type {
 import { acting } from './audit.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
-import { instant } from './sql.ts';
+import { instant, LONG_STATEMENT_MS } from './sql.ts';
 import type { Sql } from './sql.ts';
 
 /** A message to an endpoint. */
@@ -373,7 +373,9 @@ export async function recordWebhookAttempt(
   const allMs = attempt.retryMs.reduce((sum, ms) => sum + ms, 0);
   const probeMs = attempt.retryMs.map((ms) => String(Math.min(ms, MAX_PROBE_MS)));
   const askedMs = Math.min(attempt.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
-  const row = await sql.maybe<{ reason: DeactivationReason | null }>`
+  // A failure may deactivate the endpoint. The messages that wait fail with it, and they may be many.
+  const patient = isDelivered ? sql : sql.within(LONG_STATEMENT_MS);
+  const row = await patient.maybe<{ reason: DeactivationReason | null }>`
     with message as (
       update webhook_messages m
          set attempts = ${number}::int, last_problem = ${problem}::text,

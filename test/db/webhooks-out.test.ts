@@ -13,9 +13,11 @@ import { matureCommission, matureOverdue } from '../../src/db/ledger.ts';
 import { COLUMNS } from '../../src/db/payout-csv.ts';
 import { recordPayout } from '../../src/db/payout-records.ts';
 import { newId } from '../../src/db/new-id.ts';
+import { connect } from '../../src/db/sql.ts';
 import {
   changeWebhookEndpoint,
   createWebhookEndpoint,
+  deleteWebhookEndpoint,
   MAX_ENDPOINTS,
   signingSecretContext,
 } from '../../src/db/webhook-endpoints.ts';
@@ -41,6 +43,7 @@ import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts'
 import type { TestApi, TestApp } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
 import { insertEarning, insertReversal } from '../support/ledger.ts';
+import { runOn } from '../support/postgres-admin.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -532,6 +535,35 @@ describe('the attempts at a message', () => {
     expect(await recordWebhookAttempt(api.sql, id, attempt(2, { nextInMs: null }))).toBe(reason);
     expect((await endpointOf()).reason).toBe(reason);
     expect(await loadMessageToSend(api.sql, id)).toMatchObject({ status: 'failed', dueInMs: null });
+  });
+});
+
+describe('an endpoint that changes', () => {
+  // @promise webhooks-out-deactivated, webhooks-out-deleted
+  test('an endpoint whose waiting messages take longer to fail than a statement usually may is deactivated and deleted all the same', async () => {
+    await runOn(
+      api.database.url,
+      `create function test_slow() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return null; end $$;
+       create trigger test_slow after update on webhook_messages for each statement execute function test_slow();`,
+    );
+    const hasty = connect({ url: api.database.url, max: 1, statementTimeoutMs: 250, patienceMs: 250 });
+    try {
+      const [first, second] = [await newEndpoint(), await newEndpoint(['commission.created'])];
+      await earn();
+      const appId = app.appId as AppId;
+      expect(await changeWebhookEndpoint(hasty, appId, first, { isActive: false })).toMatchObject({
+        deactivatedReason: 'by_request',
+      });
+      expect(await deleteWebhookEndpoint(hasty, appId, first)).toMatchObject({
+        deactivatedReason: 'deleted',
+      });
+      const message = (await messagesOf()).find(({ endpointId }) => endpointId === second);
+      const gone = attempt(1, { statusCode: 410, nextInMs: null, isGone: true });
+      expect(await recordWebhookAttempt(hasty, message?.id as WebhookMessageId, gone)).toBe('gone');
+    } finally {
+      await hasty.close();
+      await runOn(api.database.url, 'drop trigger test_slow on webhook_messages; drop function test_slow();');
+    }
   });
 });
 
