@@ -104,7 +104,7 @@ export interface WebhookEndpointChange {
   readonly isActive?: boolean;
 }
 
-/** Changes an endpoint. Returns undefined for an unknown one. Activating it again forgets its failures. */
+/** Changes an endpoint. Returns undefined for an unknown one. Another URL, and activating it again, forget its failures. */
 export async function changeWebhookEndpoint(
   sql: Sql,
   appId: AppId,
@@ -115,14 +115,18 @@ export async function changeWebhookEndpoint(
     isActive === undefined
       ? sql.fragment``
       : isActive
-        ? sql.fragment`, deactivated_at = null, deactivated_reason = null,
-                         failing_since = case when deactivated_at is null then failing_since end`
+        ? sql.fragment`, deactivated_at = null, deactivated_reason = null`
         : sql.fragment`, deactivated_at = coalesce(deactivated_at, now()),
                          deactivated_reason = coalesce(deactivated_reason, 'by_request')`;
+  const begins = sql.fragment`
+    (coalesce(${url ?? null}, url) <> url or ${isActive === true}::boolean and deactivated_at is not null)`;
   // The messages that wait fail with their endpoint, and they may be many.
   return await sql.within(LONG_STATEMENT_MS).maybe<WebhookEndpoint>`
     update webhook_endpoints
        set url = coalesce(${url ?? null}, url),
+           failing_since = case when not ${begins} then failing_since end,
+           failures = case when not ${begins} then failures else 0 end,
+           next_probe_at = case when not ${begins} then next_probe_at end,
            event_types = coalesce(${eventTypes === undefined ? null : [...eventTypes]}::text[], event_types),
            description = case when ${description === undefined}::boolean then description else ${description ?? null} end
            ${activity}

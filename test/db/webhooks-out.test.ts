@@ -539,6 +539,38 @@ describe('the attempts at a message', () => {
 });
 
 describe('an endpoint that changes', () => {
+  const change = async (id: WebhookEndpointId, over: Parameters<typeof changeWebhookEndpoint>[3]) =>
+    await changeWebhookEndpoint(api.sql, app.appId as AppId, id, over);
+  const failuresOf = async (id: WebhookEndpointId) =>
+    await api.sql.one<{ failures: number; isFailing: boolean; probeInMs: number | null }>`
+      select failures, failing_since is not null as is_failing,
+             extract(epoch from next_probe_at - now())::float8 * 1000 as probe_in_ms from webhook_endpoints where id = ${id}`;
+  const failNext = async (number: number) => {
+    const id = (await messagesOf()).at(-1)?.id as WebhookMessageId;
+    await recordWebhookAttempt(api.sql, id, attempt(number));
+  };
+
+  // @promise webhooks-out-begins-anew
+  test('another URL, and activating it again, forget its failures, and no other change does', async () => {
+    const id = await newEndpoint(['commission.created']);
+    for (const begin of [{ url: 'https://example.com/other' }, { isActive: true }]) {
+      await earn();
+      for (let number = 1; number < 4; number += 1) await failNext(number);
+      const url = 'url' in begin ? 'https://example.com/hook' : 'https://example.com/other';
+      await change(id, { url, description: 'CRM', isActive: true });
+      expect(await failuresOf(id)).toMatchObject({ failures: 3, isFailing: true });
+      if ('isActive' in begin) await change(id, { isActive: false });
+      await change(id, begin);
+      expect(await failuresOf(id)).toEqual({ failures: 0, isFailing: false, probeInMs: null });
+      await earn();
+      await failNext(1);
+      // The first of the waits, not the fourth.
+      expect((await failuresOf(id)).probeInMs).toBeLessThan(6_000);
+      await change(id, { isActive: false });
+      await change(id, { isActive: true });
+    }
+  });
+
   // @promise webhooks-out-deactivated, webhooks-out-deleted
   test('an endpoint whose waiting messages take longer to fail than a statement usually may is deactivated and deleted all the same', async () => {
     await runOn(

@@ -752,6 +752,8 @@ const WEBHOOKS_OUT: readonly PromiseSection[] = [
       'webhooks-out-send-again': 'a person sends a message again at any time, also one that waits',
       'webhooks-out-deactivated':
         'an endpoint is deactivated with a reason after three days without a success, and at once by a 410',
+      'webhooks-out-begins-anew':
+        'an endpoint that gets another URL, or is activated again, begins without failures',
       'webhooks-out-isolated': 'an endpoint that never responds delays neither others nor exports',
       'webhooks-out-fair': 'the waiting messages of an account do not delay those of another one',
       'webhooks-out-recovered': 'a message whose workflow was lost is sent all the same',
