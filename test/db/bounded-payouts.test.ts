@@ -16,11 +16,11 @@ import { dueCents, insertDueCommissions } from '../../tools/bench/due-commission
 import { NO_CALLBACKS } from '../../tools/no-callbacks.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
-import { eventually } from '../support/eventually.ts';
 import type { WebhookResponse } from '../support/founder.ts';
 import { bodyOf, fakeSecret, PROOFS, stripeInvoicePaid } from '../support/provider-fixtures.ts';
 import { insertEarning, insertReversal } from '../support/ledger.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 /** Earnings per payout, instead of 50,000. */
 const LIMIT = 3;
@@ -119,10 +119,7 @@ async function whilePayoutIsHeld(
     select pg_advisory_lock(1)`);
   try {
     const settling = start();
-    await eventually('the payout has locked its earnings', async () => {
-      const waiting = await api.sql`select from pg_locks where locktype = 'advisory' and not granted`;
-      return waiting.length > 0;
-    });
+    await untilWaiting(api.sql, 'Lock');
     const ended = await work();
     await holder.query('select pg_advisory_unlock(1)');
     await settling;
@@ -207,11 +204,8 @@ describe('a payout is bounded', () => {
       async () => await settlePayoutRequest(api.sql, first, LIMIT),
       async () => {
         const settling = settlePayoutRequest(api.sql, second, LIMIT);
-        await eventually('the second export waits for the commissions of the first', async () => {
-          const waiting =
-            await api.sql`select from pg_locks where locktype = 'transactionid' and not granted`;
-          return waiting.length > 0;
-        });
+        // For the commissions of the first, which waits itself.
+        await untilWaiting(api.sql, 'Lock', 2);
         return { also: settling };
       },
     );

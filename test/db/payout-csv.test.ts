@@ -34,5 +34,6 @@ test.each(['Ann', 'Ann-Marie', 'a=b', 'ann@example.com', 'Zoë; Bob | Cy', 'C+',
 test('a long name of separators takes no time', () => {
   const startedAt = performance.now();
   neutralizeFormula(`${'; "'.repeat(50_000)}x`);
-  expect(performance.now() - startedAt).toBeLessThan(200);
+  // A pattern that tries again at each separator takes minutes.
+  expect(performance.now() - startedAt).toBeLessThan(5_000);
 });

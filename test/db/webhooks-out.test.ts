@@ -41,9 +41,9 @@ import type { WebhookType } from '../../src/domain/outgoing-webhooks.ts';
 import { DAY_MS, HOUR_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, startTestApi, TEST_KEY } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
-import { eventually } from '../support/eventually.ts';
 import { insertEarning, insertReversal } from '../support/ledger.ts';
 import { runOn } from '../support/postgres-admin.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -284,11 +284,7 @@ describe('a statement that is sent again while the first one is being committed'
       await client.query('begin');
       await client.query(insert, parameters);
       const called = call();
-      await eventually('the call waits', async () => {
-        const waiting = await api.sql.maybe`
-          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-        return waiting !== undefined;
-      });
+      await untilWaiting(api.sql, 'Lock');
       await client.query('commit');
       return await called;
     } finally {

@@ -70,7 +70,7 @@ describe('concurrent facts', () => {
     const { events } = await service.sql.one<{ events: number }>`
       select count(*)::int as events from events where app_id = ${founder.app.id} and likely_cause is not null`;
     expect(events).toBe(0);
-  }, 60_000);
+  });
 
   // @promise concurrent-facts
   test('a refund concurrent with its payment and their link reverses exactly its share', async () => {
@@ -103,7 +103,7 @@ describe('concurrent facts', () => {
              count(distinct payment_id)::int as payments
         from commissions where affiliate_id = ${affiliateId}`;
     expect(sums).toEqual({ earned: ROUNDS * 200, reversed: ROUNDS * -80, payments: ROUNDS });
-  }, 60_000);
+  });
 
   // @promise identify-any-order
   test('an install concurrent with an identify binds the user', async () => {
@@ -135,7 +135,7 @@ describe('concurrent facts', () => {
     const { bound } = await service.sql.one<{ bound: number }>`
       select count(*)::int as bound from bindings where customer_user_id = any(${users}::text[])`;
     expect(bound).toBe(ROUNDS);
-  }, 60_000);
+  });
 
   // @promise heal-two-devices
   test('two devices that identify one user concurrently create one binding, and each earlier payment earns once', async () => {

@@ -17,7 +17,6 @@ import type { DeliveryId } from '../../src/domain/ids.ts';
 import { providers } from '../../src/providers/index.ts';
 import { startErasing } from '../support/erasing.ts';
 import type { Erasing } from '../support/erasing.ts';
-import { eventually } from '../support/eventually.ts';
 import {
   bodyOf,
   eventOf,
@@ -28,6 +27,7 @@ import {
   stripeSubscription,
 } from '../support/provider-fixtures.ts';
 import { findInTables } from '../support/search-everywhere.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 let erasing: Erasing;
 
@@ -312,11 +312,7 @@ describe('a repeated request', () => {
         [id],
       );
       const repeated = erasing.open(userId);
-      await eventually('the request waits', async () => {
-        const waiting = await erasing.sql`
-          select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-        return waiting.length > 0;
-      });
+      await untilWaiting(erasing.sql, 'Lock');
       await other.query('commit');
       expect(await repeated).toMatchObject({ id, finishedAt: null });
     } finally {

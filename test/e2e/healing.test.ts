@@ -95,7 +95,7 @@ describe('a late identify', () => {
       for await (const workflow of service.temporal.workflow.list({ query })) found.push(workflow.workflowId);
       return found.includes(`heal:${bindingId}`);
     });
-  }, 60_000);
+  });
 
   // @promise heal-once
   test('repeating the identify, the purchase and the heal creates no second commission', async () => {

@@ -91,7 +91,7 @@ beforeAll(async () => {
   });
   response = await founder.call<LedgerCheck>('GET', `/apps/${founder.app.id}/diagnostics/ledger`);
   damaged = connect({ url: service.database.url, max: 1 });
-}, 60_000);
+});
 afterAll(async () => {
   await damaged.close();
   await service.close();

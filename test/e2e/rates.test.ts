@@ -155,7 +155,7 @@ describe('payments without a rate', () => {
     founder.url = service.url;
     await waitUntilEarned(eventId);
     expect(await outcomeOf(eventId)).toMatchObject({ baseCents: 100, source: 'operator 2026-02-11' });
-  }, 60_000);
+  });
 
   // @promise rate-of-seven-days
   test('a payment uses the rate of its day, else the latest of the seven days before, and no other', async () => {
@@ -240,7 +240,7 @@ describe('payments without a rate', () => {
     expect((await outcomeOf(broken)).cause).toBe('missing_exchange_rate');
     await runOn(service.database.url, 'drop trigger test_breaks on commissions; drop function test_breaks()');
     await waitUntilEarned(broken);
-  }, 60_000);
+  });
 
   test('payments concurrent with imports of their rates all earn', async () => {
     const user = await founder.customer();
@@ -256,7 +256,7 @@ describe('payments without a rate', () => {
     await Promise.all(imports);
     await Promise.all(events.map(waitUntilEarned));
     await expectConsistentLedger(service.sql);
-  }, 60_000);
+  });
 });
 
 // @promise sweep-schedule
@@ -285,7 +285,7 @@ test('the Schedule of the sweep runs every minute and is recreated when it is de
     await other.close();
     await temporal.stop();
   }
-}, 60_000);
+});
 
 describe('fetching rates', () => {
   let feed: { status: number; body: Buffer | string };
@@ -333,7 +333,7 @@ describe('fetching rates', () => {
       await other.close();
       await temporal.stop();
     }
-  }, 60_000);
+  });
 
   test('a wrong RATES_URL fails the workflow with one sentence and is not requested again that day', async () => {
     const other = await startTestService({ settings: { ratesUrl } });
@@ -361,7 +361,7 @@ describe('fetching rates', () => {
     } finally {
       await other.close();
     }
-  }, 60_000);
+  });
 
   test('a service without RATES_URL fetches no rates', async () => {
     const run = { taskQueue: backgroundQueue(service.taskQueue), workflowId: `rates:${service.taskQueue}` };

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { evaluateAndApply } from '../../activities/evaluate.ts';
@@ -38,6 +37,7 @@ import {
 import { centsFound, requestRun, runReprocess } from '../support/reprocess.ts';
 import type { ReprocessResult } from '../support/reprocess.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 // The outcome of an earlier version is written by hand. The delivery itself is received by the real endpoint, with its
 // bytes and its proof.
@@ -568,7 +568,7 @@ test('a second event of a payment has no likely cause when a live delivery appen
       const appId = app.appId as AppId;
       const origin = { source: 'revenuecat', environment: 'production', receivedAt: Date.now() } as const;
       await recordEventFacts(live, { deliveryId, eventId, appId, ...origin, event });
-      committed.push(sleep(300).then(async () => await live`commit`));
+      committed.push(untilWaiting(api.sql, 'Lock').then(async () => await live`commit`));
       return result;
     },
   });

@@ -526,7 +526,7 @@ describe('a proxy in front of the service', () => {
     expect(names.map((name) => failedOf(report, name))).toEqual(names.map(() => ['public_address']));
     expect(seen).toHaveLength(1);
     server.closeAllConnections();
-  }, 40_000);
+  });
 
   test('the providers that were not checked in time are reported', async () => {
     const { founder } = await founderOf(names, front);
@@ -569,7 +569,6 @@ describe('a service that cannot process deliveries', () => {
         await idle.close();
       }
     },
-    60_000,
   );
 });
 

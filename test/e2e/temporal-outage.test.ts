@@ -76,7 +76,7 @@ describe('an outage of Temporal', () => {
       return status === 'complete';
     });
     await patient.close();
-  }, 60_000);
+  });
 
   // @promise webhook-without-temporal, relay-after-outage, temporal-degraded
   test('a delivery during an outage of Temporal is stored, returns pending and is completed by a new, empty server', async () => {
@@ -101,7 +101,7 @@ describe('an outage of Temporal', () => {
       },
       25_000,
     );
-  }, 60_000);
+  });
 
   // @promise sweep-replaces-timer
   test('the sweep matures a commission whose hold timer was lost', async () => {
@@ -131,5 +131,5 @@ describe('an outage of Temporal', () => {
     });
     await connection.close();
     expect(await commission()).toMatchObject({ status: 'matured' });
-  }, 40_000);
+  });
 });

@@ -44,7 +44,7 @@ test('the command line starts and sets up the database of the data folder, or us
   expect(await query(postgres.url, 'select count(*)::int as n from accounts')).toEqual([{ n: 1 }]);
   await postgres.stop();
   await held.release();
-}, 60_000);
+});
 
 // @promise embedded-restricted-role
 test('the command line fills a new embedded database from an archive, which the role of the service cannot do', async () => {
@@ -62,7 +62,7 @@ test('the command line fills a new embedded database from an archive, which the 
   expect(await admin(dataDir, 'accounts', 'list')).toEqual([expect.objectContaining(account as object)]);
   await postgres.stop();
   await held.release();
-}, 60_000);
+});
 
 // @promise command-line-creates-nothing
 test.each([

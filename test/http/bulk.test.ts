@@ -4,6 +4,7 @@ import { newId } from '../../src/db/new-id.ts';
 import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { eventually } from '../support/eventually.ts';
+import { countWaiting } from '../support/waiting.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -213,11 +214,10 @@ describe('external ids', () => {
         const row = what === 'links' ? link(affiliateId) : { name: 'Ann' };
         let isAnswered = false;
         const importing = bulk(what, [{ ...row, externalId: 'x' }], own).finally(() => (isAnswered = true));
-        await eventually('the import waits or is answered', async () => {
-          const waiting =
-            await api.sql`select from pg_locks where locktype = 'transactionid' and not granted`;
-          return isAnswered || waiting.length > 0;
-        });
+        await eventually(
+          'the import waits or is answered',
+          async () => isAnswered || (await countWaiting(api.sql, 'Lock')) > 0,
+        );
         await other.query('commit');
         expect((await importing).body).toMatchObject({
           created: [],

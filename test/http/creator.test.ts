@@ -14,6 +14,7 @@ import { newAffiliate, newApp, newLink, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
 import { insertEarning, insertReversal, payOut } from '../support/ledger.ts';
 import { cookieOf, creatorLink, OWN_PAGE, signIn, signInCreator } from '../support/sessions.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -141,7 +142,7 @@ describe('the sign-in link of a creator', () => {
     await api.sql`create trigger pause before insert on creator_sessions for each row execute function pause()`;
     try {
       const spending = spend(token);
-      await waitForPause();
+      await untilWaiting(api.sql, 'PgSleep');
       const revoked = await revokeCreatorAccess(api.sql, scope(), api.clock.now);
       const { headers } = await spending;
       expect({ revoked, status: await statusOf({ ...OWN_PAGE, cookie: cookieOf(headers) }) }).toEqual({
@@ -200,14 +201,6 @@ describe('the sign-in link of a creator', () => {
     expect(await count()).toEqual({ links: 0, sessions: 0 });
   });
 });
-
-/** Waits until a statement is held by the trigger. */
-async function waitForPause(): Promise<void> {
-  for (;;) {
-    const found = await api.sql.maybe`select from pg_stat_activity where wait_event = 'PgSleep'`;
-    if (found !== undefined) return;
-  }
-}
 
 describe("a creator's session", () => {
   // @promise creator-session-expiry

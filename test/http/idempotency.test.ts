@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { removeExpired } from '../../src/db/retention.ts';
 import { DEFAULT_RETENTION } from '../../src/domain/retention.ts';
@@ -13,6 +12,7 @@ import { runOn } from '../support/postgres-admin.ts';
 import { requestOf } from '../support/route-requests.ts';
 import { newTenant } from '../support/tenant.ts';
 import type { Tenant } from '../support/tenant.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -303,7 +303,7 @@ describe('an interrupted call', () => {
       );
       const key = randomUUID();
       const slow = post(path(), body, key);
-      await sleep(150);
+      await untilWaiting(api.sql, 'PgSleep');
       await api.sql`update idempotency_keys set claimed_until = now() where idempotency_key = ${key}`;
       const [first, second] = await Promise.all([slow, post(path(), body, key)]);
       await runOn(api.database.url, `drop trigger test_stalls on ${table}`);
@@ -380,7 +380,7 @@ test('a key is free again after a day, and its row is deleted', async () => {
        where idempotency_key = ${key} returning 1
     )
     select pg_sleep(0.4) from taken`;
-  await sleep(150);
+  await untilWaiting(api.sql, 'PgSleep');
   expect((await post(affiliatesPath(), { name: 'Bob' }, key)).body['code']).toBe('idempotency_key_in_use');
   await taking;
   // An hour ago: the removal compares with whole milliseconds, so `now()` could still be in its future.

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { checkLedger, LedgerCheckTooLong } from '../../src/db/ledger-checks.ts';
 import { connect } from '../../src/db/sql.ts';
 import type { AppId } from '../../src/domain/ids.ts';
 import { newApp, startTestApi } from '../support/api.ts';
 import type { TestApi, TestApp } from '../support/api.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 let api: TestApi;
 let app: TestApp;
@@ -62,12 +62,12 @@ describe('GET diagnostics/ledger', () => {
     const [others, thirds] = [await newApp(api), await newApp(api)];
     const { running } = await whileLocked('payouts', async () => {
       const first = check();
-      await sleep(200);
+      await untilWaiting(api.sql, 'Lock');
       const again = await check(await newApp(api, app));
       expect(again).toMatchObject({ status: 503, body: { code: 'unavailable' } });
       expect(again.headers.get('retry-after')).toBe('10');
       const second = check(others);
-      await sleep(200);
+      await untilWaiting(api.sql, 'Lock', 2);
       expect((await check(thirds)).status).toBe(503);
       return { running: [first, second] };
     });

@@ -138,7 +138,6 @@ describe('affiliates', () => {
         },
       );
     },
-    60_000,
   );
 });
 
@@ -188,7 +187,7 @@ describe('links', () => {
         expectExactlyOnce(returned, created, expected);
       },
     );
-  }, 60_000);
+  });
 });
 
 describe('commissions', () => {
@@ -245,7 +244,7 @@ describe('commissions', () => {
         expectExactlyOnce(returned, created, expected);
       },
     );
-  }, 60_000);
+  });
 });
 
 describe('payouts', () => {
@@ -276,5 +275,5 @@ describe('payouts', () => {
         expectExactlyOnce(returned, created, expected);
       },
     );
-  }, 60_000);
+  });
 });

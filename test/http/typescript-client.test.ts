@@ -112,7 +112,7 @@ beforeAll(async () => {
   await writeFile(document, JSON.stringify(openApiDocument(routeGroups, 'https://api.example.test')));
   const options = `--path ${document} --output ${folder} --name client.ts --unwrap-response-data --silent`;
   await run(program('swagger-typescript-api'), ['generate', ...options.split(' ')]);
-}, 60_000);
+});
 afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
@@ -137,7 +137,7 @@ async function compile(name: string, text: string): Promise<string[]> {
 // @promise openapi-typescript-client
 test('a client generated from the OpenAPI document has named types and compiles in strict mode', async () => {
   expect(await compile('uses-named-types.ts', USES_NAMED_TYPES)).toEqual([]);
-}, 60_000);
+});
 
 // @promise openapi-typescript-client
 test('a program that uses the generated types wrongly does not compile', async () => {
@@ -146,4 +146,4 @@ test('a program that uses the generated types wrongly does not compile', async (
   );
   expect(expected).toHaveLength(12);
   expect(await compile('wrong.ts', WRONG)).toEqual(expected);
-}, 60_000);
+});

@@ -49,7 +49,7 @@ test('workers that are shut down end soon after their grace time, also when an a
   expect(Date.now() - before).toBeLessThan(6_000);
   await handle.terminate();
   await connection.close();
-}, 20_000);
+});
 
 /** Each workflow of the background, with the activity that it is cancelled in. */
 const CANCELLED = [
@@ -115,4 +115,4 @@ test('each workflow of the background that is cancelled ends as cancelled within
     await end;
     await connection.close();
   }
-}, 20_000);
+});
