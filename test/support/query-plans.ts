@@ -23,6 +23,9 @@ interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
+/** The plans of statements that were explained already, while nothing else changes the rows. */
+export type KnownPlans = Map<string, readonly PlanNode[]>;
+
 /** Runs a statement with a custom and with a generic plan, and returns both plans. */
 async function plansOf(client: pg.Client, statement: SentStatement): Promise<PlanNode[]> {
   const types = statement.types.map((oid) => (oid === 0 ? 'unknown' : oid));
@@ -89,16 +92,19 @@ function faultsOf(node: PlanNode, largeTables: ReadonlySet<string>, rowsAllowed:
 /**
  * Returns the parts of a statement's plans whose cost grows with the tables: a large table that is read completely, a
  * node that produces or removes more rows than a response of `returned` rows can need, an index that is read page by
- * page.
+ * page. A statement with the same parameters is explained once for one `known`: every request looks up its key and its app.
  */
 export async function findPlanFaults(
   client: pg.Client,
   statement: SentStatement,
   largeTables: readonly string[],
   returned: number,
+  known: KnownPlans = new Map(),
 ): Promise<string[]> {
   const allowed = ROWS + ROWS_PER_RETURNED_ROW * returned;
-  const plans = await plansOf(client, statement);
+  const name = JSON.stringify([statement.text, statement.parameters, statement.types]);
+  const plans = known.get(name) ?? (await plansOf(client, statement));
+  known.set(name, plans);
   const large = new Set(largeTables);
   return [...new Set(plans.flatMap(nodesOf).flatMap((node) => faultsOf(node, large, allowed)))];
 }
