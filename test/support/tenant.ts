@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { newId } from '../../src/db/new-id.ts';
+import type { Sql } from '../../src/db/sql.ts';
 import type { IdKind } from '../../src/domain/ids.ts';
 import { DAY_MS } from '../../src/domain/time.ts';
 import { newAffiliate, newApp, newLink } from './api.ts';
@@ -96,25 +97,33 @@ export async function newTenant(api: TestApi, mark: string): Promise<Tenant> {
   };
 }
 
-/** Returns hashes over all rows of an account. */
-export async function fingerprintOf({ sql }: TestApi, { accountId, appId }: TestApp): Promise<string> {
-  const tables = await sql<{ name: string; by: string }>`
-    select c.table_name as name, case when c.column_name = 'account_id' then 'account_id' else 'app_id' end as by
+/** The tables with rows of an account, and the column that names it or its app. Reading them takes longer than the hashes. */
+const ownedTables = new WeakMap<Sql, ReturnType<typeof ownedTablesOf>>();
+
+async function ownedTablesOf(sql: Sql): Promise<readonly { readonly name: string; readonly by: string }[]> {
+  return await sql<{ name: string; by: string }>`
+    select c.table_name as name, c.column_name as by
       from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
      where c.table_schema = 'public' and t.table_type = 'BASE TABLE' and c.column_name in ('app_id', 'account_id')
      order by 1, 2`;
-  const hashes: string[] = [];
-  for (const { name, by } of tables) {
-    const owner = by === 'account_id' ? accountId : appId;
-    const strings = Object.assign(
-      [
-        `select coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as hash from ${name} t where ${by} = `,
-        '',
-      ],
-      { raw: [] as string[] },
-    );
-    const { hash } = await sql.one<{ hash: string }>(strings, owner);
-    hashes.push(`${name}:${hash}`);
-  }
-  return hashes.join('\n');
+}
+
+/** Returns hashes over all rows of an account. */
+export async function fingerprintOf({ sql }: TestApi, { accountId, appId }: TestApp): Promise<string> {
+  const found = ownedTables.get(sql) ?? ownedTablesOf(sql);
+  ownedTables.set(sql, found);
+  const tables = await found;
+  const parts = tables.map(
+    ({
+      name,
+      by,
+    }) => `select '${name}:' || coalesce(md5(string_agg(t::text, '|' order by t::text)), '') as hash
+                         from ${name} t where ${by} = `,
+  );
+  const strings = parts.map((part, index) => (index === 0 ? part : ` union all ${part}`));
+  const rows = await sql<{ hash: string }>(
+    Object.assign([...strings, ''], { raw: [] as string[] }),
+    ...tables.map(({ by }) => (by === 'account_id' ? accountId : appId)),
+  );
+  return rows.map(({ hash }) => hash).join('\n');
 }
