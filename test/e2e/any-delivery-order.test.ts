@@ -373,7 +373,7 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
       fc.asyncProperty(anyDeliveries, async (deliveries) => {
         expect(await ledgerOf(await deliver(deliveries))).toEqual(ledger);
       }),
-      cases(8, 25),
+      cases(4, 25),
     );
   }, 120_000);
 
@@ -403,7 +403,7 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
         expect(centsFound(dry, 'commission')).toBe(sums.reduce((sum, [net = 0]) => sum + net, 0));
         expect(centsFound(dry, 'revenue')).toBe(sums.reduce((sum, [, revenue = 0]) => sum + revenue, 0));
       }),
-      cases(3, 5),
+      cases(2, 5),
     );
   }, 120_000);
 });
@@ -411,8 +411,8 @@ describe.each(PROVIDER_NAMES.map((provider) => [provider] as const))('%s', (prov
 // @promise reprocess-nothing-to-do
 test('a reprocess of deliveries that this version processed finds nothing to change', async () => {
   const apps = await listAppIds(api.sql);
-  expect(apps.length).toBeGreaterThan(PROVIDER_NAMES.length * rounds(8, 25));
-  // Each app has one sequence of deliveries. Every fourth app covers each provider many times.
+  expect(apps.length).toBeGreaterThan(PROVIDER_NAMES.length * rounds(4, 25));
+  // Each app has one sequence of deliveries. Every fourth app covers each provider.
   for (const appId of apps.filter((_, index) => index % 4 === 0)) {
     const { seen, found } = await runReprocess(api.sql, activities, await requestRun(api.sql, appId));
     expect({ appId, found }).toEqual({ appId, found: [] });

@@ -27,7 +27,7 @@ afterAll(async () => {
   await service.close();
 });
 
-const ROUNDS = rounds(60, 200);
+const ROUNDS = rounds(20, 200);
 const CONCURRENT = 10;
 
 /** Calls `run` this many `times`, ten calls concurrently. */
