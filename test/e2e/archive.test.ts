@@ -10,9 +10,9 @@ import { readConfig } from '../../src/config/config.ts';
 import { openDatabase } from '../../src/embedded/database.ts';
 import { createSecretsKeyStore } from '../../src/embedded/secrets-keys.ts';
 import { exportArchive } from '../../src/db/archive.ts';
-import { migrate } from '../../src/db/migrate.ts';
 import { cleanUp, query, temporaryFolder } from '../embedded/helpers.ts';
 import { startChildService } from '../support/child-service.ts';
+import { TEMPLATE } from '../support/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { setUpFounder } from '../support/founder.ts';
 import type { Founder } from '../support/founder.ts';
@@ -42,9 +42,9 @@ async function admin(env: Record<string, string>, ...args: string[]) {
 
 const server = () => process.env['TEST_POSTGRES_URL'] ?? '';
 
-async function newDatabase(): Promise<string> {
+async function newDatabase(template?: string): Promise<string> {
   const name = `moved_${randomBytes(6).toString('hex')}`;
-  await createDatabase(server(), name);
+  await createDatabase(server(), name, template);
   databases.push(name);
   return inDatabase(server(), name);
 }
@@ -173,8 +173,7 @@ test.each([
 ])(
   'the import of %s ends with status 1, says why, and leaves the database empty',
   async (_, damage, message) => {
-    const own = await newDatabase();
-    await migrate(own);
+    const own = await newDatabase(TEMPLATE);
     const file = path.join(folder, `damaged-${randomBytes(4).toString('hex')}`);
     await writeFile(file, damage(await readFile(archive)));
     const { status, out, err } = await admin({ DATABASE_URL: own, SECRETS_KEY }, 'import', file);
@@ -251,8 +250,7 @@ test('an archive has its name only once it is complete, and what a killed export
 });
 
 test('an export holds a bounded part of a large table in memory, and the import reads all of it', async () => {
-  const own = await newDatabase();
-  await migrate(own);
+  const own = await newDatabase(TEMPLATE);
   await query(
     own,
     // Without the triggers, which would write an audit row for each.

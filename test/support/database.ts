@@ -3,6 +3,9 @@ import { connect } from '../../src/db/sql.ts';
 import type { Sql, SqlOptions } from '../../src/db/sql.ts';
 import { createDatabase, inDatabase, runOn } from './postgres-admin.ts';
 
+/** The migrated database of the test run, which every new one is a copy of. */
+export const TEMPLATE = 'tributary_template';
+
 export interface TestDatabase {
   readonly url: string;
   readonly sql: Sql;
@@ -14,7 +17,7 @@ export async function createTestDatabase(options: Partial<SqlOptions> = {}): Pro
   const server = process.env['TEST_POSTGRES_URL'];
   if (server === undefined) throw new Error('TEST_POSTGRES_URL is not set: run the tests with `npm test`');
   const name = `test_${randomBytes(6).toString('hex')}`;
-  await createDatabase(server, name, 'tributary_template');
+  await createDatabase(server, name, TEMPLATE);
   const url = inDatabase(server, name);
   const sql = connect({ max: 4, ...options, url });
   return {

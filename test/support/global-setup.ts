@@ -14,6 +14,7 @@ import {
   findMissingSearchAttributes,
   SEARCH_ATTRIBUTES,
 } from '../../temporal/search-attributes.ts';
+import { TEMPLATE } from './database.ts';
 import { eventually } from './eventually.ts';
 import { createDatabase, inDatabase } from './postgres-admin.ts';
 
@@ -63,8 +64,8 @@ export default async function globalSetup(): Promise<void> {
     startEmbeddedPostgres({ dataDir, durable: false, onProgress }),
     openTemporal(onProgress),
   ]);
-  await createDatabase(postgres.ownerUrl, 'tributary_template');
-  await migrate(inDatabase(postgres.ownerUrl, 'tributary_template'));
+  await createDatabase(postgres.ownerUrl, TEMPLATE);
+  await migrate(inDatabase(postgres.ownerUrl, TEMPLATE));
   process.env['TEST_POSTGRES_URL'] = postgres.ownerUrl;
   process.env[ADDRESS_VARIABLE] = temporal.address;
   globalThis.stopTestServers = async () => {
