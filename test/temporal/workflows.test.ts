@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -15,6 +16,7 @@ import { startLocalTemporal } from '../../temporal/local-server/server.ts';
 import type { LocalTemporal } from '../../temporal/local-server/server.ts';
 import { SEARCH_ATTRIBUTES } from '../../temporal/search-attributes.ts';
 import { eventually } from '../support/eventually.ts';
+import { sideBySide } from '../support/side-by-side.ts';
 
 // The workflows of the built bundle with activities that the tests control, on a server that suggests continue-as-new
 // early.
@@ -145,7 +147,7 @@ describe('workflows', () => {
   // @promise continue-as-new
   test.each(LONG)(
     'the workflow $workflow continues as new with its progress when its history is long',
-    async (row) => {
+    sideBySide(LONG, async (row) => {
       await withWorker({ ...row.activities() }, async (taskQueue) => {
         const handle = await start(row, taskQueue);
         expect(await handle.result()).toMatchObject(row.result);
@@ -159,13 +161,13 @@ describe('workflows', () => {
           return runs.includes('CONTINUED_AS_NEW') && runs.includes('COMPLETED');
         });
       });
-    },
+    }),
   );
 
   // @promise stuck-work-found
   test.each(LONG)(
     'the workflow $workflow is found as stuck while $step fails, and as healed afterwards',
-    async (row) => {
+    sideBySide(LONG, async (row) => {
       let isBroken = true;
       const working = row.activities() as FakeActivities;
       const activities: FakeActivities = {
@@ -182,7 +184,7 @@ describe('workflows', () => {
         isBroken = false;
         expect(await handle.result()).toMatchObject(row.result);
       });
-    },
+    }),
   );
 
   // @promise rare-retries
