@@ -107,7 +107,8 @@ export interface RollupDifference {
 
 /**
  * The sums computed from the facts of one app: one row per scope and span. The counterpart of the triggers and the fold loop.
- * Affiliates without facts are included, since each has its all-time row from its creation.
+ * Affiliates without facts are included, since each has its all-time row from its creation. The facts are added up by link
+ * and quarter of an hour first: each of those rows, and not each fact, then becomes one row per scope and span.
  */
 const expected = (sql: Sql, appId: AppId) => sql.fragment`
   select s.scope, s.scope_id, b.span, b.bucket_at, sum(f.clicks) as clicks, sum(f.installs) as installs,
@@ -117,12 +118,16 @@ const expected = (sql: Sql, appId: AppId) => sql.fragment`
          case b.is_total when 1 then case s.scope when 'link' then sum(f.clicks)
                                                   when 'affiliate' then sum(f.commission_cents) end end as rank_value,
          min(f.affiliate_id::text) filter (where s.scope = 'link' and b.is_total = 1) as link_affiliate_id
-    from (select * from rollup_facts
+    from (select app_id, affiliate_id, link_id, rollup_bucket(at) as at, sum(clicks) as clicks, sum(installs) as installs,
+                 sum(identified) as identified, sum(paid_users) as paid_users, sum(revenue_cents) as revenue_cents,
+                 sum(commission_cents) as commission_cents, sum(matured_cents) as matured_cents, sum(paid_cents) as paid_cents,
+                 sum(matured_count) as matured_count
+            from rollup_facts where app_id = ${appId} group by 1, 2, 3, 4
           union all
           select app_id, id, null, null, 0, 0, 0, 0, 0, 0, 0, 0, 0 from affiliates) f
    cross join lateral (values ('app', f.app_id::text), ('affiliate', f.affiliate_id::text), ('link', f.link_id::text))
               s (scope, scope_id)
-   cross join lateral (values ('all_time', timestamptz '-infinity', 1), ('quarter_hour', rollup_bucket(f.at), 0),
+   cross join lateral (values ('all_time', timestamptz '-infinity', 1), ('quarter_hour', f.at, 0),
                               ('six_hours', rollup_block(f.at), 0)) b (span, bucket_at, is_total)
    where f.app_id = ${appId} and s.scope_id is not null and b.bucket_at is not null
    group by 1, 2, 3, 4, b.is_total`;
