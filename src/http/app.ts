@@ -41,9 +41,9 @@ async function limitAddress(ctx: HttpContext, deps: HttpDeps): Promise<void> {
 const SEE_DOCS = '`GET /docs` lists every route.';
 
 /** Responds to a request that no route matched: 404, 405, or 204 for OPTIONS. Counts towards the limit of the address. */
-async function respondUnrouted(ctx: HttpContext, deps: HttpDeps, router: Router<HttpState>): Promise<void> {
+async function respondUnrouted(ctx: HttpContext, deps: HttpDeps, routers: Routers): Promise<void> {
   await limitAddress(ctx, deps);
-  const matched = router.stack.filter((layer) => layer.match(ctx.path));
+  const matched = routers.get(firstSegment(ctx.path))?.stack.filter((layer) => layer.match(ctx.path)) ?? [];
   if (matched.length === 0) {
     throw new ApiError('not_found', { detail: `No route has this path. ${SEE_DOCS}` });
   }
@@ -62,9 +62,19 @@ async function respondUnrouted(ctx: HttpContext, deps: HttpDeps, router: Router<
 /** Whether an error is the service's fault, and not that of the request. */
 const isUnexpected = (error: unknown): boolean => !(error instanceof ApiError) || error.status >= 500;
 
-function createRouter(deps: HttpDeps, routes: readonly Route[]): Router<HttpState> {
-  const router = new Router<HttpState>({ sensitive: true });
+/**
+ * Routers by the first segment of their paths. A router compares a request with each of its routes: with all of them in one,
+ * that was a twentieth of what a click costs.
+ */
+type Routers = ReadonlyMap<string, Router<HttpState>>;
+
+const firstSegment = (path: string): string => path.split('/', 2)[1] ?? '';
+
+function createRouters(deps: HttpDeps, routes: readonly Route[]): Routers {
+  const routers = new Map<string, Router<HttpState>>();
   for (const { method, path, limitsAddress, run } of routes) {
+    const router = routers.get(firstSegment(path)) ?? new Router<HttpState>({ sensitive: true });
+    routers.set(firstSegment(path), router);
     router.register(path, [method], async (ctx) => {
       ctx.state.route = path;
       if (limitsAddress) await limitAddress(ctx, deps);
@@ -77,21 +87,29 @@ function createRouter(deps: HttpDeps, routes: readonly Route[]): Router<HttpStat
       );
     });
   }
-  return router;
+  return routers;
+}
+
+/** Passes a request to the router of its first segment. */
+function route(routers: Routers) {
+  const middleware = new Map([...routers].map(([segment, router]) => [segment, router.routes()]));
+  return async (ctx: HttpContext, next: () => Promise<unknown>): Promise<void> => {
+    await (middleware.get(firstSegment(ctx.path))?.(ctx as never, next) ?? next());
+  };
 }
 
 /** Creates the HTTP application. The caller listens and closes. */
 export function createApp(deps: HttpDeps, routes: readonly Route[] = allRoutes): Koa<HttpState> {
   const app = new Koa<HttpState>({ proxy: deps.trustProxy > 0, maxIpsCount: deps.trustProxy });
-  const router = createRouter(deps, routes);
+  const routers = createRouters(deps, routes);
   app.use(requestId);
   app.use(requestLog(deps.logger, deps.observeRequest));
   app.use(safeHeaders);
   app.use(openToAnyOrigin);
   app.use(problem(deps.logger));
   app.use(serveConsole(async (ctx) => await limitAddress(ctx, deps)));
-  app.use(router.routes());
-  app.use(async (ctx) => await respondUnrouted(ctx, deps, router));
+  app.use(route(routers));
+  app.use(async (ctx) => await respondUnrouted(ctx, deps, routers));
   // Errors of requests are handled above. An error here is a connection that broke during a response.
   app.on('error', (error: unknown) => deps.logger.debug({ err: error, msg: 'connection failed' }));
   return app;
