@@ -157,6 +157,9 @@ describe('outgoing webhooks', () => {
       await founder.purchase(user, 50);
       await founder.purchase(user, 10, { transactionId: 'refunded' });
       await founder.refund(user, 10, 'refunded');
+      await eventually('all commissions are written', async () => {
+        return (await database.sql`select from commissions`).length === 3;
+      });
       expect((await founder.exportCsv()).status).toBe(200);
       // The next delivery arrived half a minute ago, and its commission cannot be written.
       await runOn(
