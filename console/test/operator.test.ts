@@ -90,6 +90,23 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
     expect(problems()).toEqual([]);
   });
 
+  test('a dry run without a difference says that nothing would change, and offers nothing to add', async () => {
+    const own = await setUpApp(founder, { name: 'Unchanged' });
+    await own.purchase(await own.customer(), 9.99);
+    const { page, problems } = await signedIn(founder.key);
+    for (const [source, text] of [
+      ['revenuecat', 'What is stored is what the current version of the service reads'],
+      ['paddle', 'There are no such deliveries.'],
+    ] as const) {
+      await page.goto(`${service.url}/console/apps/${own.app.id}/deliveries?source=${source}&run=new`);
+      await button(page, 'Start a dry run').click();
+      await page.getByText(`Nothing would change. ${text}`).waitFor({ timeout: 30_000 });
+      expect(await page.getByRole('dialog').innerText()).not.toMatch(/\$|\byet\b|would be added/);
+      expect(await button(page, 'Add what it shows').count()).toBe(0);
+    }
+    expect(problems()).toEqual([]);
+  });
+
   test('a key without the permission “setup” cannot start a dry run, also by its address', async () => {
     const { key } = await createAccountKey(service.sql, founder.accountId as AccountId, ['read']);
     const own = await setUpApp(founder, { name: 'Reader' });

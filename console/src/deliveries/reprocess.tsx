@@ -65,8 +65,25 @@ function describeRun({ deliveryId, from, to, source, processingStatus }: Run): s
   return parts.filter((part) => part !== '').join(' ');
 }
 
+/** Says what a run without a difference means, instead of an empty list and sums of $0.00. */
+function NothingDiffers({ run }: { readonly run: Run }) {
+  const reason =
+    run.deliveries === 0
+      ? 'There are no such deliveries.'
+      : run.status === 'cancelled'
+        ? 'The run was stopped. What it had read by then is stored as the service reads it today.'
+        : 'What is stored is what the current version of the service reads in these deliveries.';
+  return (
+    <Text size="sm">
+      <strong>{run.dryRun ? 'Nothing would change.' : 'Nothing was changed.'}</strong> {reason}
+    </Text>
+  );
+}
+
 function MoneyOf({ run }: { readonly run: Run }) {
   if (run.commissionCents === null || run.revenueCents === null) return null;
+  if (run.commissionCents === 0 && run.revenueCents === 0)
+    return <Text size="sm">{run.dryRun ? 'No money would be added.' : 'No money was added.'}</Text>;
   return (
     <Text size="sm">
       <strong>{formatMoney(run.commissionCents)}</strong> of commissions and{' '}
@@ -104,13 +121,7 @@ function Changes({ appId, run }: { readonly appId: string; readonly run: Run }) 
     { idOf: ({ deliveryId }) => deliveryId },
   );
   return (
-    <ListView
-      list={list}
-      what="differences"
-      isFiltered={false}
-      nothingYet="The current version of the service reads these deliveries as it did when they arrived."
-      onClearFilters={() => {}}
-    >
+    <ListView list={list} what="differences" nothing={null}>
       {(rows) => (
         <table className="rows">
           <caption className="spoken">What differs, by delivery</caption>
@@ -216,8 +227,9 @@ function RunView({
         {formatCount(data.changed)} differ{data.dryRun ? '' : `, ${formatCount(data.applied)} added to`}.
       </Text>
       {data.lastError !== null && <ErrorBox error={new Error(`${data.lastError} It is tried again.`)} />}
-      {(isOver(data) || data.dryRun) && <MoneyOf run={data} />}
-      {isOver(data) && <Changes appId={appId} run={data} />}
+      {data.changed > 0 && (isOver(data) || data.dryRun) && <MoneyOf run={data} />}
+      {isOver(data) &&
+        (data.changed === 0 ? <NothingDiffers run={data} /> : <Changes appId={appId} run={data} />)}
       {apply.error !== null && <ErrorBox error={apply.error} />}
       {cancel.error !== null && <ErrorBox error={cancel.error} />}
       <Group justify="flex-end">
