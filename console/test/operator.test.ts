@@ -284,6 +284,10 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
       await button(page, 'Check all apps').click();
       await page.getByText('3 rules are broken. The check of 1 rule is not finished.').waitFor();
       await page.getByText(`Not checked in time: ${APPS[1]}`).waitFor();
+      await row(page, /paid_once/)
+        .getByText('Only the first 20 of 1,234 are listed.')
+        .waitFor();
+      expect(await page.getByText('Only the first').count()).toBe(1);
       await row(page, /writeCommission.*Attempt 7.*permission denied/).waitFor();
       await row(page, /TRY.*1,000 or more/).waitFor();
       await row(page, /Encryption keys.*Degraded/).waitFor();

@@ -3,17 +3,19 @@ import { useQuery } from '@tanstack/react-query';
 import { useParams } from 'react-router';
 import { api, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
-import { formatInstant } from '../format.ts';
+import { formatCount, formatInstant } from '../format.ts';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
-import { RuleRow, RuleTable } from '../parts/rules.tsx';
+import { RowsCut, RuleRow, RuleTable } from '../parts/rules.tsx';
 import { usePermission } from '../session.ts';
 
 type Check = Schemas['LedgerCheck']['checks'][number];
 
 function CheckRow({ check }: { readonly check: Check }) {
   const result = (
-    <Tag tone={check.ok ? 'good' : 'bad'}>{check.ok ? 'Holds' : `${check.violations} broken`}</Tag>
+    <Tag tone={check.ok ? 'good' : 'bad'}>
+      {check.ok ? 'Holds' : `${formatCount(check.violations)} broken`}
+    </Tag>
   );
   return (
     <RuleRow rule={check} result={result}>
@@ -24,6 +26,7 @@ function CheckRow({ check }: { readonly check: Check }) {
           ))}
         </ul>
       )}
+      <RowsCut violations={check.violations} />
     </RuleRow>
   );
 }

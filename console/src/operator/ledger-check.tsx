@@ -7,14 +7,12 @@ import type { Schemas } from '../api/client.ts';
 import { formatCount, formatInstant } from '../format.ts';
 import { CodeBlock, ErrorBox } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
-import { RuleRow, RuleTable } from '../parts/rules.tsx';
+import { MOST_ROWS, RowsCut, RuleRow, RuleTable } from '../parts/rules.tsx';
 import { Section } from './section.tsx';
 
 type Part = Schemas['OperatorLedgerCheck'];
 type Rule = Part['checks'][number];
 
-/** The service names as many rows of a rule in each part. */
-const MOST_ROWS = 20;
 /** With more apps, one command checks all of them. */
 const MOST_COMMANDS = 3;
 /** The rule of the sums, which are the only stored values that a command corrects. */
@@ -103,22 +101,27 @@ function useLedgerRun() {
   };
 }
 
-/** The ids of the rows that break a rule, by their apps. */
-function BrokenRows({ rows }: { readonly rows: Rule['rows'] }) {
+/** The ids of the rows that break a rule, by their apps, and whether there are more than are listed. */
+function BrokenRows({ rule: { rows, violations } }: { readonly rule: Rule }) {
   const apps = new Map<string, Rule['rows']>();
   for (const row of rows) apps.set(row.appId, [...(apps.get(row.appId) ?? []), row]);
-  return [...apps].map(([appId, ofApp]) => (
-    <div key={appId}>
-      <Text size="xs" className="quiet" mt={6}>
-        In {appId} of {ofApp[0]?.accountId}:
-      </Text>
-      <ul className="changes code-text">
-        {ofApp.map(({ id }) => (
-          <li key={id}>{id === appId ? 'the sums of the app' : id}</li>
-        ))}
-      </ul>
-    </div>
-  ));
+  return (
+    <>
+      {[...apps].map(([appId, ofApp]) => (
+        <div key={appId}>
+          <Text size="xs" className="quiet" mt={6}>
+            In {appId} of {ofApp[0]?.accountId}:
+          </Text>
+          <ul className="changes code-text">
+            {ofApp.map(({ id }) => (
+              <li key={id}>{id === appId ? 'the sums of the app' : id}</li>
+            ))}
+          </ul>
+        </div>
+      ))}
+      <RowsCut violations={violations} />
+    </>
+  );
 }
 
 function ResultOf({ rule }: { readonly rule: Rule }) {
@@ -131,7 +134,7 @@ function Rules({ rules, caption }: { readonly rules: readonly Rule[]; readonly c
     <RuleTable caption={caption}>
       {rules.map((rule) => (
         <RuleRow key={rule.name} rule={rule} result={<ResultOf rule={rule} />}>
-          <BrokenRows rows={rule.rows} />
+          <BrokenRows rule={rule} />
           {rule.unfinished.length > 0 && (
             <Text size="xs" mt={6}>
               Not checked in time: {rule.unfinished.join(', ')}

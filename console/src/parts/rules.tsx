@@ -1,5 +1,9 @@
 import { Text } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { formatCount } from '../format.ts';
+
+/** The service names as many rows of a rule. */
+export const MOST_ROWS = 20;
 
 /** A table of rules of the ledger. Its rows are `RuleRow`. The caption is for screen readers only. */
 export function RuleTable({
@@ -46,5 +50,14 @@ export function RuleRow({
         {children}
       </td>
     </tr>
+  );
+}
+
+/** Says below the rows that break a rule that there are more. */
+export function RowsCut({ violations }: { readonly violations: number }) {
+  return violations <= MOST_ROWS ? null : (
+    <Text size="xs" mt={6}>
+      Only the first {MOST_ROWS} of {formatCount(violations)} are listed.
+    </Text>
   );
 }
