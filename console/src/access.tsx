@@ -1,9 +1,10 @@
-import { Badge, Button, Checkbox, Group, Modal, Stack, Text, TextInput, Title, Tooltip } from '@mantine/core';
+import { Badge, Button, Checkbox, Group, Stack, Text, TextInput, Title, Tooltip } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, read } from './api/client.ts';
 import type { Permission, Schemas } from './api/client.ts';
 import { KEYS, useChange } from './api/queries.ts';
+import { Confirm, Dialog } from './dialog.tsx';
 import { formatAgo, formatBrowser, formatInstant } from './format.ts';
 import { ErrorBox, NoPermission, PageHead, PermissionBadges, Secret, Waiting } from './parts.tsx';
 import { useCurrentSession, usePermission } from './session.ts';
@@ -138,28 +139,26 @@ function KeyAction({
       </Stack>
     );
   }
-  const mutation = action === 'rotate' ? rotate : revoke;
-  return (
-    <Stack>
-      <Text size="sm">
-        {action === 'rotate'
-          ? `“${name}” gets a new key with the same permissions. The present one works for another day.`
-          : `“${name}” stops working at once, and so do its sessions${isOwn ? ', including yours: you are signed out' : ''}. This cannot be undone.`}
-      </Text>
-      {mutation.error !== null && <ErrorBox error={mutation.error} />}
-      <Group justify="flex-end">
-        <Button variant="default" onClick={onClose} data-autofocus>
-          Cancel
-        </Button>
-        <Button
-          {...(action === 'revoke' ? { color: 'red.9' } : {})}
-          loading={mutation.isPending}
-          onClick={() => mutation.mutate(undefined, action === 'revoke' ? { onSuccess: onClose } : {})}
-        >
-          {action === 'rotate' ? 'Create the new key' : 'Revoke the key'}
-        </Button>
-      </Group>
-    </Stack>
+  return action === 'rotate' ? (
+    <Confirm
+      action="Create the new key"
+      change={rotate}
+      onConfirm={() => rotate.mutate(undefined)}
+      onClose={onClose}
+    >
+      “{name}” gets a new key with the same permissions. The present one works for another day.
+    </Confirm>
+  ) : (
+    <Confirm
+      action="Revoke the key"
+      color="red.9"
+      change={revoke}
+      onConfirm={() => revoke.mutate(undefined, { onSuccess: onClose })}
+      onClose={onClose}
+    >
+      “{name}” stops working at once, and so do its sessions
+      {isOwn ? ', including yours: you are signed out' : ''}. This cannot be undone.
+    </Confirm>
   );
 }
 
@@ -298,19 +297,16 @@ function Keys() {
             : `Show ${ended} that ${ended === 1 ? 'has' : 'have'} ended`}
         </Button>
       )}
-      {/* Without the header of `Modal`, which would be a second banner of the page. */}
-      <Modal.Root opened={dialog !== null} onClose={close}>
-        <Modal.Overlay />
-        <Modal.Content>
-          <Modal.Body pt="md">
-            <Modal.Title mb="md">{dialog === null ? '' : DIALOG_TITLES[dialog.kind]}</Modal.Title>
-            {dialog?.kind === 'new' && <NewKey onClose={close} />}
-            {dialog !== null && dialog.kind !== 'new' && (
-              <KeyAction row={dialog.row} action={dialog.kind} onClose={close} />
-            )}
-          </Modal.Body>
-        </Modal.Content>
-      </Modal.Root>
+      <Dialog
+        isOpen={dialog !== null}
+        onClose={close}
+        title={dialog === null ? '' : DIALOG_TITLES[dialog.kind]}
+      >
+        {dialog?.kind === 'new' && <NewKey onClose={close} />}
+        {dialog !== null && dialog.kind !== 'new' && (
+          <KeyAction row={dialog.row} action={dialog.kind} onClose={close} />
+        )}
+      </Dialog>
     </section>
   );
 }
@@ -327,6 +323,11 @@ function Sessions() {
     KEYS.session,
   );
   const endOthers = useChange(async () => await read(api.POST('/sessions/end-all')), KEYS.sessions);
+  const [isAsking, setAsking] = useState(false);
+  const closeQuestion = () => {
+    endOthers.reset();
+    setAsking(false);
+  };
   const rows = sessions.data?.sessions ?? [];
   return (
     <section aria-labelledby="sessions">
@@ -343,8 +344,8 @@ function Sessions() {
           </Text>
         </div>
         {rows.length > 1 && (
-          <Button variant="default" loading={endOthers.isPending} onClick={() => endOthers.mutate(undefined)}>
-            End all others
+          <Button variant="default" onClick={() => setAsking(true)}>
+            End all others …
           </Button>
         )}
       </Group>
@@ -390,6 +391,20 @@ function Sessions() {
           </table>
         )}
       </div>
+      <Dialog isOpen={isAsking} onClose={closeQuestion} title="End all other sessions?">
+        <Confirm
+          action="End all others"
+          color="red.9"
+          change={endOthers}
+          onConfirm={() => endOthers.mutate(undefined, { onSuccess: closeQuestion })}
+          onClose={closeQuestion}
+        >
+          {canSeeAll
+            ? 'Every other browser that is signed in to this account is signed out at once, also those of your team.'
+            : 'Every other browser that is signed in with your key is signed out at once.'}{' '}
+          To sign in again, each needs a key or a link. This browser stays signed in.
+        </Confirm>
+      </Dialog>
     </section>
   );
 }

@@ -1,5 +1,6 @@
-import { Modal } from '@mantine/core';
+import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { ErrorBox } from './parts.tsx';
 
 /** Keeps the focus in a dialog when the step that had it makes room for the next one. */
 function keepFocus(content: HTMLDivElement | null) {
@@ -55,5 +56,38 @@ export function Dialog({
         </Modal.Body>
       </Modal.Content>
     </Modal.Root>
+  );
+}
+
+/** What a dialog shows that asks before a change: what the change means, and the button that makes it. */
+export function Confirm({
+  action,
+  color,
+  change: { error, isPending },
+  onConfirm,
+  onClose,
+  children,
+}: {
+  readonly action: string;
+  /** Red where the change takes something away. */
+  readonly color?: 'red.9';
+  readonly change: { readonly error: Error | null; readonly isPending: boolean };
+  readonly onConfirm: () => void;
+  readonly onClose: () => void;
+  readonly children: ReactNode;
+}) {
+  return (
+    <Stack>
+      <Text size="sm">{children}</Text>
+      {error !== null && <ErrorBox error={error} />}
+      <Group justify="flex-end">
+        <Button variant="default" data-autofocus onClick={onClose}>
+          Cancel
+        </Button>
+        <Button {...(color === undefined ? {} : { color })} loading={isPending} onClick={onConfirm}>
+          {action}
+        </Button>
+      </Group>
+    </Stack>
   );
 }

@@ -4,7 +4,6 @@ import { baseTheme } from './base-theme.ts';
 /** The theme of the pages of founders. It names the components, because a program that imports them loads them at once. */
 export const theme = mergeThemeOverrides(baseTheme, {
   components: {
-    Modal: { styles: { title: { fontWeight: 600, fontSize: 17 } } },
     TextInput: { defaultProps: { size: 'sm' } },
     PasswordInput: { defaultProps: { size: 'sm' } },
   },

@@ -289,6 +289,30 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     expect([problems(), ann.problems(/status of 401/)]).toEqual([[], []]);
   });
 
+  test('“End all others” signs every other browser out once it is confirmed, and not before', async () => {
+    const { page, problems } = await newPage();
+    const { accountId } = await begin(page, 'Sessions');
+    const { key } = await createAccountKey(service.sql, accountId, ['read', 'setup']);
+    const other = await newPage();
+    await signInWith(other.page, key);
+    await title(other.page, 'Set-up');
+    await page.goto(`${service.url}/console/access`);
+    await button(page, 'End all others …').click();
+    await page.getByText('Every other browser that is signed in to this account is signed out').waitFor();
+    await button(page, 'Cancel').click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await other.page.reload();
+    await title(other.page, 'Set-up');
+    await button(page, 'End all others …').click();
+    await page.getByRole('dialog').getByRole('button', { name: 'End all others' }).click();
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await page.getByText('this one').waitFor();
+    expect(await button(page, /^End /).count()).toBe(0);
+    await other.page.reload();
+    await title(other.page, 'Sign in');
+    expect([problems(), other.problems()]).toEqual([[], []]);
+  });
+
   test('a deep link works after a reload, and behind a proxy that strips a prefix', async () => {
     const { page, problems } = await newPage();
     const { accountId, appId } = await begin(page, 'Prefix');

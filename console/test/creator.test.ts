@@ -184,6 +184,12 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     await signIn(mine, link);
     await signIn(other, link);
     await goTo(mine.page, 'Devices');
+    await button(mine.page, 'Sign all others out …').click();
+    await mine.page.getByText('Every other browser that is signed in to your page').waitFor();
+    await button(mine.page, 'Cancel').click();
+    await mine.page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await other.page.reload();
+    await title(other.page, 'Your earnings');
     await button(mine.page, /^Sign out Chrome/).click();
     await mine.page.getByRole('row', { name: /this one/ }).waitFor();
     await button(mine.page, /^Sign out Chrome/).waitFor({ state: 'detached' });

@@ -1,5 +1,5 @@
 import { Text } from '@mantine/core';
-import { Fragment } from 'react';
+import { Fragment, lazy, Suspense } from 'react';
 import type { ReactNode } from 'react';
 import { Link, NavLink, Route, Routes } from 'react-router';
 import { read } from '../api/client.ts';
@@ -15,7 +15,6 @@ import { PayoutsPage } from './payouts-page.tsx';
 import { queryClient, useCreator, usePageSession } from './queries.ts';
 import type { Creator } from './queries.ts';
 import { RangeStatementPage } from './range-statement-page.tsx';
-import { SessionsPage } from './sessions-page.tsx';
 import { StatementPage } from './statement-page.tsx';
 
 /** Forgets every answer, so that nothing of the last session remains. */
@@ -23,6 +22,9 @@ async function signOut(): Promise<void> {
   await api.POST('/creator/session/end', {}).catch(() => {});
   location.assign('creator/');
 }
+
+// Opened seldom, and the only page with a dialog: its program is not part of the first load.
+const SessionsPage = lazy(async () => await import('./sessions-page.tsx'));
 
 const PAGES = [
   ['/', 'Earnings'],
@@ -113,7 +115,16 @@ function Pages() {
         <Route path="payouts" element={<PayoutsPage />} />
         <Route path="payouts/:id" element={<StatementPage />} />
         <Route path="statement" element={<RangeStatementPage creator={creator.data} />} />
-        {seenAs === null && <Route path="sessions" element={<SessionsPage />} />}
+        {seenAs === null && (
+          <Route
+            path="sessions"
+            element={
+              <Suspense fallback={<Waiting what="your devices" />}>
+                <SessionsPage />
+              </Suspense>
+            }
+          />
+        )}
         <Route path="*" element={<NotFound />} />
       </Routes>
     </Shell>

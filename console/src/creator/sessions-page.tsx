@@ -1,14 +1,16 @@
 import { Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { read } from '../api/client.ts';
 import { useChange } from '../api/query-client.ts';
+import { Confirm, Dialog } from '../dialog.tsx';
 import { formatAgo, formatBrowser, formatInstant } from '../format.ts';
 import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
 import { api } from './api.ts';
 import { KEYS } from './queries.ts';
 import { SessionBrowser } from '../session-browser.tsx';
 
-export function SessionsPage() {
+export default function SessionsPage() {
   const sessions = useQuery({
     queryKey: KEYS.sessions,
     queryFn: async () => await read(api.GET('/creator/sessions')),
@@ -18,6 +20,11 @@ export function SessionsPage() {
     KEYS.sessions,
   );
   const endOthers = useChange(async () => await read(api.POST('/creator/sessions/end-all')), KEYS.sessions);
+  const [isAsking, setAsking] = useState(false);
+  const closeQuestion = () => {
+    endOthers.reset();
+    setAsking(false);
+  };
   const rows = sessions.data?.sessions ?? [];
   return (
     <>
@@ -25,12 +32,8 @@ export function SessionsPage() {
         title="Devices"
         aside={
           rows.length > 1 && (
-            <Button
-              variant="default"
-              loading={endOthers.isPending}
-              onClick={() => endOthers.mutate(undefined)}
-            >
-              Sign all others out
+            <Button variant="default" onClick={() => setAsking(true)}>
+              Sign all others out …
             </Button>
           )
         }
@@ -38,9 +41,7 @@ export function SessionsPage() {
         Browsers that are signed in to your page. Sign out what you do not know. A browser is signed out after
         90 days without use.
       </PageHead>
-      {(end.error ?? endOthers.error) !== null && (
-        <ErrorBox error={(end.error ?? endOthers.error) as Error} />
-      )}
+      {end.error !== null && <ErrorBox error={end.error} />}
       <div className="surface">
         {sessions.error !== null && <ErrorBox error={sessions.error} retry={() => void sessions.refetch()} />}
         {sessions.data === undefined && sessions.error === null && <Waiting what="your devices" />}
@@ -80,6 +81,18 @@ export function SessionsPage() {
           </table>
         )}
       </div>
+      <Dialog isOpen={isAsking} onClose={closeQuestion} title="Sign all others out?">
+        <Confirm
+          action="Sign all others out"
+          color="red.9"
+          change={endOthers}
+          onConfirm={() => endOthers.mutate(undefined, { onSuccess: closeQuestion })}
+          onClose={closeQuestion}
+        >
+          Every other browser that is signed in to your page is signed out at once. To sign in again, each
+          needs your link. This one stays signed in.
+        </Confirm>
+      </Dialog>
     </>
   );
 }

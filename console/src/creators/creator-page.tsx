@@ -6,7 +6,7 @@ import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useChange } from '../api/queries.ts';
 import { CommissionTable, formatRate, useCommissions } from '../commissions/commission-table.tsx';
-import { Dialog } from '../dialog.tsx';
+import { Confirm, Dialog } from '../dialog.tsx';
 import { formatAgo, formatCount, formatCountOf, formatInstant, formatMoney } from '../format.ts';
 import { LinkTable } from '../links/link-table.tsx';
 import { NewLinkDialog } from '../links/new-link.tsx';
@@ -74,22 +74,15 @@ function StatusDialog({
       title={status === null ? '' : `${CHANGES[status].title}: ${creator.name}`}
     >
       {status !== null && (
-        <Stack>
-          <Text size="sm">{CHANGES[status].meaning}</Text>
-          {change.error !== null && <ErrorBox error={change.error} />}
-          <Group justify="flex-end">
-            <Button variant="default" data-autofocus onClick={onClose}>
-              Cancel
-            </Button>
-            <Button
-              {...(status === 'active' ? {} : { color: 'red.9' })}
-              loading={change.isPending}
-              onClick={() => change.mutate(status, { onSuccess: onClose })}
-            >
-              {CHANGES[status].action}
-            </Button>
-          </Group>
-        </Stack>
+        <Confirm
+          action={CHANGES[status].action}
+          {...(status === 'active' ? {} : { color: 'red.9' as const })}
+          change={change}
+          onConfirm={() => change.mutate(status, { onSuccess: onClose })}
+          onClose={onClose}
+        >
+          {CHANGES[status].meaning}
+        </Confirm>
       )}
     </Dialog>
   );
@@ -174,25 +167,16 @@ function RevokeDialog({
   };
   return (
     <Dialog isOpen={isOpen} onClose={close} title={`Revoke the links of ${creator.name}`}>
-      <Stack>
-        <Text size="sm">
-          All invite links of the creator stop working. Every browser of the creator is signed out at once.
-          The tracking links do not change. A new invite link lets the creator sign in again.
-        </Text>
-        {revoke.error !== null && <ErrorBox error={revoke.error} />}
-        <Group justify="flex-end">
-          <Button variant="default" data-autofocus onClick={close}>
-            Cancel
-          </Button>
-          <Button
-            color="red.9"
-            loading={revoke.isPending}
-            onClick={() => revoke.mutate(undefined, { onSuccess: close })}
-          >
-            Revoke and sign out
-          </Button>
-        </Group>
-      </Stack>
+      <Confirm
+        action="Revoke and sign out"
+        color="red.9"
+        change={revoke}
+        onConfirm={() => revoke.mutate(undefined, { onSuccess: close })}
+        onClose={close}
+      >
+        All invite links of the creator stop working. Every browser of the creator is signed out at once. The
+        tracking links do not change. A new invite link lets the creator sign in again.
+      </Confirm>
     </Dialog>
   );
 }

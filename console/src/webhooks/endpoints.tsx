@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { api, read } from '../api/client.ts';
 import { useIdempotencyKey } from '../api/idempotency.ts';
 import { LIVE_MS, useChange } from '../api/queries.ts';
-import { Dialog } from '../dialog.tsx';
+import { Confirm, Dialog } from '../dialog.tsx';
 import { formatAgo, formatInstant } from '../format.ts';
 import { ErrorBox, Secret, Waiting } from '../parts.tsx';
 import { Nothing, Section } from '../lists.tsx';
@@ -59,21 +59,15 @@ function RotateSecret({
     );
   }
   return (
-    <Stack>
-      <Text size="sm">
-        The endpoint gets a new secret. For another day each message has a signature of both, so that your
-        server can change over without a gap.
-      </Text>
-      {rotate.error !== null && <ErrorBox error={rotate.error} />}
-      <Group justify="flex-end">
-        <Button variant="default" onClick={onClose} data-autofocus>
-          Cancel
-        </Button>
-        <Button loading={rotate.isPending} onClick={() => rotate.mutate(undefined)}>
-          Create the new secret
-        </Button>
-      </Group>
-    </Stack>
+    <Confirm
+      action="Create the new secret"
+      change={rotate}
+      onConfirm={() => rotate.mutate(undefined)}
+      onClose={onClose}
+    >
+      The endpoint gets a new secret. For another day each message has a signature of both, so that your
+      server can change over without a gap.
+    </Confirm>
   );
 }
 
@@ -102,22 +96,17 @@ function EndEndpoint({
     WEBHOOK_KEYS.messages(appId),
   );
   return (
-    <Stack>
-      <Text size="sm">
-        {isDelete
-          ? `${endpoint.url} is deleted with its secret, and cannot be restored. Its messages stay in the list for as long as messages are kept.`
-          : `Nothing more is sent to ${endpoint.url}. Its messages that wait fail; you can send them again when the endpoint is active. What happens while it is not active is not sent later.`}
-      </Text>
-      {end.error !== null && <ErrorBox error={end.error} />}
-      <Group justify="flex-end">
-        <Button variant="default" onClick={onClose} data-autofocus>
-          Cancel
-        </Button>
-        <Button loading={end.isPending} onClick={() => end.mutate(undefined, { onSuccess: onClose })}>
-          {isDelete ? 'Delete the endpoint' : 'Deactivate the endpoint'}
-        </Button>
-      </Group>
-    </Stack>
+    <Confirm
+      action={isDelete ? 'Delete the endpoint' : 'Deactivate the endpoint'}
+      {...(isDelete ? { color: 'red.9' as const } : {})}
+      change={end}
+      onConfirm={() => end.mutate(undefined, { onSuccess: onClose })}
+      onClose={onClose}
+    >
+      {isDelete
+        ? `${endpoint.url} is deleted with its secret, and cannot be restored. Its messages stay in the list for as long as messages are kept.`
+        : `Nothing more is sent to ${endpoint.url}. Its messages that wait fail; you can send them again when the endpoint is active. What happens while it is not active is not sent later.`}
+    </Confirm>
   );
 }
 
