@@ -4,64 +4,16 @@ import type { ReactNode } from 'react';
 import { SESSION_KEY, useChange } from './api/query-client.ts';
 import { ErrorBox, Logo } from './parts.tsx';
 
-/** What differs between the pages whose visitors sign in with a link alone. */
-interface Texts {
-  /** The title of the page, with a link and in the tab of the browser. */
+/** The page of a browser that is not signed in: a title and a form. `tab` is its title in the tab of the browser. */
+export function SignInFrame({
+  title,
+  tab,
+  children,
+}: {
   readonly title: string;
   readonly tab: string;
-  /** What the page says to a visitor without a link. */
-  readonly withoutLink: ReactNode;
-  /** How long the session lasts and how often the link works. */
-  readonly terms: string;
-  readonly button: string;
-}
-
-interface Props extends Texts {
-  /** The token of the link that was opened. Null without one. */
-  readonly token: string | null;
-  readonly hasSession: boolean;
-  readonly signIn: (token: string) => Promise<unknown>;
-  readonly onLinkClosed: () => void;
-}
-
-/** Signs the browser in when its button is pressed: programs that only open links spend nothing. */
-function LinkForm({
-  token,
-  hasSession,
-  terms,
-  button,
-  signIn,
-  onLinkClosed,
-}: Props & { readonly token: string }) {
-  const change = useChange(async () => await signIn(token), SESSION_KEY);
-  return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        change.mutate(undefined, { onSuccess: onLinkClosed });
-      }}
-    >
-      <Stack>
-        <Text size="sm" className="quiet">
-          {terms}
-        </Text>
-        {change.error !== null && <ErrorBox error={change.error} />}
-        <Button type="submit" loading={change.isPending} size="md">
-          {button}
-        </Button>
-        {change.error !== null && hasSession && (
-          <Button variant="subtle" onClick={onLinkClosed}>
-            Stay in the present session
-          </Button>
-        )}
-      </Stack>
-    </form>
-  );
-}
-
-/** The page of a browser without a session, or with a sign-in link. */
-export function LinkSignInPage(props: Props) {
-  const { token, title, tab, withoutLink } = props;
+  readonly children: ReactNode;
+}) {
   useEffect(() => {
     document.title = `${tab} · Tributary`;
   }, [tab]);
@@ -73,12 +25,93 @@ export function LinkSignInPage(props: Props) {
       <div className="surface" style={{ padding: 28 }}>
         <Stack gap="lg">
           <Title order={1} size="h3">
-            {token === null ? 'You are not signed in' : title}
+            {title}
           </Title>
-          {token === null ? withoutLink : <LinkForm key={token} {...props} token={token} />}
+          {children}
         </Stack>
       </div>
     </main>
+  );
+}
+
+interface LinkFormProps {
+  /** How long the session lasts and how often the link works. */
+  readonly terms: string;
+  readonly button: string;
+  readonly signIn: () => Promise<unknown>;
+  /** What the button says that leaves a link that was refused. Null for none: there is nothing else to show. */
+  readonly leave: string | null;
+  /** Called when the link is spent, or left. */
+  readonly onLinkClosed: () => void;
+  /** What is asked besides. */
+  readonly children?: ReactNode;
+}
+
+/** Signs the browser in when its button is pressed: programs that only open links spend nothing. */
+export function LinkForm({ terms, button, signIn, leave, onLinkClosed, children }: LinkFormProps) {
+  const change = useChange(signIn, SESSION_KEY);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        change.mutate(undefined, { onSuccess: onLinkClosed });
+      }}
+    >
+      <Stack>
+        <Text size="sm" className="quiet">
+          {terms}
+        </Text>
+        {children}
+        {change.error !== null && <ErrorBox error={change.error} />}
+        <Button type="submit" loading={change.isPending} size="md">
+          {button}
+        </Button>
+        {change.error !== null && leave !== null && (
+          <Button variant="subtle" onClick={onLinkClosed}>
+            {leave}
+          </Button>
+        )}
+      </Stack>
+    </form>
+  );
+}
+
+/** What the button says that leaves a refused link for the session that the browser has. */
+export const STAY = 'Stay in the present session';
+
+/** The page of a browser whose visitors sign in with a link alone: without a session, or with a link. */
+export function LinkSignInPage({
+  token,
+  title,
+  tab,
+  withoutLink,
+  hasSession,
+  signIn,
+  ...form
+}: Pick<LinkFormProps, 'terms' | 'button' | 'onLinkClosed'> & {
+  /** The token of the link that was opened. Null without one. */
+  readonly token: string | null;
+  /** The title of the page, with a link and in the tab of the browser. */
+  readonly title: string;
+  readonly tab: string;
+  /** What the page says to a visitor without a link. */
+  readonly withoutLink: ReactNode;
+  readonly hasSession: boolean;
+  readonly signIn: (token: string) => Promise<unknown>;
+}) {
+  return (
+    <SignInFrame title={token === null ? 'You are not signed in' : title} tab={tab}>
+      {token === null ? (
+        withoutLink
+      ) : (
+        <LinkForm
+          key={token}
+          {...form}
+          signIn={async () => await signIn(token)}
+          leave={hasSession ? STAY : null}
+        />
+      )}
+    </SignInFrame>
   );
 }
 
