@@ -209,19 +209,22 @@ function Shell({ session }: { readonly session: Session }) {
   );
 }
 
-/** Leads to the overview of the first app, to its set-up before the first attributed payment, or to the page that creates an app. */
+/**
+ * Leads to the overview of the app of the address or of the first one, to its set-up before the first attributed payment, or
+ * to the page that creates an app.
+ */
 function Start() {
   const canRead = usePermission('read');
   const apps = useApps();
-  const first = apps.data?.[0];
-  const overview = useOverview(first?.id ?? '', canRead && first !== undefined);
+  const { appId = apps.data?.[0]?.id } = useParams();
+  const overview = useOverview(appId ?? '', canRead && appId !== undefined);
   if (apps.error !== null) return <ErrorBox error={apps.error} retry={() => void apps.refetch()} />;
   if (apps.data === undefined) return <Waiting what="your apps" />;
-  if (first === undefined) return <Navigate replace to="/apps/new" />;
+  if (appId === undefined) return <Navigate replace to="/apps/new" />;
   if (overview.isLoading) return <Waiting what="the overview" />;
   // The page itself says what failed.
   const hasSales = canRead && overview.data?.funnel.paid !== 0;
-  return <Navigate replace to={`/apps/${first.id}/${hasSales ? 'overview' : 'setup'}`} />;
+  return <Navigate replace to={`/apps/${appId}/${hasSales ? 'overview' : 'setup'}`} />;
 }
 
 function NotFound() {
@@ -268,6 +271,7 @@ export function App() {
         <Route element={<Shell session={session} />}>
           <Route index element={<Start />} />
           <Route path="apps/new" element={<NewAppPage />} />
+          <Route path="apps/:appId" element={<Start />} />
           {APP_PAGES.map(({ path, Page }) => (
             <Route key={path} path={`apps/:appId/${path}`} element={<Page />} />
           ))}

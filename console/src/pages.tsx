@@ -88,8 +88,11 @@ export const APP_PAGES: readonly AppPage[] = [
   },
 ];
 
-/** Returns the path of the page to show when another app is chosen: the same page, if it has a place in the navigation. */
+/**
+ * Returns the path of the page to show when another app is chosen: the same page, if it has a place in the navigation, or the
+ * start of the app.
+ */
 export function pathForOtherApp(pathname: string): string {
-  const [, , , path] = pathname.split('/');
-  return APP_PAGES.some((page) => page.title !== null && page.path === path) ? (path ?? 'setup') : 'setup';
+  const [, , , path = ''] = pathname.split('/');
+  return APP_PAGES.some((page) => page.title !== null && page.path === path) ? path : '';
 }

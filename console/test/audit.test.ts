@@ -4,7 +4,7 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { setUpApp, setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { button, checkPage, row, WINDOWS } from './browser.ts';
+import { button, checkPage, row, title, WINDOWS } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
 describeInBrowser('audit, settings and ledger in a browser', ({ service, signedIn }) => {
@@ -44,6 +44,34 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     expect(new URL(page.url()).searchParams.get('action')).toBe('created');
     await page.getByRole('link', { name: 'Before' }).click();
     await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
+    expect(problems()).toEqual([]);
+  });
+
+  test('choosing an app on a page of the account leads to its overview, or to its set-up before the first sale, and keeps the focus', async () => {
+    const own = await setUpApp(founder, { name: 'Sells' });
+    const selling = own.app.id;
+    await own.purchase(await own.customer(), 9.99);
+    const other = (await setUpApp(founder, { name: 'Sells nothing' })).app.id;
+    const { page, problems } = await signedIn(founder.key);
+    const choose = async (appId: string, heading: string) => {
+      await field(page, 'App').focus();
+      await field(page, 'App').selectOption(appId);
+      await title(page, heading);
+      expect(await page.locator('select:focus').getAttribute('aria-label')).toBe('App');
+      expect(page.url()).toContain(appId);
+    };
+    for (const [appId, heading] of [
+      [selling, 'Overview'],
+      [other, 'Set-up'],
+    ] as const) {
+      await page.goto(`${service.url}/console/access`);
+      await title(page, 'Access');
+      await choose(appId, heading);
+    }
+    // From a page of an app, the choice leads to the same page of the other one.
+    await page.goto(`${service.url}/console/apps/${selling}/links`);
+    await title(page, 'Links');
+    await choose(other, 'Links');
     expect(problems()).toEqual([]);
   });
 
