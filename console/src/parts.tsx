@@ -1,6 +1,7 @@
 import { Alert, Badge, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useEffect, useRef, useState } from 'react';
+import { useNavigationType } from 'react-router';
 import { Problem } from './api/client.ts';
 import type { Permission } from './api/client.ts';
 
@@ -174,6 +175,26 @@ export function NoPermission({
   );
 }
 
+/** Whether a page has been shown since the program was loaded. */
+let hasShownPage = false;
+
+/**
+ * Returns the ref of a title that takes the focus when a link or a button has led to its page, so that the keyboard and a screen
+ * reader go on there. A page that was loaded begins at its top. The choice of the app keeps the focus, to choose another one.
+ */
+function useFocusOnArrival() {
+  const title = useRef<HTMLHeadingElement>(null);
+  const arrival = useNavigationType();
+  // The browser itself restores where a page was scrolled to.
+  const [isBack] = useState(arrival === 'POP');
+  useEffect(() => {
+    if (hasShownPage && !(document.activeElement instanceof HTMLSelectElement))
+      title.current?.focus({ preventScroll: isBack });
+    hasShownPage = true;
+  }, [isBack]);
+  return title;
+}
+
 /** The title of a page, with a sentence that says what it is for. */
 export function PageHead({
   title,
@@ -184,13 +205,14 @@ export function PageHead({
   readonly children?: ReactNode;
   readonly aside?: ReactNode;
 }) {
+  const heading = useFocusOnArrival();
   useEffect(() => {
     document.title = `${title} · Tributary`;
   }, [title]);
   return (
     <Group justify="space-between" align="flex-end" gap="md" mb="lg">
       <div style={{ maxWidth: 640 }}>
-        <Title order={1} size="h2">
+        <Title ref={heading} tabIndex={-1} order={1} size="h2">
           {title}
         </Title>
         {children !== undefined && (

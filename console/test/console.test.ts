@@ -474,6 +474,35 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     expect(problems()).toEqual([]);
   });
 
+  test('a link to another page moves the focus to the title of that page, and a page that is loaded begins at its top', async () => {
+    const { page, problems } = await newPage();
+    const { appId } = await begin(page, 'Focus');
+    const hasFocus = async (heading: string) => {
+      await page.locator('h1:focus', { hasText: heading }).waitFor();
+    };
+    // The form that had the focus is gone.
+    await hasFocus('Set-up');
+    await page.getByRole('link', { name: 'Settings', exact: true }).press('Enter');
+    await hasFocus('Settings');
+    await page.getByRole('link', { name: 'Who changed these settings, and when' }).press('Enter');
+    await hasFocus('Audit');
+    await page.goBack();
+    await hasFocus('Settings');
+    await button(page, /^Focus/).press('Enter');
+    await page.getByRole('menuitem', { name: 'Keys and sessions' }).press('Enter');
+    await hasFocus('Access');
+    // The title is not hidden behind the header.
+    await page.setViewportSize({ width: 1280, height: 300 });
+    await page.goto(`${service.url}/console/apps/${appId}/settings`);
+    await title(page, 'Settings');
+    expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('BODY');
+    await page.getByRole('link', { name: 'Who changed these settings, and when' }).press('Enter');
+    await hasFocus('Audit');
+    const top = (await page.locator('h1').boundingBox())?.y ?? 0;
+    expect(top).toBeGreaterThan(56);
+    expect(problems()).toEqual([]);
+  });
+
   test('the first load stays within its budget', () => {
     for (const [end, most] of Object.entries(BUDGET)) {
       const bytes = firstLoadOf('index', end);

@@ -142,6 +142,8 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
       .getByRole('link', { name: 'Check the secret' })
       .click();
     await page.getByRole('tab', { name: 'Stripe', selected: true }).waitFor();
+    // The step that the link leads to has the focus.
+    await page.locator('button:focus', { hasText: 'Connect your billing provider' }).waitFor();
     expect(problems()).toEqual([]);
   });
 

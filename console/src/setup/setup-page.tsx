@@ -145,6 +145,7 @@ function Checklist({ appId, setup }: { readonly appId: string; readonly setup: S
             summary={step.summary}
             state={step.isDone ? 'done' : step.id === next ? 'next' : 'open'}
             isOpen={isOpen(step.id)}
+            isTarget={step.id === 'provider' && query.has('provider')}
             onToggle={() => {
               setToggled({ ...toggled, [step.id]: !isOpen(step.id) });
               setShown(step.id);

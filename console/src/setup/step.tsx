@@ -1,5 +1,5 @@
 import { Text } from '@mantine/core';
-import { useId } from 'react';
+import { useEffect, useId, useRef } from 'react';
 import type { ReactNode } from 'react';
 
 /** `done`; `next`: the first that is not; `open`: a later one. */
@@ -14,6 +14,7 @@ export function Step({
   summary,
   state,
   isOpen,
+  isTarget,
   onToggle,
   children,
 }: {
@@ -23,10 +24,16 @@ export function Step({
   readonly summary: string;
   readonly state: StepState;
   readonly isOpen: boolean;
+  /** Whether the address names the step, which then takes the focus. */
+  readonly isTarget: boolean;
   readonly onToggle: () => void;
   readonly children: ReactNode;
 }) {
   const body = useId();
+  const head = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (isTarget) head.current?.focus();
+  }, [isTarget]);
   return (
     <li className="step" data-step={number}>
       <span className="mark" data-state={state} aria-hidden="true">
@@ -34,6 +41,7 @@ export function Step({
       </span>
       <h2 style={{ margin: 0, fontSize: 16, minWidth: 0 }}>
         <button
+          ref={head}
           type="button"
           className="step-head"
           aria-expanded={isOpen}
