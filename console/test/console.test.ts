@@ -204,6 +204,33 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     expect([problems(), other.problems()]).toEqual([[], []]);
   });
 
+  test('what was asked for while the program was loading is not shown after a sign-in to another account', async () => {
+    const { page, problems } = await newPage();
+    await begin(page, 'Early Ltd');
+    const other = await newPage();
+    const second = await begin(other.page, 'Later Ltd');
+    await service.sql`update apps set name = 'Later Notes' where id = ${second.appId}`;
+    const { hash } = new URL(await linkOf(second.accountId));
+    // The program waits until the link to the other account is opened in the tab.
+    let load = () => {};
+    const isOpened = new Promise<void>((resolve) => (load = resolve));
+    await page.route('**/assets/index-*.js', async (route) => {
+      await isOpened;
+      await route.continue();
+    });
+    const isAnswered = page.waitForResponse((response) => response.url().endsWith('/apps'));
+    await page.goto(`${service.url}/console/`, { waitUntil: 'commit' });
+    await isAnswered;
+    await page.evaluate((fragment) => {
+      location.hash = fragment;
+    }, hash);
+    load();
+    await button(page, 'Sign in').click();
+    await page.getByRole('option', { name: 'Later Notes' }).waitFor({ state: 'attached' });
+    expect(await page.getByRole('option', { name: 'Lantern Notes' }).count()).toBe(0);
+    expect([problems(), other.problems()]).toEqual([[], []]);
+  });
+
   test('an app is not created while a number is empty, which is not 0', async () => {
     const { page, problems } = await newPage();
     await begin(page, 'Careful');
