@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { CURRENCY_DECIMALS, minorDecimals } from '../../src/domain/money.ts';
+import * as ofService from '../../src/domain/money.ts';
 import { currencyDecimals, formatMoney } from '../src/format.ts';
 
 describe('amounts of money on the pages', () => {
@@ -22,12 +22,21 @@ describe('amounts of money on the pages', () => {
     },
   );
 
+  const currencies = [
+    ...new Set([...Intl.supportedValuesOf('currency'), ...ofService.CURRENCY_DECIMALS.keys()]),
+  ];
+
   test('every currency has the same decimals on the pages as in the service', () => {
-    const known = new Set([...Intl.supportedValuesOf('currency'), ...CURRENCY_DECIMALS.keys()]);
-    for (const currency of known)
+    for (const currency of currencies)
       expect({ currency, decimals: currencyDecimals(currency) }).toEqual({
         currency,
-        decimals: minorDecimals(currency),
+        decimals: ofService.minorDecimals(currency),
       });
+  });
+
+  test('a sentence of the service and the page around it show the same amount as the same text', () => {
+    for (const currency of currencies)
+      for (const minor of [0, 5, 999, 123_456_789, -1, -123_456])
+        expect(formatMoney(minor, currency)).toBe(ofService.formatMoney(minor, currency));
   });
 });

@@ -28,10 +28,18 @@ export function formatMinor(minor: number, currency: string): string {
   return `${minor < 0 ? '-' : ''}${whole}${decimals === 0 ? '' : `.${digits.slice(-decimals)}`}`;
 }
 
-/** Returns an amount in stored minor units as text for people: "$9.99", "-$0.05", "9.99 EUR", "500 JPY". */
+/**
+ * Returns an amount in stored minor units as text for people, as the console shows it beside: "$1,009.99", "-$0.05", "€9.99",
+ * "¥500". A currency without a symbol has its code and a space that does not break.
+ */
 export function formatMoney(minor: number, currency: string): string {
-  if (currency !== 'USD') return `${formatMinor(minor, currency)} ${currency}`;
-  return `${minor < 0 ? '-' : ''}$${formatMinor(Math.abs(minor), currency)}`;
+  const decimals = minorDecimals(currency);
+  return new Intl.NumberFormat('en-US', {
+    style: 'currency',
+    currency,
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  }).format(formatMinor(minor, currency) as `${number}`);
 }
 
 /**

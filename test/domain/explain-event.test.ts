@@ -218,7 +218,7 @@ describe('the step normalize', () => {
     expect(step('normalize')).toEqual({
       step: 'normalize',
       decision: 'purchase',
-      explanation: 'The body was read as an event of the kind purchase, with 9.99 EUR.',
+      explanation: 'The body was read as an event of the kind purchase, with €9.99.',
       facts: {
         kind: 'purchase',
         environment: 'production',
@@ -244,8 +244,10 @@ describe('the step normalize', () => {
   test.each([
     ['USD', 999, '$9.99'],
     ['USD', -5, '-$0.05'],
-    ['JPY', 500, '500 JPY'],
-    ['KWD', 1_250, '1.250 KWD'],
+    ['USD', 123_456, '$1,234.56'],
+    ['JPY', 500, '¥500'],
+    // A space that does not break separates a code from its number.
+    ['KWD', 1_250, 'KWD\u00A01.250'],
   ])('the step normalize states an amount of %s with its decimals', (currency, amountMinor, text) => {
     const paid = { ...event, currency, amountMinor };
     expect(step('normalize', { event: paid }).explanation).toBe(
@@ -256,7 +258,7 @@ describe('the step normalize', () => {
   test('the step normalize points out a sandbox event', () => {
     const sandbox = { ...event, environment: 'sandbox' } as const;
     expect(step('normalize', { event: sandbox }).explanation).toMatch(
-      /EUR\. It is a sandbox event, .* never earns/,
+      /€9\.99\. It is a sandbox event, .* never earns/,
     );
   });
 
