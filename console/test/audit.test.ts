@@ -96,12 +96,18 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     await row(page, /By the API.*Created: Test creator/)
       .getByRole('button', { name: /Show only changes by tri_sk_live_/ })
       .click();
-    await page.getByText('Only changes by one key and its sessions.').waitFor();
+    await page.getByText(/^Only changes by tri_sk_live_\S+ and sessions with that key\.$/).waitFor();
     const download = page.waitForEvent('download');
     await button(page, 'Save as CSV').click();
     expect((await download).suggestedFilename()).toBe('audit.csv');
     await row(page, /Created: Test creator/)
       .first()
+      .getByRole('link', { name: 'Test creator' })
+      .click();
+    await page.getByRole('heading', { level: 1, name: 'Test creator' }).waitFor();
+    // What a change has only the id of is shown with its name.
+    await page.goto(`${service.url}/console/audit?app=${own.app.id}&kind=link`);
+    await row(page, new RegExp(`Created: ${own.slug}.* Creator Test creator ${own.affiliateId}`))
       .getByRole('link', { name: 'Test creator' })
       .click();
     await page.getByRole('heading', { level: 1, name: 'Test creator' }).waitFor();

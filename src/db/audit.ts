@@ -1,4 +1,5 @@
 import type { ActorKind, AuditAction, AuditedObject } from '../domain/audit.ts';
+import { isId } from '../domain/ids.ts';
 import type { AccountId, AffiliateId, AppId, Id, KeyId, SessionId } from '../domain/ids.ts';
 import { PAGE_EXAMINES, pageOf, pageOfExamined, positionInstant } from './page.ts';
 import type { Examined, Page, Position } from './page.ts';
@@ -32,6 +33,8 @@ export interface AuditRow {
   /** The fields that changed. Null for a new object. */
   readonly before: Readonly<Record<string, unknown>> | null;
   readonly after: Readonly<Record<string, unknown>>;
+  /** The present names of what the row has only the id of, by the ids. */
+  readonly names: Readonly<Record<string, string>>;
   readonly requestId: string | null;
 }
 
@@ -63,6 +66,64 @@ function conditions(sql: Sql, filter: AuditFilter) {
   } satisfies Record<keyof AuditFilter, unknown>;
 }
 
+type StoredRow = Omit<AuditRow, 'names'>;
+
+/** The kinds of ids whose names a reader of an audit row needs. */
+const NAMED = ['affiliate', 'payout', 'key'] as const;
+
+/** Returns the ids of creators, payouts and keys that a row has without a name. */
+function idsWithoutName({ objectId, objectLabel, before, after }: StoredRow): string[] {
+  const values = [...Object.values({ ...before }), ...Object.values(after)];
+  if (objectLabel === null) values.push(objectId);
+  return values.filter(
+    (value): value is string => typeof value === 'string' && NAMED.some((kind) => isId(kind, value)),
+  );
+}
+
+/**
+ * Returns the present names of creators and keys, and who was paid by payouts, by their ids. Only of the account: a caller can
+ * enter an id of another one, such as for a campaign.
+ */
+async function findNames(
+  sql: Sql,
+  accountId: AccountId,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (ids.length === 0) return new Map();
+  const wanted = [...new Set(ids)];
+  const found = await sql<{ id: string; name: string }>`
+    select f.id::text, f.name
+      from affiliates f join apps a on a.id = f.app_id
+     where f.id = any(${wanted}::text[]) and a.account_id = ${accountId}
+     union all
+    select p.id::text, p.affiliate_name
+      from payouts p join apps a on a.id = p.app_id
+     where p.id = any(${wanted}::text[]) and a.account_id = ${accountId}
+     union all
+    select k.id::text, coalesce(k.label, k.display)
+      from account_keys k
+     where k.id = any(${wanted}::text[]) and k.account_id = ${accountId}`;
+  return new Map(found.map(({ id, name }) => [id, name]));
+}
+
+/** Adds to rows the names of what they have only the id of. */
+async function withNames<T extends StoredRow>(
+  sql: Sql,
+  accountId: AccountId,
+  rows: readonly T[],
+): Promise<(T & Pick<AuditRow, 'names'>)[]> {
+  const names = await findNames(sql, accountId, rows.flatMap(idsWithoutName));
+  return rows.map((row) => ({
+    ...row,
+    names: Object.fromEntries(
+      idsWithoutName(row).flatMap((id) => {
+        const name = names.get(id);
+        return name === undefined ? [] : [[id, name]];
+      }),
+    ),
+  }));
+}
+
 /**
  * Returns a page of the changes of an account, the last first. An index selects the range and one of the object, the key and
  * the app. A page with other filters examines at most `examines` rows of it and may have fewer than `limit`.
@@ -87,7 +148,7 @@ export async function listAudit(
     after === null
       ? sql.fragment``
       : sql.fragment`and (a.changed_at, a.id) < (${positionInstant(sql, after.sortKey)}, ${after.id})`;
-  const rows = await sql<AuditRow & Position<number> & Examined>`
+  const rows = await sql<StoredRow & Position<number> & Examined>`
     with walked as (
       select a.*, row_number() over (order by a.changed_at desc, a.id desc) as examined
         from audit_rows a
@@ -103,5 +164,7 @@ export async function listAudit(
            (extract(epoch from changed_at) * 1000000)::bigint as sort_key
       from page
      order by examined`;
-  return others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+  const page: Page<StoredRow, number> =
+    others.length === 0 ? pageOf(rows, limit) : pageOfExamined(rows, limit, examines);
+  return { ...page, rows: await withNames(sql, accountId, page.rows) };
 }

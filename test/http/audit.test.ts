@@ -445,6 +445,7 @@ interface Listed {
     readonly object: { readonly kind: string; readonly id: string; readonly label: string | null };
     readonly before: Record<string, unknown> | null;
     readonly after: Record<string, unknown>;
+    readonly names: Record<string, string>;
   }[];
   readonly nextCursor: string | null;
 }
@@ -490,7 +491,37 @@ describe('GET /accounts/:accountId/audit', () => {
       object: { id: affiliateId, label: 'First creator' },
       before: null,
       after: { name: 'First creator', status: 'active' },
+      names: {},
     });
+    expect(body.items.find(({ object }) => object.kind === 'link')?.names).toEqual({
+      [affiliateId]: 'First creator',
+    });
+  });
+
+  test('what a change has only the id of has its present name beside it, and nothing of another account has one', async () => {
+    const creator = await newAffiliate(api, mine, { name: 'Before' });
+    await newLink(api, mine, creator, { campaign: affiliateId });
+    await api.call('PATCH', `/apps/${mine.appId}/affiliates/${creator}`, {
+      key: mine.key,
+      body: { name: 'After' },
+    });
+    const { path = '', body: sent } = (await CHANGES['addPayoutTransfer']?.()) ?? {};
+    await api.call('POST', path, { key: mine.key, body: sent });
+    const session = await signIn(api, mine.key);
+    await api.call('POST', '/session/raise', { body: { key: mine.key }, headers: session });
+    const latest = async (query: string) => {
+      const at = `/accounts/${mine.accountId}/audit?limit=1&${query}`;
+      return (await api.call<Listed>('GET', at, { headers: session })).body.items[0];
+    };
+    const { name } = await api.sql.one<{ name: string }>`
+      select name from affiliates where id = ${mine.ids.affiliate}`;
+    const transfer = await latest('objectKind=payout_transfer');
+    expect(transfer?.names).toEqual({ [String(transfer?.after['payoutId'])]: name });
+    const raised = await latest('action=raised');
+    expect(raised?.names).toEqual({ [keyId]: expect.stringMatching(/^tri_sk_live_/) });
+    const link = await latest('objectKind=link');
+    expect(link?.after).toMatchObject({ affiliateId: creator, campaign: affiliateId });
+    expect(link?.names).toEqual({ [creator]: 'After' });
   });
 
   test.each<[string, () => Record<string, string>, number]>([
@@ -521,7 +552,7 @@ describe('GET /accounts/:accountId/audit', () => {
     const csv = await list({}, { accept: 'text/csv' });
     const lines = csv.text.trimEnd().split('\r\n');
     expect(lines[0]).toBe(
-      'id,changedAt,appId,actor.kind,actor.keyId,actor.sessionId,actor.affiliateId,actor.label,action,object.kind,object.id,object.label,before,after,requestId',
+      'id,changedAt,appId,actor.kind,actor.keyId,actor.sessionId,actor.affiliateId,actor.label,action,object.kind,object.id,object.label,before,after,names,requestId',
     );
     expect(lines).toHaveLength(ids.length + 1);
     expect(csv.text).toContain('""name"":""First creator""');

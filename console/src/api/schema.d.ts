@@ -6039,6 +6039,15 @@ export interface components {
             after: {
                 [key: string]: unknown;
             };
+            /**
+             * @description The present names of creators and account keys that the row has only the id of, by their ids. Of a payout, who was paid.
+             * @example {
+             *       "aff_01kbf2z4x8e0rvq1n3m5t7w9yc": "First creator"
+             *     }
+             */
+            names: {
+                [key: string]: string;
+            };
             /** @description The `X-Request-Id` of the call. Null if it was none. */
             requestId: string | null;
         };

@@ -18,32 +18,58 @@ import {
 import type { Filters } from '../parts/filters.tsx';
 import { ListView, useList } from '../parts/list.tsx';
 import { useCurrentSession, usePermission } from '../session.ts';
-import { ACTIONS, ACTORS, fieldName, fieldValue, NONE, OBJECTS, pathOf } from './words.ts';
+import { ACTIONS, ACTORS, fieldName, fieldValue, NONE, OBJECTS, pathOf, pathOfId } from './words.ts';
 
 type Row = Schemas['AuditRow'];
 
 const keysOf = <K extends string>(texts: Readonly<Record<K, string>>) => Object.keys(texts) as K[];
 
-/** The fields of a change: those of a new object, or of a changed one before and after. */
-function Change({ before, after }: Pick<Row, 'before' | 'after'>) {
-  // Of a new object, what is empty says nothing. The key of a session stands in the column of who acts.
-  const names = Object.keys(after).filter(
-    (name) => before !== null || (name !== 'keyId' && fieldValue(name, after[name]) !== NONE),
+/** A value of a field. What is named by its id has its name, which leads to its page, and the id beside it. */
+function Value({
+  row: { appId, names },
+  field,
+  value,
+}: {
+  readonly row: Row;
+  readonly field: string;
+  readonly value: unknown;
+}) {
+  const name = typeof value === 'string' ? names[value] : undefined;
+  if (name === undefined) return fieldValue(field, value);
+  const path = pathOfId(appId, value);
+  return (
+    <>
+      {path === null ? name : <Link to={path}>{name}</Link>}{' '}
+      <span className="quiet code-text">{fieldValue(field, value)}</span>
+    </>
   );
-  if (names.length === 0) return null;
+}
+
+/** The fields of a change: those of a new object, or of a changed one before and after. */
+function Change({ row }: { readonly row: Row }) {
+  const { before, after } = row;
+  // Of a new object, what is empty says nothing. The key of a session stands in the column of who acts.
+  const fields = Object.keys(after).filter(
+    (field) => before !== null || (field !== 'keyId' && fieldValue(field, after[field]) !== NONE),
+  );
+  if (fields.length === 0) return null;
   return (
     <ul className="changes">
-      {names.map((name) => (
-        <li key={name}>
-          <span className="quiet">{fieldName(name)}</span>{' '}
+      {fields.map((field) => (
+        <li key={field}>
+          <span className="quiet">{fieldName(field)}</span>{' '}
           {before !== null && (
             <>
               <span className="spoken">from</span>
-              <del>{fieldValue(name, before[name])}</del> <span aria-hidden="true">→</span>{' '}
-              <span className="spoken">to</span>
+              <del>
+                <Value row={row} field={field} value={before[field]} />
+              </del>{' '}
+              <span aria-hidden="true">→</span> <span className="spoken">to</span>
             </>
           )}
-          <ins>{fieldValue(name, after[name])}</ins>
+          <ins>
+            <Value row={row} field={field} value={after[field]} />
+          </ins>
         </li>
       ))}
     </ul>
@@ -86,7 +112,8 @@ function AuditTableRow({
   readonly filters: Filters;
 }) {
   const path = pathOf(row);
-  const name = row.object.label ?? OBJECTS[row.object.kind];
+  const { id, kind, label } = row.object;
+  const name = label ?? row.names[id] ?? OBJECTS[kind];
   return (
     <tr>
       <td>
@@ -102,12 +129,13 @@ function AuditTableRow({
           {ACTIONS[row.action]}: {path === null ? name : <Link to={path}>{name}</Link>}
         </Text>
         <Text size="xs" className="quiet">
-          {OBJECTS[row.object.kind]}
-          {appName !== null && row.object.kind !== 'app' && ` · ${appName}`}
+          {[OBJECTS[kind], kind === 'app' ? null : appName, id]
+            .filter((text) => text !== null && text !== name)
+            .join(' · ')}
         </Text>
       </td>
       <td>
-        <Change before={row.before} after={row.after} />
+        <Change row={row} />
       </td>
     </tr>
   );
@@ -138,6 +166,7 @@ function Audit() {
       ),
     { idOf: ({ id }) => id },
   );
+  const [first] = list.rows;
   const names = new Map((apps.data ?? []).map(({ id, name }) => [id, name]));
   return (
     <>
@@ -150,8 +179,16 @@ function Audit() {
       </FilterBar>
       <Group justify="space-between" mb="xs" gap="sm">
         <Text size="sm">
-          {filters.get('key') !== undefined && 'Only changes by one key and its sessions. '}
-          {filters.get('object') !== undefined && 'Only changes of one object.'}
+          {[
+            filters.get('key') === undefined
+              ? ''
+              : `Only changes by ${first?.actor.label ?? 'one key'} and sessions with that key.`,
+            filters.get('object') === undefined
+              ? ''
+              : `Only changes of ${first?.object.label ?? 'one object'}.`,
+          ]
+            .join(' ')
+            .trim()}
         </Text>
         <CsvButton
           name="audit"

@@ -96,6 +96,13 @@ export function fieldValue(name: string, value: unknown): string {
   }
 }
 
+/** Returns the path of the page of a creator or payout of an app by its id. Null for other ids. */
+export function pathOfId(appId: string | null, id: unknown): string | null {
+  if (appId === null || typeof id !== 'string') return null;
+  if (id.startsWith('aff_')) return `/apps/${appId}/creators/${id}`;
+  return id.startsWith('pay_') ? `/apps/${appId}/payouts/${id}` : null;
+}
+
 /** Returns the path of the page that shows the object of a change. Null if there is none. */
 export function pathOf({ object, appId, after }: Row): string | null {
   const ofApp = appId === null ? null : `/apps/${appId}`;
@@ -107,15 +114,12 @@ export function pathOf({ object, appId, after }: Row): string | null {
       return '/access';
     case 'affiliate':
     case 'creator_sign_in_link':
-      return ofApp && `${ofApp}/creators/${object.id}`;
-    case 'creator_session':
-      return typeof after['affiliateId'] === 'string'
-        ? ofApp && `${ofApp}/creators/${after['affiliateId']}`
-        : null;
-    case 'payout_transfer':
-      return typeof after['payoutId'] === 'string' ? ofApp && `${ofApp}/payouts/${after['payoutId']}` : null;
     case 'payout':
-      return ofApp && `${ofApp}/payouts/${object.id}`;
+      return pathOfId(appId, object.id);
+    case 'creator_session':
+      return pathOfId(appId, after['affiliateId']);
+    case 'payout_transfer':
+      return pathOfId(appId, after['payoutId']);
     case 'link':
       return ofApp && `${ofApp}/links`;
     case 'app':

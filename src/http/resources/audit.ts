@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { listAudit } from '../../db/audit.ts';
 import type { AuditRow } from '../../db/audit.ts';
 import { ACTOR_KINDS, AUDIT_ACTIONS, AUDITED_OBJECTS } from '../../domain/audit.ts';
-import { epochMs, filterId, idOf, inputId, orNull, textField } from '../fields.ts';
+import { epochMs, exampleId, filterId, idOf, inputId, orNull, textField } from '../fields.ts';
 import { fromTo } from '../instants.ts';
 import { CSV_LIST } from '../list-csv.ts';
 import {
@@ -69,6 +69,11 @@ const auditRow = z
         'The fields that changed, as they are since. Never a secret. An e-mail address is `(not kept)`.',
       examples: [{ commissionRateBps: 2500 }],
     }),
+    names: z.record(z.string(), z.string()).meta({
+      description:
+        'The present names of creators and account keys that the row has only the id of, by their ids. Of a payout, who was paid.',
+      examples: [{ [exampleId('affiliate')]: 'First creator' }],
+    }),
     requestId: orNull(
       textField('0b6f9c5e-7d0e-4c7c-9c39-0f8b8f1f6f3a', 'The `X-Request-Id` of the call.'),
       'Null if it was none.',
@@ -95,6 +100,7 @@ function presentRow(row: AuditRow) {
     object: { kind: row.objectKind, id: row.objectId, label: row.objectLabel },
     before: row.before,
     after: row.after,
+    names: row.names,
     requestId: row.requestId,
   };
 }
