@@ -104,22 +104,75 @@ export async function overflowOf(page: Page): Promise<number> {
   );
 }
 
+/** The widest window in which what is pressed has the size of a finger, and that size, px. As in console/src/styles.css. */
+const NARROW = 640;
+const FINGER = 44;
+
+/** Returns what does not fit on a page: texts that are cut off, and in a narrow window what is too small for a finger. */
+export async function misfitsOf(page: Page): Promise<string[]> {
+  return await page.evaluate(
+    ({ narrow, finger }) => {
+      const pen = document.createElement('canvas').getContext('2d');
+      const isCut = (field: HTMLElement, text: string) => {
+        if (pen === null) return true;
+        const style = getComputedStyle(field);
+        pen.font = style.font;
+        const room =
+          field.clientWidth - Number.parseFloat(style.paddingLeft) - Number.parseFloat(style.paddingRight);
+        return pen.measureText(text).width > room + 1;
+      };
+      const shown = <E extends HTMLElement>(selector: string) =>
+        [...document.querySelectorAll<E>(selector)].filter(
+          (one) => one.checkVisibility({ visibilityProperty: true }) && one.offsetWidth > 1,
+        );
+      const cut = [
+        ...shown<HTMLInputElement>('input[placeholder]')
+          .filter((field) => field.value === '' && isCut(field, field.placeholder))
+          .map(({ placeholder }) => placeholder),
+        ...shown<HTMLSelectElement>('select')
+          .filter((field) => isCut(field, field.selectedOptions[0]?.text ?? ''))
+          .map((field) => field.selectedOptions[0]?.text ?? ''),
+        ...shown('button')
+          .filter((one) => one.scrollWidth > one.clientWidth)
+          .map((one) => one.innerText),
+      ];
+      const small =
+        innerWidth > narrow
+          ? []
+          : shown(
+              'button, select, textarea, summary, .nav, [role=tab], input:not([type=checkbox], [type=radio])',
+            )
+              // A button inside of a field is another way to do what the field does.
+              .filter((one) => one.closest('.mantine-Input-section') === null)
+              .map((one) => one.closest<HTMLElement>('.mantine-Input-input') ?? one)
+              .filter(({ offsetWidth, offsetHeight }) => offsetWidth < finger || offsetHeight < finger)
+              .map(
+                (one) =>
+                  `${one.tagName} ${one.innerText.slice(0, 40)} ${one.offsetWidth} × ${one.offsetHeight}`,
+              );
+      return [...cut.map((text) => `cut off: ${text}`), ...small.map((text) => `small: ${text}`)];
+    },
+    { narrow: NARROW, finger: FINGER },
+  );
+}
+
 /** Writes a picture of a page into the folder that CONSOLE_SHOTS names, for people to look at. */
 export async function shoot(page: Page, name: string): Promise<void> {
   const folder = process.env['CONSOLE_SHOTS'];
   if (folder !== undefined) await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
 }
 
-/** Expects that a page has no violation and no sideways scroll, and takes a picture of it. `state` names what is shown. */
+/** Expects that a page has no violation and no sideways scroll, and that all fits. Takes a picture of it. `state` names what is shown. */
 export async function checkPage(page: Page, state: string): Promise<void> {
   // Colours are measured after the transitions.
   await page.waitForTimeout(300);
   await shoot(page, state);
-  expect({ state, violations: await violationsOf(page), overflow: await overflowOf(page) }).toEqual({
-    state,
-    violations: [],
-    overflow: 0,
-  });
+  const found = {
+    violations: await violationsOf(page),
+    overflow: await overflowOf(page),
+    misfits: await misfitsOf(page),
+  };
+  expect({ state, ...found }).toEqual({ state, violations: [], overflow: 0, misfits: [] });
 }
 
 /** Returns the size of the files with an ending that a page names, so loads at once: bytes, gzip. */

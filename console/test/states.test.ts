@@ -8,7 +8,7 @@ import { createAccountKey } from '../../src/db/account-keys.ts';
 import type { AccountId } from '../../src/domain/ids.ts';
 import { setUpFounder } from '../../test/support/founder.ts';
 import type { Founder } from '../../test/support/founder.ts';
-import { overflowOf, shoot, violationsOf, WINDOWS } from './browser.ts';
+import { misfitsOf, overflowOf, shoot, violationsOf, WINDOWS } from './browser.ts';
 import { describeInBrowser } from './suite.ts';
 
 /** What the design asks for. */
@@ -54,7 +54,9 @@ describeInBrowser('the states of the pages of a founder in a browser', ({ servic
         await page.waitForTimeout(250);
         await shoot(page, `${at.replace(/\/.*/, '-one')}-${state}-${colorScheme}-${width}`);
         const [violations, overflow] = [await violationsOf(page), await overflowOf(page)];
-        if (violations.length > 0 || overflow > 0) faults[at] = { violations, overflow };
+        const misfits = await misfitsOf(page);
+        if (violations.length + misfits.length > 0 || overflow > 0)
+          faults[at] = { violations, overflow, misfits };
       }
       return faults;
     };

@@ -51,14 +51,14 @@ function Destinations({ appId, link }: { readonly appId: string; readonly link: 
         />
         <TextInput
           label="On iOS instead"
-          placeholder="https://apps.apple.com/app/id1234567890"
+          placeholder="https://apps.apple.com/app/…"
           disabled={!canWrite}
           value={ios}
           onChange={(event) => setIos(event.currentTarget.value)}
         />
         <TextInput
           label="On Android instead"
-          placeholder="https://play.google.com/store/apps/details?id=com.example.app"
+          placeholder="https://play.google.com/store/…"
           disabled={!canWrite}
           value={android}
           onChange={(event) => setAndroid(event.currentTarget.value)}

@@ -53,7 +53,7 @@ function Form({
         )}
         <TextInput
           label="Where the link leads"
-          placeholder="https://apps.apple.com/app/id1234567890"
+          placeholder="https://apps.apple.com/app/…"
           required
           withAsterisk={false}
           data-autofocus

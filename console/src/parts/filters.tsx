@@ -117,13 +117,14 @@ export function TextFilter({
     <TextInput
       // What was entered and not applied is forgotten when the filter changes elsewhere.
       key={applied}
+      className="wide"
       label={label}
       size="xs"
       placeholder={placeholder ?? ''}
       defaultValue={applied}
       spellCheck={false}
       // A press of the hint leaves the field, which applies the text.
-      rightSection={<span className="enter">{waits && 'Enter ↵'}</span>}
+      rightSection={waits && <span className="enter">Enter ↵</span>}
       rightSectionWidth={64}
       onChange={(event) => setEntered(event.currentTarget.value)}
       onBlur={(event) => apply(event.currentTarget.value)}

@@ -50,6 +50,7 @@ export function SearchFilter({
   const options = [...known, ...found.options.filter(({ value }) => value !== chosen)];
   return (
     <Select
+      className="wide"
       label={LABELS[kind]}
       size="xs"
       placeholder={PLACEHOLDERS[kind]}

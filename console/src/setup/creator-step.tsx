@@ -62,7 +62,7 @@ function NewCreator({ appId }: { readonly appId: string }) {
         />
         <TextInput
           label="Where the link leads"
-          placeholder="https://apps.apple.com/app/id1234567890"
+          placeholder="https://apps.apple.com/app/…"
           description="Your page in a store, or a page of your own."
           type="url"
           required

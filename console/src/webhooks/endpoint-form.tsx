@@ -72,7 +72,7 @@ export function EndpointForm({
         <TextInput
           label="URL"
           description="Messages are sent to it by POST."
-          placeholder="https://example.com/webhooks/tributary"
+          placeholder="https://example.com/webhooks"
           required
           withAsterisk={false}
           maxLength={2000}
