@@ -36,11 +36,15 @@ import {
 } from '../support/provider-fixtures.ts';
 import { centsFound, requestRun, runReprocess } from '../support/reprocess.ts';
 import type { ReprocessResult } from '../support/reprocess.ts';
+import { rounds } from '../support/rounds.ts';
 import { expectConsistentLedger } from '../support/consistent-ledger.ts';
 import { untilWaiting } from '../support/waiting.ts';
 
 // The outcome of an earlier version is written by hand. The delivery itself is received by the real endpoint, with its
 // bytes and its proof.
+
+/** A reprocess is interrupted after every third of its statements; after each of them in the long tests. */
+const STATEMENTS = rounds(3, 1);
 
 let api: TestApi;
 let app: TestApp;
@@ -678,7 +682,7 @@ describe('deliveries that cannot be reprocessed', () => {
 
   // @promise reprocess-cancelled-whole
   test('a reprocess cancelled after any statement leaves no delivery half done', async () => {
-    for (let completed = 0; ; completed += 1) {
+    for (let completed = 0; ; completed += STATEMENTS) {
       await setUpApp();
       const userId = user();
       await bind(userId);
@@ -1150,7 +1154,7 @@ describe('runs of several pages', () => {
 
   // @promise reprocess-survives-crash
   test('a reprocess killed after any statement is resumed, and appends and reports everything once', async () => {
-    for (let completed = 0; ; completed += 1) {
+    for (let completed = 0; ; completed += STATEMENTS) {
       await setUpApp();
       const userId = user();
       await bind(userId);
