@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { describe, expect, test } from '@jest/globals';
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';

@@ -5,6 +5,8 @@ export default {
   ...base,
   rootDir: '../..',
   roots: ['<rootDir>/console/test'],
+  runtime: undefined,
+  testEnvironment: 'node',
   testTimeout: 90_000,
   maxWorkers: 1,
 };

@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { connect } from '../../src/db/sql.ts';
 import { resumePayouts } from '../../src/db/payout-stops.ts';

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DAY_MS } from '../../src/domain/time.ts';
 import type { Activities } from '../../activities/index.ts';
 import { newAffiliate, newApp } from '../support/api.ts';
@@ -114,8 +114,6 @@ async function booksAfter(events: readonly ((sale: Sale) => Payload)[]): Promise
   for (const event of events) await shop.deliver(event);
   return await shop.books();
 }
-
-jest.setTimeout(120_000);
 
 /** Returns every order of the items. */
 function orders<T>(items: readonly T[]): T[][] {

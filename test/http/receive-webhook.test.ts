@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createBodyBudget } from '../../src/http/body-budget.ts';

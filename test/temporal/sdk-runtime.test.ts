@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { expect, test } from '@jest/globals';
 import { createServer } from 'node:http';
 import { once } from 'node:events';

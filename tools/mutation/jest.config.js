@@ -6,6 +6,9 @@ export default {
   rootDir: '../..',
   // src is a root so that jest finds the tests of a file that they import only through other files.
   roots: ['<rootDir>/src', '<rootDir>/test/domain', '<rootDir>/test/providers', '<rootDir>/test/rates'],
+  // Stryker replaces the environment, and loads a mutated module anew for each test file.
+  runtime: undefined,
+  testEnvironment: 'node',
   globalSetup: undefined,
   globalTeardown: undefined,
   testRunner: '<rootDir>/tools/mutation/jest-circus-until-failure.js',
