@@ -12,6 +12,7 @@ export default {
   extensionsToTreatAsEsm: ['.ts'],
   runtime: '<rootDir>/test/jest/runtime.js',
   testEnvironment: '<rootDir>/test/jest/environment.js',
+  testSequencer: '<rootDir>/test/jest/sequencer.js',
   globalSetup: '<rootDir>/test/support/global-setup.ts',
   globalTeardown: '<rootDir>/test/support/global-teardown.ts',
   // Three times what the longest test takes on two slow processors. What hangs is rare, and a slow machine breaks no promise.
