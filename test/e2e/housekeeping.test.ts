@@ -1,3 +1,4 @@
+/** @jest-environment node */
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { newId } from '../../src/db/new-id.ts';

@@ -18,9 +18,12 @@ export default class SharedEnvironment {
     Error.prepareStackTrace = undefined;
   }
 
-  /** Removes what Jest has replaced for this file. */
+  /** Removes what Jest has replaced for this file, and what it keeps of its tests. */
   async teardown() {
     process.exit = this.#exit;
     globalThis.console = this.#console;
+    for (const key of Object.getOwnPropertySymbols(globalThis)) {
+      if (key.description === 'JEST_STATE_SYMBOL') delete globalThis[key];
+    }
   }
 }

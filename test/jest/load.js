@@ -3,12 +3,17 @@ import { fileURLToPath } from 'node:url';
 import { transform } from '@swc/core';
 import { swcOptions } from '../jest.config.js';
 
-const GLOBALS = new URL('./globals.js', import.meta.url);
+const fileHere = (name) => new URL(name, import.meta.url).href;
 
-/** Resolves `@jest/globals` to a copy of `globals.js` for each importing file. */
+/** Resolves `@jest/globals` to a copy of `globals.js` for each test file, and to `expect.js` for the modules that they share. */
 export async function resolve(specifier, context, next) {
   if (specifier !== '@jest/globals') return await next(specifier, context);
-  return { url: `${GLOBALS.href}?for=${encodeURIComponent(context.parentURL)}`, shortCircuit: true };
+  const { parentURL } = context;
+  const isTest = parentURL.endsWith('.test.ts');
+  const url = isTest
+    ? `${fileHere('globals.js')}?for=${encodeURIComponent(parentURL)}`
+    : fileHere('expect.js');
+  return { url, shortCircuit: true };
 }
 
 /** Compiles TypeScript. */
