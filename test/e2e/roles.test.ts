@@ -93,7 +93,6 @@ test('webhooks and exports are answered while sixty due hold timers wait for the
     );
   // Those that wait lock commissions of another app.
   const other = await setUpFounder(api);
-  const holds = await Promise.all(Array.from({ length: 60 }, async () => await insertDue(other, false)));
   await insertDue(founder, true);
   const maturedHolds = async () =>
     (await api.sql`select from commissions where app_id = ${other.app.id} and status = 'matured'`).length;
@@ -108,6 +107,8 @@ test('webhooks and exports are answered while sixty due hold timers wait for the
       end $$;
       create trigger wait_at_gate before update on commissions for each row
         when (new.app_id = '${other.app.id}') execute function wait_at_gate()`);
+    // Only now: a sweep that an earlier test started would mature them.
+    const holds = await Promise.all(Array.from({ length: 60 }, async () => await insertDue(other, false)));
     await Promise.all(
       holds.map(async (commissionId) => {
         await api.temporal.workflow.start('hold', {
