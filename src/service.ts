@@ -28,6 +28,7 @@ import { prepareErasureKey } from './db/erased-identifiers.ts';
 import { migrate } from './db/migrate.ts';
 import { connect, DatabaseUnavailable } from './db/sql.ts';
 import type { Sql } from './db/sql.ts';
+import { ENDPOINT_CONNECTIONS } from './db/webhook-endpoints.ts';
 import { withRollback } from './db/with-rollback.ts';
 import { DEFAULT_LIMITS } from './domain/evaluate-payment.ts';
 import type { EvaluationLimits } from './domain/evaluate-payment.ts';
@@ -433,6 +434,7 @@ async function startApi(settings: ServiceSettings, deps: ApiDeps): Promise<Api> 
     const { url, ownUrl } = urlsOf(listeningUrl);
     const app = createApp({
       sql,
+      endpointSql: sql.share(ENDPOINT_CONNECTIONS),
       logger,
       now: Date.now,
       publicUrl: url.replace(/\/$/, ''),

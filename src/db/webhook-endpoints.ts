@@ -8,6 +8,12 @@ import type { Sql } from './sql.ts';
 /** The most endpoints of an app, one per slot, active or not. An active one costs every fact of its types one row. */
 export const MAX_ENDPOINTS = 20;
 
+/**
+ * Database connections that changes of endpoints, and of messages by a person, have in a process at a time. They wait for each other
+ * while a backlog fails with its endpoint, and must leave connections for all other calls.
+ */
+export const ENDPOINT_CONNECTIONS = 2;
+
 /** Returns the encryption context of a signing secret, which binds the ciphertext to its endpoint. */
 export function signingSecretContext(endpointId: WebhookEndpointId): string {
   return `${endpointId}:signing`;
@@ -120,8 +126,9 @@ export async function changeWebhookEndpoint(
                          deactivated_reason = coalesce(deactivated_reason, 'by_request')`;
   const begins = sql.fragment`
     (coalesce(${url ?? null}, url) <> url or ${isActive === true}::boolean and deactivated_at is not null)`;
-  // The messages that wait fail with their endpoint, and they may be many.
-  return await sql.within(LONG_STATEMENT_MS).maybe<WebhookEndpoint>`
+  // The messages that wait fail with an endpoint that is deactivated, and they may be many.
+  const patient = isActive === false ? sql.within(LONG_STATEMENT_MS) : sql;
+  return await patient.maybe<WebhookEndpoint>`
     update webhook_endpoints
        set url = coalesce(${url ?? null}, url),
            failing_since = case when not ${begins} then failing_since end,

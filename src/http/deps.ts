@@ -1,3 +1,4 @@
+import type { Sql } from '../db/sql.ts';
 import type { WebhookTargets } from '../domain/outgoing-webhooks.ts';
 import type { CommandDeps, PendingStep } from '../commands/deps.ts';
 import type { Intake } from './admission.ts';
@@ -42,6 +43,8 @@ export interface HttpDeps extends CommandDeps {
   readonly knownSenders: KnownSenders;
   /** The limits of what calls without an account key take. */
   readonly intake: Intake;
+  /** The part of the pool for changes of endpoints of outgoing webhooks (`ENDPOINT_CONNECTIONS`). */
+  readonly endpointSql: Sql;
   /** Which addresses endpoints of outgoing webhooks may have; only public ones by default. */
   readonly webhookTargets?: WebhookTargets;
   /** Returns the step that a running workflow retries; null if none, or if Temporal does not say in time. */

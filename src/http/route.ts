@@ -542,7 +542,8 @@ const OPEN_BODY_BYTES = 32 * 1024;
 /** Returns the dependencies of a call that may change something: audit rows name who calls. */
 function actingDeps(ctx: HttpContext, deps: HttpDeps, { method }: Declaration, actor: Actor): HttpDeps {
   if (method === 'GET') return deps;
-  return { ...deps, sql: deps.sql.actingAs({ ...actor, requestId: ctx.state.requestId }) };
+  const named = { ...actor, requestId: ctx.state.requestId };
+  return { ...deps, sql: deps.sql.actingAs(named), endpointSql: deps.endpointSql.actingAs(named) };
 }
 
 /** Returns how audit rows name the caller. */

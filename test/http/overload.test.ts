@@ -11,6 +11,7 @@ import { createTestDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 import type { ApiResponse } from '../support/http-client.ts';
 import { bodyOf, signStripe, stripeInvoicePaid } from '../support/provider-fixtures.ts';
+import { untilWaiting } from '../support/waiting.ts';
 
 const SECRET = `whsec_test_${'x'.repeat(24)}`;
 /** How long a delivery takes in these tests, ms. */
@@ -151,5 +152,39 @@ describe('a flood while the database is slow', () => {
     const responses = await flood;
     expect(statuses(responses, 200).length + statuses(responses, 503).length).toBe(60);
     expect(statuses(responses, 200).length).toBeGreaterThan(3);
+  });
+});
+
+describe('an endpoint whose waiting messages fail with it', () => {
+  // @promise overload-reads
+  test('changes of it and of its messages leave connections for other calls while they wait for it', async () => {
+    const path = `/apps/${app.appId}/webhook-endpoints`;
+    const call = async (method: string, at: string, body?: unknown) =>
+      await api.call<{ id: string }>(method, at, { key: app.key, body });
+    const url = 'https://example.com/hook';
+    const { id } = (await call('POST', path, { url, eventTypes: ['payout.created'] })).body;
+    const message = (await call('POST', `${path}/${id}/test`)).body.id;
+    await sql`update webhook_endpoints set failing_since = now() where id = ${id}`;
+    const client = new pg.Client(database.url);
+    await client.connect();
+    await client.query('begin');
+    await client.query('select from webhook_endpoints where id = $1 for no key update', [id]);
+    const waiting = Promise.all(
+      Array.from({ length: 4 }, () => [
+        call('PATCH', `${path}/${id}`, { description: 'CRM' }),
+        call('POST', `${path}/${id}/rotate-secret`, {}),
+        call('POST', `${path}/${id}/test`),
+        call('POST', `/apps/${app.appId}/webhook-messages/${message}/send-again`),
+        call('DELETE', `${path}/${id}`),
+      ]).flat(),
+    );
+    await untilWaiting(sql, 'Lock', 2);
+    const begin = performance.now();
+    expect((await call('GET', path)).status).toBe(200);
+    expect(performance.now() - begin).toBeLessThan(2_000);
+    await client.query('rollback');
+    await client.end();
+    // Those that follow the deletion find no endpoint.
+    expect((await waiting).map(({ status }) => status).filter((status) => status >= 500)).toEqual([]);
   });
 });

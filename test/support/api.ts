@@ -5,6 +5,7 @@ import { createSecretBox } from '../../src/config/secret-box.ts';
 import { createAccountKey } from '../../src/db/account-keys.ts';
 import { createAccount } from '../../src/db/accounts.ts';
 import type { Sql, SqlOptions } from '../../src/db/sql.ts';
+import { ENDPOINT_CONNECTIONS } from '../../src/db/webhook-endpoints.ts';
 import type { AccountId, BindingId } from '../../src/domain/ids.ts';
 import { PERMISSIONS } from '../../src/domain/keys.ts';
 import type { Permission } from '../../src/domain/keys.ts';
@@ -67,6 +68,7 @@ export async function startTestApi(
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const app = createApp({
     sql: database.sql,
+    endpointSql: (overrides.sql ?? database.sql).share(ENDPOINT_CONNECTIONS),
     logger,
     now: () => clock.now,
     publicUrl: 'https://api.example.test',

@@ -196,7 +196,7 @@ export const webhookEndpointRoutes = [
     response: { status: 200, schema: webhookEndpoint },
     handler: async ({ deps, app, ids, body }) => {
       if (body.url !== undefined) requireUrl(deps, body.url);
-      const changed = await changeWebhookEndpoint(deps.sql, app.id, ids.endpointId, {
+      const changed = await changeWebhookEndpoint(deps.endpointSql, app.id, ids.endpointId, {
         ...(body.url === undefined ? {} : { url: body.url }),
         ...(body.eventTypes === undefined ? {} : { eventTypes: [...new Set(body.eventTypes)] }),
         ...(body.description === undefined ? {} : { description: body.description }),
@@ -222,7 +222,7 @@ export const webhookEndpointRoutes = [
     handler: async ({ deps, app, ids, body, now, idGenerator }) => {
       const { secret, stored } = createSecret(deps, idGenerator, ids.endpointId);
       const previousEndsAt = now + (body.graceSeconds ?? DEFAULT_GRACE_SECONDS) * 1000;
-      const rotated = await rotateSigningSecret(deps.sql, app.id, ids.endpointId, {
+      const rotated = await rotateSigningSecret(deps.endpointSql, app.id, ids.endpointId, {
         ...stored,
         previousEndsAt,
       });
@@ -241,7 +241,9 @@ export const webhookEndpointRoutes = [
     response: { status: 201, schema: webhookMessage },
     handler: async ({ deps, app, ids, idGenerator }) => {
       const id = idGenerator.id('webhookMessage');
-      return presentMessage(foundOrThrow(await createTestMessage(deps.sql, app.id, ids.endpointId, id)));
+      return presentMessage(
+        foundOrThrow(await createTestMessage(deps.endpointSql, app.id, ids.endpointId, id)),
+      );
     },
   }),
 
@@ -256,6 +258,6 @@ export const webhookEndpointRoutes = [
       'Its secret is deleted with it, and messages that wait for an attempt fail. Its messages stay in the list for as long as messages are kept. The same call again changes nothing.',
     response: { status: 200, schema: webhookEndpoint },
     handler: async ({ deps, app, ids }) =>
-      presentEndpoint(foundOrThrow(await deleteWebhookEndpoint(deps.sql, app.id, ids.endpointId))),
+      presentEndpoint(foundOrThrow(await deleteWebhookEndpoint(deps.endpointSql, app.id, ids.endpointId))),
   }),
 ];

@@ -170,7 +170,7 @@ export const webhookMessageRoutes = [
       'The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`.',
     response: { status: 200, schema: webhookMessage },
     handler: async ({ deps, app, ids }) => {
-      const message = foundOrThrow(await sendMessageAgain(deps.sql, app.id, ids.messageId));
+      const message = foundOrThrow(await sendMessageAgain(deps.endpointSql, app.id, ids.messageId));
       deps.workflows.sendWebhookNow({ messageId: message.id, appId: app.id });
       return presentMessage(message);
     },
