@@ -144,6 +144,8 @@ export function createWebhookActivities({
     const deactivated = await recordWebhookAttempt(sql, messageId, {
       ...result,
       number: attempts,
+      url: message.url,
+      earlierAttempts: message.earlierAttempts,
       startedAt,
       nextInMs,
       isGone,

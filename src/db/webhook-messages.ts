@@ -144,7 +144,8 @@ export async function createTestMessage(
 
 /**
  * Makes an attempt at a message due now, also at one that has ended. As many attempts follow as at a new message: a person who
- * tries again and again uses none of them up, and does not end the endpoint with the last one. Returns undefined for an unknown message.
+ * tries again and again uses none of them up, and does not end the endpoint with the last one. Returns undefined for an unknown message,
+ * and for one whose endpoint was deleted.
  */
 export async function sendMessageAgain(
   sql: Sql,
@@ -152,11 +153,17 @@ export async function sendMessageAgain(
   id: WebhookMessageId,
 ): Promise<WebhookMessage | undefined> {
   return await sql.maybe<WebhookMessage>`
-    with message as (
-      update webhook_messages
-         set status = 'pending', completed_at = null, next_attempt_at = now(), relay_at = now(), earlier_attempts = attempts
-       where app_id = ${appId} and id = ${id}
-      returning *
+    with endpoint as materialized (
+      -- Its row is locked before that of the message, as by what ends the endpoint.
+      select e.id from webhook_endpoints e
+       where e.id = (select endpoint_id from webhook_messages where app_id = ${appId} and id = ${id}) and e.slot is not null
+         for no key update
+    ), message as (
+      update webhook_messages m
+         set status = 'pending', completed_at = null, next_attempt_at = now(), relay_at = now(), earlier_attempts = m.attempts
+        from endpoint
+       where m.app_id = ${appId} and m.id = ${id} and m.endpoint_id = endpoint.id
+      returning m.*
     ), hurried as (
       update webhook_endpoints e set next_probe_at = now() from message where e.id = message.endpoint_id and e.failing_since is not null
     )
@@ -297,13 +304,16 @@ export async function loadMessageToSend(sql: Sql, id: WebhookMessageId): Promise
      where m.id = ${id}`;
 }
 
-/** Moves the next attempt at an open message. Its workflow waits as long; the relay starts it again if it was lost. */
+/**
+ * Moves the next attempt at an open message. Its workflow waits as long; the relay starts it again if it was lost. Changes nothing
+ * while another statement changes the message, such as one that ends its endpoint.
+ */
 export async function postponeMessage(sql: Sql, id: WebhookMessageId, waitMs: number): Promise<void> {
   await sql`
     update webhook_messages
        set next_attempt_at = now() + ${waitMs} * interval '1 millisecond',
            relay_at = now() + ${waitMs} * interval '1 millisecond' + interval '1 minute'
-     where id = ${id} and completed_at is null`;
+     where id = (select id from webhook_messages where id = ${id} and completed_at is null for update skip locked)`;
 }
 
 /** What a message may do whose endpoint fails. */
@@ -318,13 +328,15 @@ export interface Probe {
 
 /**
  * Lets one message try an endpoint that fails, if it is time. No other message of any process may do it for `claimMs`; the
- * result of the attempt then says when the next one may.
+ * result of the attempt then says when the next one may. It is not time while another statement changes the endpoint.
  */
 export async function claimProbe(sql: Sql, id: WebhookEndpointId, claimMs: number): Promise<Probe> {
   return await sql.one<Probe>`
     with claimed as (
       update webhook_endpoints set next_probe_at = now() + ${claimMs} * interval '1 millisecond'
-       where id = ${id} and failing_since is not null and coalesce(next_probe_at, now()) <= now()
+       where id = (select id from webhook_endpoints
+                    where id = ${id} and failing_since is not null and coalesce(next_probe_at, now()) <= now()
+                      for no key update skip locked)
       returning id
     )
     select exists (select from claimed) or failing_since is null as is_allowed,
@@ -345,6 +357,10 @@ export async function failUnsentMessage(sql: Sql, id: WebhookMessageId, problem:
 export interface MadeAttempt extends Omit<WebhookAttempt, 'number'> {
   /** Its number: one more than the attempts before. A second statement with the same number changes nothing. */
   readonly number: number;
+  /** The URL that got it. */
+  readonly url: string;
+  /** The attempts before a person sent the message again, as the attempt began with them. */
+  readonly earlierAttempts: number;
   /** How long until the next attempt, ms. Null if none follows. */
   readonly nextInMs: number | null;
   /** Whether the response said that the endpoint is gone for good. */
@@ -361,31 +377,41 @@ export interface MadeAttempt extends Omit<WebhookAttempt, 'number'> {
  * Records an attempt, and what it says about the message and the endpoint, in one statement that is safe to send twice. An
  * endpoint is deactivated when it is gone; when the last attempt at a message fails and no attempt at any message has succeeded
  * since the first one at this message; and when all attempts have failed for as long, and as often, as a message is tried. A
- * failure moves the time at which one message may try the endpoint again. Returns why the endpoint is not active afterwards, or null if it is.
+ * failure moves the time at which one message may try the endpoint again. An attempt at a URL that the endpoint no longer has says
+ * nothing about it. If a person sent the message again meanwhile, the next attempt is due now. Returns why the endpoint is not active afterwards, or null if it is.
  */
 export async function recordWebhookAttempt(
   sql: Sql,
   id: WebhookMessageId,
   attempt: MadeAttempt,
 ): Promise<DeactivationReason | null> {
-  const { number, startedAt, durationMs, statusCode, problem, response, nextInMs, isGone } = attempt;
+  const { number, startedAt, durationMs, statusCode, problem, response, nextInMs, isGone, isProbe } = attempt;
   const isDelivered = problem === null;
   const allMs = attempt.retryMs.reduce((sum, ms) => sum + ms, 0);
   const probeMs = attempt.retryMs.map((ms) => String(Math.min(ms, MAX_PROBE_MS)));
   const askedMs = Math.min(attempt.retryAfterMs ?? 0, MAX_RETRY_AFTER_MS);
-  // A failure may deactivate the endpoint. The messages that wait fail with it, and they may be many.
-  const patient = isDelivered ? sql : sql.within(LONG_STATEMENT_MS);
+  // The messages that wait fail with an endpoint that is deactivated, and they may be many.
+  const mayDeactivate = !isDelivered && (nextInMs === null || isGone || isProbe);
+  const patient = mayDeactivate ? sql.within(LONG_STATEMENT_MS) : sql;
+  const isSentAgain = sql.fragment`m.earlier_attempts <> ${attempt.earlierAttempts}::int`;
+  const isLast = sql.fragment`(${isDelivered}::boolean or ${nextInMs === null}::boolean and not ${isSentAgain})`;
+  const waits = sql.fragment`
+    case when ${isSentAgain} then interval '0' else ${nextInMs ?? 0} * interval '1 millisecond' end`;
   const row = await patient.maybe<{ reason: DeactivationReason | null }>`
-    with message as (
+    with locked as materialized (
+      -- The row of an endpoint that changes is locked before that of the message, as by what ends the endpoint.
+      select e.id from webhook_endpoints e
+       where e.id = (select endpoint_id from webhook_messages where id = ${id})
+         and (e.failing_since is not null or not ${isDelivered}::boolean)
+         for no key update
+    ), message as (
       update webhook_messages m
          set attempts = ${number}::int, last_problem = ${problem}::text,
-             status = case when ${isDelivered}::boolean then 'delivered' when ${nextInMs === null}::boolean or m.completed_at is not null then 'failed' else 'pending' end,
-             completed_at = case when ${isDelivered || nextInMs === null}::boolean then now() else m.completed_at end,
-             next_attempt_at = case when m.completed_at is null and not ${isDelivered || nextInMs === null}::boolean
-                                    then now() + ${nextInMs ?? 0} * interval '1 millisecond' end,
-             relay_at = case when m.completed_at is null and not ${isDelivered || nextInMs === null}::boolean
-                             then now() + ${nextInMs ?? 0} * interval '1 millisecond' + interval '1 minute' end
-       where m.id = ${id} and m.attempts = ${number - 1}::int
+             status = case when ${isDelivered}::boolean then 'delivered' when ${isLast} or m.completed_at is not null then 'failed' else 'pending' end,
+             completed_at = case when ${isLast} then now() else m.completed_at end,
+             next_attempt_at = case when m.completed_at is null and not ${isLast} then now() + ${waits} end,
+             relay_at = case when m.completed_at is null and not ${isLast} then now() + ${waits} + interval '1 minute' end
+       where m.id = ${id} and m.attempts = ${number - 1}::int and (select count(*) from locked) >= 0
       returning m.id, m.endpoint_id, m.status, m.earlier_attempts
     ), added as (
       insert into webhook_attempts (message_id, number, started_at, duration_ms, status_code, problem, response)
@@ -413,12 +439,12 @@ export async function recordWebhookAttempt(
         from message, first
        cross join webhook_endpoints before
        cross join lateral (
-         select ${attempt.isProbe}::boolean or before.failing_since is null as counts,
+         select ${isProbe}::boolean or before.failing_since is null as counts,
                 not ${isDelivered}::boolean
                 and (message.status = 'failed' and before.failing_since <= first.started_at
                      or before.failures >= ${attempt.retryMs.length}::int
                         and before.failing_since <= now() - ${allMs} * interval '1 millisecond') as is_given_up) says
-       where before.id = e.id and e.id = message.endpoint_id and ${acting(sql.actingAs({ kind: 'service' }))}
+       where before.id = e.id and e.id = message.endpoint_id and e.url = ${attempt.url} and ${acting(sql.actingAs({ kind: 'service' }))}
          -- The row changes rarely, so that messages that are delivered at the same time do not wait for each other.
          and (case when ${isDelivered}::boolean then e.failing_since is not null
                    else counts or ${isGone}::boolean or message.status = 'failed' end)

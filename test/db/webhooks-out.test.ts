@@ -27,6 +27,7 @@ import {
   listWebhookMessages,
   loadMessageToSend,
   recordWebhookAttempt,
+  sendMessageAgain,
 } from '../../src/db/webhook-messages.ts';
 import { isId } from '../../src/domain/ids.ts';
 import type {
@@ -106,6 +107,8 @@ const attempt = (number: number, over: object = {}) => ({
   statusCode: 500,
   problem: 'The endpoint responded with 500.',
   response: 'no',
+  url: 'https://example.com/hook',
+  earlierAttempts: 0,
   nextInMs: 60_000 as number | null,
   isGone: false,
   isProbe: true,
@@ -532,6 +535,73 @@ describe('the attempts at a message', () => {
     expect((await endpointOf()).reason).toBe(reason);
     expect(await loadMessageToSend(api.sql, id)).toMatchObject({ status: 'failed', dueInMs: null });
   });
+
+  // @promise webhooks-out-send-again
+  test('a message that is sent again during its last attempt is due now, and does not end the endpoint', async () => {
+    await newEndpoint(['commission.created']);
+    await earn();
+    const id = await idOfMessage();
+    await recordWebhookAttempt(api.sql, id, attempt(1, { startedAt: Date.now() - 3 * DAY_MS }));
+    await sendMessageAgain(api.sql, app.appId as AppId, id);
+    expect(await recordWebhookAttempt(api.sql, id, attempt(2, { nextInMs: null }))).toBeNull();
+    expect((await endpointOf()).reason).toBeNull();
+    const message = await loadMessageToSend(api.sql, id);
+    expect(message).toMatchObject({ status: 'pending', attempts: 2, earlierAttempts: 1 });
+    expect(message?.dueInMs).toBeLessThanOrEqual(0);
+  });
+
+  // @promise webhooks-out-begins-anew
+  test('an attempt at a URL that the endpoint no longer has says nothing about the endpoint', async () => {
+    await newEndpoint(['commission.created']);
+    await earn();
+    const id = await idOfMessage();
+    const gone = { statusCode: 410, nextInMs: null, isGone: true, url: 'https://example.com/former' };
+    expect(await recordWebhookAttempt(api.sql, id, attempt(1, gone))).toBeNull();
+    expect(await endpointOf()).toEqual({ reason: null, failingSince: null });
+    expect(await loadMessageToSend(api.sql, id)).toMatchObject({ status: 'failed', attempts: 1 });
+  });
+
+  // @promise webhooks-out-deactivated
+  test.each([
+    [
+      'a failed attempt',
+      2,
+      async (id: WebhookMessageId) => await recordWebhookAttempt(api.sql, id, attempt(2)),
+    ],
+    [
+      'a success after failures',
+      2,
+      async (id: WebhookMessageId) =>
+        await recordWebhookAttempt(api.sql, id, attempt(2, { problem: null, nextInMs: null })),
+    ],
+    [
+      'sending again',
+      1,
+      async (id: WebhookMessageId) => await sendMessageAgain(api.sql, app.appId as AppId, id),
+    ],
+  ])(
+    '%s waits for what ends the endpoint, and does not hold up its messages',
+    async (_, attempts, change) => {
+      const endpointId = await newEndpoint(['commission.created']);
+      await earn();
+      const id = await idOfMessage();
+      await recordWebhookAttempt(api.sql, id, attempt(1));
+      const client = new pg.Client(api.database.url);
+      await client.connect();
+      try {
+        await client.query('begin');
+        await client.query('select from webhook_endpoints where id = $1 for no key update', [endpointId]);
+        const changed = change(id);
+        await untilWaiting(api.sql, 'Lock');
+        await client.query('select from webhook_messages where id = $1 for update nowait', [id]);
+        await client.query('commit');
+        await changed;
+        expect(await loadMessageToSend(api.sql, id)).toMatchObject({ attempts });
+      } finally {
+        await client.end();
+      }
+    },
+  );
 });
 
 describe('an endpoint that changes', () => {
@@ -543,7 +613,8 @@ describe('an endpoint that changes', () => {
              extract(epoch from next_probe_at - now())::float8 * 1000 as probe_in_ms from webhook_endpoints where id = ${id}`;
   const failNext = async (number: number) => {
     const id = (await messagesOf()).at(-1)?.id as WebhookMessageId;
-    await recordWebhookAttempt(api.sql, id, attempt(number));
+    const { url } = (await loadMessageToSend(api.sql, id)) ?? {};
+    await recordWebhookAttempt(api.sql, id, attempt(number, { url }));
   };
 
   // @promise webhooks-out-begins-anew
@@ -576,13 +647,13 @@ describe('an endpoint that changes', () => {
     );
     const hasty = connect({ url: api.database.url, max: 1, statementTimeoutMs: 250, patienceMs: 250 });
     try {
-      const [first, second] = [await newEndpoint(), await newEndpoint(['commission.created'])];
+      const [first, second, third] = [await newEndpoint(), await newEndpoint(), await newEndpoint()];
       await earn();
       const appId = app.appId as AppId;
       expect(await changeWebhookEndpoint(hasty, appId, first, { isActive: false })).toMatchObject({
         deactivatedReason: 'by_request',
       });
-      expect(await deleteWebhookEndpoint(hasty, appId, first)).toMatchObject({
+      expect(await deleteWebhookEndpoint(hasty, appId, third)).toMatchObject({
         deactivatedReason: 'deleted',
       });
       const message = (await messagesOf()).find(({ endpointId }) => endpointId === second);
@@ -596,9 +667,9 @@ describe('an endpoint that changes', () => {
 });
 
 describe('the attempts of a process', () => {
-  const activities = () =>
+  const activities = (sql = api.sql) =>
     createWebhookActivities({
-      sql: api.sql,
+      sql,
       secretBox: createSecretBox([TEST_KEY]),
       logger: pino({ level: 'silent' }),
       webhookTargets: 'any',
@@ -630,6 +701,26 @@ describe('the attempts of a process', () => {
     const { probeInMs } = await api.sql.one<{ probeInMs: number }>`
       select extract(epoch from next_probe_at - now())::float8 * 1000 as probe_in_ms from webhook_endpoints where id = ${id}`;
     expect(probeInMs).toBeGreaterThan(20 * 60_000);
+  });
+
+  // @promise webhooks-out-isolated
+  test('the messages that wait for an endpoint are put off at once while a statement ends it', async () => {
+    const endpointId = await newEndpoint(['commission.created'], REFUSES);
+    await earn();
+    const id = (await messagesOf())[0]?.id ?? '';
+    await api.sql`update webhook_endpoints set failing_since = now() where id = ${endpointId}`;
+    const hasty = connect({ url: api.database.url, max: 1, statementTimeoutMs: 250, patienceMs: 250 });
+    const client = new pg.Client(api.database.url);
+    await client.connect();
+    try {
+      await client.query('begin');
+      await client.query('select from webhook_endpoints where id = $1 for no key update', [endpointId]);
+      await client.query('select from webhook_messages where id = $1 for update', [id]);
+      expect(await activities(hasty).sendMessage(id)).toMatchObject({ state: 'later', attempts: 0 });
+    } finally {
+      await client.end();
+      await hasty.close();
+    }
   });
 
   // @promise webhooks-out-isolated

@@ -156,7 +156,6 @@ describe('a flood while the database is slow', () => {
 });
 
 describe('an endpoint whose waiting messages fail with it', () => {
-  // @promise overload-reads
   test('changes of it and of its messages leave connections for other calls while they wait for it', async () => {
     const path = `/apps/${app.appId}/webhook-endpoints`;
     const call = async (method: string, at: string, body?: unknown) =>

@@ -159,7 +159,7 @@ describe('endpoints of outgoing webhooks', () => {
     const { id } = await create(owner);
     const path = `/webhook-endpoints/${id}`;
     await call('POST', `${path}/rotate-secret`, {}, owner);
-    await call('POST', `${path}/test`, undefined, owner);
+    const { body: message } = await call('POST', `${path}/test`, undefined, owner);
     const deleted = await call('DELETE', path, undefined, owner);
     expect(deleted).toMatchObject({ status: 200, body: { id, active: false, deactivatedReason: 'deleted' } });
     const row = await api.sql.one`
@@ -175,6 +175,8 @@ describe('endpoints of outgoing webhooks', () => {
     ] as const) {
       expect((await call(method, `${path}${of}`, body, owner)).status).toBe(404);
     }
+    const again = await call('POST', `/webhook-messages/${message.id}/send-again`, undefined, owner);
+    expect(again.status).toBe(404);
     expect(
       (await call('GET', `/webhook-messages?endpointId=${id}`, undefined, owner)).body.items,
     ).toMatchObject([{ status: 'failed', lastProblem: 'The endpoint is not active.' }]);
