@@ -120,11 +120,14 @@ export function banner({
   readonly firstLink?: string | null;
 }): string {
   const database = new URL(backends.databaseUrl);
+  const addressOf = (path: string) => `${service.url?.replace(/\/$/, '')}${path}`;
   return [
     '',
     `  Tributary is up${service.url === null ? ' (worker)' : ` at ${service.url}`}`,
     '',
-    ...(service.url === null ? [] : [`  API docs     ${service.url.replace(/\/$/, '')}/docs`]),
+    ...(service.url === null
+      ? []
+      : [`  Console      ${addressOf('/console')}`, `  API docs     ${addressOf('/docs')}`]),
     `  Postgres     ${database.host}${database.pathname}${backends.databaseFolder === null ? '' : ` (files in ${backends.databaseFolder})`}`,
     `  Temporal     ${backends.temporal.connection.address ?? ''}, namespace ${backends.temporal.namespace}${service.isTemporalReady() ? '' : ', not reached yet: webhooks are stored and processed later'}`,
     ...(backends.temporalUiUrl === null
@@ -139,8 +142,7 @@ export function banner({
       ? [
           '  Next, in another terminal:',
           '    npm run -s admin -- console      prints a link that signs a browser in',
-          '    npm run -s admin -- accounts create --name "My company"',
-          '    npm run -s admin -- keys create --account ACCOUNT_ID --permissions read,write,setup,payout',
+          '    npm run -s admin -- --help       lists the other commands',
         ]
       : ['  Open this link to begin. It works once, for 30 minutes:', `    ${firstLink}`]),
     '',

@@ -25,13 +25,14 @@ test('the start message names the API, its documentation and the next commands',
   const message = banner({ service, backends });
   expect(message).toContain('Tributary is up at https://api.example.test\n');
   expect(message).toContain('API docs     https://api.example.test/docs\n');
-  expect(message).toContain('accounts create');
+  expect(message).toContain('Console      https://api.example.test/console\n');
+  expect(message).toContain('admin -- console');
   expect(message).not.toContain('hidden');
   expect(banner({ service: { ...service, url: null }, backends })).not.toContain('/docs');
   const firstLink = 'https://api.example.test/console/#token=x&new=1';
   const first = banner({ service, backends, firstLink });
   expect(first).toContain(`works once, for 30 minutes:\n    ${firstLink}\n`);
-  expect(first).not.toContain('accounts create');
+  expect(first).not.toContain('admin -- console');
 });
 
 // @promise first-link-creates-account

@@ -77,7 +77,7 @@ export function addRecoverCommand(program: Command, context: CommandContext): vo
           options,
         );
         stderr(
-          `${pending} commissions are pending; the service matures each within a minute of its due date, with or without its hold timer. ${openPayoutRequests} exports wait for their payout.\n`,
+          `Pending commissions: ${pending}; the service matures each within a minute of its due date, with or without its hold timer. Exports that wait for their payout: ${openPayoutRequests}.\n`,
         );
         if (ok) return;
         stderr(
