@@ -90,9 +90,12 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
 
   test('the changes of one key are shown together, and all changes are saved as CSV', async () => {
     const own = await setUpApp(founder, { name: 'Changes' });
+    // A name that every object of the program has.
+    await own.ok('POST', `/apps/${own.app.id}/affiliates`, { name: '__proto__' });
     const { page, problems } = await signedIn(founder.key);
     await page.goto(`${service.url}/console/audit?app=${own.app.id}`);
     await row(page, /By the API.*Created: Test creator.*Creator/).waitFor();
+    await row(page, /Created: __proto__.*Name __proto__/).waitFor();
     await row(page, /By the API.*Created: Test creator/)
       .getByRole('button', { name: /Show only changes by tri_sk_live_/ })
       .click();

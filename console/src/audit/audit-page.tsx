@@ -34,7 +34,8 @@ function Value({
   readonly field: string;
   readonly value: unknown;
 }) {
-  const name = typeof value === 'string' ? names[value] : undefined;
+  // A value such as `constructor` is no name, although every object has one.
+  const name = typeof value === 'string' && Object.hasOwn(names, value) ? names[value] : undefined;
   if (name === undefined) return fieldValue(field, value);
   const path = pathOfId(appId, value);
   return (
