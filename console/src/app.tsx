@@ -10,7 +10,7 @@ import {
   useMantineColorScheme,
 } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { Component, lazy, Suspense, useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import type { ReactNode } from 'react';
 import {
   Link,
@@ -28,7 +28,7 @@ import type { Schemas, Session } from './api/client.ts';
 import { queryClient, useApps, useOverview, useSession } from './api/queries.ts';
 import { timeZone } from './format.ts';
 import { APP_PAGES, pathForOtherApp } from './pages.tsx';
-import { ErrorBox, Logo, PageHead, Waiting } from './parts.tsx';
+import { ErrorBox, Logo, PageBoundary, PageHead, Waiting } from './parts.tsx';
 import { SessionContext, usePermission } from './session.ts';
 import { useSignInLink } from './sign-in-link.ts';
 import { SignInPage } from './sign-in.tsx';
@@ -111,28 +111,6 @@ function AppSwitcher({
       <option value="new">New app …</option>
     </NativeSelect>
   );
-}
-
-/** Shows what happened instead of a page that cannot be loaded, such as after an upgrade of the service. */
-class PageBoundary extends Component<{ readonly children: ReactNode }, { readonly hasFailed: boolean }> {
-  override readonly state = { hasFailed: false };
-
-  static getDerivedStateFromError() {
-    return { hasFailed: true };
-  }
-
-  override render() {
-    return this.state.hasFailed ? (
-      <ErrorBox
-        error={
-          new Error('The page could not be loaded. The service may have been upgraded since you opened it.')
-        }
-        retry={() => location.reload()}
-      />
-    ) : (
-      this.props.children
-    );
-  }
 }
 
 function Shell({ session }: { readonly session: Session }) {

@@ -1,6 +1,6 @@
 import { Alert, Badge, Button, Code, Group, Loader, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { useEffect, useRef, useState } from 'react';
+import { Component, useEffect, useRef, useState } from 'react';
 import { useNavigationType } from 'react-router';
 import { Problem } from './api/client.ts';
 import type { Permission } from './api/client.ts';
@@ -138,6 +138,34 @@ export function ErrorBox({ error, retry }: { readonly error: Error; readonly ret
       </Stack>
     </Alert>
   );
+}
+
+/**
+ * Shows what happened instead of a page that cannot be loaded, such as after an upgrade of the service. Takes the path of the
+ * page as its `key`, so that another page is tried anew.
+ */
+export class PageBoundary extends Component<
+  { readonly children: ReactNode },
+  { readonly hasFailed: boolean }
+> {
+  override readonly state = { hasFailed: false };
+
+  static getDerivedStateFromError() {
+    return { hasFailed: true };
+  }
+
+  override render() {
+    return this.state.hasFailed ? (
+      <ErrorBox
+        error={
+          new Error('The page could not be loaded. The service may have been upgraded since you opened it.')
+        }
+        retry={() => location.reload()}
+      />
+    ) : (
+      this.props.children
+    );
+  }
 }
 
 /** What a query shows before it has an answer. */

@@ -202,6 +202,23 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     expect(other.problems(/status of 401/)).toEqual([]);
   });
 
+  test('a page that cannot be loaded says so below the navigation, and a second attempt shows it', async () => {
+    const founder = await newFounder();
+    const guarded = await newPage();
+    const page = await signIn(guarded, await invite(founder, await newCreator(founder, 'Ada', false)));
+    const program = '**/assets/sessions-page-*.js';
+    await page.route(program, async (route) => await route.abort());
+    await goTo(page, 'Devices');
+    await page.getByText('The page could not be loaded.').waitFor();
+    await goTo(page, 'Payouts');
+    await title(page, 'Payouts');
+    await goTo(page, 'Devices');
+    await page.unroute(program);
+    await button(page, 'Try again').click();
+    await page.getByRole('row', { name: /this one/ }).waitFor();
+    expect(guarded.problems(/ERR_FAILED|dynamically imported/)).toEqual([]);
+  });
+
   test('another creator in the same browser sees nothing of the first one', async () => {
     const founder = await newFounder();
     const [ada, grace] = [await newCreator(founder, 'Ada', true), await newCreator(founder, 'Grace', false)];

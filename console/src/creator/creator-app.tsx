@@ -1,11 +1,11 @@
 import { Text } from '@mantine/core';
 import { Fragment, lazy, Suspense } from 'react';
 import type { ReactNode } from 'react';
-import { Link, NavLink, Route, Routes } from 'react-router';
+import { Link, NavLink, Route, Routes, useLocation } from 'react-router';
 import { read } from '../api/client.ts';
 import { timeZone } from '../format.ts';
 import { LinkPageHeader, LinkSignInPage } from '../link-sign-in.tsx';
-import { ErrorBox, PageHead, Waiting } from '../parts.tsx';
+import { ErrorBox, PageBoundary, PageHead, Waiting } from '../parts.tsx';
 import { useSignInLink } from '../sign-in-link.ts';
 import { api, seenAs } from './api.ts';
 import { CommissionsPage } from './commissions-page.tsx';
@@ -92,6 +92,7 @@ function NotFound() {
 
 function Pages() {
   const creator = useCreator();
+  const { pathname } = useLocation();
   if (creator.data === undefined) {
     return (
       <main className="creator-main">
@@ -108,25 +109,27 @@ function Pages() {
   }
   return (
     <Shell creator={creator.data}>
-      <Routes>
-        <Route index element={<EarningsPage creator={creator.data} />} />
-        <Route path="links" element={<LinksPage creator={creator.data} />} />
-        <Route path="commissions" element={<CommissionsPage />} />
-        <Route path="payouts" element={<PayoutsPage />} />
-        <Route path="payouts/:id" element={<StatementPage />} />
-        <Route path="statement" element={<RangeStatementPage creator={creator.data} />} />
-        {seenAs === null && (
-          <Route
-            path="sessions"
-            element={
-              <Suspense fallback={<Waiting what="your devices" />}>
-                <SessionsPage />
-              </Suspense>
-            }
-          />
-        )}
-        <Route path="*" element={<NotFound />} />
-      </Routes>
+      <PageBoundary key={pathname}>
+        <Routes>
+          <Route index element={<EarningsPage creator={creator.data} />} />
+          <Route path="links" element={<LinksPage creator={creator.data} />} />
+          <Route path="commissions" element={<CommissionsPage />} />
+          <Route path="payouts" element={<PayoutsPage />} />
+          <Route path="payouts/:id" element={<StatementPage />} />
+          <Route path="statement" element={<RangeStatementPage creator={creator.data} />} />
+          {seenAs === null && (
+            <Route
+              path="sessions"
+              element={
+                <Suspense fallback={<Waiting what="your devices" />}>
+                  <SessionsPage />
+                </Suspense>
+              }
+            />
+          )}
+          <Route path="*" element={<NotFound />} />
+        </Routes>
+      </PageBoundary>
     </Shell>
   );
 }
