@@ -104,6 +104,11 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
       expect(await page.getByRole('dialog').innerText()).not.toMatch(/\$|\byet\b|would be added/);
       expect(await button(page, 'Add what it shows').count()).toBe(0);
     }
+    // A run that was stopped says nothing about the deliveries that it did not read.
+    await service.sql`update reprocess_runs set cancelled = true where app_id = ${own.app.id}`;
+    await page.reload();
+    await page.getByText('The run was stopped. None of the deliveries read by then differs.').waitFor();
+    expect(await page.getByText('Nothing would change.').count()).toBe(0);
     expect(problems()).toEqual([]);
   });
 

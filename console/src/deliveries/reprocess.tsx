@@ -67,12 +67,12 @@ function describeRun({ deliveryId, from, to, source, processingStatus }: Run): s
 
 /** Says what a run without a difference means, instead of an empty list and sums of $0.00. */
 function NothingDiffers({ run }: { readonly run: Run }) {
+  if (run.status === 'cancelled')
+    return <Text size="sm">The run was stopped. None of the deliveries read by then differs.</Text>;
   const reason =
     run.deliveries === 0
       ? 'There are no such deliveries.'
-      : run.status === 'cancelled'
-        ? 'The run was stopped. What it had read by then is stored as the service reads it today.'
-        : 'What is stored is what the current version of the service reads in these deliveries.';
+      : 'What is stored is what the current version of the service reads in these deliveries.';
   return (
     <Text size="sm">
       <strong>{run.dryRun ? 'Nothing would change.' : 'Nothing was changed.'}</strong> {reason}
