@@ -195,6 +195,15 @@ describeInNetwork("the creator's page in a browser", ({ service, newPage, post, 
     await button(mine.page, /^Sign out Chrome/).waitFor({ state: 'detached' });
     await goTo(other.page, 'Links');
     await other.page.getByText('You are not signed in').waitFor();
+    // Signed in again, and out again with all others.
+    await signIn(other, link);
+    await mine.page.reload();
+    await button(mine.page, 'Sign all others out …').click();
+    await button(mine.page, 'Sign all others out').last().click();
+    await mine.page.getByRole('dialog').waitFor({ state: 'hidden' });
+    await button(mine.page, /^Sign out Chrome/).waitFor({ state: 'detached' });
+    await goTo(other.page, 'Links');
+    await other.page.getByText('You are not signed in').waitFor();
     await button(mine.page, 'Sign out').click();
     await mine.page.getByText('You are not signed in').waitFor();
     expect(await mine.page.context().cookies()).toEqual([]);
