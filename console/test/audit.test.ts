@@ -54,8 +54,10 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     const other = (await setUpApp(founder, { name: 'Sells nothing' })).app.id;
     const { page, problems } = await signedIn(founder.key);
     const choose = async (appId: string, heading: string) => {
+      const before = await page.locator('h1').elementHandle();
       await field(page, 'App').focus();
       await field(page, 'App').selectOption(appId);
+      await before?.waitForElementState('hidden');
       await title(page, heading);
       expect(await page.locator('select:focus').getAttribute('aria-label')).toBe('App');
       expect(page.url()).toContain(appId);
