@@ -203,12 +203,16 @@ export function NoPermission({
   );
 }
 
+/** The windows in which the navigation is always shown: from the breakpoint "sm" of the theme on. */
+const WIDE = '(min-width: 48em)';
+
 /** Whether a page has been shown since the program was loaded. */
 let hasShownPage = false;
 
 /**
  * Returns the ref of a title that takes the focus when a link or a button has led to its page, so that the keyboard and a screen
- * reader go on there. A page that was loaded begins at its top. The choice of the app keeps the focus, to choose another one.
+ * reader go on there. A page that was loaded begins at its top. The choice of the app keeps the focus, to choose another one,
+ * except in a narrow window, where it is in the menu, which has closed.
  */
 function useFocusOnArrival() {
   const title = useRef<HTMLHeadingElement>(null);
@@ -216,8 +220,8 @@ function useFocusOnArrival() {
   // The browser itself restores where a page was scrolled to.
   const [isBack] = useState(arrival === 'POP');
   useEffect(() => {
-    if (hasShownPage && !(document.activeElement instanceof HTMLSelectElement))
-      title.current?.focus({ preventScroll: isBack });
+    const isChoosingApp = document.activeElement instanceof HTMLSelectElement && matchMedia(WIDE).matches;
+    if (hasShownPage && !isChoosingApp) title.current?.focus({ preventScroll: isBack });
     hasShownPage = true;
   }, [isBack]);
   return title;

@@ -47,7 +47,7 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     expect(problems()).toEqual([]);
   });
 
-  test('choosing an app on a page of the account leads to its overview, or to its set-up before the first sale, and keeps the focus', async () => {
+  test('choosing an app on a page of the account leads to its overview, or to its set-up before the first sale, and keeps the focus in a wide window', async () => {
     const own = await setUpApp(founder, { name: 'Sells' });
     const selling = own.app.id;
     await own.purchase(await own.customer(), 9.99);
@@ -74,6 +74,13 @@ describeInBrowser('audit, settings and ledger in a browser', ({ service, signedI
     await page.goto(`${service.url}/console/apps/${selling}/links`);
     await title(page, 'Links');
     await choose(other, 'Links');
+    // In a narrow window the choice is in the menu, which closes.
+    await page.setViewportSize({ width: 360, height: 900 });
+    await button(page, 'Menu').click();
+    await field(page, 'App').focus();
+    await field(page, 'App').selectOption(selling);
+    await page.waitForURL(`**/apps/${selling}/links`);
+    await page.locator('h1:focus', { hasText: 'Links' }).waitFor();
     expect(problems()).toEqual([]);
   });
 
