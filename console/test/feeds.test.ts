@@ -144,6 +144,10 @@ describeInBrowser('events, unattributed payments and deliveries in a browser', (
     await page.getByRole('tab', { name: 'Stripe', selected: true }).waitFor();
     // The step that the link leads to has the focus.
     await page.locator('button:focus', { hasText: 'Connect your billing provider' }).waitFor();
+    // Loaded again, the page begins at its top.
+    await page.reload();
+    await page.locator('.step-body:not([hidden])').waitFor();
+    expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('BODY');
     expect(problems()).toEqual([]);
   });
 

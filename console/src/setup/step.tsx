@@ -1,6 +1,7 @@
 import { Text } from '@mantine/core';
 import { useEffect, useId, useRef } from 'react';
 import type { ReactNode } from 'react';
+import { useNavigationType } from 'react-router';
 
 /** `done`; `next`: the first that is not; `open`: a later one. */
 export type StepState = 'done' | 'next' | 'open';
@@ -24,16 +25,17 @@ export function Step({
   readonly summary: string;
   readonly state: StepState;
   readonly isOpen: boolean;
-  /** Whether the address names the step, which then takes the focus. */
+  /** Whether the address names the step, which then takes the focus when a link has led to it. */
   readonly isTarget: boolean;
   readonly onToggle: () => void;
   readonly children: ReactNode;
 }) {
   const body = useId();
   const head = useRef<HTMLButtonElement>(null);
+  const arrival = useNavigationType();
   useEffect(() => {
-    if (isTarget) head.current?.focus();
-  }, [isTarget]);
+    if (isTarget && arrival !== 'POP') head.current?.focus();
+  }, [isTarget, arrival]);
   return (
     <li className="step" data-step={number}>
       <span className="mark" data-state={state} aria-hidden="true">
