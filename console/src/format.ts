@@ -1,3 +1,6 @@
+/** How numbers are written, as in the English sentences around them: a comma between thousands, a point before decimals. */
+export const NUMBER_LOCALE = 'en-US';
+
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const day = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
 const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
@@ -51,10 +54,13 @@ function decimalText(minor: number, digits: number): `${number}` {
   return `${sign}${decimal}` as `${number}`;
 }
 
-/** Returns an amount in whole minor units of a currency: "$9.99", "¥500", "KWD 1.250". */
+/**
+ * Returns an amount in whole minor units of a currency: "$9.99", "¥500", "KWD 1.250". Written as the sentences of the service
+ * write it (`src/domain/money.ts`), whatever the language of the browser.
+ */
 export function formatMoney(minor: number, currency = 'USD'): string {
   const decimals = currencyDecimals(currency);
-  return new Intl.NumberFormat(undefined, {
+  return new Intl.NumberFormat(NUMBER_LOCALE, {
     style: 'currency',
     currency,
     minimumFractionDigits: decimals,
@@ -84,7 +90,7 @@ export function formatBrowser(userAgent: string | null): string {
   return system === undefined ? browser : `${browser} on ${system}`;
 }
 
-const whole = new Intl.NumberFormat();
+const whole = new Intl.NumberFormat(NUMBER_LOCALE);
 
 export const formatCount = (count: number): string => whole.format(count);
 

@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
 import type { Schemas } from '../api/client.ts';
-import { atLeast, formatCount, formatInstant } from '../format.ts';
+import { atLeast, formatCount, formatInstant, NUMBER_LOCALE } from '../format.ts';
 import { Tag } from '../parts/badges.tsx';
 import { useInstallationState } from './queries.ts';
 import { NotCurrent, NotYet, Section } from './section.tsx';
@@ -24,7 +24,7 @@ function formatDuration(seconds: number): string {
         ['minute', 60],
       ] as const
     ).find(([, length]) => seconds >= length) ?? (['second', 1] as const);
-  return new Intl.NumberFormat(undefined, { style: 'unit', unit, unitDisplay: 'long' }).format(
+  return new Intl.NumberFormat(NUMBER_LOCALE, { style: 'unit', unit, unitDisplay: 'long' }).format(
     Math.round(seconds / size),
   );
 }

@@ -6,7 +6,7 @@ import { api, Problem, read } from '../api/client.ts';
 import type { Schemas } from '../api/client.ts';
 import { useOverview } from '../api/queries.ts';
 import { OVERVIEW_MS } from '../api/query-client.ts';
-import { formatCount, formatMoney, timeZone } from '../format.ts';
+import { formatCount, formatMoney, NUMBER_LOCALE, timeZone } from '../format.ts';
 import { Nothing, Section } from '../lists.tsx';
 import { ErrorBox, NoPermission, PageHead, Waiting } from '../parts.tsx';
 import { chosen, Choice } from '../parts/choice.tsx';
@@ -22,7 +22,7 @@ const Chart = lazy(async () => await import('../chart.tsx'));
 
 type Overview = Schemas['AppOverview'];
 
-const percent = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
+const percent = new Intl.NumberFormat(NUMBER_LOCALE, { style: 'percent', maximumFractionDigits: 1 });
 
 /** Says which part of the step before came this far, and what the previous period had. */
 function stepHint(part: number, of: number | null, step: string, before: string): string {
