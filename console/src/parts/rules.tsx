@@ -2,7 +2,7 @@ import { Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { formatCount } from '../format.ts';
 
-/** The service names as many rows of a rule. */
+/** The service names at most this many rows of a rule. */
 export const MOST_ROWS = 20;
 
 /** A table of rules of the ledger. Its rows are `RuleRow`. The caption is for screen readers only. */
