@@ -108,15 +108,17 @@ describeInBrowserWith({ settings })('outgoing webhooks in a browser', ({ service
     await button(page, /^Activate/).click();
     await row(page, /Active/).waitFor();
 
-    // One that is not active can be deleted. Its messages stay.
-    await button(page, /^Deactivate/).click();
-    await button(page, 'Deactivate the endpoint').click();
-    await row(page, /Not active/).waitFor();
+    // It is deleted while it is active. Its messages stay, and are not sent again.
     await button(page, /^Delete/).click();
     await page.getByText('is deleted with its secret').waitFor();
     await button(page, 'Delete the endpoint').click();
     await page.getByText('No endpoints yet').waitFor();
     await row(page, /webhook\.test.*Delivered/).waitFor();
+    await button(page, /attempts at webhook\.test/).click();
+    await dialog.getByText('Its endpoint was deleted').waitFor();
+    expect(await button(page, 'Send again').isDisabled()).toBe(true);
+    await button(page, 'Close').click();
+    await dialog.waitFor({ state: 'hidden' });
 
     await page.getByLabel('State').selectOption('failed');
     await page.getByText('No messages match these filters').waitFor();

@@ -1027,7 +1027,7 @@ export interface paths {
         put?: never;
         /**
          * Sends a message again.
-         * @description The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`.
+         * @description The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`. Its endpoint must not be deleted.
          *
          *     Requires an account key with the permission `setup`.
          */

@@ -104,7 +104,7 @@ function EndEndpoint({
       onClose={onClose}
     >
       {isDelete
-        ? `${endpoint.url} is deleted with its secret, and cannot be restored. Its messages stay in the list for as long as messages are kept.`
+        ? `${endpoint.url} is deleted with its secret, and cannot be restored. Its messages that wait fail, and cannot be sent again. All stay in the list for as long as messages are kept.`
         : `Nothing more is sent to ${endpoint.url}. Its messages that wait fail; you can send them again when the endpoint is active. What happens while it is not active is not sent later.`}
     </Confirm>
   );
@@ -200,7 +200,7 @@ function EndpointRow({
       </td>
       <td>
         <Group gap={6} justify="flex-end">
-          {active ? (
+          {active && (
             <Button
               {...button}
               loading={test.isPending}
@@ -208,14 +208,6 @@ function EndpointRow({
               onClick={() => test.mutate(undefined)}
             >
               Send a test event
-            </Button>
-          ) : (
-            <Button
-              {...button}
-              aria-label={`Delete ${url}`}
-              onClick={() => onOpen({ kind: 'delete', endpoint })}
-            >
-              Delete
             </Button>
           )}
           <Button
@@ -239,6 +231,13 @@ function EndpointRow({
             onClick={() => (active ? onOpen({ kind: 'deactivate', endpoint }) : activate.mutate(undefined))}
           >
             {active ? 'Deactivate' : 'Activate'}
+          </Button>
+          <Button
+            {...button}
+            aria-label={`Delete ${url}`}
+            onClick={() => onOpen({ kind: 'delete', endpoint })}
+          >
+            Delete
           </Button>
         </Group>
       </td>

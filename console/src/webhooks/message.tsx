@@ -6,6 +6,7 @@ import { formatAgo, formatInstant } from '../format.ts';
 import { CodeBlock, CopyLine, ErrorBox, Waiting } from '../parts.tsx';
 import { Tag } from '../parts/badges.tsx';
 import { ListEnd } from '../parts/list.tsx';
+import { useEndpoints } from './endpoints.tsx';
 import { MESSAGE_STATUSES, MESSAGE_TONES, WEBHOOK_KEYS } from './words.ts';
 
 /** How many attempts are shown. Only a message that was sent again often has more. */
@@ -46,10 +47,12 @@ export function MessageDetails({
       await read(api.POST('/apps/{appId}/webhook-messages/{messageId}/send-again', { params: { path } })),
     WEBHOOK_KEYS.messages(appId),
   );
+  const endpoints = useEndpoints(appId, canSend).data?.items;
   const error = message.error ?? attempts.error;
   if (error !== null) return <ErrorBox error={error} retry={() => void message.refetch()} />;
   if (message.data === undefined || attempts.data === undefined) return <Waiting what="the message" />;
-  const { status, nextAttemptAt, createdAt, data } = message.data;
+  const { status, nextAttemptAt, createdAt, data, endpointId } = message.data;
+  const isDeleted = endpoints !== undefined && !endpoints.some(({ id }) => id === endpointId);
   const rows = attempts.data.items;
   return (
     <Stack>
@@ -64,13 +67,22 @@ export function MessageDetails({
                 : 'The next attempt starts now'}
           </Text>
         </Group>
-        <Button disabled={!canSend} loading={again.isPending} onClick={() => again.mutate(undefined)}>
+        <Button
+          disabled={!canSend || isDeleted}
+          loading={again.isPending}
+          onClick={() => again.mutate(undefined)}
+        >
           Send again
         </Button>
       </Group>
       {!canSend && (
         <Text size="sm" className="quiet">
           Sending again needs the permission “setup”, which your key lacks.
+        </Text>
+      )}
+      {isDeleted && (
+        <Text size="sm" className="quiet">
+          Its endpoint was deleted, so it cannot be sent again.
         </Text>
       )}
       {again.error !== null && <ErrorBox error={again.error} />}

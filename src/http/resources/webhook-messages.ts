@@ -167,7 +167,7 @@ export const webhookMessageRoutes = [
     ids: messageId,
     summary: 'Sends a message again.',
     description:
-      'The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`.',
+      'The next attempt follows at once. If it fails, as many follow as at a new message. The message keeps its `webhook-id`. Its endpoint must not be deleted.',
     response: { status: 200, schema: webhookMessage },
     handler: async ({ deps, app, ids }) => {
       const message = foundOrThrow(await sendMessageAgain(deps.endpointSql, app.id, ids.messageId));
