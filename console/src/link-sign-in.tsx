@@ -77,7 +77,7 @@ export function LinkForm({ terms, button, signIn, leave, onLinkClosed, children 
 }
 
 /** What the button says that leaves a refused link for the session that the browser has. */
-export const STAY = 'Stay in the present session';
+export const STAY = 'Stay signed in';
 
 /** The page of a browser whose visitors sign in with a link alone: without a session, or with a link. */
 export function LinkSignInPage({

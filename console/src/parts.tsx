@@ -102,6 +102,10 @@ export function Secret({
   );
 }
 
+/** Returns a text of the service, with what is between backticks as code. */
+const withCode = (text: string): ReactNode[] =>
+  text.split('`').map((part, index) => (index % 2 === 0 ? part : <Code key={index}>{part}</Code>));
+
 /** An error in the words of the service. */
 export function ErrorBox({ error, retry }: { readonly error: Error; readonly retry?: () => void }) {
   const problem = error instanceof Problem ? error : null;
@@ -117,11 +121,11 @@ export function ErrorBox({ error, retry }: { readonly error: Error; readonly ret
         {fields.length > 0 ? (
           fields.map(({ path, message }) => (
             <Text size="sm" key={path + message}>
-              {path === '' ? message : `${path}: ${message}`}
+              {withCode(path === '' ? message : `${path}: ${message}`)}
             </Text>
           ))
         ) : (
-          <Text size="sm">{error.message}</Text>
+          <Text size="sm">{withCode(error.message)}</Text>
         )}
         {problem?.requestId != null && (
           <Text size="xs" className="quiet">

@@ -9,16 +9,23 @@ import type { SignInLink } from './sign-in-link.ts';
 function FounderLinkForm({
   token,
   isNew,
+  hasAccounts,
   hasSession,
   onClosed,
-}: SignInLink & { readonly hasSession: boolean; readonly onClosed: () => void }) {
+}: SignInLink & {
+  readonly hasAccounts: boolean;
+  readonly hasSession: boolean;
+  readonly onClosed: () => void;
+}) {
   const [accountName, setAccountName] = useState('');
   const name = accountName.trim();
   return (
     <LinkForm
       terms={
         isNew
-          ? 'This link creates your account and signs this browser in. Nothing else is needed.'
+          ? hasAccounts
+            ? 'This link creates an account and signs this browser in, unless it was used before. It works once.'
+            : 'This link creates your account and signs this browser in. Nothing else is needed.'
           : 'This link signs this browser in. It works once.'
       }
       button={isNew ? 'Create the account' : 'Sign in'}
@@ -91,8 +98,14 @@ export function SignInPage({
 }) {
   if (link !== null) {
     return (
-      <SignInFrame title={link.isNew ? 'Welcome' : 'Sign in'} tab="Sign in">
-        <FounderLinkForm key={link.token} {...link} hasSession={hasSession} onClosed={onLinkClosed} />
+      <SignInFrame title={link.isNew && !hasAccounts ? 'Welcome' : 'Sign in'} tab="Sign in">
+        <FounderLinkForm
+          key={link.token}
+          {...link}
+          hasAccounts={hasAccounts}
+          hasSession={hasSession}
+          onClosed={onLinkClosed}
+        />
       </SignInFrame>
     );
   }
@@ -113,6 +126,11 @@ export function SignInPage({
         <Code className="line" style={{ padding: '8px 10px' }}>
           npm run -s admin -- console
         </Code>
+        {hasAccounts && (
+          <Text size="sm" className="quiet">
+            If there are several accounts, add <Code>--account ID</Code>; the command lists them.
+          </Text>
+        )}
       </Stack>
     </SignInFrame>
   );

@@ -136,6 +136,10 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     await late.page.goto(link);
     await button(late.page, 'Sign in').click();
     await late.page.getByText('Create a new one with').waitFor();
+    expect(await late.page.getByRole('alert').locator('code').allInnerTexts()).toEqual([
+      'npm run -s admin -- console',
+      '--account ID',
+    ]);
     await button(late.page, 'Sign in with a key instead').click();
     await late.page.getByLabel('Account key').fill('tri_sk_live_wrong');
     await button(late.page, 'Sign in').click();
@@ -279,7 +283,7 @@ describeInBrowser('the console in a browser', ({ service, newPage, post }) => {
     await title(other.page, 'Set-up');
     await page.goto(link);
     await button(page, 'Sign in').click();
-    await button(page, 'Stay in the present session').click();
+    await button(page, 'Stay signed in').click();
     await title(page, 'Set-up');
     expect(other.problems()).toEqual([]);
     expect(problems(/status of 401/)).toEqual([]);

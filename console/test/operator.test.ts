@@ -202,7 +202,7 @@ describeInBrowserWith({ settings })('reprocessing and the page of the operator i
     // A page that is shown again, here after a link that does not work, shows no result of an earlier run as a new one.
     await page.goto(`${service.url}/console/operator/#token=x`);
     await button(page, 'Sign in as the operator').click();
-    await button(page, 'Stay in the present session').click();
+    await button(page, 'Stay signed in').click();
     await button(page, 'Check all apps').click();
     await page.getByText(/^All \d+ rules hold\.$/).waitFor();
     expect(problems(/status of 401/)).toEqual([]);

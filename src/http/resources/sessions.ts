@@ -196,7 +196,7 @@ export const sessionRoutes = [
         if (started === undefined)
           throw new ApiError('invalid_sign_in_link', {
             detail:
-              'The link was used before, or its time is over. Create a new one with `npm run -s admin -- console`.',
+              'The link was used before, or its time is over. Create a new one with `npm run -s admin -- console`; if there are several accounts, add `--account ID`.',
             headers,
           });
       }
